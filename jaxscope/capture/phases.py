@@ -16,6 +16,7 @@ from jaxscope.capture.calls.in_progress import Call, Weak
 from jaxscope.capture.calls.interning import Introductions
 from jaxscope.capture.closures import captured_constants
 from jaxscope.capture.closures.monitor import ClosureMonitor
+from jaxscope.capture.rank import Rank
 from jaxscope.capture.retarget import Retarget
 from jaxscope.jax_internals import first_known, known, known_or_none
 from jaxscope.jax_internals.devices import device_ranges
@@ -52,6 +53,7 @@ class Phases:
         self.introductions = introductions
         self.ir = ir
         self.retarget = retarget  # lowers for the targets of --target
+        self.rank: Rank | None = None  # of a job of several processes
         self.traces = Weak()  # jaxpr -> Call
         self.modules = Weak()  # MLIR module -> Lowering
 
@@ -167,6 +169,22 @@ class Phases:
                 **(results or {"dropped_arguments": None}),
             )
         )
+        if self.rank is not None and outer is not None:
+            module = _text(known_or_none(outer.name))
+            shield.attempt("rank", self._of_job, call, outer, program, module, calls_back is not False)
+
+    def _of_job(
+        self,
+        call: Call,
+        frame: jax_internals.ExecutableFrame,
+        program: str | None,
+        module: str | None,
+        calls_back: bool,
+    ) -> None:
+        devices = known_or_none(frame.device_list)
+        if self.rank is not None and devices is not None:
+            processes = len({d.process_index for d in devices})
+            self.rank.compiled(call.number, call.function, program, module, processes, calls_back=calls_back)
 
     def _stablehlo(self, call: Call, module: Any, options: Any, platforms: Any, devices: int) -> str | None:
         text = texts.stablehlo(module)

@@ -22,6 +22,7 @@ from jaxscope.capture import announce, frames, last_exception, redaction, shield
 from jaxscope.capture.calls import functions
 from jaxscope.capture.closures.monitor import Guard
 from jaxscope.capture.probe import Probe
+from jaxscope.capture.rank import Rank
 from jaxscope.capture.redaction import Redaction
 from jaxscope.capture.retarget import Retarget
 from jaxscope.capture.sampler import Sampler
@@ -50,6 +51,9 @@ class Options(msgspec.Struct, frozen=True, rename="kebab"):
         tests.
       forced_devices: number of CPU devices that the environment was given for them.
       dry_run: end the program when its step is lowered.
+      compare_ranks: record where the main thread waits, in a process of a job of several.
+      ranks_patience: seconds without progress, before the ranks that wait are named.
+      stop_on_divergence: hold a program until all ranks of the job have compiled it.
     """
 
     ir: str = "all"
@@ -62,6 +66,9 @@ class Options(msgspec.Struct, frozen=True, rename="kebab"):
     targets: list[Target] = []
     forced_devices: int | None = None
     dry_run: bool = False
+    compare_ranks: bool = True
+    ranks_patience: float = 30.0
+    stop_on_divergence: bool = False
 
 
 class Session:
@@ -102,6 +109,16 @@ class Session:
                 HostCopies(self.transfers),
                 StagedArrays(self.transfers, lambda: self.probe.callbacks),
             )
+        self.rank: Rank | None = None
+        if options.compare_ranks:
+            self.rank = self.probe.phases.rank = Rank(
+                run,
+                self.writer,
+                options.ranks_patience,
+                holds=options.stop_on_divergence,
+                degraded=self._degraded,
+            )
+            self.probe.introductions.of_job = self._several_processes
         self._unhook: Callable[[], None] | None = None
         self._handler: Callable[[], object] = lambda: (
             None
@@ -135,8 +152,18 @@ class Session:
         # one, so it runs after this one. The recording itself may end later (jaxscope run).
         atexit.register(self._leaving)
 
+    def _several_processes(self, index: int, count: int) -> None:
+        if self.rank is not None:
+            shield.attempt("rank", self.rank.begin, index, count)
+
+    def _leave_job(self) -> None:
+        rank, self.rank, self.probe.phases.rank = self.rank, None, None
+        if rank is not None:
+            shield.attempt("rank", rank.leave)
+
     def _leaving(self) -> None:
         if current() is self and not _goes_on():
+            self._leave_job()
             self._last_look(leaving=True)
 
     def rest(self) -> None:
@@ -166,6 +193,7 @@ class Session:
 
     def end(self, how: str) -> None:
         atexit.unregister(self._leaving)
+        self._leave_job()
         self.probe.remove()
         if self._copies is not None:
             for copies in self._copies:
@@ -204,6 +232,7 @@ class Session:
 
     def forked(self) -> None:
         """Continue in a forked child with another log and counts from 0."""
+        self.rank = self.probe.phases.rank = None  # threads of the parent do not exist here
         self.tracker.forked()
         self.tracker.beside(self.run)
         self.writer.forked()

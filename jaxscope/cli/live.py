@@ -1,21 +1,28 @@
-"""``--live``: print a line on stderr for each recompile as it happens, of our program or of another
-process."""
+"""Print lines on stderr while the program runs: ``--live``, one for each recompile, of our program or of another
+process; ``--compare-ranks``, where ranks of the job differ or wait for one that does not come."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from jaxscope.cli.stderr import print_message
+from jaxscope.launch.runner import Beside
+from jaxscope.log import ranks
 from jaxscope.log.store import RunDir
 
 LIVE_S = 0.1
+COMPARE_S = 0.5
+HOLDING_S = 0.1  # where the ranks wait for each other's programs
+SHARE = 10  # of a core at most one tenth is used to compare ranks
+END_S = 5.0  # between SIGTERM and SIGKILL for a program that diverges
+DIVERGED = 4  # exit code
 
 
 def handle_follow(args: argparse.Namespace) -> int:
@@ -29,14 +36,105 @@ def handle_follow(args: argparse.Namespace) -> int:
         gone.set()
 
     threading.Thread(target=watch, daemon=True).start()
-    live(RunDir(args.directory))(gone)
+    live(RunDir(args.directory))(gone, args.pid)
     return 0
 
 
-def live(record: RunDir) -> Callable[[threading.Event], None]:
+def together(besides: list[Beside]) -> Beside | None:
+    """Return one function that runs all ``besides``, each in a thread; None: there are none."""
+    if len(besides) < 2:
+        return besides[0] if besides else None
+
+    def run(ended: threading.Event, pid: int) -> None:
+        threads = [threading.Thread(target=each, args=(ended, pid), daemon=True) for each in besides]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    return run
+
+
+def compare_ranks(record: RunDir, rank: int | None, patience_s: float | None, holds: bool) -> Beside:
+    """Return a function that compares the ranks of the job of ``record``, where that is the place of rank 0.
+
+    Args:
+      rank: of this process; None: it is JAX's process index, as soon as that is recorded.
+      patience_s: without progress, before the ranks that wait are named; None: the default.
+      holds: each rank waits with a program until all have compiled it (capture.agreement).
+    """
+
+    def follow(ended: threading.Event, pid: int) -> None:
+        try:
+            from jaxscope.report.live_ranks import PATIENCE_S, Comparison
+
+            whole = ranks.whole_of(record)
+            if whole is None or not _is_first(record, rank, ended):
+                return
+            comparison = Comparison(whole, PATIENCE_S if patience_s is None else patience_s, holds=holds)
+            agreed: dict[str, list[int]] | None = None
+            last = False
+            while True:
+                began = time.monotonic()
+                lines = comparison.poll(last=last)
+                if comparison.diverged is not None and not ranks.diverged(whole):
+                    ranks.write_diverged(whole, comparison.diverged)
+                if holds and comparison.agreed != agreed:
+                    agreed = comparison.agreed
+                    ranks.write_agreed(whole, agreed)
+                if lines:
+                    sys.stderr.write("".join(f"{line}\n" for line in lines))
+                    sys.stderr.flush()
+                if last:
+                    return
+                last = ended.wait(max(HOLDING_S if holds else COMPARE_S, (time.monotonic() - began) * SHARE))
+        except OSError:
+            pass  # stderr is closed, or the shared directory is gone
+        except Exception as e:
+            print_message(
+                f"--compare-ranks stopped because of an error: {type(e).__name__}: {e}; the recording continues"
+            )
+
+    return follow
+
+
+def _is_first(record: RunDir, rank: int | None, ended: threading.Event) -> bool:
+    """Return whether ``record`` is of rank 0; wait until that is known or the program has ended."""
+    if rank is not None:
+        return rank == 0
+    from jaxscope.model.load import Tail
+    from jaxscope.model.ranks import process_index
+
+    tail = Tail(record)
+    while (index := process_index(tail.run)) is None:
+        if ended.wait(COMPARE_S):
+            return False
+        tail.poll()
+    return index == 0
+
+
+def stop_on_divergence(record: RunDir) -> Beside:
+    """Return a function that ends the program as soon as ranks of its job are known to differ."""
+
+    def follow(ended: threading.Event, pid: int) -> None:
+        whole = ranks.whole_of(record)
+        if whole is None:
+            return
+        while not ended.wait(COMPARE_S / 2):
+            if ranks.diverged(whole):
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGTERM)
+                    if not ended.wait(END_S):  # in XLA it runs no handler; JAX's own handler does not end it
+                        os.kill(pid, signal.SIGKILL)
+                return
+
+    return follow
+
+
+def live(record: RunDir) -> Beside:
     """Return a function that prints recompiles as the log is written, until its event is set."""
 
-    def follow(ended: threading.Event) -> None:
+    def follow(ended: threading.Event, pid: int) -> None:
         try:
             from jaxscope.report.live import Follower
 

@@ -181,6 +181,24 @@ def _add_how_it_runs(group: argparse._ArgumentGroup) -> None:
         action="store_true",
         help="return at once and leave the program running without this terminal",
     )
+    group.add_argument(
+        "--compare-ranks",
+        action=argparse.BooleanOptionalAction,
+        help="of a job of many processes: print a line as soon as some ranks compile other programs than the others,"
+        " or wait for one that does not come (default: yes, if the ranks record into one run)",
+    )
+    group.add_argument(
+        "--ranks-patience",
+        type=float,
+        metavar="SECONDS",
+        help="without progress, before the ranks that wait are named (default: 30)",
+    )
+    group.add_argument(
+        "--stop-on-divergence",
+        action="store_true",
+        default=None,
+        help="end the job with exit code 4 as soon as its ranks are known to run other programs",
+    )
     group.add_argument("-q", "--quiet", action="store_true", default=None, help="print no summary at the end")
 
 

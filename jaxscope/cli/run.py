@@ -21,7 +21,7 @@ from jaxscope.cli.sweep import Round
 from jaxscope.errors import JaxscopeError, LogError, UsageError
 from jaxscope.launch import command, job, program_events, runner
 from jaxscope.launch.command import Command
-from jaxscope.log import files, store
+from jaxscope.log import files, ranks, store
 from jaxscope.log.liveness import Heartbeat
 from jaxscope.log.store import RunDir
 from jaxscope.present.escape import escape
@@ -100,11 +100,16 @@ def handle(args: argparse.Namespace) -> int:
             )
         elif record is not None and not opts.quiet:
             _report(record, ended, read)
+    if opts.stop_on_divergence and record is not None and not ended.succeeded:
+        whole = ranks.whole_of(record)
+        if whole is not None and ranks.diverged(whole):
+            return live.DIVERGED
     return _checked(record, ended, limits, read)
 
 
 def _as_one_of_many(opts: argparse.Namespace) -> None:
     """Leave the terminal and the summary to rank 0; the terminal interface only opens there, on request."""
+    opts.compare_ranks = opts.compare_ranks is not False
     if opts.launched.rank:
         opts.tui, opts.quiet = False, True
     elif opts.tui is None:
@@ -121,7 +126,7 @@ def _once(each: Round, opts: argparse.Namespace, record: RunDir | None) -> progr
         env,
         record,
         tee=opts.tee_stderr,
-        beside=live.live(record) if opts.live and record else None,
+        beside=_beside(opts, record),
     )
     targeting.aborted(each.targets, ended, opts)
     if record is not None and worker is not None:
@@ -130,6 +135,20 @@ def _once(each: Round, opts: argparse.Namespace, record: RunDir | None) -> progr
         )
         ended = ended._replace(interrupted=ended.interrupted or interrupted)
     return ended
+
+
+def _beside(opts: argparse.Namespace, record: RunDir | None) -> runner.Beside | None:
+    """Return what runs in threads of this process while the program runs."""
+    if record is None:
+        return None
+    found = [live.live(record)] if opts.live else []
+    if opts.launched is not None and opts.compare_ranks:
+        found.append(
+            live.compare_ranks(record, opts.launched.rank, opts.ranks_patience, bool(opts.stop_on_divergence))
+        )
+        if opts.stop_on_divergence:
+            found.append(live.stop_on_divergence(record))
+    return live.together(found)
 
 
 def _detach(each: Round, opts: argparse.Namespace) -> int:
@@ -145,7 +164,7 @@ def _detach(each: Round, opts: argparse.Namespace) -> int:
 
     if each.targets:
         targeting.begin(record, env)
-    keeper.start(program.argv, env, record, beside=live.live(record) if opts.live else None)
+    keeper.start(program.argv, env, record, beside=_beside(opts, record))
     print(record.path, flush=True)  # noqa: T201
     if not opts.quiet:
         print_message(
@@ -250,6 +269,9 @@ def _recording_options(opts: argparse.Namespace, each: Round) -> dict[str, Any]:
         "redact": opts.redact or None,
         "targets": targeting.as_options(each.targets) if each.targets else None,
         "dry-run": opts.dry_run or None,
+        "compare-ranks": False if opts.compare_ranks is False else None,
+        "ranks-patience": opts.ranks_patience,
+        "stop-on-divergence": opts.stop_on_divergence or None,
     }
     return {name: value for name, value in values.items() if value is not None}
 
@@ -311,12 +333,12 @@ def _removed_name(died: Died | None) -> str | None:
 
 def _other_ranks(record: RunDir) -> Job | None:
     """Return the ranks of the job of ``record`` as far as they have come; None where they are many, or alone."""
-    whole = store.parent_of(record) if record.path.parent.name == store.RANKS else None
+    whole = ranks.whole_of(record)
     if whole is None or not 1 < len(store.rank_runs(whole)) <= RANKS_IN_SUMMARY:
         return None
-    from jaxscope.model import ranks
+    from jaxscope.model import ranks as read
 
-    return ranks.read(whole)
+    return read.read(whole)
 
 
 def _something(record: RunDir, ended: program_events.Ended, read: Callable[[], Ended]) -> bool:

@@ -41,6 +41,7 @@ from jaxscope.jax_internals.frames import TransformFrame as TransformFrame
 from jaxscope.jax_internals.frames import ValueFrame as ValueFrame
 from jaxscope.jax_internals.frames import call_frames as call_frames
 from jaxscope.jax_internals.hooks import cache_gauge as cache_gauge
+from jaxscope.jax_internals.hooks import coordination_client as coordination_client
 from jaxscope.jax_internals.hooks import has_test_slot as has_test_slot
 from jaxscope.jax_internals.hooks import is_eager as is_eager
 from jaxscope.jax_internals.hooks import is_listening as is_listening

@@ -39,6 +39,7 @@ HIDE_FILES = Private("jax._src.source_info_util", "register_exclusion")
 COMPILE_OPTIONS = Private("jax._src.interpreters.pxla", "create_compile_options", "TargetCompiled.program")
 MLIR_CONTEXT = Private("jax._src.interpreters.mlir", "make_ir_context", "TargetCompiled.program")
 XLA_CLIENT = Private("jax._src.lib", "xla_client", "TargetCompiled.program")
+DISTRIBUTED = Private("jax._src.distributed", "global_state", "RanksCompiled.groups")
 ELAPSED_TIME = Private("jax._src.dispatch", "LogElapsedTimeContextManager", "PhaseBegan.phase")
 
 ATTRIBUTES = {name: value for name, value in list(globals().items()) if isinstance(value, Private)}

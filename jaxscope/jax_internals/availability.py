@@ -179,6 +179,7 @@ SEAMS = (
         "whether JAX's caches were cleared, and how full they are",
         [attributes.SIGNATURES, attributes.FAST_PATH, attributes.FAST_PATH_NO_OPTIONS],
     ),
+    Seam("peers", "comparison of ranks without a shared directory", [attributes.DISTRIBUTED]),
     Seam("live_arrays", "live arrays", [attributes.BACKENDS, attributes.ARRAY]),
     Seam("array_metadata", "committedness, layout and memory of arrays", [arrays.lacks]),
     Seam("array_traceback", "the line that made an array", [_traceback]),

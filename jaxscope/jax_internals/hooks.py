@@ -54,6 +54,14 @@ def has_test_slot() -> bool:
     return known(attributes.TEST_LISTENER.get())
 
 
+def coordination_client() -> Any:
+    """Return the client of JAX's coordination service; None if there is none, or JAX has disconnected.
+
+    Call it only after a program for several processes has been compiled: the client is connected then.
+    """
+    return getattr(known_or_none(attributes.DISTRIBUTED.get()), "client", None)
+
+
 def is_listening(listener: Any) -> bool:
     """Return whether ``listener`` is still registered for durations; True if this JAX does not show that."""
     registered = attributes.DURATION_LISTENERS.get()

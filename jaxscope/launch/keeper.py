@@ -115,7 +115,7 @@ def _keep(
     listener = Listener(run, env)
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # for the thread, which inherits it
     ended = threading.Event()
-    thread = threading.Thread(target=beside, args=(ended,), daemon=True) if beside else None
+    thread = threading.Thread(target=beside, args=(ended, pid), daemon=True) if beside else None
     if thread:
         thread.start()
     signal.pthread_sigmask(signal.SIG_SETMASK, [])

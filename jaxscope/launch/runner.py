@@ -22,7 +22,7 @@ from jaxscope.launch.tee import Tee
 from jaxscope.log.liveness import Heartbeat
 from jaxscope.log.store import RunDir
 
-Beside = Callable[[threading.Event], None]
+Beside = Callable[[threading.Event, int], None]
 
 _HAS_SIGINFO = hasattr(signal, "sigtimedwait")  # Linux yes, macOS no
 
@@ -69,7 +69,8 @@ def run(
     Args:
       record: where the heartbeat and the end are written; None: nowhere.
       tee: copy the program's stderr into ``output.log`` on its way.
-      beside: runs in a thread while the program runs; receives an event that is set at its end.
+      beside: runs in a thread while the program runs; receives an event that is set at its end, and its
+        process id.
 
     Raises:
       JaxscopeError: the program could not be started.
@@ -92,7 +93,7 @@ def run(
         if record is not None:
             import jaxscope.log.writer  # noqa: F401  needed at the end; imported while the program starts
         ended = threading.Event()
-        thread = _start_beside(beside, ended)
+        thread = _start_beside(beside, ended, pid)
         watch = _Watch(pid, held, witness, record)
         status = watch.until_the_end()
         end = Ended.from_status(pid, status, time.monotonic() - started)
@@ -252,9 +253,9 @@ def _forget(numbers: set[int]) -> None:
         signal.sigwait([number])
 
 
-def _start_beside(beside: Beside | None, ended: threading.Event) -> threading.Thread | None:
+def _start_beside(beside: Beside | None, ended: threading.Event, pid: int) -> threading.Thread | None:
     if beside is None:
         return None
-    thread = threading.Thread(target=beside, args=(ended,), name="jaxscope-beside", daemon=True)
+    thread = threading.Thread(target=beside, args=(ended, pid), name="jaxscope-beside", daemon=True)
     thread.start()
     return thread

@@ -18,7 +18,7 @@ import os
 import re
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,8 @@ from jaxscope.log.store import RunDir
 JOIN_S = 600.0  # between the first and the last rank of a launch, where none has a heartbeat
 OVER_S = 20.0  # after the last heartbeat of all ranks, the next process belongs to another launch
 MOST_LAUNCHES = 1000
+DIVERGED, AGREED = "diverged.txt", "agreed.json"
+MOST_AGREED = 4 << 20  # bytes
 
 
 def join(
@@ -122,6 +124,9 @@ def _describe(whole: RunDir, job: str, size: int | None, name: str, started: flo
     record = {"schema": store.SCHEMA, "name": name, "started": begun, "job": job, "ranks": size}
     files.write(whole.path / removal.META, json.dumps(record, indent=1) + "\n", within=whole.path)
     files.make_directory(whole.path / "blobs", within=whole.path)
+    for name in (DIVERGED, AGREED):  # of the run that is replaced
+        with contextlib.suppress(OSError):
+            files.remove(whole.path / name, within=whole.path)
 
 
 def _recent(whole: RunDir) -> bool:
@@ -139,6 +144,43 @@ def number(place: RunDir) -> int | None:
         return found
     name = place.path.name
     return int(name) if place.path.parent.name == store.RANKS and re.fullmatch(r"\d{5,9}", name) else None
+
+
+def whole_of(place: RunDir) -> RunDir | None:
+    """Return the run of the job that ``place`` is in; None: it is a run of its own."""
+    return store.parent_of(place) if place.path.parent.name == store.RANKS else None
+
+
+def write_diverged(whole: RunDir, line: str) -> None:
+    """Record in the run of the job that its ranks run other programs, for the watchers of all ranks.
+
+    Raises:
+      OSError: it cannot be written.
+    """
+    files.write(whole.path / DIVERGED, line + "\n", within=whole.path)
+
+
+def diverged(whole: RunDir) -> bool:
+    """Return whether ``write_diverged`` was called in this launch of the job."""
+    return files.is_regular(whole.path / DIVERGED, within=whole.path)
+
+
+def write_agreed(whole: RunDir, calls: Mapping[str, Sequence[int]]) -> None:
+    """Record which programs all ranks have compiled: for each place the latest calls that compiled one.
+
+    Raises:
+      OSError: it cannot be written.
+    """
+    files.write(whole.path / AGREED, json.dumps(calls), within=whole.path)
+
+
+def agreed(whole: RunDir) -> dict[str, list[int]] | None:
+    """Return what ``write_agreed`` wrote last; None: nothing yet."""
+    try:
+        found = json.loads(files.read(whole.path / AGREED, MOST_AGREED, within=whole.path))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def found_below(path: Path, depth: int = 5) -> list[RunDir]:

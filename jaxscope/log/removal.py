@@ -20,7 +20,7 @@ from jaxscope.log import files, liveness
 
 META, MOST_META = "meta.json", 1 << 20
 _PART = r"|\.[0-9a-f]{16}\.part|[0-9a-f]{16,64}(\.[a-z]+)?(\.\d+\.[0-9a-f]{6})?\.part"
-_FILES = re.compile(r"meta\.json|keeper\.json|output\.log|heartbeat" + _PART)
+_FILES = re.compile(r"meta\.json|keeper\.json|diverged\.txt|agreed\.json|output\.log|heartbeat" + _PART)
 _WITHIN = {
     "events": re.compile(r"\d+-[0-9a-z]+\.(jsonl|counts|stopped)" + _PART),
     "blobs": re.compile(r"[0-9a-f]{64}\.zst" + _PART),

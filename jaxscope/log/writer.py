@@ -85,6 +85,11 @@ class Writer:
         if not forked:
             self.stopped: str | None = None
 
+    @property
+    def events(self) -> int:
+        """Return the number of events written to the log of this process."""
+        return self._seq
+
     def open(self) -> None:
         """Create the log now, before the first event, so that a recording without events is visible."""
         with self._lock:

@@ -279,6 +279,12 @@ class Fold:
             if stale.process is process and (seen.function, seen.call) == (event.function, event.call):
                 stale.renewed = stale.renewed or event
 
+    def _main_thread(self, process: Process, event: ev.MainThreadSeen) -> None:
+        process.main_thread = event
+
+    def _ranks_compiled(self, process: Process, event: ev.RanksCompiled) -> None:
+        process.ranks_compiled.append(event)
+
     def _died(self, process: Process, event: ev.Died) -> None:
         process.died = event
 
@@ -420,4 +426,6 @@ _HANDLERS: dict[type, Callable[..., Any]] = {
     ev.TargetsWanted: Fold._targets,
     ev.Retargeted: Fold._retargeted,
     ev.SourceSeen: Fold._source,
+    ev.MainThreadSeen: Fold._main_thread,
+    ev.RanksCompiled: Fold._ranks_compiled,
 }

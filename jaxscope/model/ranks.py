@@ -20,13 +20,16 @@ from jaxscope.errors import LogError
 from jaxscope.log import ranks as places
 from jaxscope.log import store
 from jaxscope.log.store import RunDir
-from jaxscope.model.load import load, state
-from jaxscope.model.records import Compilation, Process
+from jaxscope.model.interning import Shared
+from jaxscope.model.load import Tail, load, state
+from jaxscope.model.records import Compilation, InProgress, Process
 from jaxscope.model.run import Run
+from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Frame, Key
 
 OTHER, EXTRA, MISSING, ORDER, STEP = "other", "extra", "missing", "order", "step"
 LEFT_EARLY_NS = 10_000_000_000  # all ranks leave a program together: JAX waits for them at its end
+AGREED = 64  # calls named per rank
 WAITED_NS = 5_000_000_000  # a rank that has not come to a program by then has no such program, or hangs
 _COLLECTIVE = re.compile(r"= \S.*? (all-\w+|reduce-scatter|collective-\w+|ragged-all-\w+)(-start)?\(([^\n]*)")
 _METADATA = re.compile(r", metadata=\{[^}]*\}")
@@ -43,7 +46,7 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
       processes: JAX's indices of those whose devices it runs on.
       ordered: it was called by the main thread.
       stablehlo, hlo: blobs of its texts; None if not recorded.
-      cache: the persistent cache: hit, miss or off.
+      cache: the persistent cache: hit, miss or off; None: unknown, or the compilation goes on.
     """
 
     program: str
@@ -74,6 +77,8 @@ class Rank(msgspec.Struct, eq=False):
       steps: the steps that it counted.
       memory: bytes of its largest program on one device.
       slowest: its most expensive compilation: the line, the function and seconds.
+      process: the records of the process; None: nothing was recorded.
+      phase: the innermost phase that goes on.
     """
 
     number: int
@@ -94,6 +99,8 @@ class Rank(msgspec.Struct, eq=False):
     memory: int | None = None
     compiled: int = 0
     slowest: tuple[Frame | None, str, float] | None = None
+    process: Process | None = None
+    phase: InProgress | None = None
 
     @property
     def seconds(self) -> float:
@@ -208,6 +215,43 @@ class Job:
         ends = [r.left_ns if r.left_ns is not None else r.last_ns for r in behind]
         return False if any(end is not None and end - shown.t_ns > WAITED_NS for end in ends) else None
 
+    def agreed(self) -> dict[str, list[int]]:
+        """Return by the name of each rank's directory the latest calls whose programs all their ranks compiled.
+
+        A program that is called is compared with those in the same position of the other ranks.
+        """
+        found: dict[str, list[int]] = {r.directory.path.name: [] for r in self.ranks}
+        sets = dict.fromkeys((s.processes, s.ordered) for r in self.ranks for s in r.seen)
+        for processes, ordered in sets:
+            seen = [
+                [s for s in r.seen if (s.processes, s.ordered) == (processes, ordered)]
+                for r in self.ranks
+                if r.number in processes
+            ]
+            if len(seen) < len(processes):
+                continue  # a rank has recorded nothing yet
+            names = [Counter(map(self.name, each)) for each in seen]
+            for each, rank in zip(seen, (r for r in self.ranks if r.number in processes), strict=True):
+                for n, s in enumerate(each):
+                    at = {self.name(other[n]) if n < len(other) else None for other in seen}
+                    if len(at) == 1 if ordered else all(self.name(s) in others for others in names):
+                        found[rank.directory.path.name].append(int(s.compilation.rpartition(".")[2]))
+        return {place: sorted(calls)[-AGREED:] for place, calls in found.items()}
+
+    def went_past(self, d: Divergence) -> bool:
+        """Return whether the ranks differ for certain, though some of them compile on: that is, whether a rank
+        that compiled nothing more has left the program, or counted more steps than were over at that program."""
+        if d.here is not None and d.there is not None:
+            return True
+        shown, behind = (d.there, d.ranks) if d.here is None else (d.here, d.most)
+        assert shown is not None
+        step = shown.step
+        return any(
+            (r.left_ns is not None and r.code in (0, None))
+            or (step is not None and r.steps is not None and r.steps > step + 1)
+            for r in behind
+        )
+
     def _kind(self, odd: Sequence[Seen], most: Sequence[Seen], position: int) -> str:
         mine, theirs = ([self.name(s) for s in seen[position:]] for seen in (odd, most))
         if mine[:1] == theirs[:1]:
@@ -232,11 +276,15 @@ class Job:
             most = [r for r in ranks if items[r.number] == usual]
             for rank in ranks:
                 own, others = Counter(dict(items[rank.number])), Counter(dict(usual))
-                for kind, names, holder in ((EXTRA, own - others, rank), (MISSING, others - own, most[0])):
-                    shown = next((s for s in seen[holder.number] if self.name(s) in names), None)
-                    if shown is not None:
-                        here, there = (shown, None) if kind == EXTRA else (None, shown)
-                        found.append(Divergence(kind, [rank], most, 0, here, there, None))
+                here = next((s for s in seen[rank.number] if self.name(s) in own - others), None)
+                there = next((s for s in seen[most[0].number] if self.name(s) in others - own), None)
+                if here is not None and there is not None and here.function == there.function:
+                    found.append(Divergence(OTHER, [rank], most, 0, here, there, None))
+                    continue
+                if here is not None:
+                    found.append(Divergence(EXTRA, [rank], most, 0, here, None, None))
+                if there is not None:
+                    found.append(Divergence(MISSING, [rank], most, 0, None, there, None))
         return found
 
     def _equal_programs(self) -> dict[str, str]:
@@ -276,18 +324,24 @@ class Job:
             odd = [(r, s) for r, s in holders if schedules[s.hlo] not in (usual, None)]
             yield odd[0][1], most[0][1], [r for r, _ in odd], [r for r, _ in most]
 
-    def first_to_leave(self) -> Rank | None:
-        """Return the rank that failed, or left the program, while the others went on; None: there is none."""
-        ended = sorted((r for r in self.ranks if r.left_ns is not None), key=lambda r: r.left_ns or 0)
-        return next((r for r in ended if self._left_others(r)), None) if len(self.ranks) > 1 else None
+    def first_to_leave(self, early_ns: int = LEFT_EARLY_NS) -> Rank | None:
+        """Return the rank that failed, or left the program, while the others went on; None: there is none.
 
-    def _left_others(self, rank: Rank) -> bool:
+        Args:
+          early_ns: that most of the others have gone on for.
+        """
+        ended = sorted((r for r in self.ranks if r.left_ns is not None), key=lambda r: r.left_ns or 0)
+        return (
+            next((r for r in ended if self._left_others(r, early_ns)), None) if len(self.ranks) > 1 else None
+        )
+
+    def _left_others(self, rank: Rank, early_ns: int) -> bool:
         """Return whether ``rank`` failed as no other did, or left long before most of the others."""
         others = [r for r in self.ranks if r is not rank]
         if rank.code not in (0, None) and all(r.code != rank.code for r in others):
             return True
         ends = [r.left_ns if r.left_ns is not None else r.last_ns for r in others]
-        late = sum(end is not None and end - (rank.left_ns or 0) > LEFT_EARLY_NS for end in ends)
+        late = sum(end is not None and end - (rank.left_ns or 0) > early_ns for end in ends)
         return late * 2 > len(others)
 
 
@@ -329,22 +383,62 @@ def read(
     for n, place in enumerate(store.rank_runs(whole)):
         run = (known or {}).get(place.path.name)
         index, rank = rank_of(load(place) if run is None else run, place)
+        rank.process = rank.phase = None
         rank.seen = [_sharing_key(s, keys) for s in rank.seen]
-        found.append((place, (index, rank)))
+        found.append((index, rank))
         if step is not None:
             step(n + 1)
-    launched = [places.number(place) for place, _ in found]
-    indices = [index for _, (index, _) in found]
+    return _numbered(whole, found)
+
+
+def _numbered(whole: RunDir, found: Sequence[tuple[int | None, Rank]]) -> Job:
+    """Return the job of these ranks, each given with JAX's index of its process."""
+    launched = [places.number(rank.directory) for _, rank in found]
+    indices = [index for index, _ in found]
     # JAX's index is the one in its messages; of several jobs in one launch only the launcher's numbers
     # differ.
     by_index = None not in indices and len(set(indices)) == len(indices)
     numbers = (
         indices if by_index else [n if n is not None else len(found) + i for i, n in enumerate(launched)]
     )
-    for (_, (_, rank)), number in zip(found, numbers, strict=True):
+    for (_, rank), number in zip(found, numbers, strict=True):
         rank.number = number or 0
     size = whole.meta.get("ranks")
-    return Job(whole, [rank for _, (_, rank) in found], size if isinstance(size, int) else None)
+    return Job(whole, [rank for _, rank in found], size if isinstance(size, int) else None)
+
+
+class Following:
+    """Read the ranks of a job again and again while they are recorded; of each only what is new."""
+
+    def __init__(self, whole: RunDir) -> None:
+        self._whole = whole
+        self._tails: dict[str, Tail] = {}
+        self._known: dict[str, tuple[int, tuple[int | None, Rank]]] = {}  # the latest, by version of the run
+        self._shared = Shared()  # most ranks have the same keys
+
+    @property
+    def alone(self) -> Run | None:
+        """Return the run of the only rank that has recorded anything in this directory."""
+        runs = [tail.run for tail in self._tails.values()]
+        return runs[0] if len(runs) == 1 else None
+
+    def poll(self) -> Job:
+        """Return the job as far as it has come."""
+        found = []
+        for place in store.rank_runs(self._whole):
+            name = place.path.name
+            tail = self._tails.get(name)
+            if tail is None:
+                tail = self._tails[name] = Tail(place)
+                tail.run.shared = self._shared
+            tail.poll()
+            version, known = self._known.get(name, (None, None))
+            if known is None or version != tail.run.version:
+                known = rank_of(tail.run, place)
+                self._known[name] = tail.run.version, known
+            known[1].state, known[1].last_ns = state(tail.run, place), tail.run.last_ns
+            found.append(known)
+        return _numbered(self._whole, found)
 
 
 def _sharing_key(seen: Seen, keys: dict[bytes, Key]) -> Seen:
@@ -389,6 +483,8 @@ def rank_of(run: Run, directory: RunDir) -> tuple[int | None, Rank]:
             rank.died = main.died.error
             rank.died_at = main.died.stack[0] if main.died.stack else None
         rank.seen = list(_seen(run, main))
+        rank.process = main
+        rank.phase = next((p for p in reversed(run.in_progress()) if p.compilation.process is main), None)
     rank.left = bool(ends) and (run.last_ns or 0) - min(ends) > LEFT_EARLY_NS
     if run.exited is not None:
         ends.append(run.exited.t_ns)
@@ -403,21 +499,34 @@ def _bytes(compiled: object) -> int | None:
 
 
 def _seen(run: Run, main: Process) -> Iterator[Seen]:
+    """Yield the compilations for the devices of several processes, in order of time.
+
+    One that goes on is among them where it is for all devices: those of another one are known at its end.
+    """
     if main.backend is None:
         return
     process_of = {d.id: d.process_index for d in main.backend.devices}
-    compiled = (c for c in run.compilations.values() if c.process is main and c.compiled is not None)
-    for c in sorted(compiled, key=lambda c: (c.compiled.t_ns if c.compiled else 0, c.call)):
-        assert c.compiled is not None
-        devices = sharding.device_ids(c.compiled.devices) or ()
-        processes = tuple(sorted({process_of.get(d, 0) for d in devices}))
+    every = tuple(sorted(set(process_of.values())))
+    found: list[tuple[int, tuple[int, ...], Compilation]] = []
+    for c in run.compilations.values():
+        if c.process is not main:
+            continue
+        if c.compiled is not None:
+            devices = sharding.device_ids(c.compiled.devices) or ()
+            found.append((c.compiled.t_ns, tuple(sorted({process_of.get(d, 0) for d in devices})), c))
+        elif (
+            c.phase == ev.COMPILE and c.program and c.lowered and c.lowered.num_partitions == len(process_of)
+        ):
+            found.append((c.lowered.t_ns, every, c))
+    for t_ns, processes, c in sorted(found, key=lambda f: (f[2].compiled is None, f[0], f[2].call)):
         if len(processes) < 2:
             continue
         program = run.programs.get(c.program) if c.program is not None else None
         texts = program.texts if program is not None else {}
         seen = c.function.seen
+        module = c.compiled.module if c.compiled is not None else None
         yield Seen(
-            program=c.program or f"{c.compiled.module} {_shapes(c)}",
+            program=c.program or f"{module} {_shapes(c)}",
             name=c.function.display_name,
             function=c.function.id,
             compilation=c.id,
@@ -428,12 +537,12 @@ def _seen(run: Run, main: Process) -> Iterator[Seen]:
             else None,
             key=c.key,
             step=c.step,
-            t_ns=c.compiled.t_ns,
+            t_ns=t_ns,
             processes=processes,
             ordered=c.entry != "aot" and _main_thread(main, c),
             stablehlo=texts.get("stablehlo"),
             hlo=texts.get("hlo"),
-            cache=c.compiled.persistent_cache,
+            cache=c.compiled.persistent_cache if c.compiled is not None else None,
         )
 
 
@@ -452,11 +561,12 @@ def numbers(ranks: Iterable[Rank], of: Sequence[Rank] = ()) -> str:
     out = sorted({r.number for r in of if low < r.number < high} - set(these))
     whole = {r.number for r in of if low <= r.number <= high} == set(range(low, high + 1))
     if whole and out and len(out) * 4 <= len(these):
-        return f"{low}-{high} but {_ranges(out)}"
-    return _ranges(these)
+        return f"{low}-{high} but {as_ranges(out)}"
+    return as_ranges(these)
 
 
-def _ranges(found: Sequence[int]) -> str:
+def as_ranges(found: Sequence[int]) -> str:
+    """Return ``0-3, 7`` for sorted numbers."""
     parts: list[list[int]] = []
     for n in found:
         if parts and n == parts[-1][-1] + 1:

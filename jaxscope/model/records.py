@@ -30,8 +30,10 @@ from jaxscope.schema.events import (
     Died,
     FunctionSeen,
     Lowered,
+    MainThreadSeen,
     Missed,
     PhaseFailed,
+    RanksCompiled,
     RecordingStopped,
     Retargeted,
     RunEnded,
@@ -66,6 +68,8 @@ class Process(msgspec.Struct, eq=False):
     stopped: RecordingStopped | None = None  # the process continued, its recording did not
     died: Died | None = None
     backend: BackendSeen | None = None
+    main_thread: MainThreadSeen | None = None  # the latest look at it
+    ranks_compiled: list[RanksCompiled] = []  # where the ranks did not agree, as they published it
     step: int | None = None  # the latest step that ended by a mark
     first_step: int | None = None  # the first recorded step that ended by a mark
     # Calls so far of each watched function, in the order of the first calls. Replaced, never changed.

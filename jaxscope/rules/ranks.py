@@ -8,18 +8,20 @@ from jaxscope.analysis.avals import short_aval
 from jaxscope.analysis.stablehlo import differences
 from jaxscope.model import ranks
 from jaxscope.model.ranks import Divergence, Job, Rank, Seen
-from jaxscope.rules.registry import declare, in_order
+from jaxscope.model.run import Run
+from jaxscope.rules.registry import add, declare, in_order
+from jaxscope.schema.events import RankGroup, RanksCompiled
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, WARNING, Evidence, Finding, Fix
-from jaxscope.schema.keys import Key
+from jaxscope.schema.keys import Frame, Key
 from jaxscope.schema.messages import Message, Seconds, message
 
 MOST_EVIDENCE = 6
 DIFFERENCES = ("argument-differs", "line-differs")
 
-declare("JX850", "ranks-run-other-programs", ERROR)
-declare("JX851", "rank-runs-one-program-more", ERROR)
+add("JX850", "ranks-run-other-programs", ERROR, lambda run: _published(run, "JX850"), needs_comparison=True)
+add("JX851", "rank-runs-one-program-more", ERROR, lambda run: _published(run, "JX851"), needs_comparison=True)
 declare("JX852", "ranks-run-in-another-order", ERROR)
-declare("JX853", "rank-ended-first", WARNING)
+add("JX853", "rank-ended-first", WARNING, lambda run: _published(run, "JX853"), needs_comparison=True)
 declare("JX854", "ranks-compiled-other-collectives", ERROR)
 
 _CODES = {
@@ -39,10 +41,10 @@ def findings(job: Job) -> list[Finding]:
 def _all(job: Job) -> Iterator[Finding]:
     first = job.first_to_leave()
     if first is not None:
-        yield _left(job, first)
+        yield ended_first(job, first)
     for d in (*job.divergences(), *job.rest()):
         if job.certain(d) is not None:  # a rank that ended before it came there does not differ
-            yield _differs(job, d)
+            yield differs(job, d)
     for here, there, odd, most in job.collectives_differ():
         yield Finding(
             code="JX854",
@@ -50,18 +52,19 @@ def _all(job: Job) -> Iterator[Finding]:
             certainty=CERTAIN,
             title=message(
                 "ranks-other-collectives",
-                ranks=_named(job, odd),
+                ranks=named(job, odd),
                 function=here.name,
                 others=_others(job, most),
             ),
             source=here.site,
-            evidence=[Evidence(message("rank-compiled", ranks=_named(job, odd), function=here.name))],
+            evidence=[Evidence(message("rank-compiled", ranks=named(job, odd), function=here.name))],
             fix=Fix(message("fix-same-compiler")),
             subject=("collectives", there.program),
         )
 
 
-def _differs(job: Job, d: Divergence) -> Finding:
+def differs(job: Job, d: Divergence) -> Finding:
+    """Return the finding that some ranks differ from most at one program."""
     shown = d.here or d.there
     assert shown is not None
     title, evidence = _title(job, d), list(_evidence(job, d))
@@ -81,18 +84,18 @@ def _differs(job: Job, d: Divergence) -> Finding:
 
 
 def _title(job: Job, d: Divergence) -> Message:
-    odd, most = _named(job, d.ranks), _others(job, d.most)
-    after = message("after-program", program=_spelled(d.before)) if d.before is not None else None
+    odd, most = named(job, d.ranks), _others(job, d.most)
+    after = message("after-program", program=spelled(d.before)) if d.before is not None else None
     if d.kind == ranks.EXTRA and d.here is not None:
-        return message("rank-extra-program", ranks=odd, program=_spelled(d.here), after=after, others=most)
+        return message("rank-extra-program", ranks=odd, program=spelled(d.here), after=after, others=most)
     if d.kind == ranks.MISSING and d.there is not None:
-        return message("rank-missing-program", ranks=odd, program=_spelled(d.there), after=after, others=most)
+        return message("rank-missing-program", ranks=odd, program=spelled(d.there), after=after, others=most)
     assert d.here is not None and d.there is not None
     if d.kind == ranks.STEP:
         return message(
             "ranks-other-step",
             ranks=odd,
-            program=_spelled(d.here),
+            program=spelled(d.here),
             step=str(d.here.step),
             others=most,
             other=str(d.there.step),
@@ -101,24 +104,25 @@ def _title(job: Job, d: Divergence) -> Message:
         return message(
             "ranks-other-order",
             ranks=odd,
-            program=_spelled(d.here),
+            program=spelled(d.here),
             after=after,
             others=most,
-            other=_spelled(d.there),
+            other=spelled(d.there),
         )
     if d.here.function == d.there.function:
-        return message("ranks-other-version", ranks=odd, program=_spelled(d.here), after=after, others=most)
+        return message("ranks-other-version", ranks=odd, program=spelled(d.here), after=after, others=most)
     return message(
         "ranks-other-program",
         ranks=odd,
-        program=_spelled(d.here),
+        program=spelled(d.here),
         after=after,
         others=most,
-        other=_spelled(d.there),
+        other=spelled(d.there),
     )
 
 
-def _spelled(seen: Seen) -> Message:
+def spelled(seen: Seen) -> Message:
+    """Return ``train_step at train.py:48``."""
     return message("program-of-line", function=seen.name, line=seen.site or seen.defined)
 
 
@@ -138,7 +142,7 @@ def _evidence(job: Job, d: Divergence) -> Iterator[Evidence]:
             text = message(
                 "argument-differs",
                 path=path,
-                ranks=_named(job, d.ranks),
+                ranks=named(job, d.ranks),
                 value=value,
                 other=other,
                 others=_others(job, d.most),
@@ -150,7 +154,7 @@ def _evidence(job: Job, d: Divergence) -> Iterator[Evidence]:
                 text = message(
                     "line-differs",
                     line=at.source,
-                    ranks=_named(job, d.ranks),
+                    ranks=named(job, d.ranks),
                     others=_others(job, d.most),
                     here=", ".join(at.after) or "nothing",
                     there=", ".join(at.before) or "nothing",
@@ -158,8 +162,77 @@ def _evidence(job: Job, d: Divergence) -> Iterator[Evidence]:
                 yield Evidence(text, source=at.source)
     for seen, holders in ((d.here, d.ranks), (d.there, d.most)):
         if seen is not None:
-            text = message("rank-compiled", ranks=_named(job, holders), function=_spelled(seen))
+            text = message("rank-compiled", ranks=named(job, holders), function=spelled(seen))
             yield Evidence(text, source=seen.site, step=seen.step)
+
+
+def _published(run: Run, code: str) -> Iterator[Finding]:
+    """Yield where ranks without a shared directory differ, as rank 0 has recorded it."""
+    seen = set()
+    for event in run.main.ranks_compiled if run.main is not None else ():
+        found, ranks_that_differ, text = _of_published(run, event)
+        if found == code and ranks_that_differ not in seen:
+            seen.add(ranks_that_differ)
+            yield Finding(
+                code=code,
+                severity=WARNING if code == "JX853" else ERROR,
+                certainty=CERTAIN if code == "JX850" else LIKELY,
+                title=text,
+                fix=Fix(message("fix-same-on-all-ranks")),
+                subject=("published", event.position, ranks_that_differ),
+            )
+
+
+def published(run: Run) -> list[Finding]:
+    """Return the findings about ranks that share no directory, from the recording of rank 0."""
+    return [f for code in ("JX850", "JX851", "JX853") for f in _published(run, code)]
+
+
+def _of_published(run: Run, event: RanksCompiled) -> tuple[str, tuple[int, ...], Message]:
+    """Return the code of the finding, the ranks that differ from most, and the title."""
+    groups = sorted(event.groups, key=lambda g: (-len(g.ranks), g.ranks))
+    usual, odd = groups[0], next((g for g in groups[1:] if g.program), groups[-1])
+    if not usual.program and len(groups) > 2:  # two that differ, and the rest has not come there
+        usual, odd = groups[1], groups[2]
+    if len(groups) == 1:
+        left = tuple(event.left)
+        return "JX853", left, message("ranks-left-first", ranks=_numbers(left))
+    these, others = _numbers(odd.ranks), _numbers(usual.ranks)
+    if usual.program and odd.program:
+        return (
+            "JX850",
+            tuple(odd.ranks),
+            message(
+                "ranks-other-program",
+                ranks=these,
+                program=_published_name(run, odd),
+                after=None,
+                others=others,
+                other=_published_name(run, usual),
+            ),
+        )
+    return (
+        "JX851",
+        tuple(odd.ranks),
+        message(
+            "rank-extra-program", ranks=these, program=_published_name(run, odd), after=None, others=others
+        ),
+    )
+
+
+def _numbers(found: Sequence[int]) -> Message:
+    return message("rank-named" if len(found) == 1 else "ranks-named", numbers=ranks.as_ranges(sorted(found)))
+
+
+def _published_name(run: Run, group: RankGroup) -> Message | str:
+    """Return the function with the line of its definition."""
+    name, _, place = (group.function or "?").partition("@")
+    file, _, line = place.partition(" ")[0].rpartition(":")
+    if not file or not line.isdecimal():
+        return name
+    return message(
+        "program-of-line", function=name.replace(".<locals>", ""), line=Frame(file, int(line[:9]), name)
+    )
 
 
 def _arguments(here: Key | None, there: Key | None) -> list[tuple[str, str, str]]:
@@ -176,7 +249,8 @@ def _arguments(here: Key | None, there: Key | None) -> list[tuple[str, str, str]
     return [(path, a or "?", b or "?") for path, a, b in pairs if a != b]
 
 
-def _left(job: Job, rank: Rank) -> Finding:
+def ended_first(job: Job, rank: Rank) -> Finding:
+    """Return the finding that ``rank`` ended while the others went on."""
     others = [r for r in job.ranks if r is not rank]
     ended = max((r.left_ns or r.last_ns or 0 for r in others), default=0)
     later = max(0, ended - (rank.left_ns or 0)) / 1e9
@@ -189,7 +263,7 @@ def _left(job: Job, rank: Rank) -> Finding:
         how = message("rank-signal", number=-code)
     else:
         how = message("rank-exit-code", code=str(code))
-    last = message("rank-last", program=_spelled(rank.seen[-1])) if rank.seen else None
+    last = message("rank-last", program=spelled(rank.seen[-1])) if rank.seen else None
     steps = max((r.steps for r in others if r.steps is not None), default=None)
     behind = None
     if steps is not None and rank.steps is not None and rank.steps < steps:
@@ -200,7 +274,7 @@ def _left(job: Job, rank: Rank) -> Finding:
         certainty=CERTAIN,
         title=message(
             "rank-ended-first",
-            ranks=_named(job, [rank]),
+            ranks=named(job, [rank]),
             how=how,
             behind=behind,
             last=last,
@@ -208,14 +282,15 @@ def _left(job: Job, rank: Rank) -> Finding:
         ),
         source=rank.died_at or (rank.seen[-1].site if rank.seen else None),
         evidence=[
-            Evidence(message("rank-exit-code-of", ranks=_named(job, [r]), code=str(r.code))) for r in others
+            Evidence(message("rank-exit-code-of", ranks=named(job, [r]), code=str(r.code))) for r in others
         ][:MOST_EVIDENCE],
         fix=Fix(message("fix-ended-first", rank=str(rank.number))),
         subject=("left", rank.number),
     )
 
 
-def _named(job: Job, found: Sequence[Rank]) -> Message:
+def named(job: Job, found: Sequence[Rank]) -> Message:
+    """Return ``rank 3``, or ``ranks 0-63 but 37``."""
     return message(
         "rank-named" if len(found) == 1 else "ranks-named", numbers=ranks.numbers(found, job.ranks)
     )
@@ -223,4 +298,4 @@ def _named(job: Job, found: Sequence[Rank]) -> Message:
 
 def _others(job: Job, found: Sequence[Rank]) -> Message:
     """Return ``the others``, or with few ranks, or several groups, their numbers."""
-    return _named(job, found) if len(found) < 2 or len(job.groups()) > 2 else message("the-other-ranks")
+    return named(job, found) if len(found) < 2 or len(job.groups()) > 2 else message("the-other-ranks")

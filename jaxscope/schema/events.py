@@ -414,6 +414,40 @@ class CompilerWarned(Event, frozen=True, tag="CompilerWarned"):
     program_pid: int | None = None
 
 
+class MainThreadSeen(Event, frozen=True, tag="MainThreadSeen"):
+    """Where the main thread of a process of a job is, while nothing else is recorded.
+
+    Attributes:
+      blocked: it has not run since ``since_ns``: it waits for something. False: it runs (again).
+      stack: the user's frames, innermost first.
+    """
+
+    blocked: bool = False
+    since_ns: int = 0
+    stack: list[Frame] = []
+
+
+class RankGroup(msgspec.Struct, frozen=True):
+    """Ranks that compiled the same. ``program`` None: nothing at that position yet; ``function``: its id."""
+
+    ranks: list[int] = []
+    program: str | None = None
+    function: str | None = None
+
+
+class RanksCompiled(Event, frozen=True, tag="RanksCompiled"):
+    """What the ranks of the job had compiled, as they published it; written by rank 0 where they do not agree.
+
+    Attributes:
+      position: from 0, among the programs for the devices of all processes.
+      left: the ranks that had left the program.
+    """
+
+    position: int = 0
+    groups: list[RankGroup] = []
+    left: list[int] = []
+
+
 class SourceSeen(Event, frozen=True, tag="SourceSeen"):
     """A checksum of a source file of the user, written once. ``sha256``: in hexadecimal.
 
@@ -446,5 +480,5 @@ AnyEvent = (
     | Lowered | Compiled | PhaseFailed | ProgramText | MissesCounted | Step | Watched | Called | Brought
     | ArgumentFate | Degraded | Died | RunEnded | ProgramExited | CaptureChanged | CaptureRenewed | ArraysSeen
     | StderrWatched | CompilerWarned | RecordingStopped | Transferred | TargetsWanted | Retargeted | TargetCompiling
-    | TargetCompiled | SourceSeen
+    | TargetCompiled | SourceSeen | MainThreadSeen | RanksCompiled
 )  # fmt: skip

@@ -1,6 +1,9 @@
-"""A job of several processes; the last rank does something else: const, shape, or nothing."""
+"""A job of several processes; the last rank does something else: see MODES. ``waits`` comes 4 s late to step 2."""
 
+import os
+import signal
 import sys
+import time
 
 import jax
 
@@ -10,7 +13,9 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 from jax.sharding import NamedSharding, PartitionSpec  # noqa: E402
 
+MODES = ("const", "shape", "program", "order", "extra", "fewer", "exit", "kill", "waits")
 how = sys.argv[1] if len(sys.argv) > 1 else ""
+seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 4.0
 ranks = jax.process_count()
 odd = jax.process_index() == ranks - 1
 sharding = NamedSharding(jax.make_mesh((jax.device_count(),), ("data",)), PartitionSpec("data"))
@@ -27,5 +32,42 @@ def step(x):
     return jnp.sum(x * scale)
 
 
-value = step(ones(16 * ranks if how == "shape" and odd else 8 * ranks))
-print("value", float(value.addressable_data(0)))
+@jax.jit
+def largest(x):
+    return jnp.max(x)
+
+
+@jax.jit
+def extra(x):
+    return jnp.sum(jnp.sin(x)), jnp.max(x)
+
+
+def differs():
+    """Print when the last rank begins to do something else."""
+    print("differs at", time.time(), flush=True)
+    return True
+
+
+x = ones(16 * ranks if how == "shape" and odd and differs() else 8 * ranks)
+if how == "const" and odd:
+    differs()
+for i in range(1 if how in ("", "const", "shape") else 4):
+    if odd and i == 2 and how in MODES:
+        differs()
+        if how == "extra":
+            extra(x)
+        elif how == "exit":
+            sys.exit(3)
+        elif how == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif how == "waits":
+            time.sleep(seconds)
+        elif how == "fewer":
+            break
+    function = largest if odd and i == 2 and how in ("program", "order") else step
+    value = function(x)
+    if i == 2 and how == "order":
+        (step if odd else largest)(x)
+    print("value", float(value.addressable_data(0)), flush=True)
+    if how in ("extra", "fewer", "exit"):
+        time.sleep(seconds / 4)

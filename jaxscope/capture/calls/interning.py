@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -37,6 +37,8 @@ class Introductions:
         self._by_place: dict[tuple[str | None, int | None, str], ev.FunctionSeen] = {}
         self._contexts: dict[tuple[tuple[str, str], ...], str] = {}
         self._backend = False
+        # Called with the index of this process and their number, once the backend of several processes is up.
+        self.of_job: Callable[[int, int], object] = lambda index, count: None
         self._files: set[str] = set()
 
     def describe(self, function: Any, user: UserCall | None = None) -> ev.FunctionSeen:
@@ -112,16 +114,19 @@ class Introductions:
 
     def _write_backend(self, backend: Any) -> None:
         devices = texts.devices(backend)
-        self._writer.process_index = int(backend.process_index())
+        processes = len({d.process_index for d in devices})
+        self._writer.process_index = index = int(backend.process_index())
         self._writer.emit(
             ev.BackendSeen(
                 platform=str(backend.platform),
                 platform_version=str(backend.platform_version)[:200],
                 devices=devices,
-                process_count=len({d.process_index for d in devices}),
+                process_count=processes,
                 in_vain=shield.attempt("backend", _unused_plugins, str(backend.platform)) or [],
             )
         )
+        if processes > 1:
+            self.of_job(index, processes)
 
 
 def _unused_plugins(platform: str) -> list[str]:

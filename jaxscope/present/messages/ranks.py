@@ -27,6 +27,19 @@ TEMPLATES = {
     "ranks-other-collectives": (
         "{ranks} compiled {function} to other collectives, or in another order, than {others} from the same program"
     ),
+    "ranks-caught-up": "{ranks} compiled {function}, too, by now: no difference",
+    "ranks-no-progress": "no progress for {time}: {groups}",
+    "rank-line": " at {line}",
+    "rank-at-step": ", step {step}",
+    "rank-last-program": ", last program {program}",
+    "rank-waits-at": "{ranks} waiting{line} (for {time}{step}{last})",
+    "rank-runs-at": "{ranks} running{line} (nothing recorded for {time}{step}{last})",
+    "rank-was-at": "{ranks} last seen{line} ({time} ago{step}{last})",
+    "rank-in-trace": "{ranks} tracing{line} (for {time}{step}{last})",
+    "rank-in-lower": "{ranks} lowering{line} (for {time}{step}{last})",
+    "rank-in-compile": "{ranks} compiling{line} (for {time}{step}{last})",
+    "rank-has-left": "{ranks} left the program{line} ({time} ago{step}{last})",
+    "ranks-left-first": "{ranks} left the program while most of the others went on",
     "fix-same-on-all-ranks": (
         "make every process call the same functions, in the same order, with the same shapes and constants: no branch on"
         " jax.process_index(), no value of its own in the code"

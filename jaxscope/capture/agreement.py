@@ -1,0 +1,46 @@
+"""Hold a process of a job after it has compiled a program, until all ranks have compiled the same: before it runs.
+
+For ``--stop-on-divergence`` only. No message is sent and no collective runs: rank 0's watcher compares the logs of the
+ranks in the directory that they share, and writes there which programs agree. A process waits for a limited time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from jaxscope.log import ranks
+from jaxscope.log.store import RunDir
+
+POLL_S = 0.02
+HELD_S = 60.0  # at most
+UNCOMPARED_S = 10.0  # at most, where no watcher compares
+
+
+class Agreement:
+    """Waits for the other ranks. ``given_up``: is called with the reason why no program is held any more."""
+
+    def __init__(self, run: RunDir, given_up: Callable[[str], None]) -> None:
+        self._whole = ranks.whole_of(run)
+        self._place = run.path.name
+        self._given_up = given_up
+
+    def wait(self, call: int) -> None:
+        """Return when all ranks have compiled the program of ``call``, or after HELD_S."""
+        if self._whole is None:
+            return
+        began = time.monotonic()
+        while True:
+            agreed = ranks.agreed(self._whole)
+            if agreed is not None and call in agreed.get(self._place, ()):
+                return
+            waited = time.monotonic() - began
+            if waited > HELD_S or (agreed is None and waited > UNCOMPARED_S):
+                self._whole = None
+                self._given_up(
+                    f"after {waited:.0f} s the other ranks had not compiled the program of call {call}"
+                    if agreed is not None
+                    else "no watcher of rank 0 compares the ranks in this directory"
+                )
+                return
+            time.sleep(POLL_S)

@@ -1,0 +1,94 @@
+"""What is recorded more in a process of a job of several: where its main thread waits, and what the other ranks compile.
+
+Nothing of it runs in a program of one process.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from jaxscope.capture.agreement import Agreement
+from jaxscope.capture.main_thread import MainThread
+from jaxscope.capture.peers import Peers, digest
+from jaxscope.log import files, ranks, store
+from jaxscope.log.store import RunDir
+from jaxscope.log.writer import Writer
+
+
+class Rank:
+    """This process as one of a job.
+
+    Args:
+      patience_s: seconds without progress, before the ranks that wait are named.
+      holds: hold a program until all ranks have compiled it.
+      degraded: is called with a part of the recording that is not available, and the reason.
+    """
+
+    def __init__(
+        self,
+        run: RunDir,
+        writer: Writer,
+        patience_s: float,
+        *,
+        holds: bool,
+        degraded: Callable[[str, str], None],
+    ) -> None:
+        self._run, self._writer, self._patience_s = run, writer, patience_s
+        self._holds, self._degraded = holds, degraded
+        self._count = 1
+        self._main_thread: MainThread | None = None
+        self._peers: Peers | None = None
+        self._agreement: Agreement | None = None
+
+    def begin(self, index: int, count: int) -> None:
+        """Begin when the backend is up: ``index`` is JAX's index of this process, of ``count``."""
+        self._count = count
+        if not self._shares_directory():
+            self._peers = Peers(self._writer, index, count)
+        elif self._holds:
+            self._agreement = Agreement(self._run, lambda why: self._degraded("agreement", why))
+        watched = MainThread(self._writer, self._patience_s)
+        try:
+            watched.start()
+        except OSError:  # a system without /proc
+            return
+        self._main_thread = watched
+
+    def _shares_directory(self) -> bool:
+        """Return whether all ranks record to one directory: each created its place before JAX connected them."""
+        whole = ranks.whole_of(self._run)
+        try:
+            return (
+                whole is not None
+                and len(files.names(whole.path / store.RANKS, within=whole.path)) >= self._count
+            )
+        except OSError:
+            return False
+
+    def compiled(
+        self,
+        call: int,
+        function: str,
+        program: str | None,
+        module: str | None,
+        processes: int,
+        *,
+        calls_back: bool,
+    ) -> None:
+        """Pass on that ``call`` has compiled a program for the devices of that many processes; hold it if wanted."""
+        if processes < 2 or threading.current_thread() is not threading.main_thread():
+            return
+        if self._peers is not None and processes == self._count:
+            self._peers.compiled(digest(program, module, calls_back=calls_back), function)
+        if self._agreement is not None:
+            self._agreement.wait(call)
+
+    def leave(self) -> None:
+        """End all of it, before JAX disconnects."""
+        main_thread, self._main_thread = self._main_thread, None
+        peers, self._peers, self._agreement = self._peers, None, None
+        if main_thread is not None:
+            main_thread.stop()
+        if peers is not None:
+            peers.stop()

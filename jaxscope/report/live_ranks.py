@@ -1,0 +1,223 @@
+"""Write a line as soon as some ranks of a running job differ from the others, or wait for one that does not come."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from jaxscope.log.store import RunDir
+from jaxscope.model.ranks import EXTRA, MISSING, Divergence, Following, Job, Rank
+from jaxscope.present import findings as words
+from jaxscope.present.escape import escape
+from jaxscope.present.render import text
+from jaxscope.rules import ranks as rules
+from jaxscope.schema.findings import CERTAIN, Finding
+from jaxscope.schema.keys import Frame
+from jaxscope.schema.messages import Message, Parts, Seconds, message
+
+PATIENCE_S = 30.0  # without progress, before the ranks that wait are named
+ALIKE = 10  # times as long where all ranks wait at the same line: a step may take that long
+SETTLE_S = 2.0  # for more ranks to come to a program: most of them decide who differs
+AHEAD_S = 4.0  # that a rank alone has compiled a program for
+MOST_LINES = 50
+GROUPS = 6
+LENGTH = 1_000  # characters of a line
+
+
+class Comparison:
+    """Compare the ranks of a running job.
+
+    Args:
+      patience_s: without progress, before the ranks that wait are named.
+      holds: each rank waits with a program until all have compiled it: a program of one rank alone is a difference
+        for certain when the others have waited for ``patience_s``.
+
+    Attributes:
+      agreed: by the name of each rank's directory the latest calls whose programs all ranks have compiled.
+      diverged: the line about ranks that run other programs for certain; None: none do.
+    """
+
+    def __init__(
+        self,
+        whole: RunDir,
+        patience_s: float = PATIENCE_S,
+        *,
+        holds: bool = False,
+        clock: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self.agreed: dict[str, list[int]] = {}
+        self.diverged: str | None = None
+        self._following = Following(whole)
+        self._patience_ns = int(patience_s * 1e9)
+        self._holds = holds
+        self._clock = clock
+        self._first: dict[object, int] = {}  # when each difference was seen first
+        self._named: set[int] = set()  # ranks that differ for certain
+        self._likely: dict[tuple[int, ...], Divergence] = {}  # ranks that are ahead, or have an extra program
+        self._ended = False
+        self._waiting: frozenset[int] = frozenset()  # ranks that were named as waiting
+        self._lines = 0
+
+    def poll(self, *, last: bool = False) -> list[str]:
+        """Return the lines that are new since the last call.
+
+        Args:
+          last: there is no further call: a difference is not given time for more ranks to come to it.
+        """
+        job = self._following.poll()
+        if self._holds:
+            self.agreed = job.agreed()
+        if self._lines >= MOST_LINES:
+            return []
+        if len(job.ranks) < 2:
+            return self._published()
+        found = [*self._differences(job, last), *self._first_end(job)]
+        lines = [self._written(f) for f in found]
+        if not last:
+            lines += [
+                f"jaxscope: {escape(text(m), LENGTH)}" for m in (*self._caught_up(job), *self._stalled(job))
+            ]
+        self._lines += len(lines)
+        return lines
+
+    def _published(self) -> list[str]:
+        """Return the lines about what ranks without a shared directory published."""
+        run = self._following.alone
+        found = [] if run is None else [f for f in rules.published(run) if f.identity not in self._first]
+        for f in found:
+            self._first[f.identity] = 0
+            if f.certainty == CERTAIN:
+                self.diverged = self.diverged or self._written(f)
+        return [self._written(f) for f in found]
+
+    def _written(self, f: Finding) -> str:
+        return f"jaxscope: {f.code} {escape(words.sentence(f), LENGTH)}"
+
+    def _differences(self, job: Job, last: bool) -> Iterator[Finding]:
+        now = self._clock()
+        for d in (*job.divergences(), *job.rest()):
+            numbers = tuple(r.number for r in d.ranks)
+            if self._named.issuperset(numbers):
+                continue
+            since = now - self._first.setdefault((numbers, d.kind, d.position), now)
+            if job.went_past(d) or self._held(job, d, now):
+                if since >= SETTLE_S * 1e9 or last or _all_came(job, d):
+                    self._named.update(numbers)
+                    finding = msgspec.structs.replace(rules.differs(job, d), certainty=CERTAIN)
+                    self.diverged = self.diverged or self._written(finding)
+                    yield finding
+            elif since >= AHEAD_S * 1e9 and numbers not in self._likely and not last:
+                ahead = _ahead(d)
+                if ahead is not None:
+                    self._likely[numbers] = ahead
+                    yield rules.differs(job, ahead)
+
+    def _held(self, job: Job, d: Divergence, now: int) -> bool:
+        """Return whether a rank is held with a program of its own, while all others wait for something else."""
+        ahead = _ahead(d) if self._holds else None
+        since = [blocked_since(r) for r in ahead.most] if ahead is not None else []
+        return bool(since) and all(s is not None and now - s >= self._patience_ns for s in since)
+
+    def _caught_up(self, job: Job) -> Iterator[Message]:
+        """Yield that others have compiled by now what a rank seemed to have compiled alone."""
+        for numbers, d in list(self._likely.items()):
+            shown = d.here
+            assert shown is not None
+            behind = [r for r in job.ranks if any(r.number == m.number for m in d.most)]
+            if all(any(job.name(s) == job.name(shown) for s in r.seen) for r in behind):
+                del self._likely[numbers]
+                yield message(
+                    "ranks-caught-up", ranks=rules.named(job, behind), function=rules.spelled(shown)
+                )
+
+    def _first_end(self, job: Job) -> Iterator[Finding]:
+        rank = None if self._ended or self._named else job.first_to_leave(int(AHEAD_S * 1e9))
+        if rank is not None:
+            self._ended = True
+            yield rules.ended_first(job, rank)
+
+    def _stalled(self, job: Job) -> Iterator[Message]:
+        """Yield who waits and where, and where the others are, once until one of those that wait goes on."""
+        now = self._clock()
+        since = {r.number: s for r in job.ranks if r.left_ns is None and (s := blocked_since(r)) is not None}
+        waiting = frozenset(n for n, s in since.items() if now - s >= self._patience_ns)
+        if self._waiting and not waiting >= self._waiting:
+            self._waiting = frozenset()
+        if self._waiting or not waiting:
+            return
+        groups: dict[tuple[str, Frame | None], list[Rank]] = {}
+        for rank in job.ranks:
+            groups.setdefault(_doing(rank, rank.number in since), []).append(rank)
+        longest = max(now - since[n] for n in waiting)
+        if len(groups) == 1 and longest < self._patience_ns * ALIKE:
+            return
+        self._waiting = waiting
+        parts = [
+            _group(job, ranks, how, line, now)
+            for (how, line), ranks in sorted(groups.items(), key=lambda g: (len(g[1]), g[1][0].number))
+        ]
+        yield message(
+            "ranks-no-progress",
+            time=Seconds(longest / 1e9),
+            groups=Parts(tuple(parts[:GROUPS]), between="; "),
+        )
+
+
+def _all_came(job: Job, d: Divergence) -> bool:
+    """Return whether every rank of the job has compiled as many programs as the difference needs."""
+    complete = job.size is None or len(job.ranks) >= job.size
+    return complete and all(sum(s.ordered for s in r.seen) > d.position for r in job.ranks)
+
+
+def _ahead(d: Divergence) -> Divergence | None:
+    """Return ``d`` as an extra program of few ranks, which the others have not compiled; None: it is none.
+
+    Before the first program, and where the others compile something at this moment, they are late.
+    """
+    if d.kind == MISSING and d.here is None and len(d.most) <= len(d.ranks):
+        d = d._replace(kind=EXTRA, ranks=d.most, most=d.ranks, here=d.there, there=None)
+    alone = d.kind == EXTRA and d.here is not None and d.there is None and len(d.ranks) <= len(d.most)
+    if not alone or d.before is None or any(r.phase is not None for r in d.most):
+        return None
+    return d
+
+
+def blocked_since(rank: Rank) -> int | None:
+    """Return since when the main thread of ``rank`` has waited, by the latest event; None: it has not."""
+    process = rank.process
+    look = process.main_thread if process is not None else None
+    if process is None or look is None or not look.blocked or look.t_ns < process.last_ns:
+        return None
+    return look.since_ns
+
+
+def _doing(rank: Rank, waits: bool) -> tuple[str, Frame | None]:
+    """Return what ``rank`` does, as the slug of a template, and its line."""
+    look = rank.process.main_thread if rank.process is not None else None
+    line = look.stack[0] if look is not None and look.stack else None
+    if rank.code is not None or rank.left_ns is not None:
+        return "rank-has-left", rank.seen[-1].site if rank.seen else None
+    if rank.phase is not None:
+        return f"rank-in-{rank.phase.phase}", rank.phase.compilation.site
+    if look is None or (not look.blocked and rank.process is not None and look.t_ns < rank.process.last_ns):
+        return "rank-was-at", rank.seen[-1].site if rank.seen else None
+    return "rank-waits-at" if waits else "rank-runs-at", line
+
+
+def _group(job: Job, ranks: list[Rank], how: str, line: Frame | None, now: int) -> Message:
+    rank = ranks[0]
+    since = (
+        blocked_since(rank) or (rank.phase.since_ns if rank.phase else None) or rank.left_ns or rank.last_ns
+    )
+    step = message("rank-at-step", step=rank.steps) if rank.steps is not None else None
+    last = message("rank-last-program", program=rules.spelled(rank.seen[-1])) if rank.seen else None
+    return message(
+        how,
+        ranks=rules.named(job, ranks),
+        line=message("rank-line", line=line) if line is not None else None,
+        time=Seconds(None if since is None else (now - since) / 1e9),
+        step=step,
+        last=last,
+    )

@@ -1,0 +1,101 @@
+"""Jobs of two real JAX processes that are compared while they run: named, stopped, and left as they are."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from jaxscope.cli import command
+
+pytestmark = [pytest.mark.capture, pytest.mark.subprocess]
+PROGRAM = Path(__file__).parents[1] / "programs" / "ranks_that_differ.py"
+
+
+def started(run, env, *words, options=()):
+    """Start a job of two ranks that records to ``run``."""
+    argv = [sys.executable, "-m", "jaxscope", "launch", "-q", "-n", "2", "-o", str(run), *options]
+    return subprocess.Popen(
+        [*argv, str(PROGRAM), *words],
+        cwd=run.parent,
+        env=env,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+@pytest.fixture
+def launched(tmp_path, clean_env):
+    """Run a job to its end. Return its exit code, the lines that the ranks printed, and those of jaxscope."""
+
+    def run(*words, options=()):
+        process = started(tmp_path / "run", clean_env, *words, options=options)
+        try:
+            out, err = process.communicate(timeout=100)
+        finally:
+            process.kill()
+        return (
+            process.returncode,
+            out.splitlines(),
+            [line for line in err.splitlines() if "jaxscope: " in line],
+        )
+
+    return run
+
+
+def line_of(text):
+    return next(n for n, line in enumerate(PROGRAM.read_text().splitlines(), 1) if text in line)
+
+
+def test_a_job_is_ended_with_4_before_the_program_that_differs_runs(launched, tmp_path, capsys):
+    code, out, lines = launched("const", options=["--stop-on-divergence"])
+    assert code == 4 and not any("value" in line for line in out)
+    named = next(line for line in lines if "JX85" in line)
+    assert named.startswith("[0] jaxscope: JX850 rank 1 compiled another program than rank 0 for step at")
+    assert f"ranks_that_differ.py:{line_of('x * scale')}: constant dense<2.0> f32 on rank 1" in named
+    command(["report", "--format", "json", str(tmp_path / "run")])
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert finding["code"] == "JX850" and finding["title"] in named
+
+
+def test_a_program_of_one_rank_alone_is_held_until_the_other_has_waited_and_never_runs(launched):
+    code, out, lines = launched("extra", options=["--stop-on-divergence", "--ranks-patience", "3"])
+    assert code == 4
+    assert sum("value" in line for line in out) == 4, "two steps of each rank"
+    assert any("JX851 rank 1 compiled extra at ranks_that_differ.py" in line for line in lines), lines
+
+
+def test_the_rank_that_the_others_wait_for_is_named_with_the_line_of_its_main_thread(launched):
+    code, out, lines = launched("waits", "9", options=["--ranks-patience", "3"])
+    assert code == 0 and sum("value" in line for line in out) == 8
+    (line,) = lines
+    assert re.match(r"\[0\] jaxscope: no progress for [3-6]\.\d s: rank \d waiting at", line)
+    assert f"rank 1 waiting at ranks_that_differ.py:{line_of('time.sleep(seconds)')} (for " in line
+    assert f"rank 0 waiting at ranks_that_differ.py:{line_of('value = function(x)')} (for " in line
+
+
+def test_a_rank_that_is_killed_is_named(launched):
+    code, _, lines = launched("kill")
+    assert code == 128 + 9
+    assert any("rank 1 ended with signal 9" in line for line in lines)
+
+
+def test_a_job_whose_directory_vanishes_goes_on_as_it_would(tmp_path, clean_env):
+    run = tmp_path / "run"
+    process = started(run, clean_env, "waits", "4")
+    try:
+        while "value" not in (process.stdout.readline() or "value"):
+            pass
+        shutil.rmtree(run, ignore_errors=True)
+        time.sleep(0.1)
+        shutil.rmtree(run, ignore_errors=True)
+        out, err = process.communicate(timeout=100)
+    finally:
+        process.kill()
+    assert process.returncode == 0 and sum("value 16.0" in line for line in out.splitlines()) == 7
+    assert "Traceback" not in err
