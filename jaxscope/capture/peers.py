@@ -25,7 +25,7 @@ PER_RANK_S = 0.01  # more for each rank: the coordinator serves them all
 LATEST = 8  # programs in a value
 NAME = 100  # characters of a function's id: a value stays below 2 KB
 SETTLE_NS = 2_000_000_000  # for more ranks to come to a program
-AHEAD_NS = 4_000_000_000  # that a rank alone has compiled a program for
+AHEAD_NS = 3_000_000_000  # that a rank alone has compiled a program for
 LEAVE_S = 1.0  # that the exit of the program waits at most for a call that goes on
 MOST_EVENTS = 20
 
@@ -88,7 +88,7 @@ class Peers:
         if state != self._published:
             self._published = state
             client.key_value_set(f"{PREFIX}{self._index}", self._value(*state), allow_overwrite=True)
-        if self._index == 0 and not self._leaving:
+        if self._index == 0:
             for key, value in client.key_value_dir_get(PREFIX):
                 self._read(key, value)
             self._compare(now)
@@ -121,7 +121,9 @@ class Peers:
                 self._once(("differ", position), now, position, at, SETTLE_NS if len(at) < self._count else 0)
                 break
             if position and len(at) * 2 <= self._count:
-                self._once(("ahead", position, tuple(at)), now, position, at, AHEAD_NS)
+                # A rank 0 that leaves does not come to it any more.
+                after_ns = 0 if self._leaving and 0 not in at else AHEAD_NS
+                self._once(("ahead", position, tuple(at)), now, position, at, after_ns)
             position += 1
         if self._left and len(self._left) * 2 <= self._count:
             self._once(("left", tuple(self._left)), now, position, {}, AHEAD_NS)

@@ -81,7 +81,7 @@ def test_the_position_at_which_a_rank_compiled_something_else_is_recorded_once(j
     assert rounds(1) == once and rounds(20) == once
 
 
-def test_a_rank_that_is_ahead_for_4_seconds_is_recorded_and_one_that_is_late_is_not(job):
+def test_a_rank_that_is_ahead_for_some_seconds_is_recorded_and_one_that_is_late_is_not(job):
     ranks, _, rounds = job
     compile_all(ranks, "a")
     compile_all(ranks, "b", but=[1])
@@ -90,6 +90,24 @@ def test_a_rank_that_is_ahead_for_4_seconds_is_recorded_and_one_that_is_late_is_
     ranks[3].compiled("c", "c@/w/train.py:30")
     assert rounds(61) == []
     assert rounds(66) == [(2, [([0, 1, 2], None), ([3], "c")])]
+
+
+def test_a_program_that_rank_0_does_not_come_to_is_recorded_when_it_leaves(job):
+    ranks, _, rounds = job
+    compile_all(ranks, "a")
+    ranks[3].compiled("c", "c@/w/train.py:30")
+    assert rounds(1) == []
+    ranks[0]._leaving = True
+    assert rounds(2) == [(1, [([0, 1, 2], None), ([3], "c")])]
+
+
+def test_a_program_that_others_have_not_published_yet_is_no_difference_when_rank_0_leaves(job):
+    ranks, _, rounds = job
+    compile_all(ranks, "a")
+    assert rounds(1) == []
+    ranks[0].compiled("b", "b@/w/train.py:30")
+    ranks[0]._leaving = True
+    assert rounds(2) == []
 
 
 def test_a_rank_that_leaves_while_most_go_on_is_recorded(job):

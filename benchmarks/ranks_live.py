@@ -1,0 +1,149 @@
+"""How soon a rank that does something else is named: python benchmarks/ranks_live.py [-n RANKS] [--apart] [ROW ...]
+
+Each row is a job of real JAX processes on the CPU in which the last rank differs. Printed are the seconds from that moment
+to the line of ``--compare-ranks``, what ``jaxscope report`` finds on the directory afterwards, and the exit code. With
+``--apart`` each rank records to a directory of its own, so that JAX's coordination service is used. ``--same K`` runs K
+jobs without a difference, with and without the comparison, and counts those whose output or exit code is not the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from jaxscope.launch import ranks
+
+PROGRAM = Path(__file__).parents[1] / "tests" / "programs" / "ranks_that_differ.py"
+# By row: the words of the program, options of jaxscope, the codes that name it, of the line and of the report.
+ROWS: dict[str, tuple[list[str], list[str], str]] = {
+    "const": (["const"], [], "JX850"),
+    "shape": (["shape"], [], "JX85[01]"),
+    "program": (["program"], [], "JX85[01]"),
+    "order": (["order"], ["--step-function", "step"], "JX852"),
+    "extra": (["extra", "40"], [], "JX851"),
+    "fewer": (["fewer", "40"], [], "JX853"),
+    "exit": (["exit", "40"], [], "JX853"),
+    "kill": (["kill"], [], "JX853"),
+    "waits": (["waits", "40"], [], "no progress"),
+}
+LIMIT_S = 100.0
+
+
+class Job:
+    """A running job: its lines with the time at which each came."""
+
+    def __init__(self, folder: Path, words: list[str], options: list[str], size: int, *, apart: bool) -> None:
+        self.lines: list[tuple[float, str]] = []
+        self.folder = folder
+        run = [sys.executable, "-m", "jaxscope"]
+        if apart:
+            port = ranks.free_port()
+            for n in range(size):
+                argv = [*run, "run", "-q", "--no-tui", "-o", str(folder / f"host{n}" / "run"), *options]
+                self._start([*argv, str(PROGRAM), *words], ranks.environment(os.environ, n, size, port, "j"))
+        else:
+            argv = [*run, "launch", "-q", "-n", str(size), "-o", str(folder / "run"), *options]
+            self._start([*argv, str(PROGRAM), *words], {**os.environ})
+
+    def _start(self, argv: list[str], env: dict[str, str]) -> None:
+        process = subprocess.Popen(
+            argv, env=env, text=True, errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        self.processes = [*getattr(self, "processes", []), process]
+        threading.Thread(target=self._read, args=(process,), daemon=True).start()
+
+    def _read(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            self.lines.append((time.time(), line.rstrip()))
+
+    def first(self, pattern: str) -> tuple[float, str] | None:
+        return next(((t, line) for t, line in list(self.lines) if re.search(pattern, line)), None)
+
+    def wait(self, pattern: str | None, limit: float) -> None:
+        """Return when a line matches, and the job has ended or some seconds later; after ``limit`` in any case."""
+        end = time.time() + limit
+        while time.time() < end and any(p.poll() is None for p in self.processes):
+            if pattern is not None and self.first(pattern) is not None:
+                end, pattern = min(end, time.time() + 3), None
+            time.sleep(0.1)
+
+    def stop(self) -> list[int | None]:
+        """End the job: its ranks wait for each other. Return the exit codes; None: it did not end by itself."""
+        codes = [p.poll() for p in self.processes]
+        for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
+            for p in self.processes:
+                if p.poll() is None:
+                    p.send_signal(number)
+            self.wait(None, 12)
+        for p in self.processes:
+            p.wait()
+        return codes
+
+
+def row(name: str, size: int, *, apart: bool) -> None:
+    """Run one job and print its line of the table."""
+    words, options, codes = ROWS[name]
+    with tempfile.TemporaryDirectory() as folder:
+        job = Job(Path(folder), words, options, size, apart=apart)
+        pattern = rf"jaxscope: .*{codes}"
+        job.wait(pattern, LIMIT_S)
+        ended = job.stop()
+        named, began = job.first(pattern), job.first("differs at")
+        after = f"{named[0] - began[0]:.1f} s" if named and began else "never"
+        where = Path(folder) / ("host0/run" if apart else "run")
+        argv = [sys.executable, "-m", "jaxscope", "report", "--format", "json", str(where)]
+        printed = subprocess.run(argv, capture_output=True, text=True, check=False).stdout
+        found = [
+            f["code"] for f in json.loads(printed or "{}").get("findings", []) if f["code"].startswith("JX85")
+        ]
+        print(
+            f"{name:8} {size:3} ranks  named after {after:7}  report {','.join(found) or '-':14} exit {ended}"
+        )
+        print(f"         {named[1].partition('jaxscope: ')[2] if named else ''}", flush=True)
+
+
+def same(jobs: int, size: int) -> None:
+    """Run jobs without a difference, and print how many of them did something else than without the comparison."""
+    wrong = 0
+    seconds: dict[str, list[float]] = {"--compare-ranks": [], "--no-compare-ranks": []}
+    for _ in range(jobs):
+        seen = []
+        for option, times in seconds.items():
+            with tempfile.TemporaryDirectory() as folder:
+                began = time.time()
+                job = Job(Path(folder), ["all"], [option], size, apart=False)
+                job.wait(None, LIMIT_S)
+                times.append(time.time() - began)
+                codes = job.stop()
+                seen.append((codes, sorted(line for _, line in job.lines if "Gloo" not in line)))
+        wrong += seen[0] != seen[1] or seen[0][0] != [0]
+    figures = ", ".join(f"{o} {sorted(t)[len(t) // 2]:.1f} s" for o, t in seconds.items())
+    print(f"{jobs} jobs of {size} ranks: {wrong} with another output or exit code; median {figures}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("-n", type=int, default=4)
+    parser.add_argument("--apart", action="store_true")
+    parser.add_argument("--same", type=int, default=0)
+    parser.add_argument("rows", nargs="*")
+    args = parser.parse_args()
+    if args.same:
+        same(args.same, args.n)
+        return
+    for name in args.rows or ROWS:
+        row(name, args.n, apart=args.apart)
+
+
+if __name__ == "__main__":
+    main()
