@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -47,6 +47,7 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
       ordered: it was called by the main thread.
       stablehlo, hlo: blobs of its texts; None if not recorded.
       cache: the persistent cache: hit, miss or off; None: unknown, or the compilation goes on.
+      settings: JAX's settings at the call that JAX compares; None: not recorded.
     """
 
     program: str
@@ -64,6 +65,7 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
     stablehlo: str | None
     hlo: str | None
     cache: str | None
+    settings: Mapping[str, str] | None = None
 
 
 class Rank(msgspec.Struct, eq=False):
@@ -543,6 +545,7 @@ def _seen(run: Run, main: Process) -> Iterator[Seen]:
             stablehlo=texts.get("stablehlo"),
             hlo=texts.get("hlo"),
             cache=c.compiled.persistent_cache if c.compiled is not None else None,
+            settings=run.settings(main, c.key.context) if c.key is not None else None,
         )
 
 

@@ -16,7 +16,7 @@ from jaxscope.schema.keys import Frame, Key
 from jaxscope.schema.messages import Message, Seconds, message
 
 MOST_EVIDENCE = 6
-DIFFERENCES = ("argument-differs", "line-differs")
+DIFFERENCES = ("setting-differs", "argument-differs", "line-differs")
 
 add("JX850", "ranks-run-other-programs", ERROR, lambda run: _published(run, "JX850"), needs_comparison=True)
 add("JX851", "rank-runs-one-program-more", ERROR, lambda run: _published(run, "JX851"), needs_comparison=True)
@@ -138,6 +138,16 @@ def _evidence(job: Job, d: Divergence) -> Iterator[Evidence]:
         and there is not None
         and here.name == there.name
     ):
+        for name, value, other in _settings(here, there):
+            text = message(
+                "setting-differs",
+                name=name,
+                ranks=named(job, d.ranks),
+                value=value,
+                other=other,
+                others=_others(job, d.most),
+            )
+            yield Evidence(text)
         for path, value, other in _arguments(here.key, there.key):
             text = message(
                 "argument-differs",
@@ -233,6 +243,13 @@ def _published_name(run: Run, group: RankGroup) -> Message | str:
     return message(
         "program-of-line", function=name.replace(".<locals>", ""), line=Frame(file, int(line[:9]), name)
     )
+
+
+def _settings(here: Seen, there: Seen) -> list[tuple[str, str, str]]:
+    """Return the name of each of JAX's settings that differs, and its two values."""
+    one, other = here.settings or {}, there.settings or {}
+    both = [name for name in one if name in other]
+    return [(name, one[name], other[name]) for name in both if one[name] != other[name]]
 
 
 def _arguments(here: Key | None, there: Key | None) -> list[tuple[str, str, str]]:

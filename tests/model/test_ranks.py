@@ -30,7 +30,7 @@ CALLBACK = 'module {{ %0 = stablehlo.custom_call @python_callback(%arg0) {{backe
 HLO = "HloModule m\n%s\n"
 
 
-def wrote(path, sequences, *, codes=None, ends=None, devices=None, indices=True):
+def wrote(path, sequences, *, settings=None, codes=None, ends=None, devices=None, indices=True):
     """Write a job: for each rank its programs, each ``(program, shape, texts, step, devices, entry)`` or the name of one."""
     codes = codes or [0] * len(sequences)
     for n, programs in enumerate(sequences):
@@ -44,6 +44,7 @@ def wrote(path, sequences, *, codes=None, ends=None, devices=None, indices=True)
                 process_count=len(sequences),
             )
         )
+        log.say(ev.ContextSeen(context="c1", settings=(settings or {}).get(n, {"precision": "highest"})))
         known = set()
         for each in programs:
             program, shape, texts, *at = each if isinstance(each, tuple) else (each, 8, {})
@@ -237,3 +238,13 @@ def test_ranks_that_recorded_nothing_are_missing(tmp_path):
         if path.is_file():
             path.unlink()
     assert ranks.read(whole).missing == [1] and store.one_process(whole, 2).path.name == "00002"
+
+
+def test_a_setting_that_is_not_the_same_is_named_before_what_it_changes_in_the_program(tmp_path):
+    programs = [[(A, 8, {"stablehlo": TEXT.format(2.0 if n == 1 else 1.0)})] for n in range(3)]
+    programs[1] = [("a2", 8, {"stablehlo": TEXT.format("2.0")})]
+    _, findings = found(tmp_path, programs, settings={1: {"precision": "default"}})
+    assert [text for _, text in findings] == [
+        "rank 1 compiled another program than the others for a at train.py:140: "
+        "the setting precision is default on rank 1, highest on the others"
+    ]

@@ -14,6 +14,7 @@ TEMPLATES = {
     "ranks-other-order": "{ranks} compiled {program}{after} where {others} compiled {other}: the order differs",
     "ranks-other-step": "{ranks} compiled {program} in step {step}, {others} in step {other}: the order differs",
     "argument-differs": "{path} is {value} on {ranks}, {other} on {others}",
+    "setting-differs": "the setting {name} is {value} on {ranks}, {other} on {others}",
     "line-differs": "{line}: {here} on {ranks}, {there} on {others}",
     "rank-compiled": "{ranks} compiled {function}",
     "rank-ended-first": "{ranks} ended first{how}{last}{behind}; the others went on for {later}",
