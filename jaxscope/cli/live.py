@@ -75,7 +75,7 @@ def compare_ranks(record: RunDir, rank: int | None, patience_s: float | None, ho
             agreed: dict[str, list[int]] | None = None
             last = False
             while True:
-                began = time.monotonic()
+                began = time.thread_time()
                 lines = comparison.poll(last=last)
                 if comparison.diverged is not None and not ranks.diverged(whole):
                     ranks.write_diverged(whole, comparison.diverged)
@@ -87,7 +87,9 @@ def compare_ranks(record: RunDir, rank: int | None, patience_s: float | None, ho
                     sys.stderr.flush()
                 if last:
                     return
-                last = ended.wait(max(HOLDING_S if holds else COMPARE_S, (time.monotonic() - began) * SHARE))
+                last = ended.wait(
+                    max(HOLDING_S if holds else COMPARE_S, (time.thread_time() - began) * SHARE)
+                )
         except OSError:
             pass  # stderr is closed, or the shared directory is gone
         except Exception as e:

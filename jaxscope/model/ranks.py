@@ -7,6 +7,7 @@ compiled ahead of time or by other threads are compared as a set.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ from jaxscope.log import store
 from jaxscope.log.store import RunDir
 from jaxscope.model.interning import Shared
 from jaxscope.model.load import Tail, load, state
-from jaxscope.model.records import Compilation, InProgress, Process
+from jaxscope.model.records import Compilation, Process
 from jaxscope.model.run import Run
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Frame, Key
@@ -60,7 +61,7 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
     key: Key | None
     step: int | None
     t_ns: int
-    processes: tuple[int, ...]
+    processes: frozenset[int]
     ordered: bool
     stablehlo: str | None
     hlo: str | None
@@ -79,8 +80,8 @@ class Rank(msgspec.Struct, eq=False):
       steps: the steps that it counted.
       memory: bytes of its largest program on one device.
       slowest: its most expensive compilation: the line, the function and seconds.
-      process: the records of the process; None: nothing was recorded.
-      phase: the innermost phase that goes on.
+      look: where its main thread was, if that is its latest event.
+      phase: the phase that goes on, or went on at its end: trace, lower or compile; the line, and since when.
     """
 
     number: int
@@ -101,8 +102,8 @@ class Rank(msgspec.Struct, eq=False):
     memory: int | None = None
     compiled: int = 0
     slowest: tuple[Frame | None, str, float] | None = None
-    process: Process | None = None
-    phase: InProgress | None = None
+    look: ev.MainThreadSeen | None = None
+    phase: tuple[str, Frame | None, int] | None = None
 
     @property
     def seconds(self) -> float:
@@ -171,13 +172,25 @@ class Job:
         At each position most is what most of the ranks have that agreed before it. Programs are compared among the
         processes whose devices they run on: the stages of a pipeline may run different ones.
         """
-        sets = dict.fromkeys(s.processes for r in self.ranks for s in r.seen if s.ordered)
-        return [d for processes in sets for d in self._divergences(processes)]
+        return [d for processes in self._sets(ordered=True) for d in self._divergences(processes)]
 
-    def _divergences(self, processes: tuple[int, ...]) -> list[Divergence]:
+    def _sets(self, *, ordered: bool) -> list[frozenset[int]]:
+        """Return the sets of processes that programs run on."""
+        found = {id(s.processes): s.processes for r in self.ranks for s in r.seen if s.ordered == ordered}
+        return list(dict.fromkeys(found.values()))
+
+    def _of(self, rank: Rank, processes: frozenset[int], *, ordered: bool) -> list[Seen]:
+        """Return what ``rank`` compiled for these processes."""
+        return [
+            s
+            for s in rank.seen
+            if s.ordered == ordered and (s.processes is processes or s.processes == processes)
+        ]
+
+    def _divergences(self, processes: frozenset[int]) -> list[Divergence]:
         found: list[Divergence] = []
         agree = [r for r in self.ranks if r.seen and r.number in processes]
-        programs = {r.number: [s for s in r.seen if s.ordered and s.processes == processes] for r in agree}
+        programs = {r.number: self._of(r, processes, ordered=True) for r in agree}
         position = 0
         while len(agree) > 1:
             at = {
@@ -223,13 +236,11 @@ class Job:
         A program that is called is compared with those in the same position of the other ranks.
         """
         found: dict[str, list[int]] = {r.directory.path.name: [] for r in self.ranks}
-        sets = dict.fromkeys((s.processes, s.ordered) for r in self.ranks for s in r.seen)
+        sets = [
+            (processes, ordered) for ordered in (True, False) for processes in self._sets(ordered=ordered)
+        ]
         for processes, ordered in sets:
-            seen = [
-                [s for s in r.seen if (s.processes, s.ordered) == (processes, ordered)]
-                for r in self.ranks
-                if r.number in processes
-            ]
+            seen = [self._of(r, processes, ordered=ordered) for r in self.ranks if r.number in processes]
             if len(seen) < len(processes):
                 continue  # a rank has recorded nothing yet
             names = [Counter(map(self.name, each)) for each in seen]
@@ -267,12 +278,9 @@ class Job:
     def rest(self) -> list[Divergence]:
         """Return the ranks that compiled other programs than most ahead of time or in other threads."""
         found = []
-        sets = dict.fromkeys(s.processes for r in self.ranks for s in r.seen if not s.ordered)
-        for processes in sets:
+        for processes in self._sets(ordered=False):
             ranks = [r for r in self.ranks if r.seen and r.number in processes]
-            seen = {
-                r.number: [s for s in r.seen if not s.ordered and s.processes == processes] for r in ranks
-            }
+            seen = {r.number: self._of(r, processes, ordered=False) for r in ranks}
             items = {n: frozenset(Counter(map(self.name, each)).items()) for n, each in seen.items()}
             usual, _ = Counter(items.values()).most_common(1)[0]
             most = [r for r in ranks if items[r.number] == usual]
@@ -385,7 +393,6 @@ def read(
     for n, place in enumerate(store.rank_runs(whole)):
         run = (known or {}).get(place.path.name)
         index, rank = rank_of(load(place) if run is None else run, place)
-        rank.process = rank.phase = None
         rank.seen = [_sharing_key(s, keys) for s in rank.seen]
         found.append((index, rank))
         if step is not None:
@@ -485,8 +492,11 @@ def rank_of(run: Run, directory: RunDir) -> tuple[int | None, Rank]:
             rank.died = main.died.error
             rank.died_at = main.died.stack[0] if main.died.stack else None
         rank.seen = list(_seen(run, main))
-        rank.process = main
-        rank.phase = next((p for p in reversed(run.in_progress()) if p.compilation.process is main), None)
+        if main.main_thread is not None and main.main_thread.t_ns >= main.last_ns:
+            rank.look = main.main_thread
+        for p in run.in_progress():
+            if p.compilation.process is main:
+                rank.phase = p.phase, p.compilation.site, p.since_ns
     rank.left = bool(ends) and (run.last_ns or 0) - min(ends) > LEFT_EARLY_NS
     if run.exited is not None:
         ends.append(run.exited.t_ns)
@@ -507,15 +517,18 @@ def _seen(run: Run, main: Process) -> Iterator[Seen]:
     """
     if main.backend is None:
         return
-    process_of = {d.id: d.process_index for d in main.backend.devices}
-    every = tuple(sorted(set(process_of.values())))
-    found: list[tuple[int, tuple[int, ...], Compilation]] = []
+    process_of = tuple((d.id, d.process_index) for d in main.backend.devices)
+    every = _processes(None, process_of)
+    sets: dict[str | None, frozenset[int]] = {}
+    found: list[tuple[int, frozenset[int], Compilation]] = []
     for c in run.compilations.values():
         if c.process is not main:
             continue
         if c.compiled is not None:
-            devices = sharding.device_ids(c.compiled.devices) or ()
-            found.append((c.compiled.t_ns, tuple(sorted({process_of.get(d, 0) for d in devices})), c))
+            devices = c.compiled.devices or ""
+            if devices not in sets:
+                sets[devices] = _processes(devices, process_of)
+            found.append((c.compiled.t_ns, sets[devices], c))
         elif (
             c.phase == ev.COMPILE and c.program and c.lowered and c.lowered.num_partitions == len(process_of)
         ):
@@ -547,6 +560,14 @@ def _seen(run: Run, main: Process) -> Iterator[Seen]:
             cache=c.compiled.persistent_cache if c.compiled is not None else None,
             settings=run.settings(main, c.key.context) if c.key is not None else None,
         )
+
+
+@functools.lru_cache(1024)
+def _processes(devices: str | None, process_of: tuple[tuple[int, int], ...]) -> frozenset[int]:
+    """Return the indices of the processes of these devices; None: of all. Equal ranks share the set."""
+    known = dict(process_of)
+    ids = known if devices is None else sharding.device_ids(devices) or ()
+    return frozenset(known.get(d, 0) for d in ids)
 
 
 def _main_thread(main: Process, c: Compilation) -> bool:

@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from jaxscope.log.store import RunDir
-from jaxscope.model.ranks import EXTRA, MISSING, Divergence, Following, Job, Rank
+from jaxscope.model.ranks import EXTRA, MISSING, Divergence, Following, Job
 from jaxscope.present import findings as words
 from jaxscope.present.escape import escape
 from jaxscope.present.render import text
+from jaxscope.report import waiting_ranks
+from jaxscope.report.waiting_ranks import blocked_since
 from jaxscope.rules import ranks as rules
 from jaxscope.schema.findings import CERTAIN, Finding
-from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Message, Parts, Seconds, message
 
 PATIENCE_S = 30.0  # without progress, before the ranks that wait are named
@@ -22,7 +23,6 @@ ALIKE = 10  # times as long where all ranks wait at the same line: a step may ta
 SETTLE_S = 2.0  # for more ranks to come to a program: most of them decide who differs
 AHEAD_S = 4.0  # that a rank alone has compiled a program for
 MOST_LINES = 50
-GROUPS = 6
 LENGTH = 1_000  # characters of a line
 
 
@@ -147,22 +147,12 @@ class Comparison:
             self._waiting = frozenset()
         if self._waiting or not waiting:
             return
-        groups: dict[tuple[str, Frame | None], list[Rank]] = {}
-        for rank in job.ranks:
-            groups.setdefault(_doing(rank, rank.number in since), []).append(rank)
         longest = max(now - since[n] for n in waiting)
-        if len(groups) == 1 and longest < self._patience_ns * ALIKE:
+        if len(waiting_ranks.groups(job)) == 1 and longest < self._patience_ns * ALIKE:
             return
         self._waiting = waiting
-        parts = [
-            _group(job, ranks, how, line, now)
-            for (how, line), ranks in sorted(groups.items(), key=lambda g: (len(g[1]), g[1][0].number))
-        ]
-        yield message(
-            "ranks-no-progress",
-            time=Seconds(longest / 1e9),
-            groups=Parts(tuple(parts[:GROUPS]), between="; "),
-        )
+        found = tuple(waiting_ranks.sentences(job, now))
+        yield message("ranks-no-progress", time=Seconds(longest / 1e9), groups=Parts(found, between="; "))
 
 
 def _all_came(job: Job, d: Divergence) -> bool:
@@ -182,42 +172,3 @@ def _ahead(d: Divergence) -> Divergence | None:
     if not alone or d.before is None or any(r.phase is not None for r in d.most):
         return None
     return d
-
-
-def blocked_since(rank: Rank) -> int | None:
-    """Return since when the main thread of ``rank`` has waited, by the latest event; None: it has not."""
-    process = rank.process
-    look = process.main_thread if process is not None else None
-    if process is None or look is None or not look.blocked or look.t_ns < process.last_ns:
-        return None
-    return look.since_ns
-
-
-def _doing(rank: Rank, waits: bool) -> tuple[str, Frame | None]:
-    """Return what ``rank`` does, as the slug of a template, and its line."""
-    look = rank.process.main_thread if rank.process is not None else None
-    line = look.stack[0] if look is not None and look.stack else None
-    if rank.code is not None or rank.left_ns is not None:
-        return "rank-has-left", rank.seen[-1].site if rank.seen else None
-    if rank.phase is not None:
-        return f"rank-in-{rank.phase.phase}", rank.phase.compilation.site
-    if look is None or (not look.blocked and rank.process is not None and look.t_ns < rank.process.last_ns):
-        return "rank-was-at", rank.seen[-1].site if rank.seen else None
-    return "rank-waits-at" if waits else "rank-runs-at", line
-
-
-def _group(job: Job, ranks: list[Rank], how: str, line: Frame | None, now: int) -> Message:
-    rank = ranks[0]
-    since = (
-        blocked_since(rank) or (rank.phase.since_ns if rank.phase else None) or rank.left_ns or rank.last_ns
-    )
-    step = message("rank-at-step", step=rank.steps) if rank.steps is not None else None
-    last = message("rank-last-program", program=rules.spelled(rank.seen[-1])) if rank.seen else None
-    return message(
-        how,
-        ranks=rules.named(job, ranks),
-        line=message("rank-line", line=line) if line is not None else None,
-        time=Seconds(None if since is None else (now - since) / 1e9),
-        step=step,
-        last=last,
-    )

@@ -7,14 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 from jaxscope.model import ranks
 from jaxscope.model.ranks import Job, Rank
 from jaxscope.present.escape import escape
+from jaxscope.present.render import text
 from jaxscope.present.spans import Span
 from jaxscope.present.text import Places, count, seconds, size
-from jaxscope.report import contract
+from jaxscope.report import contract, waiting_ranks
 from jaxscope.report.layout import BLANK, Line, line
 from jaxscope.rules import ranks as rules
 from jaxscope.schema.findings import Finding
 
 GROUPS, NAMED = 10, 16
+PROGRAMS = 500  # of which the persistent cache is compared
 
 
 def findings(job: Job | None) -> list[Finding]:
@@ -47,13 +49,45 @@ def section(job: Job, places: Places) -> Iterator[Line]:
     known = [r for r in job.ranks if r.memory is not None]
     yield from _spread(known, "memory of the largest program", lambda r: r.memory or 0, size)
     yield from _slowest(job, places)
+    yield from _cached(job)
     if job.missing:
         missing = job.missing
         more = f" and {len(missing) - NAMED:,} more" if len(missing) > NAMED else ""
         shown = ", ".join(map(str, missing[:NAMED]))
         yield line(("not recorded: ", "warning"), f"{_word(missing)} {shown}{more}", indent=2, hang=4)
+    yield from _where(job)
     for how, ended in _ends(job).items():
         yield line((f"{_named(ended, job.ranks)}: ", "dim"), how, indent=2, hang=4)
+
+
+def _where(job: Job) -> Iterator[Line]:
+    """Print where the ranks are that run, or were killed while they waited."""
+    killed = any(
+        r.code is not None and r.code < 0 and waiting_ranks.blocked_since(r) is not None for r in job.ranks
+    )
+    if killed or any(r.state == "running" for r in job.ranks):
+        for each in waiting_ranks.sentences(job):
+            yield line(escape(text(each)), indent=2, hang=4)
+
+
+def _cached(job: Job) -> Iterator[Line]:
+    """Print the programs that some ranks compiled and others loaded from the persistent cache."""
+    found: dict[str, dict[str | None, list[Rank]]] = {}
+    names: dict[str, str] = {}
+    for rank in job.ranks:
+        for s in {job.name(s): s for s in reversed(rank.seen)}.values():
+            found.setdefault(job.name(s), {}).setdefault(s.cache, []).append(rank)
+            names[job.name(s)] = s.name
+    for program, by_outcome in list(found.items())[:PROGRAMS]:
+        hit, missed = by_outcome.get("hit", []), by_outcome.get("miss", [])
+        if hit and missed:
+            yield line(
+                ("persistent cache: ", "dim"),
+                f"{escape(names[program])} was loaded by {_named(hit, job.ranks)}"
+                f" and compiled by {_named(missed, job.ranks)}",
+                indent=2,
+                hang=4,
+            )
 
 
 def _named(group: Sequence[Rank], every: Sequence[Rank]) -> str:
@@ -65,14 +99,14 @@ def _word(of: Sequence[object]) -> str:
 
 
 def _spread(
-    found: Sequence[Rank], name: str, figure: Callable[[Rank], float], text: Callable[[float], str]
+    found: Sequence[Rank], name: str, figure: Callable[[Rank], float], written: Callable[[float], str]
 ) -> Iterator[Line]:
     if not found:
         return
     low, high = min(found, key=figure), max(found, key=figure)
-    span: list[Span] = [(f"{name} ", "dim"), text(figure(low))]
-    if text(figure(low)) != text(figure(high)):
-        span += [f" (rank {low.number}) to ", text(figure(high)), f" (rank {high.number})"]
+    span: list[Span] = [(f"{name} ", "dim"), written(figure(low))]
+    if written(figure(low)) != written(figure(high)):
+        span += [f" (rank {low.number}) to ", written(figure(high)), f" (rank {high.number})"]
     yield line(*span, indent=2, hang=4)
 
 

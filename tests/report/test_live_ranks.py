@@ -5,11 +5,13 @@ from written import T0, Log, exited, function, key, leaf
 
 from jaxscope.log import ranks as places
 from jaxscope.log.store import RunDir
+from jaxscope.model import ranks
+from jaxscope.model.load import load
+from jaxscope.present.text import Places
 from jaxscope.report import live_ranks
+from jaxscope.report.ranks import section as in_report
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Device, Frame
-
-TEXT = "module {{ stablehlo.constant dense<{}> : tensor<f32> }}"
 
 
 class Job:
@@ -27,7 +29,7 @@ class Job:
             self.logs.append(log)
         self.comparison = live_ranks.Comparison(RunDir(path), clock=lambda: T0 + int(self.now * 1e9))
 
-    def compiles(self, program, ranks=None, *, ends=True, step=None, line=20):
+    def compiles(self, program, ranks=None, *, ends=True, step=None, line=20, cache=None):
         """Write that ``ranks`` (all of them) compile ``program``, or begin to."""
         for n in range(len(self.logs)) if ranks is None else ranks:
             log = self.logs[n]
@@ -37,7 +39,8 @@ class Job:
             call = log.missed(seen, key(leaf("x", 8)), step=step)
             log.phase(call, "lower", 0.1, program=program, num_partitions=len(self.logs))
             if ends:
-                log.phase(call, "compile", 0.1, program=program, devices=f"0-{len(self.logs) - 1}")
+                devices = f"0-{len(self.logs) - 1}"
+                log.phase(call, "compile", 0.1, program=program, devices=devices, persistent_cache=cache)
             else:
                 log.say(ev.PhaseBegan(call=call, phase="compile"))
 
@@ -245,3 +248,32 @@ def test_programs_that_all_ranks_have_compiled_are_agreed(job):
     job.comparison._holds = True
     job.comparison.poll()
     assert job.comparison.agreed == {f"0000{n}": [1] for n in range(4)}
+
+
+def section(job):
+    """Return the lines of the report about the ranks of the job."""
+    whole = job.logs[0].run.path.parent.parent
+    read = ranks.read(RunDir(whole))
+    places = Places(load(job.logs[0].run))
+    return [each.text.plain for each in in_report(read, places)]
+
+
+def test_the_report_of_a_job_that_was_killed_shows_where_its_ranks_waited(job):
+    job.compiles("a")
+    job.now = 12
+    job.waits([0, 1, 3], 63, 2.0)
+    job.waits([2], 57, 4.0)
+    for n, log in enumerate(job.logs):
+        exited(log.run, None, pid=1000 + n, seconds=50.0, signal=15)
+    lines = section(job)
+    assert [line.partition(" (for ")[0] for line in lines if "waiting" in line] == [
+        "rank 2 waiting at train.py:57",
+        "ranks 0, 1, 3 waiting at train.py:63",
+    ]
+
+
+def test_a_program_that_some_ranks_load_from_the_cache_and_others_compile_is_named(job):
+    job.compiles("a", [0, 1, 3], cache="hit")
+    job.compiles("a", [2], cache="miss")
+    assert "persistent cache: a was loaded by ranks 0, 1, 3 and compiled by rank 2" in section(job)
+    assert not any("cache" in line for line in section(Job(job.logs[0].run.path.parents[2] / "k")))

@@ -1,0 +1,62 @@
+"""Where the ranks of a job are: who waits, who runs, who compiles, and since when."""
+
+from __future__ import annotations
+
+from jaxscope.model.ranks import Job, Rank
+from jaxscope.rules import ranks as rules
+from jaxscope.schema.keys import Frame
+from jaxscope.schema.messages import Message, Seconds, message
+
+MOST = 6  # groups
+
+Doing = tuple[str, Frame | None]  # the slug of a template, and a line
+
+
+def blocked_since(rank: Rank) -> int | None:
+    """Return since when the main thread of ``rank`` has waited, by its latest event; None: it has not."""
+    return rank.look.since_ns if rank.look is not None and rank.look.blocked else None
+
+
+def doing(rank: Rank) -> Doing:
+    """Return what ``rank`` does, or did when it was killed."""
+    if rank.left_ns is not None and (rank.left or rank.code in (None, 0)):
+        return "rank-has-left", rank.seen[-1].site if rank.seen else None
+    if rank.phase is not None:
+        return f"rank-in-{rank.phase[0]}", rank.phase[1]
+    if rank.look is None:
+        return "rank-was-at", rank.seen[-1].site if rank.seen else None
+    line = rank.look.stack[0] if rank.look.stack else None
+    return "rank-waits-at" if rank.look.blocked else "rank-runs-at", line
+
+
+def groups(job: Job) -> dict[Doing, list[Rank]]:
+    """Return the ranks by what they do, the smallest group first: the others wait for it."""
+    found: dict[Doing, list[Rank]] = {}
+    for rank in job.ranks:
+        found.setdefault(doing(rank), []).append(rank)
+    return dict(sorted(found.items(), key=lambda each: (len(each[1]), each[1][0].number)))
+
+
+def sentences(job: Job, now_ns: int | None = None) -> list[Message]:
+    """Write a clause for each group: the ranks, the line, for how long, the step and the last program.
+
+    Args:
+      now_ns: None: when each rank was last known to be alive.
+    """
+    return [_sentence(job, each, ranks, now_ns) for each, ranks in list(groups(job).items())[:MOST]]
+
+
+def _sentence(job: Job, each: Doing, ranks: list[Rank], now_ns: int | None) -> Message:
+    rank = ranks[0]
+    now = now_ns or rank.left_ns or rank.last_ns
+    since = blocked_since(rank) or (rank.phase[2] if rank.phase else None)
+    if since is None:
+        since = rank.left_ns or (rank.look.since_ns if rank.look is not None else rank.last_ns)
+    return message(
+        each[0],
+        ranks=rules.named(job, ranks),
+        line=message("rank-line", line=each[1]) if each[1] is not None else None,
+        time=Seconds(None if since is None or now is None else max(0, now - since) / 1e9),
+        step=message("rank-at-step", step=rank.steps) if rank.steps is not None else None,
+        last=message("rank-last-program", program=rules.spelled(rank.seen[-1])) if rank.seen else None,
+    )
