@@ -60,6 +60,7 @@ ACTIONS = (
     Action("pane.zoom", "app", "z", "zoom", "zoom", "Show only the focused pane, or all panes again.", "view", 5),
     Action("pause", "app", "p", "pause", "pause", "Pause the updates from the program, or resume them.", "run", 6),
     Action("source", "app", "o", "source", "editor", "Open $EDITOR at the source line of the selection.", "view", 5),
+    Action("ranks", "app", "R", "ranks", "ranks", "Show the ranks of the job: which compiled the same, and what each group does now.", "go"),
     Action("export", "app", "e", "export", "export", "Write the screen, the report or programs to files.", "", 7),
     Action("export.text", "app", "", "export_text", "this screen as text", "Write this screen as a text file.", "export"),
     Action("export.svg", "app", "", "export_svg", "this screen as SVG", "Write this screen as an SVG image.", "export"),

@@ -20,7 +20,7 @@ from jaxscope.present.escape import escape
 from jaxscope.tui import actions, editor, exports
 from jaxscope.tui.actions import Action
 from jaxscope.tui.cells import Column
-from jaxscope.tui.dialogs import Help, Leave, Picker
+from jaxscope.tui.dialogs import Help, Leave, Page, Picker
 from jaxscope.tui.feed import Feed
 from jaxscope.tui.lineview import LineView
 from jaxscope.tui.metaclass import AbstractMeta
@@ -143,6 +143,24 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
             trouble = e
         if trouble is not None:
             self.notify(escape(instead or f"{name}: {trouble}"), severity="error", timeout=8, markup=False)
+
+    def action_ranks(self) -> None:
+        """Show the ranks of the job, read in another process."""
+
+        def do() -> None:
+            try:
+                text = self.feed.others.call(exports.ranks, self.feed.directory)
+            except Exception:  # the process has no terminal to report to
+                text = "The ranks could not be read."
+            self.call_from_thread(self._show_ranks, text)
+
+        self.run_worker(do, thread=True, group="ranks", exclusive=True)
+
+    def _show_ranks(self, text: str | None) -> None:
+        if text is None:
+            self._notice("this run is no job of several processes")
+        elif not isinstance(self.screen, Page):
+            self.push_screen(Page("Ranks", text))
 
     # -- files ------------------------------------------------------------------------------------
 

@@ -37,3 +37,24 @@ def programs(directory: RunDir, function: str, number: int, out: Path) -> list[s
     found = run.functions.get(function)
     written = list(dump(run, directory, [found], out, number)) if found is not None else []
     return [str(file) for w in written for file in w.files]
+
+
+def ranks(directory: RunDir) -> str | None:
+    """Return the report's lines about the ranks of the job that ``directory`` is a part of, and where they differ.
+
+    None: it is no job. Reads all ranks: call it in a worker.
+    """
+    from jaxscope.model import ranks as model
+    from jaxscope.model.load import load
+    from jaxscope.present import findings as words
+    from jaxscope.present.escape import escape
+    from jaxscope.present.text import Places
+    from jaxscope.report import ranks as report
+
+    whole = model.job_of(directory)
+    if whole is None:
+        return None
+    job = model.read(whole)
+    lines = [f"{f.code} {escape(words.sentence(f))}" for f in report.findings(job)]
+    section = report.section(job, Places(load(directory)))
+    return "\n".join([*lines, *(" " * each.indent + each.text.plain for each in section)]).strip()

@@ -16,8 +16,12 @@ from seen import screen, settled
 from textual import events
 from textual.css import stylesheet
 from textual.css.stylesheet import Stylesheet
+from written import Log, function
 
+from jaxscope.log import ranks
+from jaxscope.log.store import RunDir
 from jaxscope.schema import events as ev
+from jaxscope.schema.keys import Device
 from jaxscope.tui import actions
 from jaxscope.tui.app import App
 from jaxscope.tui.palette import Commands
@@ -942,6 +946,30 @@ def test_screen_report_and_texts_are_written_to_files_that_were_not_there(typica
     report = json.loads((tmp_path / f"{name}.report.json").read_text())
     assert report["schema"] == 1 and len(report["functions"]) == 3
     assert {p.name for p in (tmp_path / f"{name}.texts").iterdir()} == {f"train_step.3.{kind}" for kind in ("stablehlo.mlir", "hlo.txt", "key.json")}  # fmt: skip
+
+
+@pytest.mark.subprocess
+def test_the_ranks_of_a_job_are_shown_and_of_another_run_it_is_said_that_there_are_none(typical, tmp_path):
+    for n in range(3):
+        log = Log(ranks.join(tmp_path / "job", "j", n, 3, name="train"), pid=1000 + n)
+        log.writer.process_index = n
+        log.say(
+            ev.BackendSeen(platform="cpu", devices=[Device(i, "cpu", i) for i in range(3)], process_count=3)
+        )
+        log.say(function("step"))
+        call = log.missed(function("step"), None)
+        log.phase(call, "compile", 1.0, program="b" if n == 2 else "a", devices="0-2")
+        log.end()
+
+    async def steps(pilot, app):
+        await press(pilot, "R")
+        await settled(pilot)
+        return screen(app), [n.message for n in app._notifications]
+
+    shown, _ = drive(RunDir(tmp_path / "job" / "ranks" / "00000"), steps)
+    assert "ranks 0, 1  1 compilation" in shown and "JX850" in shown
+    _, notices = drive(typical, steps)
+    assert "this run is no job of several processes" in notices
 
 
 @pytest.mark.subprocess
