@@ -4,6 +4,8 @@ Each row is a job of real JAX processes on the CPU in which the last rank differ
 to the line of ``--compare-ranks``, what ``jaxscope report`` finds on the directory afterwards, and the exit code. With
 ``--apart`` each rank records to a directory of its own, so that JAX's coordination service is used. ``--same K`` runs K
 jobs without a difference, with and without the comparison, and counts those whose output or exit code is not the same.
+``--traps`` kills the coordinator, and a rank that is not, in jobs without jaxscope, with it, and with a directory for each
+rank; it prints how all ranks ended, and when.
 """
 
 from __future__ import annotations
@@ -41,14 +43,26 @@ LIMIT_S = 100.0
 class Job:
     """A running job: its lines with the time at which each came."""
 
-    def __init__(self, folder: Path, words: list[str], options: list[str], size: int, *, apart: bool) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        words: list[str],
+        options: list[str],
+        size: int,
+        *,
+        apart: bool,
+        launched: bool = True,
+        recorded: bool = True,
+    ) -> None:
         self.lines: list[tuple[float, str]] = []
         self.folder = folder
         run = [sys.executable, "-m", "jaxscope"]
-        if apart:
+        if apart or not launched:
             port = ranks.free_port()
             for n in range(size):
-                argv = [*run, "run", "-q", "--no-tui", "-o", str(folder / f"host{n}" / "run"), *options]
+                where = folder / f"host{n}" / "run" if apart else folder / "run"
+                argv = [*run, "run", "-q", "--no-tui", "-o", str(where), *options]
+                argv = argv if recorded else [sys.executable]
                 self._start([*argv, str(PROGRAM), *words], ranks.environment(os.environ, n, size, port, "j"))
         else:
             argv = [*run, "launch", "-q", "-n", str(size), "-o", str(folder / "run"), *options]
@@ -131,15 +145,42 @@ def same(jobs: int, size: int) -> None:
     print(f"{jobs} jobs of {size} ranks: {wrong} with another output or exit code; median {figures}")
 
 
+def traps(size: int) -> None:
+    """Print how the ranks end where one is killed."""
+    for odd in (0, size - 1):
+        for name, how in (
+            ("without jaxscope", {"apart": False, "recorded": False}),
+            ("one directory", {"apart": False}),
+            ("a directory each", {"apart": True}),
+        ):
+            with tempfile.TemporaryDirectory() as folder:
+                job = Job(Path(folder), ["kill", "1", str(odd)], [], size, launched=False, **how)
+                job.wait(None, 200.0)
+                began, last = job.first("differs at"), max((t for t, _ in job.lines), default=0.0)
+                codes = [
+                    job.processes[odd].poll(),
+                    *(p.poll() for n, p in enumerate(job.processes) if n != odd),
+                ]
+                job.stop()
+                after = f"{last - began[0]:.1f} s" if began else "?"
+                print(
+                    f"rank {odd} killed, {name:16}  it ends with {codes[0]}, the others {codes[1:]}  {after}"
+                )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-n", type=int, default=4)
     parser.add_argument("--apart", action="store_true")
     parser.add_argument("--same", type=int, default=0)
+    parser.add_argument("--traps", action="store_true")
     parser.add_argument("rows", nargs="*")
     args = parser.parse_args()
     if args.same:
         same(args.same, args.n)
+        return
+    if args.traps:
+        traps(args.n)
         return
     for name in args.rows or ROWS:
         row(name, args.n, apart=args.apart)

@@ -8,7 +8,9 @@ compiled ahead of time or by other threads are compared as a set.
 from __future__ import annotations
 
 import functools
+import os
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -18,8 +20,9 @@ import msgspec
 from jaxscope.analysis import sharding
 from jaxscope.analysis.stablehlo import differences
 from jaxscope.errors import LogError
+from jaxscope.log import files, store
 from jaxscope.log import ranks as places
-from jaxscope.log import store
+from jaxscope.log.counts import SUFFIX
 from jaxscope.log.store import RunDir
 from jaxscope.model.interning import Shared
 from jaxscope.model.load import Tail, load, state
@@ -30,6 +33,8 @@ from jaxscope.schema.keys import Frame, Key
 
 OTHER, EXTRA, MISSING, ORDER, STEP = "other", "extra", "missing", "order", "step"
 LEFT_EARLY_NS = 10_000_000_000  # all ranks leave a program together: JAX waits for them at its end
+FEW = 16  # ranks that are read at each look; of more only those whose logs have grown,
+IN_TURN = 10  # and this part of the rest: for their steps, and whether they are alive
 AGREED = 64  # calls named per rank
 WAITED_NS = 5_000_000_000  # a rank that has not come to a program by then has no such program, or hangs
 _COLLECTIVE = re.compile(r"= \S.*? (all-\w+|reduce-scatter|collective-\w+|ragged-all-\w+)(-start)?\(([^\n]*)")
@@ -143,6 +148,7 @@ class Job:
         self.ranks = sorted(ranks, key=lambda r: r.number)
         self.size = size
         self._names = self._equal_programs()
+        self._found: list[Divergence] | None = None
 
     def sequence(self, rank: Rank) -> tuple[str, ...]:
         """Return the programs that the main thread of ``rank`` called, in order."""
@@ -172,7 +178,9 @@ class Job:
         At each position most is what most of the ranks have that agreed before it. Programs are compared among the
         processes whose devices they run on: the stages of a pipeline may run different ones.
         """
-        return [d for processes in self._sets(ordered=True) for d in self._divergences(processes)]
+        if self._found is None:
+            self._found = [d for processes in self._sets(ordered=True) for d in self._divergences(processes)]
+        return self._found
 
     def _sets(self, *, ordered: bool) -> list[frozenset[int]]:
         """Return the sets of processes that programs run on."""
@@ -422,7 +430,12 @@ class Following:
     def __init__(self, whole: RunDir) -> None:
         self._whole = whole
         self._tails: dict[str, Tail] = {}
-        self._known: dict[str, tuple[int, tuple[int | None, Rank]]] = {}  # the latest, by version of the run
+        self._ranks: dict[str, tuple[int | None, Rank]] = {}
+        self._stamps: dict[str, object] = {}
+        self._names: list[str] = []
+        self._listed: list[RunDir] = []
+        self._job: Job | None = None
+        self._polls = 0
         self._shared = Shared()  # most ranks have the same keys
 
     @property
@@ -432,22 +445,64 @@ class Following:
         return runs[0] if len(runs) == 1 else None
 
     def poll(self) -> Job:
-        """Return the job as far as it has come."""
-        found = []
-        for place in store.rank_runs(self._whole):
+        """Return the job as far as it has come: the same object if no rank has compiled anything."""
+        self._polls += 1
+        places = self._places()
+        changed = self._job is None or len(places) != len(self._job.ranks)
+        for n, place in enumerate(places):
             name = place.path.name
-            tail = self._tails.get(name)
-            if tail is None:
-                tail = self._tails[name] = Tail(place)
-                tail.run.shared = self._shared
-            tail.poll()
-            version, known = self._known.get(name, (None, None))
-            if known is None or version != tail.run.version:
-                known = rank_of(tail.run, place)
-                self._known[name] = tail.run.version, known
+            stamp = _stamp(place)
+            in_turn = (self._polls + n) % IN_TURN == 0 or len(places) <= FEW
+            if in_turn or name not in self._ranks or stamp != self._stamps.get(name):
+                self._stamps[name] = stamp
+                changed |= self._read(place)
+            elif self._ranks[name][1].state == "running":
+                self._ranks[name][1].last_ns = time.time_ns()
+        if changed or self._job is None:
+            self._job = _numbered(self._whole, [self._ranks[place.path.name] for place in places])
+        return self._job
+
+    def _places(self) -> list[RunDir]:
+        """Return the directories of the ranks, read again when there is another one."""
+        try:
+            names = sorted(files.names(self._whole.path / store.RANKS, within=self._whole.path))
+        except OSError:
+            names = []
+        if names != self._names or len(names) != len(self._listed):
+            self._names, self._listed = names, store.rank_runs(self._whole)
+        return self._listed
+
+    def _read(self, place: RunDir) -> bool:
+        """Read what is new of a rank. Return whether it has compiled anything."""
+        name = place.path.name
+        tail = self._tails.get(name)
+        if tail is None:
+            tail = self._tails[name] = Tail(place)
+            tail.run.shared = self._shared
+        before = tail.run.version
+        tail.poll()
+        known = self._ranks.get(name)
+        if known is not None and before == tail.run.version:
             known[1].state, known[1].last_ns = state(tail.run, place), tail.run.last_ns
-            found.append(known)
-        return _numbered(self._whole, found)
+            return False
+        index, rank = rank_of(tail.run, place)
+        if known is None or (known[0], known[1].seen) != (index, rank.seen):
+            self._ranks[name] = index, rank
+            return True
+        for field in rank.__struct_fields__:  # the differences that were found refer to it
+            if field not in ("number", "seen"):
+                setattr(known[1], field, getattr(rank, field))
+        return False
+
+
+def _stamp(place: RunDir) -> object:
+    """Return a value that changes when a log of the run grows; None: unknown."""
+    try:
+        with os.scandir(place.events) as found:
+            logs = [e for e in found if not e.name.endswith(SUFFIX)]
+            return sorted((e.name, e.stat(follow_symlinks=False).st_size) for e in logs)
+    except OSError:
+        return None
 
 
 def _sharing_key(seen: Seen, keys: dict[bytes, Key]) -> Seen:

@@ -1,4 +1,7 @@
-"""A job of several processes; the last rank does something else: see MODES. ``waits`` comes 4 s late to step 2."""
+"""A job of several processes; one rank does something else: python ranks_that_differ.py MODE [SECONDS [RANK]]
+
+RANK is the last one if not given. ``waits`` comes SECONDS late to step 2.
+"""
 
 import os
 import signal
@@ -17,7 +20,7 @@ MODES = ("const", "shape", "program", "order", "extra", "fewer", "exit", "kill",
 how = sys.argv[1] if len(sys.argv) > 1 else ""
 seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 4.0
 ranks = jax.process_count()
-odd = jax.process_index() == ranks - 1
+odd = jax.process_index() == (int(sys.argv[3]) if len(sys.argv) > 3 else ranks - 1)
 sharding = NamedSharding(jax.make_mesh((jax.device_count(),), ("data",)), PartitionSpec("data"))
 scale = 2.0 if how == "const" and odd else 1.0
 

@@ -164,6 +164,22 @@ def test_a_rank_that_was_killed_is_named_at_once(job):
     assert at <= 1 and "JX853 rank 2 ended first, by signal 9" in line
 
 
+def test_ranks_that_all_fail_in_the_same_way_are_no_difference(job):
+    job.compiles("a")
+    exited(job.logs[2].run, 1, pid=1002, seconds=3.0)
+    assert job.lines(1) == []
+    for n in (0, 1, 3):
+        exited(job.logs[n].run, 1, pid=1000 + n, seconds=3.1)
+    assert job.lines(10) == []
+
+
+def test_a_rank_that_fails_alone_is_named(job):
+    job.compiles("a")
+    exited(job.logs[2].run, 1, pid=1002, seconds=3.0)
+    ((_, line),) = job.lines(5)
+    assert "JX853 rank 2 ended first, with exit code 1" in line
+
+
 def test_ranks_without_progress_are_named_with_their_lines_and_the_one_that_is_missing_first(job):
     job.compiles("a", step=0)
     job.now = 12
@@ -277,3 +293,22 @@ def test_a_program_that_some_ranks_load_from_the_cache_and_others_compile_is_nam
     job.compiles("a", [2], cache="miss")
     assert "persistent cache: a was loaded by ranks 0, 1, 3 and compiled by rank 2" in section(job)
     assert not any("cache" in line for line in section(Job(job.logs[0].run.path.parents[2] / "k")))
+
+
+def test_of_many_ranks_only_those_whose_logs_have_grown_are_read_at_each_look(tmp_path, monkeypatch):
+    job = Job(tmp_path / "j", size=ranks.FEW + 4)
+    job.compiles("a")
+    job.lines(ranks.IN_TURN)
+    read = []
+    before = ranks.Following._read
+    monkeypatch.setattr(
+        ranks.Following, "_read", lambda self, place: read.append(place.path.name) or before(self, place)
+    )
+    job.lines(0.5)
+    assert len(read) == (ranks.FEW + 4) / ranks.IN_TURN
+    job.compiles("b", but := [n for n in range(ranks.FEW + 4) if n != 7])
+    job.compiles("c", [7])
+    ((_, line),) = job.lines(3)
+    assert "rank 7 compiled c" in line and len(but) == ranks.FEW + 3
+    job.lines(ranks.IN_TURN / 2)
+    assert {f"{n:05}" for n in range(ranks.FEW + 4)} == set(read), "each in turn"
