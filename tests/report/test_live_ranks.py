@@ -154,7 +154,7 @@ def test_a_rank_that_leaves_while_most_go_on_is_named_and_one_that_leaves_last_i
         job.now += 1
         job.compiles(f"b{_}", [0, 1, 3])
     ((_, line),) = job.lines(1)
-    assert "JX853 rank 2 ended first: it left the program" in line
+    assert "JX853 rank 2 ended first, without a recorded error" in line
 
 
 def test_a_rank_that_was_killed_is_named_at_once(job):

@@ -18,7 +18,7 @@ TEMPLATES = {
     "line-differs": "{line}: {here} on {ranks}, {there} on {others}",
     "rank-compiled": "{ranks} compiled {function}",
     "rank-ended-first": "{ranks} ended first{how}{last}{behind}; the others went on for {later}",
-    "rank-left": ": it ended without an error",
+    "rank-left": ", without a recorded error",
     "rank-raised": ", by an uncaught {error}",
     "rank-signal": ", by signal {number}",
     "rank-exit-code": ", with exit code {code}",
