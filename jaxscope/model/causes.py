@@ -75,18 +75,27 @@ def recompiled(c: Compilation) -> bool:
     failed."""
     if c.reached == ["fast_path"] or c.entry in ("aot", "nested"):
         return False
-    caches, key, earlier = _served_by(c), _transform_key(c), False
+    caches, key, earlier, done = _served_by(c), _transform_key(c), False, 0
     for other in c.function.compilations:
         if other is c:
             break
         if not other.reached_phases or other.entry == "nested" or _served_by(other) != caches:
             continue
-        if key is None:
-            return True
-        if _transform_key(other) == key:
+        if key is not None and _transform_key(other) == key:
             return False
         earlier = True
-    return earlier
+        done |= other.reached_phases
+        if key is None and not _only_goes_on(c, done):
+            return True
+    return earlier and not _only_goes_on(c, done)
+
+
+def _only_goes_on(c: Compilation, done: int) -> bool:
+    """Return whether ``c`` has no phase in common with ``done``, the phases of the compilations before it.
+
+    ``f.eval_shape(x)`` traces, ``f.lower(x)`` also lowers; the call after them does what is left, nothing twice.
+    """
+    return c.reached_phases != 0 and c.reached_phases & done == 0
 
 
 def _failed_trace(c: Compilation) -> bool:
@@ -98,19 +107,23 @@ def _failed_trace(c: Compilation) -> bool:
 def recompilations(function: Function) -> list[Compilation]:
     """Return the calls that traced or compiled again after an earlier one, in order of time.
 
-    Without explicit ``.lower()`` and ``.compile()``, traces inside another function's trace, and the first
-    programs of a transform: a forward and a backward program besides that of the function itself.
+    Without explicit ``.lower()`` and ``.compile()``, calls that do what these have left to do, traces inside
+    another function's trace, and the first programs of a transform: a forward and a backward program besides that of the function itself.
     """
     before: dict[object, set[object]] = {}
+    done: dict[object, int] = {}
     found = []
     for c in function.compilations:
         if c.reached == ["fast_path"] or c.entry == "nested":
             continue
-        known, key = before.setdefault(_served_by(c), set()), _transform_key(c)
-        if known and c.entry != "aot" and (key is None or key not in known) and not _failed_trace(c):
+        caches, key = _served_by(c), _transform_key(c)
+        known, phases = before.setdefault(caches, set()), done.get(caches, 0)
+        again = known and c.entry != "aot" and (key is None or key not in known) and not _failed_trace(c)
+        if again and not _only_goes_on(c, phases):
             found.append(c)
         if c.reached_phases:
             known.add(key)
+            done[caches] = phases | c.reached_phases
     return found
 
 

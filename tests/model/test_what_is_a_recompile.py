@@ -49,6 +49,12 @@ def serve(x): return jnp.cumsum(x)
 
 ready = {n: serve.lower(jax.ShapeDtypeStruct((n,), "float32")).compile() for n in (8, 16)}
 for n in (8, 16, 8): ready[n](jnp.ones(n))
+
+@jax.jit
+def looked_at(x): return jnp.cumsum(x) * 2
+
+looked_at.eval_shape(jnp.ones(3))
+print(looked_at.lower(jnp.ones(3)).as_text()[:1], looked_at(jnp.ones(3)))
 """
 
 AGAIN = """
@@ -90,7 +96,11 @@ def test_healthy_programs_have_no_recompiles_and_nothing_to_find_about_them(reco
         "it is still told"
     )
     kinds = {of(model, c)[0].kind for f in model.functions.values() if f.user for c in f.compilations}
-    assert kinds == {"first", "shape", "transform"}
+    assert kinds == {"first", "shape", "transform", "aot"}
+    [looked_at] = [f for f in model.functions.values() if f.name == "looked_at"]
+    phases = [c.reached_phases for c in looked_at.compilations]
+    assert sum(phases) == 7, "a call after eval_shape and lower does what is left, and nothing twice"
+    assert not any(recompiled(c) for c in looked_at.compilations)
 
 
 @pytest.mark.capture
