@@ -1,11 +1,11 @@
-"""The pairs of programs in samples/recipes: each technique done badly and done well, and what the report finds.
+"""The pairs of programs in samples/recipes: a technique badly, then well, and what is found in it.
 
     python benchmarks/recipes.py            # run every pair; exit code 1 if a report differs from the marks
     python benchmarks/recipes.py --write    # and write the table of docs/recipes.md
     python benchmarks/recipes.py shapes     # this pair alone
 
-A line of ``bad.py`` that ends in ``# JX101`` must have that finding, and no other line may have one; ``good.py`` must
-have none.
+A line of ``bad.py`` that ends in ``# JX101`` must have that finding, and no other line may have one;
+``good.py`` must have none. A comment ``# jaxscope run --option bad.py`` has the command that the pair needs.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -25,7 +26,10 @@ RECIPES = ROOT / "samples" / "recipes"
 PAGE = ROOT / "docs" / "recipes.md"
 BEGIN, END = "<!-- table -->", "<!-- end of table -->"
 KINDS = ("bad", "good")
+CHECK_FAILED = 3  # the exit code of run --check
 _MARK = re.compile(r"# ((?:JX\d{3} ?)+)$")
+_CHECKED = re.compile(r"(JX\d{3}) (?:(?!JX\d{3}).)*?\.py:(\d+)\)")
+_COMMAND = re.compile(r"^# jaxscope (.*) (?:bad|good)\.py$", re.MULTILINE)
 
 
 def names() -> list[str]:
@@ -46,24 +50,37 @@ def marked(name: str, kind: str) -> set[tuple[str, int]]:
     return found
 
 
+def command(name: str, kind: str) -> list[str]:
+    """Return the words before the program: of its comment ``# jaxscope run --option bad.py``, or run."""
+    found = _COMMAND.search(program(name, kind).read_text())
+    return shlex.split(found[1]) if found else ["run"]
+
+
 def record(name: str, kind: str, folder: Path) -> dict[str, Any]:
     """Run the program under jaxscope and return its JSON report.
 
+    Its findings include those of ``run --check``.
+
     Raises:
-      RuntimeError: the program or the report failed.
+      RuntimeError: the program or the report failed; one rank of a job (``launch``) may fail.
     """
     run = folder / f"{name}-{kind}"
     env = {k: v for k, v in os.environ.items() if not k.startswith("JAXSCOPE")}
+    checked: list[tuple[str, str]] = []
     for words in (
-        ["run", "-q", "-o", str(run), str(program(name, kind))],
+        [*command(name, kind), "-q", "-o", str(run), str(program(name, kind))],
         ["report", "--format", "json", str(run)],
     ):
         done = subprocess.run(
             [sys.executable, "-m", "jaxscope", *words], capture_output=True, text=True, cwd=folder, env=env
         )
-        if done.returncode:
+        expected = CHECK_FAILED if "--check" in words else 0
+        if done.returncode not in (0, expected) and words[0] != "launch":
             raise RuntimeError(f"{name}/{kind}.py: {done.stderr}")
+        printed = " ".join((done.stdout + done.stderr).split())  # without the breaks of its lines
+        checked += _CHECKED.findall(printed) if "--check" in words else []
     report: dict[str, Any] = json.loads(done.stdout)
+    report["findings"] += [{"code": code, "source": {"line": int(line)}} for code, line in checked]
     return report
 
 

@@ -1,4 +1,6 @@
-"""The old parameters and moments stay in memory while the new ones are written: twice the state at the peak."""
+"""The old parameters and moments stay in memory while the new ones are written: twice the state at the
+peak.
+"""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,6 @@
-"""``float(loss)`` in each step: Python waits there until the device is done, and the device then waits for Python."""
+"""``float(loss)`` in each step: Python waits there until the device is done, and the device then waits
+for Python.
+"""
 
 from functools import partial
 

@@ -1,4 +1,6 @@
-"""jit inside the loop: each pass makes a new function object, which JAX has never seen; and a step outside jit."""
+"""jit inside the loop: each pass makes a new function object, which JAX has never seen; and a step
+outside jit.
+"""
 
 import jax
 import jax.numpy as jnp

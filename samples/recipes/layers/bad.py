@@ -1,4 +1,6 @@
-"""Twenty-four equal layers in a Python loop: the compiler gets each of them, and needs that many times as long."""
+"""Twenty-four equal layers in a Python loop: the compiler gets each of them, and needs that many times
+as long.
+"""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,6 @@
-"""The parameters of all layers are stacked, and ``lax.scan`` applies one layer to each: it is compiled once."""
+"""The parameters of all layers are stacked, and ``lax.scan`` applies one layer to each: it is compiled
+once.
+"""
 
 import jax
 import jax.numpy as jnp

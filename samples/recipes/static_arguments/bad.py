@@ -1,4 +1,6 @@
-"""A configuration object and a learning rate as static arguments: each new value, and each new object, compiles."""
+"""A configuration object and a learning rate as static arguments: each new value, and each new object,
+compiles.
+"""
 
 from functools import partial
 

@@ -1,4 +1,6 @@
-"""The learning rate is an array argument; the configuration is a frozen dataclass, which compares by value."""
+"""The learning rate is an array argument; the configuration is a frozen dataclass, which compares by
+value.
+"""
 
 from dataclasses import dataclass
 from functools import partial

@@ -1,0 +1,30 @@
+"""The batch is on all devices; the table was made without a sharding, and all of it is on the first."""
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import jaxscope
+
+jax.config.update("jax_num_cpu_devices", 8)
+mesh = jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+
+
+@jax.jit
+def look_up(table, batch):
+    return batch @ table
+
+
+def main():
+    table = jnp.ones((1024, 1024))  # JX509
+    for _ in range(4):
+        batch = jax.device_put(jnp.ones((64, 1024)), NamedSharding(mesh, P("data")))
+        found = look_up(table, batch)  # JX508
+        jaxscope.step()
+    jaxscope.snapshot()
+    print(f"mean {found.mean():.3f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""Two stages on two devices; the second gets the activations of the first from the other device in every
+call.
+"""
+
+import jax
+import jax.numpy as jnp
+
+import jaxscope
+
+jax.config.update("jax_num_cpu_devices", 2)
+FIRST, SECOND = jax.devices()
+
+
+@jaxscope.watch
+@jax.jit
+def stage(w, scale, x):
+    return jnp.tanh(x @ w) * scale
+
+
+def main():
+    ws = [jax.device_put(jnp.ones((64, 64)) / 64, device) for device in (FIRST, SECOND)]
+    scale = jnp.ones(64)  # on the first device, whatever the stage
+    x = jax.device_put(jnp.ones((32, 64)), FIRST)
+    for _ in range(12):
+        hidden = stage(ws[0], scale, x)
+        y = stage(ws[1], scale, jax.device_put(hidden, SECOND))  # JX117 JX511
+    print(f"mean {y.mean():.3f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,25 @@
+"""Two causes take turns, a length and a static number: most calls compile, and no single cause has most
+of them.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+
+
+@partial(jax.jit, static_argnames="power")
+def total(x, power):
+    return jnp.sum(x**power)
+
+
+def main():
+    for n in range(1, 9):
+        value = total(jnp.ones(n), power=n - 1)  # JX101 JX132
+        if n < 8:
+            value = total(jnp.ones(n), power=n)  # JX107
+    print(f"total {value:.0f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,20 @@
+"""The smoke test starts with the types that the step returns: the second step is the same program."""
+
+import jax
+import jax.numpy as jnp
+
+
+@jax.jit
+def train_step(state, x):
+    gradient = jax.grad(lambda w: jnp.mean(jnp.tanh(x @ w) ** 2))(state["w"])
+    return {"w": state["w"] - 0.1 * gradient, "count": state["count"] + jnp.float32(1)}
+
+
+def main():
+    state = {"w": jnp.ones(16), "count": jnp.float32(0)}
+    state = train_step(state, jnp.ones((64, 16)))
+    print(f"mean {state['w'].mean():.3f}")
+
+
+if __name__ == "__main__":
+    main()
