@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from jaxscope.errors import UsageError
-from jaxscope.log import store
+from jaxscope.log import files, store
 
 _QUIET = ("-c", "core.hooksPath=" + os.devnull, "-c", "advice.detachedHead=false", "-c", "gc.auto=0")
 _FROM_GIT = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")  # set inside a hook or an alias
@@ -49,7 +49,7 @@ class Repository:
             "GIT_OBJECT_DIRECTORY": str(room / "objects"),
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(root / own),
         }
-        (room / "objects").mkdir()
+        files.make_directory(room / "objects")
 
     def git(self, *words: str, at: Path | None = None, env: Mapping[str, str] | None = None) -> str:
         """Run git and return its output.
@@ -96,7 +96,8 @@ class Repository:
         head = self.commit_of("HEAD")
         index = self._room / "index"
         with contextlib.suppress(OSError):  # an empty index works as well, more slowly
-            shutil.copyfile(self.root / self.git("rev-parse", "--git-path", "index").strip(), index)
+            own = self.root / self.git("rev-parse", "--git-path", "index").strip()
+            files.write(index, own.read_bytes())
         env = {**self._env, "GIT_INDEX_FILE": str(index)}
         self.git("add", "--all", ".", env=env)
         tree = self.git("write-tree", env=env).strip()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jaxscope.model.ranks import Job, Rank
 from jaxscope.rules import ranks as rules
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.messages import Message, Seconds, message
+from jaxscope.schema.messages import Field, Message, Seconds, message
 
 MOST = 6  # groups
 
@@ -52,11 +52,23 @@ def _sentence(job: Job, each: Doing, ranks: list[Rank], now_ns: int | None) -> M
     since = blocked_since(rank) or (rank.phase[2] if rank.phase else None)
     if since is None:
         since = rank.left_ns or (rank.look.since_ns if rank.look is not None else rank.last_ns)
-    return message(
-        each[0],
-        ranks=rules.named(job, ranks),
-        line=message("rank-line", line=each[1]) if each[1] is not None else None,
-        time=Seconds(None if since is None or now is None else max(0, now - since) / 1e9),
-        step=message("rank-at-step", step=rank.steps) if rank.steps is not None else None,
-        last=message("rank-last-program", program=rules.spelled(rank.seen[-1])) if rank.seen else None,
-    )
+    fields: dict[str, Field] = {
+        "ranks": rules.named(job, ranks),
+        "line": message("rank-line", line=each[1]) if each[1] is not None else None,
+        "time": Seconds(None if since is None or now is None else max(0, now - since) / 1e9),
+        "step": message("rank-at-step", step=rank.steps) if rank.steps is not None else None,
+        "last": message("rank-last-program", program=rules.spelled(rank.seen[-1])) if rank.seen else None,
+    }
+    return next(m for m in _doings(fields) if m.slug == each[0])
+
+
+def _doings(fields: dict[str, Field]) -> list[Message]:
+    return [
+        message("rank-waits-at", **fields),
+        message("rank-runs-at", **fields),
+        message("rank-was-at", **fields),
+        message("rank-in-trace", **fields),
+        message("rank-in-lower", **fields),
+        message("rank-in-compile", **fields),
+        message("rank-has-left", **fields),
+    ]
