@@ -24,6 +24,7 @@ examples:
   jaxscope report --function train.py:88   the function defined there
   jaxscope report --rank 37                one process of a job of many
   jaxscope report --all                    also compilations of libraries and of eager operations
+  jaxscope report --html run.html          one file to open or send: works offline, without a server
   jaxscope report --format json -o run.json
   jaxscope report --format json --brief    the verdict, findings and fixes in at most 8 KB, for an agent
   jaxscope report --schema                 the JSON Schema of the JSON report; with --brief, of the brief one
@@ -51,6 +52,9 @@ def add_parser(subparsers: Any) -> None:
         action="store_true",
         help="with --format json: at most 8 KB; jaxscope show prints the rest, one part at a time",
     )
+    parser.add_argument(
+        "--html", metavar="FILE", type=Path, help="write the report as one HTML file that needs no network"
+    )
     parser.add_argument("--schema", action="store_true", help="print the JSON Schema of the JSON report")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of stdout")
     parser.set_defaults(handler=handle)
@@ -73,11 +77,22 @@ def handle(args: argparse.Namespace) -> int:
         raise UsageError(
             "--brief is for the JSON report", hint="jaxscope report --format json --brief", slug="usage"
         )
+    if args.html is not None and (args.function or args.output or args.format == "json"):
+        raise UsageError(
+            "--html is a report of its own",
+            hint="leave out --function, --format and -o",
+            slug="usage",
+        )
     directory = chosen(args.run, args.rank)
     directory.everything = args.all
     with reading(f"reading {directory.path.name}") as progress:
         run = load(directory, progress)
     job = job_of(args.run, directory, run) if args.rank is None and not args.function else None
+    if args.html is not None:
+        from jaxscope.report import html
+
+        deliver(html.pieces(run, directory, job, everything=args.all), args.html)
+        return 0
     if args.format == "json":
         from jaxscope.report.json_report import pieces
 

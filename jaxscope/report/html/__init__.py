@@ -1,0 +1,128 @@
+"""A run as one HTML document that needs no network: its style and its script are inside it.
+
+Everything shown comes from the sections and the words of the text report. The document is complete without
+JavaScript, which adds zooming, filters and keys.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator
+from importlib import resources
+
+from jaxscope import __version__
+from jaxscope.log.store import RunDir
+from jaxscope.model.ranks import Job
+from jaxscope.model.run import Run
+from jaxscope.present.escape import escape
+from jaxscope.present.runs import compiling, title
+from jaxscope.present.spans import plain
+from jaxscope.present.text import Places
+from jaxscope.report import arrays as array_lines
+from jaxscope.report import findings as finding_lines
+from jaxscope.report import ranks, sections, targets_section, transfers, variants
+from jaxscope.report.header import header
+from jaxscope.report.html import arrays, findings, functions, programs, timeline
+from jaxscope.report.html.markup import Html, el, lines, spans
+
+WIDTH = 100  # columns of a table that the text report aligns
+
+
+def pieces(
+    run: Run, directory: RunDir | None = None, job: Job | None = None, *, everything: bool = False
+) -> Iterator[str]:
+    """Yield the document in pieces.
+
+    ``job``: the ranks of which ``run`` is one; ``everything``: as in the text report, lists are not shortened.
+    """
+    style, script = _packaged("page.css"), _packaged("page.js")
+    name = title(run, directory)
+    policy = (
+        "default-src 'none'; base-uri 'none'; form-action 'none'; "
+        f"style-src '{_digest(style)}'; script-src '{_digest(script)}'"
+    )
+    # An icon of its own: without one, a browser requests /favicon.ico where the file is on a server.
+    head = [
+        el("meta", charset="utf-8"),
+        el("meta", http_equiv="Content-Security-Policy", content=policy),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("meta", name="generator", content=f"jaxscope {__version__}"),
+        el("meta", name="color-scheme", content="light dark"),
+        el("title", f"{name} - jaxscope"),
+        Html(f"<style>{style}</style>"),
+    ]
+    yield f'<!doctype html>\n<html lang="en">\n{el("head", *head)}\n<body>\n'
+    yield el("a", "Skip to the findings", href="#findings", class_="skip")
+    places, parts = Places(run), variants.of(run, directory)
+    found = [*ranks.findings(job), *variants.findings(parts)]
+    chapters = [
+        ("timeline-of-the-run", "Timeline", timeline.section(run, job, places)),
+        ("findings", "Findings", findings.section(run, found, places) if found else lines([sections.no_problems(run)])),
+        ("ranks", "Ranks", lines(ranks.section(job, places), below="Ranks") if job is not None else None),
+        ("functions", "Your functions", functions.section(run, places, everything=everything)),
+        ("programs", "Programs", programs.section(run, places, everything=everything)),
+        ("targets", "Targets and settings", _aligned(lines(targets_section.section(parts, places, width=WIDTH, everything=everything)))),
+        ("sizes", "Sizes to pad to", lines(finding_lines.buckets(run), below="Sizes to pad to")),
+        ("transfers", "Transfers", lines(transfers.section(run, places, everything=everything), below="Transfers")),
+        ("arrays", "Live arrays", arrays.section(run, places, everything=everything)),
+        ("libraries", "Eager operations and libraries", lines(sections.not_yours(run, places, everything=everything))),
+        ("gaps", "Not recorded", lines(sections.blind_spots(run, directory))),
+    ]  # fmt: skip
+    shown = [(id, heading, body) for id, heading, body in chapters if body]
+    yield el(
+        "header",
+        *_answer(run, directory, name, places, None if not found else findings.first(run, found[0], places)),
+    )
+    links = (el("a", heading, href=f"#{id}") for id, heading, _ in shown)
+    yield el("nav", *links, aria_label="Sections")
+    yield "<main>\n"
+    for id, heading, body in shown:
+        yield el("section", el("h2", heading), body, id=id) + "\n"
+    yield "</main>\n"
+    yield el(
+        "footer",
+        f"jaxscope {__version__}. This file holds names and lines of the program's source, and loads nothing.",
+    )
+    yield f"\n<script>{script}</script>\n</body>\n</html>\n"
+
+
+def _answer(
+    run: Run, directory: RunDir | None, name: str, places: Places, first: Html | None
+) -> Iterator[Html]:
+    """Yield the headline with the seconds lost, the facts of the run, and the first finding."""
+    lost = list(sections.recompile_seconds(run))
+    spent = compiling(run)
+    yield el("h1", name)
+    if lost:
+        yield el("div", lines(lost), class_="headline")
+    elif spent:
+        yield el("p", spans(spent), class_="headline")
+    facts = list(header(run, directory))[1:]  # the first line is the program
+    if spent and not lost:
+        facts = [line for line in facts if line.text.plain != escape(plain(spent))]  # it is the headline
+    yield el("div", lines(facts), class_="facts")
+    yield lines(
+        [
+            *sections.death(run, places),
+            *array_lines.exhausted(run, places),
+            *sections.in_progress(run, directory, places),
+        ]
+    )
+    if first is not None:
+        yield el("div", el("h2", "Change this first"), first, class_="answer")
+    yield lines([*sections.without_advice(run, places), *sections.each_step(run, places)])
+
+
+def _aligned(body: Html) -> Html | None:
+    """Return lines whose columns are aligned by spaces: they are not broken."""
+    return el("div", body, class_="scroll aligned", tabindex=0) if body else None
+
+
+def _packaged(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text("utf-8")
+
+
+def _digest(content: str) -> str:
+    """Return the source expression of an inline style or script for a Content-Security-Policy."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}"

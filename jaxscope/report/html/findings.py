@@ -1,0 +1,97 @@
+"""Show findings: what was found, at which line, what it cost, what to change, and the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jaxscope.model.run import Run
+from jaxscope.present.findings import evidence, fix_text, headline, mark, sentence, stable_id
+from jaxscope.present.text import Places, count, seconds
+from jaxscope.report.html import source
+from jaxscope.report.html.markup import Html, el, joined, spans, text
+from jaxscope.schema.findings import ERROR, NOTE, WARNING, Finding
+
+OPEN = 3  # findings that are open at first
+MOST = 200
+SOURCES = 40  # findings with lines of source
+EVIDENCE = 12
+SEVERITIES = {ERROR: "errors", WARNING: "warnings", NOTE: "notes"}
+
+
+def section(run: Run, found: Sequence[Finding], places: Places) -> Html:
+    """Return all findings, each with an id that stays the same in another run."""
+    counts = {s: sum(f.severity == s for f in found) for s in SEVERITIES}
+    boxes = [
+        el("label", el("input", type="checkbox", checked=True, data_severity=s), f" {SEVERITIES[s]} ({n:,})")
+        for s, n in counts.items()
+        if n
+    ]
+    search = el("label", "containing ", el("input", type="search", data_search="finding"))
+    filters = el("div", *boxes, search, class_="controls", hidden=True, data_for="findings")
+    shown = [entry(run, f, places, n, open_=n < OPEN) for n, f in enumerate(found[:MOST])]
+    left = len(found) - len(shown)
+    more = el("p", f"and {count(left, 'more finding')}", class_="dim") if left > 0 else None
+    return joined([filters if len(found) > 1 else None, *shown, more])
+
+
+def entry(run: Run, f: Finding, places: Places, n: int, *, open_: bool) -> Html:
+    """Return one finding; ``n``: its position, from 0."""
+    cost = el("span", seconds(f.seconds), class_="right bold") if f.seconds else None
+    where = places.frame(f.source)
+    summary = el(
+        "summary", cost, spans([mark(f)]), " ", el("span", f.code, class_="bold"), " ", headline(f),
+        el("span", f" ({where})", class_="dim") if where else None,
+    )  # fmt: skip
+    body = [
+        el("p", sentence(f)) if sentence(f) != headline(f) else None,
+        fix(f),
+        source.around(run, f.source) if n < SOURCES else None,
+        _evidence(f, places),
+        el("p", f"jaxscope rule {f.code}", class_="command"),
+    ]
+    return el(
+        "details", summary, el("div", *body, class_="body"), open=open_, class_=f"finding {_severity(f)}",
+        id=stable_id(f), data_severity=_severity(f),
+    )  # fmt: skip
+
+
+def _severity(f: Finding) -> str:
+    return f.severity if f.severity in SEVERITIES else WARNING
+
+
+def fix(f: Finding) -> Html | None:
+    """Return what to change."""
+    words = fix_text(f)
+    return (
+        None
+        if words is None
+        else el("p", el("span", "→ ", class_="good", aria_hidden="true"), words, class_="fix")
+    )
+
+
+def _evidence(f: Finding, places: Places) -> Html | None:
+    if not f.evidence:
+        return None
+    items = []
+    for e in f.evidence[:EVIDENCE]:
+        around = ", ".join(
+            filter(None, (places.inside(e.source), None if e.step is None else f"step {e.step:,}"))
+        )
+        items.append(el("li", evidence(e), el("span", f" ({around})", class_="dim") if around else None))
+    left = len(f.evidence) - len(items)
+    if left > 0:
+        items.append(el("li", f"and {left:,} more", class_="dim"))
+    return joined([el("h4", "Evidence"), el("ul", *items)])
+
+
+def first(run: Run, f: Finding, places: Places) -> Html:
+    """Return the first finding as the page's answer: the sentence, the line and what to change."""
+    where = places.inside(f.source)
+    return el(
+        "div",
+        el("p", spans([mark(f)]), " ", el("a", f.code, href=f"#{stable_id(f)}"), " ", text(sentence(f))),
+        el("p", where, class_="dim") if where else None,
+        source.around(run, f.source),
+        fix(f),
+        class_=f"first {_severity(f)}",
+    )

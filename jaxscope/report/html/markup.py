@@ -1,0 +1,123 @@
+"""Build HTML from data: every text is escaped, and every attribute; nothing else makes markup.
+
+A text from the program goes through ``present.escape`` first, so that a control character or a bidi override
+in it is visible.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+from rich.text import Text
+
+from jaxscope.present.escape import escape
+from jaxscope.present.spans import Span
+from jaxscope.report.layout import Line
+
+# The styles of the text report -> the classes of page.css.
+CLASSES = {
+    "dim": "dim", "bold": "bold", "underline": "title", "bold red": "error", "yellow": "warning",
+    "green": "good", "red": "before",
+}  # fmt: skip
+ROLES = {"path": "dim", "note": "dim", "name": "bold", "figure": "bold", "retrace": "warning"}
+_EMPTY = {"meta", "input", "br"}
+
+
+class Html(str):
+    """Markup that is ready to be written."""
+
+    __slots__ = ()
+
+
+def text(value: object) -> Html:
+    """Return ``value`` as text of the document."""
+    return Html(html.escape(escape(value)))
+
+
+def el(tag: str, *content: str | None, **attributes: str | int | bool | None) -> Html:
+    """Return an element. ``content`` that is not ``Html`` is escaped.
+
+    A trailing underscore of an attribute's name is left out, other underscores become hyphens. An attribute
+    that is None or False is left out; one that is True has no value.
+    """
+    written = "".join(
+        f" {_name(name)}" if value is True else f' {_name(name)}="{html.escape(escape(value))}"'
+        for name, value in attributes.items()
+        if value is not None and value is not False
+    )
+    if tag in _EMPTY:
+        return Html(f"<{tag}{written}>")
+    return Html(f"<{tag}{written}>{joined(content)}</{tag}>")
+
+
+def _name(name: str) -> str:
+    return name.rstrip("_").replace("_", "-")
+
+
+def joined(parts: Iterable[str | None]) -> Html:
+    """Return the parts one after another; None is left out."""
+    return Html("".join(p if isinstance(p, Html) else text(p) for p in parts if p is not None))
+
+
+def spans(found: Iterable[Span]) -> Html:
+    """Return texts with roles as elements with the class of the role."""
+    return joined(
+        text(s) if isinstance(s, str) else el("span", s[0], class_=ROLES.get(s[1], s[1]) or None)
+        for s in found
+    )
+
+
+def styled(found: Text) -> Html:
+    """Return a text of the report with its styles as classes."""
+    plain = found.plain
+    parts: list[Html] = []
+    at = 0
+    for span in sorted(found.spans):
+        if span.start > at:
+            parts.append(text(plain[at : span.start]))
+        parts.append(el("span", plain[max(at, span.start) : span.end], class_=CLASSES.get(str(span.style))))
+        at = max(at, span.end)
+    return joined([*parts, text(plain[at:])])
+
+
+def lines(found: Iterable[Line], *, heading: str = "h3", below: str | None = None) -> Html:
+    """Return the lines of a report: paragraphs, tables of the rows that have cells, a heading for each title.
+
+    ``below``: the heading that these lines stand below; a title that is the same is left out.
+    """
+    made: list[Html] = []
+    for is_table, group in groupby(found, key=lambda line: bool(line.cells)):
+        if is_table:
+            rows = [el("tr", *(el("td", cell) for cell in line.cells)) for line in group]
+            made.append(scrolling(el("table", el("tbody", *rows), class_="plain")))
+        else:
+            made += [p for line in group for p in _paragraph(line, heading, below)]
+    return joined(made)
+
+
+def _paragraph(line: Line, heading: str, below: str | None) -> Iterator[Html]:
+    if not line.text.plain.strip() and line.right is None:
+        return
+    first = min(line.text.spans, default=None)
+    body = line.text
+    if first is not None and str(first.style) == "underline" and first.start == 0:
+        if body.plain[: first.end] != below:
+            yield el(heading, body.plain[: first.end])
+        body = body[first.end :]
+        body = body[len(body.plain) - len(body.plain.lstrip()) :]
+        if not body.plain.strip():
+            return
+    right = None if line.right is None else el("span", styled(line.right), class_="right")
+    yield el("p", right, styled(body), class_=f"line in{min(line.indent // 2, 6)}")
+
+
+def scrolling(table: Html) -> Html:
+    """Return a table that is scrolled sideways by itself where the window is narrow."""
+    return el("div", table, class_="scroll", tabindex=0, role="region", aria_label="table")
+
+
+def fold(summary: Html, *body: Html, open_: bool = False, **attributes: str | int | bool | None) -> Html:
+    """Return a part that opens and closes, also without JavaScript."""
+    return el("details", el("summary", summary), el("div", *body, class_="body"), open=open_, **attributes)

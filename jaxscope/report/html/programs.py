@@ -1,0 +1,166 @@
+"""Show each compiled program: its memory, its source with costs by line, its collectives over the mesh."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from jaxscope.analysis.hlo import line_costs
+from jaxscope.analysis.hlo.program import Program as Compiled
+from jaxscope.model.records import Compilation
+from jaxscope.model.run import Run
+from jaxscope.present.programs import MEMORY_PARTS, axes, between, in_short, memory_parts, sent_by_axes
+from jaxscope.present.runs import compilation_name
+from jaxscope.present.text import Places, count, listed, size
+from jaxscope.report import compiled_program, sections
+from jaxscope.report.html import source
+from jaxscope.report.html.markup import Html, el, fold, joined, lines, text
+from jaxscope.schema.keys import Memory
+
+MOST = 60
+NAMED = 4  # compilations of one program
+MOST_DEVICES, MOST_ACROSS = 64, 16  # of a mesh that is drawn
+STEP, RADIUS = 44, 13
+
+
+def section(run: Run, places: Places, *, everything: bool) -> Html | None:
+    """Return the programs of the user's functions, those of the slowest function first; None: there are none."""
+    found: dict[str, list[Compilation]] = {}
+    for f in sections.ranked(run, lambda f: f.user):
+        for _, c in run.numbered(f):
+            if c.program in run.programs and run.programs[c.program or ""].texts:
+                found.setdefault(c.program or "", []).append(c)
+    shown = [
+        _entry(run, id, cs, places, open_=n == 0, everything=everything)
+        for n, (id, cs) in enumerate(list(found.items())[:MOST])
+    ]
+    left = len(found) - len(shown)
+    if left > 0:
+        shown.append(el("p", f"and {count(left, 'more program')}", class_="dim"))
+    return joined(shown) if shown else None
+
+
+def _entry(
+    run: Run, id: str, compilations: Sequence[Compilation], places: Places, *, open_: bool, everything: bool
+) -> Html:
+    c = compilations[0]
+    texts = run.texts_of(run.programs[id])
+    memory = c.compiled.memory if c.compiled is not None else None
+    names = listed([compilation_name(run, c) for c in compilations], NAMED)
+    head = joined(
+        [el("span", names, class_="bold"), el("span", f"  {in_short(texts, memory)}", class_="dim")]
+    )
+    made = texts.hlo
+    costs = source.with_costs(run, line_costs.of_program(made), places) if made is not None else None
+    body = [
+        lines(compiled_program.section(texts, memory, places, everything=everything)),
+        _memory(memory) if memory is not None else None,
+        joined(_meshes(made)) if made is not None else None,
+        costs,
+    ]
+    return fold(head, *filter(None, body), open_=open_, class_="program")
+
+
+def _memory(memory: Memory) -> Html | None:
+    """Return a bar of the parts of a program's memory on one device."""
+    shared = MEMORY_PARTS["alias_bytes"]  # it is counted as arguments and as results
+    parts = [(name, n) for name, n in memory_parts(memory) if name != shared]
+    total = sum(n for _, n in parts)
+    if total <= 0 or any(n < 0 for _, n in parts):
+        return None
+    at = 0.0
+    shapes, legend = [], []
+    for k, (name, n) in enumerate(parts):
+        width = 1000 * n / total
+        words = f"{name} {size(n)}"
+        shapes.append(
+            el("rect", el("title", words), x=f"{at:.1f}", width=f"{width:.1f}", height=18, class_=f"part{k}")
+        )
+        square = el(
+            "svg",
+            el("rect", width=10, height=10, class_=f"part{k}"),
+            class_="swatch",
+            viewBox="0 0 10 10",
+            aria_hidden="true",
+        )
+        legend.append(joined([square, f" {words}  "]))
+        at += width
+    said = f"memory on one device: {', '.join(f'{name} {size(n)}' for name, n in parts)}"
+    bar = el(
+        "svg",
+        *shapes,
+        class_="bar",
+        viewBox="0 0 1000 18",
+        preserveAspectRatio="none",
+        role="img",
+        aria_label=said,
+    )
+    return joined([bar, el("p", *legend, class_="legend")])
+
+
+def _meshes(made: Compiled) -> Iterator[Html]:
+    """Yield the mesh once for each set of axes that collectives communicate over."""
+    mesh = made.mesh or []
+    large = [(name, n) for name, n in mesh if n > 1]
+    drawable = (
+        1 <= len(large) <= 2
+        and math.prod(n for _, n in large) <= MOST_DEVICES
+        and large[-1][1] <= MOST_ACROSS
+    )
+    if not drawable or not made.collectives:
+        return
+    yield el(
+        "h4",
+        "Collectives over the mesh ",
+        el("span", " x ".join(f"{name}={n}" for name, n in mesh), class_="dim"),
+    )
+    figures = []
+    for over, sent in sent_by_axes(made):
+        kinds = {c.kind for c in made.collectives if axes(c) == over}
+        words = f"{over or 'one device'}: {between(sent)} sent by each device in one call"
+        used = {axis.partition(":")[0] for axis in over.removeprefix("part of ").split(",")}
+        if not used & {name for name, _ in large}:
+            continue
+        named = f" ({', '.join(sorted(kinds))})" if kinds else ""
+        figures.append(
+            el("figure", _drawn(large, used, words), el("figcaption", words, el("span", named, class_="dim")))
+        )
+    yield el("div", *figures, class_="meshes")
+
+
+def _drawn(large: Sequence[tuple[str, int]], used: set[str], words: str) -> Html:
+    """Return a circle for each device, with lines between those that communicate."""
+    (above, rows), (across, columns) = large if len(large) == 2 else [("", 1), large[0]]
+    left, top = (60, 34) if above else (24, 34)
+
+    def x(column: int) -> int:
+        return left + RADIUS + column * STEP
+
+    def y(row: int) -> int:
+        return top + RADIUS + row * STEP
+
+    path = ""
+    if across in used:
+        path += "".join(f"M{x(0)} {y(r)}H{x(columns - 1)}" for r in range(rows))
+    if above and above in used:
+        path += "".join(f"M{x(c)} {y(0)}V{y(rows - 1)}" for c in range(columns))
+    shapes = [el("path", d=path, class_="link")] if path else []
+    shapes.append(el("text", f"{across} →", x=x(0) - RADIUS, y=18, class_="axis-name"))
+    if above:
+        shapes.append(el("text", f"{above} ↓", x=2, y=y(0) + 4, class_="axis-name"))
+    for row in range(rows):
+        for column in range(columns):
+            shapes.append(el("circle", cx=x(column), cy=y(row), r=RADIUS, class_="device"))
+            shapes.append(
+                el("text", text(row * columns + column), x=x(column), y=y(row) + 4, class_="number")
+            )
+    width, height = x(columns - 1) + 2 * RADIUS, y(rows - 1) + 2 * RADIUS
+    return el(
+        "svg",
+        *shapes,
+        viewBox=f"0 0 {width} {height}",
+        width=width,
+        height=height,
+        role="img",
+        aria_label=words,
+    )

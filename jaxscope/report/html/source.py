@@ -1,0 +1,94 @@
+"""Show lines of the user's source: around a finding, or those with a cost in a compiled program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from jaxscope.analysis.hlo.line_costs import LineCost, Place
+from jaxscope.model import sources
+from jaxscope.model.run import Run
+from jaxscope.present.text import Places, count, size
+from jaxscope.report.html.markup import Html, el, joined, scrolling
+from jaxscope.schema.keys import Frame
+
+AROUND = 2  # lines shown on each side of a line
+LONGEST = 200  # characters of a line
+MOST = 40  # lines with a cost that are shown of a program
+HEADS = ("fusions", "bytes of fusions", "flops", "collectives", "sent")
+KINDS = HEADS.index("collectives")
+
+
+def around(run: Run, frame: Frame | None) -> Html | None:
+    """Return the lines around ``frame`` with the line marked; None where the file cannot be read."""
+    found = _lines(run, frame.file) if frame is not None else []
+    if frame is None or not 1 <= frame.line <= len(found):
+        return None
+    return el(
+        "pre",
+        *_numbered(found, range(frame.line - AROUND, frame.line + AROUND + 1), frame.line),
+        class_="source",
+    )
+
+
+def _numbered(lines: Sequence[str], numbers: Iterable[int], marked: int) -> Iterable[Html]:
+    for n in numbers:
+        if 1 <= n <= len(lines):
+            mark = el("span", "▸ " if n == marked else "  ", class_="warning", aria_hidden="true")
+            number = el("span", f"{n:>4}  ", class_="dim")
+            code = el("mark" if n == marked else "span", lines[n - 1] or " ")
+            yield el("code", mark, number, code)
+
+
+def with_costs(run: Run, costs: Mapping[Place, LineCost], places: Places) -> Html | None:
+    """Return the lines that have a cost, with a few around them and their figures beside them.
+
+    None: no line has a cost. Where a file cannot be read, only the figures are shown.
+    """
+    ranked = sorted(costs, key=lambda p: (-(costs[p].flops or 0), -(costs[p].moved_bytes or 0), p))
+    shown = ranked[:MOST]
+    tables = [
+        _table(_lines(run, file), file, {line: costs[f, line] for f, line in shown if f == file}, places)
+        for file in sorted({f for f, _ in shown}, key=lambda f: -sum(g == f for g, _ in shown))
+    ]
+    if len(ranked) > len(shown):
+        tables.append(el("p", f"and {count(len(ranked) - len(shown), 'more line')}", class_="dim"))
+    return joined(tables) if tables else None
+
+
+def _table(lines: Sequence[str], file: str, costs: Mapping[int, LineCost], places: Places) -> Html:
+    near = {n for line in costs for n in range(line - 1, line + 2) if 1 <= n <= len(lines)}
+    wanted = {n for n in near if lines[n - 1].strip()} | set(costs)
+    rows, last = [], 0
+    for n in sorted(wanted):
+        if last and n > last + 1:
+            rows.append(el("tr", el("td", "⋮", colspan=7, class_="dim")))
+        last = n
+        cells = _figures(costs[n]) if n in costs else [""] * len(HEADS)
+        rows.append(
+            el(
+                "tr",
+                *(el("td", c, class_=None if k == KINDS else "figure") for k, c in enumerate(cells)),
+                el("th", f"{n}", scope="row", class_="dim figure"),
+                el("td", el("code", lines[n - 1] if n <= len(lines) else "")),
+                class_=None if n in costs else "beside",
+            )
+        )
+    caption = el("caption", f"{places.file(file)}, cost of one call on one device by line")
+    head = el("tr", *(el("th", h, scope="col") for h in (*HEADS, "line", "source")))
+    return scrolling(el("table", caption, el("thead", head), el("tbody", *rows), class_="source"))
+
+
+def _figures(cost: LineCost) -> list[str]:
+    kinds = ", ".join(kind if n == 1 else f"{n}x {kind}" for kind, n in sorted(cost.collectives.items()))
+    return [
+        f"{cost.fusions:,}" if cost.fusions else "",
+        "" if cost.moved_bytes == 0 else size(cost.moved_bytes),
+        "?" if cost.flops is None else f"{cost.flops:.3g}" if cost.flops else "",
+        kinds,
+        size(cost.sent_bytes) if kinds else "",
+    ]
+
+
+def _lines(run: Run, file: str) -> list[str]:
+    text = sources.of(run)(file)
+    return [] if text is None else [line[:LONGEST].expandtabs(4) for line in text.split("\n")]

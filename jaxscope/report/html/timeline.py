@@ -1,0 +1,220 @@
+"""Draw the phases of each function, the steps and the ranks on the axis of the run's time, as SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from jaxscope.model.causes import recompilations
+from jaxscope.model.ranks import Job
+from jaxscope.model.records import Compilation, Function
+from jaxscope.model.run import Run
+from jaxscope.model.timeline import PHASES, Lane, lanes
+from jaxscope.present.causes import explanations
+from jaxscope.present.functions import known_cause, phases
+from jaxscope.present.runs import compilation_name
+from jaxscope.present.text import Places, count, function_name, seconds
+from jaxscope.report.html.markup import Html, el, joined, scrolling
+
+UNITS = 10_000  # of the axis: what is shorter is drawn as one
+HEIGHT = 20
+MOST_LANES, MOST_MARKS, MOST_RANKS = 30, 150, 64
+MOST_ROWS = 200  # compilations in the table
+LABELS = 5
+LEGEND = {"trace": "trace", "lower": "lower", "compile": "compile", "hit": "from the persistent cache"}
+
+
+def section(run: Run, job: Job | None, places: Places) -> Html | None:
+    """Return the timeline with a table of the same compilations; None if nothing was compiled."""
+    found = lanes(run)
+    length = _length(run, found)
+    if not found or length <= 0:
+        return None
+    shown = found[:MOST_LANES]
+    rows = [_steps(run, length), *(_lane(run, lane, length, places) for lane in shown)]
+    left = found[MOST_LANES:]
+    if left:
+        rows.append(
+            el(
+                "p",
+                f"and {count(len(left), 'more function')}, {seconds(sum(x.seconds for x in left))}",
+                class_="dim",
+            )
+        )
+    if job is not None:
+        rows += _ranks(run, job, length)
+    labels = [el("span", seconds(length * n / (LABELS - 1)) if n else "0 s") for n in range(LABELS)]
+    legend = [
+        joined([_swatch(name), f" {LEGEND[name]}  "])
+        for k, name in enumerate(PHASES)
+        if any((lane.spans[:, 2] == k).any() for lane in shown)
+    ]
+    return joined([
+        el("p", *legend, _swatch("again"), " a recompile begins", class_="legend"),
+        el("div", *(_button(*b) for b in BUTTONS), class_="controls", hidden=True, data_for="timeline"),
+        el(
+            "div", *rows, el("div", *labels, class_="axis", aria_hidden="true"), class_="timeline",
+            id="timeline", data_seconds=f"{length:.6f}", role="group",
+            aria_label="Timeline of the run. Plus and minus zoom, the arrow keys move, 0 shows all of it.",
+        ),
+        _table(run, places),
+    ])  # fmt: skip
+
+
+BUTTONS = (
+    ("in", "+", "zoom in"), ("out", "-", "zoom out"), ("left", "←", "earlier"), ("right", "→", "later"),
+    ("all", "all", "the whole run"),
+)  # fmt: skip
+
+
+def _button(action: str, sign: str, words: str) -> Html:
+    return el("button", sign, type="button", data_zoom=action, aria_label=words, title=words)
+
+
+def _swatch(name: str) -> Html:
+    square = el("rect", width=10, height=10, class_=f"p-{name}")
+    return el("svg", square, class_="swatch", viewBox="0 0 10 10", aria_hidden="true")
+
+
+def _length(run: Run, found: Sequence[Lane]) -> float:
+    """Return the seconds that are drawn: the run, and phases that end after it in another process."""
+    ends = [float(lane.spans[:, 1].max()) / 1e9 for lane in found if len(lane.spans)]
+    return max([run.seconds or 0.0, *ends])
+
+
+def _at(when: float, length: float) -> int:
+    return round(min(max(when / length, 0.0), 1.0) * UNITS)
+
+
+def _row(name: Html, right: str, words: str, *shapes: Html) -> Html:
+    drawing = el(
+        "svg", el("title", words), *shapes, class_="lane", role="img", aria_label=words,
+        viewBox=f"0 0 {UNITS} {HEIGHT}", preserveAspectRatio="none",
+    )  # fmt: skip
+    return el(
+        "div", el("span", name, class_="name"), drawing, el("span", right, class_="figure"), class_="row"
+    )
+
+
+def _lane(run: Run, lane: Lane, length: float, places: Places) -> Html:
+    f = lane.function
+    words = function_name(f) if f is not None else f"({count(len(lane.members), 'function')} of libraries)"
+    again = (
+        el("span", f" ▲ {lane.recompiles:,}", class_="warning", title="recompiles")
+        if lane.recompiles
+        else None
+    )
+    shapes = [_blocks(lane, k, length) for k in range(len(PHASES))]
+    if f is not None:
+        shapes += _marks(run, f, length, places)
+    said = f"{words}: {seconds(lane.seconds)}, {count(lane.recompiles, 'recompile')}"
+    return _row(joined([words, again]), seconds(lane.seconds), said, *filter(None, shapes))
+
+
+def _blocks(lane: Lane, phase: int, length: float) -> Html | None:
+    """Return one path of all blocks of a phase; blocks that touch are one."""
+    spans = lane.spans[lane.spans[:, 2] == phase][:, :2] / 1e9
+    blocks: list[list[int]] = []
+    for begin, end in sorted((_at(b, length), _at(e, length)) for b, e in spans.tolist()):
+        if blocks and begin <= blocks[-1][1]:
+            blocks[-1][1] = max(blocks[-1][1], end)
+        else:
+            blocks.append([begin, max(end, begin + 1)])
+    if not blocks:
+        return None
+    path = "".join(f"M{b} 4h{e - b}v14h{b - e}z" for b, e in blocks)
+    return el("path", d=path, class_=f"p-{PHASES[phase]}")
+
+
+def _marks(run: Run, f: Function, length: float, places: Places) -> list[Html]:
+    """Return a tick where each compilation begins; the tooltip has its cause."""
+    again = {c.id for c in recompilations(f)}
+    made = []
+    for _, c in run.numbered(f)[:MOST_MARKS]:
+        begin = run.seconds_at(c.t_ns)
+        if begin is not None:
+            x = _at(begin, length)
+            title = el("title", _words(run, c, places, recompiled=c.id in again))
+            recompiled = c.id in again
+            made.append(
+                el(
+                    "path",
+                    title,
+                    d=f"M{x} {0 if recompiled else 4}V18",
+                    class_="tick again" if recompiled else "tick",
+                )
+            )
+    return made
+
+
+def _words(run: Run, c: Compilation, places: Places, *, recompiled: bool) -> str:
+    step = "" if c.step is None else f", step {c.step:,}"
+    where = places.frame(c.site)
+    cause = f": {explanations(run, c)[0]}" if recompiled else ""
+    return f"{compilation_name(run, c)}{step}, {seconds(c.seconds)}{cause}" + (f" ({where})" if where else "")
+
+
+def _steps(run: Run, length: float) -> Html | None:
+    """Return ticks for the steps whose time is in the log: of compilations and of looks at the arrays."""
+    main = run.main
+    if main is None:
+        return None
+    known = [(c.t_ns, c.step) for c in run.compilations.values() if c.process is main]
+    known += [(look.t_ns, look.step) for look in main.snapshots]
+    first: dict[int, int] = {}
+    for t_ns, step in known:
+        if step is not None and (step not in first or t_ns < first[step]):
+            first[step] = t_ns
+    ticks: dict[int, int] = {}
+    for step, t_ns in first.items():
+        when = run.seconds_at(t_ns)
+        if when is not None:
+            ticks.setdefault(_at(when, length), step)
+    if not ticks:
+        return None
+    shapes = [
+        el("path", el("title", f"step {step:,}"), d=f"M{x} 8V18", class_="tick")
+        for x, step in sorted(ticks.items())[: 4 * MOST_MARKS]
+    ]
+    last = max(first)
+    return _row(el("span", "steps", class_="dim"), f"{last:,}", f"steps up to {last:,}", *shapes)
+
+
+def _ranks(run: Run, job: Job, length: float) -> Iterable[Html]:
+    """Yield a lane for each rank: from its begin to its end, with ticks at the programs that ranks share."""
+    for rank in job.ranks[:MOST_RANKS]:
+        begin = None if rank.began_ns is None else run.seconds_at(rank.began_ns)
+        ended = rank.left_ns or rank.last_ns
+        end = None if ended is None else run.seconds_at(ended)
+        if begin is None or end is None:
+            continue
+        x, width = _at(begin, length), max(1, _at(end, length) - _at(begin, length))
+        shapes = [el("path", d=f"M{x} 9h{width}v4h{-width}z", class_="p-rank")]
+        for seen in rank.seen[:MOST_MARKS]:
+            when = run.seconds_at(seen.t_ns)
+            if when is not None:
+                number = f" #{seen.number}" if seen.number is not None else ""
+                title = el("title", f"rank {rank.number}: {seen.name}{number}, compiled at {seconds(when)}")
+                shapes.append(el("path", title, d=f"M{_at(when, length)} 4V18", class_="tick"))
+        words = f"rank {rank.number}: {count(rank.compiled, 'compilation')}, {seconds(rank.seconds)}"
+        yield _row(el("span", f"rank {rank.number}"), seconds(rank.seconds), words, *shapes)
+    if len(job.ranks) > MOST_RANKS:
+        yield el("p", f"and {count(len(job.ranks) - MOST_RANKS, 'more rank')}", class_="dim")
+
+
+def _table(run: Run, places: Places) -> Html:
+    """Return the compilations of the user's functions in order of time, for those who do not see the drawing."""
+    numbered = [c for f in run.functions.values() if f.user for _, c in run.numbered(f)]
+    numbered.sort(key=lambda c: (c.t_ns, c.id))
+    heads = ("at", "compilation", "step", "time", "phases", "cause", "line")
+    rows = []
+    for c in numbered[:MOST_ROWS]:
+        cells = (
+            seconds(run.seconds_at(c.t_ns)), compilation_name(run, c), "" if c.step is None else f"{c.step:,}",
+            seconds(c.seconds), ", ".join(phases(c)), known_cause(run, c), places.frame(c.site) or "?",
+        )  # fmt: skip
+        rows.append(el("tr", *(el("td", cell) for cell in cells)))
+    left = len(numbered) - len(rows)
+    more = el("p", f"and {count(left, 'more compilation')}", class_="dim") if left > 0 else None
+    head = el("thead", el("tr", *(el("th", h, scope="col") for h in heads)))
+    summary = el("summary", f"The same as a table: {count(len(numbered), 'compilation')} of your functions")
+    return el("details", summary, scrolling(el("table", head, el("tbody", *rows))), more)

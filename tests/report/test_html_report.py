@@ -1,0 +1,247 @@
+"""The HTML report: what is in it, that names cannot become markup, and that it loads nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections import Counter
+from html.parser import HTMLParser
+
+import pytest
+import runs_to_see
+import written
+from written import Log, function, key, leaf
+
+from jaxscope.cli import main
+from jaxscope.log import store
+from jaxscope.model import sources
+from jaxscope.model.load import load
+from jaxscope.present.escape import escape
+from jaxscope.present.findings import fix_text, sentence
+from jaxscope.report import html, variants
+from jaxscope.report.html.markup import Html, el
+from jaxscope.schema import events as ev
+from jaxscope.schema.keys import Frame
+
+MARKUP = "\"'><script>alert(1)</script></style><img src=x onerror=alert(1)>&amp;\u202e\x1b[2J"
+
+
+class Document(HTMLParser):
+    """The elements of a document as (tag, attributes), and its text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.texts: list[str] = []
+        self.code: dict[str, str] = {}
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in ("meta", "input", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] in ("script", "style"):
+            self.code[self.open[-1]] = data
+        else:
+            self.texts.append(data)
+
+    def of(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+    @property
+    def text(self) -> str:
+        return " ".join("".join(self.texts).split())
+
+
+def document(run, **more) -> Document:
+    return Document("".join(html.pieces(load(run), run, **more)))
+
+
+@pytest.fixture
+def typical(tmp_path, monkeypatch):
+    run = runs_to_see.typical(tmp_path / "run")
+    monkeypatch.chdir(run.path / "src")
+    sources.text.cache_clear()
+    return run
+
+
+def full_of_markup(path):
+    """Write a run in which every name, path, value and message is markup."""
+    run = store.create(path, name="evil", argv=["train.py", MARKUP])
+    log = Log(run)
+    log.now = 1.0
+    log.backend(8, MARKUP)
+    step = function(MARKUP, "/tmp/" + MARKUP, 3, signature=f"({MARKUP})", wrappers=[MARKUP])
+    log.say(step)
+    site = Frame("/tmp/" + MARKUP, 3, MARKUP)
+    for n in range(3):
+        log.compiled(
+            step, key(leaf(f"x[{MARKUP!r}]", n + 2), static=[written.static(MARKUP, MARKUP + str(n))]), (0.1, 0.1, 1.0),
+            program=f"p{n}", step=n, site=site, texts=runs_to_see.texts("/tmp/x.py"),
+        )  # fmt: skip
+        log.say(runs_to_see.arrays(n, 2 + n, names=MARKUP, line=site))
+    log.say(ev.Degraded(seam=MARKUP, reason=MARKUP))
+    log.say(ev.Died(error=MARKUP, message=MARKUP, stack=[site]))
+    log.end()
+    written.exited(run, 1, seconds=9.0)
+    return run
+
+
+def test_the_report_answers_why_where_and_what_to_change_before_its_first_section(typical):
+    found = document(typical)
+    answer = found.text.partition("Timeline")[0]
+    first = variants.findings(variants.of(load(typical), typical))[0]
+    assert "9.0 s spent recompiling (2 shape changes)" in answer
+    assert sentence(first) in answer and fix_text(first) in answer
+    assert "train.py:11 in main" in answer and "return w - loss(w, x)" in answer
+
+
+def test_every_section_is_there_with_the_words_of_the_text_report(typical):
+    found = document(typical)
+    headings = re.findall(r"<h2>(.*?)</h2>", "".join(html.pieces(load(typical), typical)))
+    assert headings == [
+        "Change this first", "Timeline", "Findings", "Your functions", "Programs", "Sizes to pad to", "Live arrays",
+        "Eager operations and libraries",
+    ]  # fmt: skip
+    links = [a["href"] for a in found.of("nav") + found.of("a") if "href" in a]
+    ids = {attributes["id"] for _, attributes in found.elements if "id" in attributes}
+    assert {link.removeprefix("#") for link in links} <= ids
+    for f in variants.findings(variants.of(load(typical), typical)):
+        assert sentence(f) in found.text and (fix_text(f) or "") in found.text
+    assert "#2 at step 11: x changed from f32[32,4] to f32[31,4]" in found.text  # evidence
+
+
+def test_a_function_shows_its_keys_side_by_side_with_what_differs_marked(typical):
+    found = document(typical).text
+    assert "part of the key#1#2#3" in found.replace(" ", "").replace("partofthekey", "part of the key")
+    assert found.count("≠ f32[3") == 2  # #2 and #3, each beside the key it is compared with
+
+
+def test_a_program_shows_fusions_collectives_bytes_and_flops_beside_its_source(typical):
+    text = "".join(html.pieces(load(typical), typical))
+    row = re.search(r"<tr>((?:(?!</tr>).)*?return \(h \* h\)\.sum\(\)).*?</tr>", text)
+    assert row is not None
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", row.group(0))
+    assert cells[:5] == ["1", "256 B", "", "all-reduce", "224 B"]
+    assert re.search(r'<td class="figure">256</td>.*?h = x @ w', text)  # flops of the product
+
+
+def test_collectives_are_drawn_over_the_mesh_and_arrays_on_it(tmp_path):
+    run = runs_to_see.typical(tmp_path / "run")
+    made = "".join(html.pieces(load(run), run))
+    assert 'class="mesh"' in made and "model 1" in made and "data 3" in made
+    from jaxscope.analysis.hlo.program import analyse
+    from jaxscope.report.html.programs import _meshes
+
+    drawn = Html("").join(_meshes(analyse(runs_to_see.HLO, mesh=[("data", 2), ("model", 4)])))
+    assert "224 B sent by each device in one call" in drawn and drawn.count("<circle") == 8
+    assert "H" in drawn and "V" in drawn  # over both axes
+
+
+@pytest.mark.parametrize("name", ["empty", "failed", "degraded", "hostile", "elsewhere", "varied", "running"])
+def test_any_run_makes_a_whole_document_without_a_reference_to_another_file(name, tmp_path):
+    run = getattr(runs_to_see, name)(tmp_path / "run")
+    found = document(run)
+    for tag, attributes in found.elements:
+        assert tag not in ("img", "iframe", "object", "embed", "link", "base", "form")
+        assert "src" not in attributes and "style" not in attributes
+        assert not any(a.startswith("on") for a in attributes)
+        assert all((attributes[a] or "").startswith("#") for a in ("href", "xlink:href") if a in attributes)
+    assert "url(" not in found.code["style"] and "@import" not in found.code["style"]
+    assert not re.search(r"https?:|fetch|XMLHttp|innerHTML|eval", found.code["script"])
+
+
+def test_the_policy_allows_the_style_and_the_script_of_the_document_and_nothing_else(typical):
+    found = document(typical)
+    [policy] = [m["content"] for m in found.of("meta") if m.get("http-equiv") == "Content-Security-Policy"]
+    rules = dict(rule.strip().partition(" ")[::2] for rule in policy.split(";"))
+    assert (
+        rules["default-src"] == "'none'"
+        and rules["base-uri"] == "'none'"
+        and rules["form-action"] == "'none'"
+    )
+    for kind, tag in (("style-src", "style"), ("script-src", "script")):
+        digest = base64.b64encode(hashlib.sha256(found.code[tag].encode()).digest()).decode()
+        assert rules[kind] == f"'sha256-{digest}'"
+    assert len(found.of("script")) == len(found.of("style")) == 1
+
+
+def test_markup_in_names_paths_values_and_messages_is_shown_and_does_nothing(tmp_path):
+    run = full_of_markup(tmp_path / "run")
+    text = "".join(html.pieces(load(run), run, everything=True))
+    found = Document(text)
+    assert len(found.of("script")) == 1 and not found.of("img")
+    shown = escape(MARKUP)
+    assert found.text.count(shown) > 5
+    assert not [c for c in text if not c.isprintable() and c != "\n"]
+    assert Counter(tag for tag, _ in found.elements)["style"] == 1
+
+
+def test_attributes_and_texts_are_escaped_unless_they_are_markup():
+    made = el("p", "<b>", el("i", "x & y"), title='"<', hidden=True, class_=None, data_x=1)
+    assert made == '<p title="&quot;&lt;" hidden data-x="1">&lt;b&gt;<i>x &amp; y</i></p>'
+
+
+def test_drawings_and_controls_have_names_and_ids_are_used_once(typical):
+    found = document(typical)
+    for drawing in found.of("svg"):
+        assert drawing.get("aria-hidden") == "true" or (
+            drawing.get("role") == "img" and drawing["aria-label"]
+        )
+    assert all(button["aria-label"] for button in found.of("button"))
+    ids = [attributes["id"] for _, attributes in found.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    levels = [int(tag[1]) for tag, _ in found.elements if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(b <= a + 1 for a, b in zip(levels, levels[1:], strict=False))
+    assert found.of("html")[0]["lang"] == "en"
+
+
+def test_a_run_of_many_compilations_stays_below_a_megabyte(tmp_path):
+    run = store.create(tmp_path / "run", name="many", argv=["train.py"])
+    log = Log(run)
+    steps = [function(f"step{n}", line=n + 1) for n in range(40)]
+    for step in steps:
+        log.say(step)
+        for n in range(50):
+            log.compiled(
+                step, key(*(leaf(f"params['w{k}']", n + 4, 8) for k in range(12))), (0.01, 0.02, 0.03)
+            )
+    log.end()
+    text = "".join(html.pieces(load(run), run))
+    assert len(text.encode()) < 1_000_000
+
+
+def test_ranks_are_lanes_of_the_timeline(tmp_path):
+    from jaxscope.model import ranks
+    from jaxscope.model.ranks import Job, Rank
+    from jaxscope.present.text import Places
+    from jaxscope.report.html import timeline
+
+    run = runs_to_see.typical(tmp_path / "run")
+    loaded = load(run)
+    began = loaded.began_ns
+    two = [
+        Rank(number=n, directory=run, state="stopped", began_ns=began, left_ns=began + (n + 1) * 10**9)
+        for n in range(2)
+    ]
+    drawn = timeline.section(loaded, Job(run, two, 2), Places(loaded))
+    assert (
+        isinstance(ranks, object) and "rank 0: 0 compilations" in drawn and "rank 1: 0 compilations" in drawn
+    )
+
+
+def test_the_command_writes_the_file_and_refuses_other_formats(typical, tmp_path, capsys):
+    file = tmp_path / "run.html"
+    assert main(["report", str(typical.path), "--html", str(file)]) == 0
+    assert file.read_text("utf-8").startswith("<!doctype html>")
+    assert main(["report", str(typical.path), "--html", str(file), "--format", "json"]) == 2
+    assert "--html is a report of its own" in capsys.readouterr().err
