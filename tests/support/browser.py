@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import fcntl
 import json
 import os
 import select
@@ -17,6 +18,15 @@ PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "
 WAIT_S = 30.0
 
 
+def _high_pipe() -> tuple[int, int]:
+    """Return the ends of a pipe, neither of them descriptor 3 or 4, which the browser's own take."""
+    ends = os.pipe()
+    high = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in ends]
+    for end in ends:
+        os.close(end)
+    return high[0], high[1]
+
+
 class Browser:
     """A browser without a network, with one page.
 
@@ -27,15 +37,15 @@ class Browser:
 
     def __init__(self, folder: Path) -> None:
         assert PROGRAM is not None
-        to_browser, self._write = os.pipe()
-        self._read, from_browser = os.pipe()
+        to_browser, self._write = _high_pipe()
+        self._read, from_browser = _high_pipe()
         command = [
             PROGRAM, "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--no-first-run",
             "--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update",
             "--hide-scrollbars", "--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={folder}", "about:blank",
         ]  # fmt: skip
         # The browser reads its descriptor 3 and writes to 4.
-        shell = ["sh", "-c", f'exec "$@" 3<&{to_browser} 4>&{from_browser}', "sh", *command]
+        shell = ["bash", "-c", f'exec "$@" 3<&{to_browser} 4>&{from_browser}', "bash", *command]
         self._process = subprocess.Popen(
             shell, pass_fds=(to_browser, from_browser), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
@@ -125,7 +135,7 @@ class Browser:
 
     def value(self, expression: str) -> Any:
         """Return the value of a JavaScript expression."""
-        found = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        found = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
 

@@ -27,7 +27,7 @@ def section(run: Run, found: Sequence[Finding], places: Places) -> Html:
         if n
     ]
     search = el("label", "containing ", el("input", type="search", data_search="finding"))
-    filters = el("div", *boxes, search, class_="controls", hidden=True, data_for="findings")
+    filters = el("div", *boxes, search, class_="controls", hidden=True)
     shown = [entry(run, f, places, n, open_=n < OPEN) for n, f in enumerate(found[:MOST])]
     left = len(found) - len(shown)
     more = el("p", f"and {count(left, 'more finding')}", class_="dim") if left > 0 else None
@@ -81,7 +81,7 @@ def _evidence(f: Finding, places: Places) -> Html | None:
     left = len(f.evidence) - len(items)
     if left > 0:
         items.append(el("li", f"and {left:,} more", class_="dim"))
-    return joined([el("h4", "Evidence"), el("ul", *items)])
+    return joined([el("h3", "Evidence"), el("ul", *items)])
 
 
 def first(run: Run, f: Finding, places: Places) -> Html:

@@ -37,9 +37,7 @@ def section(run: Run, places: Places, *, everything: bool) -> Html | None:
         else None
     )
     search = el("label", "containing ", el("input", type="search", data_search="function"))
-    filters = (
-        el("div", search, class_="controls", hidden=True, data_for="functions") if len(found) > 3 else None
-    )
+    filters = el("div", search, class_="controls", hidden=True) if len(found) > 3 else None
     return joined([filters, *shown, more])
 
 
@@ -57,7 +55,7 @@ def _entry(run: Run, f: Function, places: Places, *, open_: bool, everything: bo
     body = [
         lines(rest),
         _keys(run, f, numbered, places),
-        lines(in_full.shardings(run, f, numbered, None, places, everything=everything), heading="h4"),
+        lines(in_full.shardings(run, f, numbered, None, places, everything=everything)),
     ]
     return fold(head, *body, open_=open_, class_="function")
 

@@ -85,7 +85,7 @@ def _memory(memory: Memory) -> Html | None:
         )
         legend.append(joined([square, f" {words}  "]))
         at += width
-    said = f"memory on one device: {', '.join(f'{name} {size(n)}' for name, n in parts)}"
+    described = f"memory on one device: {', '.join(f'{name} {size(n)}' for name, n in parts)}"
     bar = el(
         "svg",
         *shapes,
@@ -93,7 +93,7 @@ def _memory(memory: Memory) -> Html | None:
         viewBox="0 0 1000 18",
         preserveAspectRatio="none",
         role="img",
-        aria_label=said,
+        aria_label=described,
     )
     return joined([bar, el("p", *legend, class_="legend")])
 
@@ -110,7 +110,7 @@ def _meshes(made: Compiled) -> Iterator[Html]:
     if not drawable or not made.collectives:
         return
     yield el(
-        "h4",
+        "h3",
         "Collectives over the mesh ",
         el("span", " x ".join(f"{name}={n}" for name, n in mesh), class_="dim"),
     )

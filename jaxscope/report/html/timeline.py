@@ -50,7 +50,7 @@ def section(run: Run, job: Job | None, places: Places) -> Html | None:
     ]
     return joined([
         el("p", *legend, _swatch("again"), " a recompile begins", class_="legend"),
-        el("div", *(_button(*b) for b in BUTTONS), class_="controls", hidden=True, data_for="timeline"),
+        el("div", *(_button(*b) for b in BUTTONS), class_="controls", hidden=True),
         el(
             "div", *rows, el("div", *labels, class_="axis", aria_hidden="true"), class_="timeline",
             id="timeline", data_seconds=f"{length:.6f}", role="group",
@@ -106,8 +106,8 @@ def _lane(run: Run, lane: Lane, length: float, places: Places) -> Html:
     shapes = [_blocks(lane, k, length) for k in range(len(PHASES))]
     if f is not None:
         shapes += _marks(run, f, length, places)
-    said = f"{words}: {seconds(lane.seconds)}, {count(lane.recompiles, 'recompile')}"
-    return _row(joined([words, again]), seconds(lane.seconds), said, *filter(None, shapes))
+    described = f"{words}: {seconds(lane.seconds)}, {count(lane.recompiles, 'recompile')}"
+    return _row(joined([words, again]), seconds(lane.seconds), described, *filter(None, shapes))
 
 
 def _blocks(lane: Lane, phase: int, length: float) -> Html | None:
