@@ -14,12 +14,13 @@ from pathlib import Path
 
 from jaxscope.cli.stderr import print_message
 from jaxscope.launch.runner import Beside
-from jaxscope.log import ranks
+from jaxscope.log import files, ranks, store
 from jaxscope.log.store import RunDir
 
 LIVE_S = 0.1
 COMPARE_S = 0.5
 HOLDING_S = 0.1  # where the ranks wait for each other's programs
+MOST_RANKS = 256  # compared without --compare-ranks: the watcher needs 1.6 MB of memory for each
 SHARE = 10  # of a core at most one tenth is used to compare ranks
 END_S = 5.0  # between SIGTERM and SIGKILL for a program that diverges
 DIVERGED = 4  # exit code
@@ -55,13 +56,16 @@ def together(besides: list[Beside]) -> Beside | None:
     return run
 
 
-def compare_ranks(record: RunDir, rank: int | None, patience_s: float | None, holds: bool) -> Beside:
+def compare_ranks(
+    record: RunDir, rank: int | None, patience_s: float | None, *, holds: bool, most: int | None
+) -> Beside:
     """Return a function that compares the ranks of the job of ``record``, where that is the place of rank 0.
 
     Args:
       rank: of this process; None: it is JAX's process index, as soon as that is recorded.
       patience_s: without progress, before the ranks that wait are named; None: the default.
       holds: each rank waits with a program until all have compiled it (capture.agreement).
+      most: ranks in the directory, above which they are not compared; None: any number.
     """
 
     def follow(ended: threading.Event, pid: int) -> None:
@@ -70,6 +74,8 @@ def compare_ranks(record: RunDir, rank: int | None, patience_s: float | None, ho
 
             whole = ranks.whole_of(record)
             if whole is None or not _is_first(record, rank, ended):
+                return
+            if most is not None and len(files.names(whole.path / store.RANKS, within=whole.path)) > most:
                 return
             comparison = Comparison(whole, PATIENCE_S if patience_s is None else patience_s, holds=holds)
             agreed: dict[str, list[int]] | None = None

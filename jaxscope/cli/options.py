@@ -185,7 +185,7 @@ def _add_how_it_runs(group: argparse._ArgumentGroup) -> None:
         "--compare-ranks",
         action=argparse.BooleanOptionalAction,
         help="of a job of many processes: print a line as soon as some ranks compile other programs than the others,"
-        " or wait for one that does not come (default: yes, if the ranks record into one run)",
+        " or wait for one that does not come (default: yes, for up to 256 ranks)",
     )
     group.add_argument(
         "--ranks-patience",

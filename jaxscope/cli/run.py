@@ -100,7 +100,7 @@ def handle(args: argparse.Namespace) -> int:
             )
         elif record is not None and not opts.quiet:
             _report(record, ended, read)
-    if opts.stop_on_divergence and record is not None and not ended.succeeded:
+    if opts.stop_on_divergence and record is not None:
         whole = ranks.whole_of(record)
         if whole is not None and ranks.diverged(whole):
             return live.DIVERGED
@@ -109,7 +109,6 @@ def handle(args: argparse.Namespace) -> int:
 
 def _as_one_of_many(opts: argparse.Namespace) -> None:
     """Leave the terminal and the summary to rank 0; the terminal interface only opens there, on request."""
-    opts.compare_ranks = opts.compare_ranks is not False
     if opts.launched.rank:
         opts.tui, opts.quiet = False, True
     elif opts.tui is None:
@@ -142,9 +141,16 @@ def _beside(opts: argparse.Namespace, record: RunDir | None) -> runner.Beside | 
     if record is None:
         return None
     found = [live.live(record)] if opts.live else []
-    if opts.launched is not None and opts.compare_ranks:
+    if opts.launched is not None and opts.compare_ranks is not False:
+        most = None if opts.compare_ranks or opts.stop_on_divergence else live.MOST_RANKS
         found.append(
-            live.compare_ranks(record, opts.launched.rank, opts.ranks_patience, bool(opts.stop_on_divergence))
+            live.compare_ranks(
+                record,
+                opts.launched.rank,
+                opts.ranks_patience,
+                holds=bool(opts.stop_on_divergence),
+                most=most,
+            )
         )
         if opts.stop_on_divergence:
             found.append(live.stop_on_divergence(record))
