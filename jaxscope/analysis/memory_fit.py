@@ -22,6 +22,11 @@ _TEMPORARIES = re.compile(
     r"HLO temporaries \(([\d.]+)([KMGT]?)B?\) exceeds available (?P<space>\w+) \((?P<room>[\d.]+)(?P<scale>[KMGT]?)B?\)"
 )
 _USED = re.compile(r"Used ([\d.]+)([KMGT]?) of (?P<room>[\d.]+)(?P<scale>[KMGT]?) (?P<space>\w+)")
+# An operation's own buffers beyond the compiler's limit for one operation, not the chip's memory.
+_SCOPED = re.compile(
+    r"(?:allocating on stack for (?P<operation>%[^\n]{1,4000}?)\. )?Scoped allocation with size ([\d.]+)([KMGT]?)B?"
+    r" and limit (?P<room>[\d.]+)(?P<scale>[KMGT]?)B? exceeded scoped (?P<space>\w+) limit"
+)
 _PART = re.compile(
     r"^\s*(reserved|program|arguments|global|scoped|HLO temp|stack)\s+([\d.]+)([KMGT]?)B?\b", re.M
 )
@@ -31,6 +36,7 @@ _OP_NAME = re.compile(r'op_name="([^"]*)"')
 _SOURCE = re.compile(r'source_file="([^"]*)"(?: source_line=(\d+))?')
 _SCALE = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 LARGEST = 20
+KERNEL = "tpu_custom_call"  # the target of Pallas's kernels
 COMPILER, VENDOR = "compiler", "vendor"
 
 
@@ -58,6 +64,8 @@ class Fit(msgspec.Struct, frozen=True):
       parts: the compiler's breakdown of the used bytes, by its names.
       largest: the largest buffers, if the compiler lists them.
       space: the compiler's name of the memory (``hbm``, ``vmem``); None: not stated.
+      scoped: whether ``used`` is what one operation, the only one in ``largest``, needs, and ``capacity`` the
+        compiler's limit for one.
     """
 
     fits: bool | None
@@ -67,6 +75,7 @@ class Fit(msgspec.Struct, frozen=True):
     parts: dict[str, int] = {}
     largest: list[Allocation] = []
     space: str | None = None
+    scoped: bool = False
 
     @property
     def temporaries(self) -> int | None:
@@ -94,6 +103,9 @@ def of_program(target: Target | None, peak: int | None) -> Fit:
 
 def of_message(target: Target | None, message: str) -> Fit:
     """Return the fit of a program whose compilation failed with ``message``."""
+    scoped = _SCOPED.search(message)
+    if scoped is not None:
+        return _of_one_operation(scoped)
     early = _TEMPORARIES.search(message)
     used = _USED.search(message) or early
     room = capacity_of(target) if target is not None else None
@@ -109,6 +121,22 @@ def of_message(target: Target | None, message: str) -> Fit:
         largest=_allocations(message),
         space=used["space"].lower() if used is not None else None,
     )
+
+
+def _of_one_operation(found: re.Match[str]) -> Fit:
+    used, text = _bytes(found[2], found[3]), found["operation"] or ""
+    name = _OP_NAME.search(text)
+    called = name[1] if name else text.partition(" = ")[0].strip("% ")
+    source = _SOURCE.search(text)
+    operation = Allocation(
+        bytes=used,
+        kind="kernel" if KERNEL in text else "operation",
+        operation=called or None,
+        file=source[1] if source else None,
+        line=int(source[2]) if source and source[2] and len(source[2]) < 10 else None,
+    )
+    room = _bytes(found["room"], found["scale"])
+    return Fit(False, used, room, COMPILER, largest=[operation], space=found["space"].lower(), scoped=True)
 
 
 def _allocations(message: str) -> list[Allocation]:

@@ -7,6 +7,7 @@ that.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Sequence
 
 from jaxscope.analysis.avals import short_aval, short_dtype, type_text
@@ -120,7 +121,7 @@ def _value(c: Cause, value: Value | None) -> str | None:
         case ArgumentType():
             return type_text(value.type)
         case StaticValue():
-            return brief(value.repr, ROOM) + (" (static)" if c.kind == "tree" else "")
+            return brief(_without_folders(value.repr)[0], ROOM) + (" (static)" if c.kind == "tree" else "")
         case Container():
             return _container(value.container)
         case Leaves():
@@ -157,7 +158,8 @@ def _statics(c: Cause, a: StaticValue, b: StaticValue) -> tuple[str, str]:
         return a.repr, b.repr
     if c.kind == "static_identity":
         return _numbered(a), _numbered(b)
-    x, y = excerpt(a.repr, b.repr)
+    p, q = _without_folders(a.repr, b.repr)
+    x, y = excerpt(p, q)
     if a.type == b.type:
         return x, y
     short = x != y and not a.repr.startswith("<")
@@ -165,8 +167,19 @@ def _statics(c: Cause, a: StaticValue, b: StaticValue) -> tuple[str, str]:
     return f"{x} ({p})", f"{y} ({q})"
 
 
+_DEFINED = re.compile(r"<function (\S+) at (?:[^<>]*[\\/])?([^<>\\/]*:\d+)>")
+
+
+def _without_folders(*texts: str) -> tuple[str, ...]:
+    """Write functions in the ``texts`` of static values as ``loss (train.py:12)``, unless that makes two equal."""
+    short = tuple(_DEFINED.sub(r"\1 (\2)", text) for text in texts)
+    return short if len(set(short)) == len(set(texts)) else texts
+
+
 def _numbered(value: StaticValue) -> str:
-    return brief(value.repr, ROOM) + (f" (object #{value.serial})" if value.serial is not None else "")
+    return brief(_without_folders(value.repr)[0], ROOM) + (
+        f" (object #{value.serial})" if value.serial is not None else ""
+    )
 
 
 def _placements(a: Placement, b: Placement) -> tuple[str, str]:

@@ -8,12 +8,12 @@ from itertools import pairwise
 
 from jaxscope.analysis import bucketing
 from jaxscope.analysis.paths import below, root
-from jaxscope.rules.recompiles import Group, container, recompile_rule
+from jaxscope.rules.recompiles import Group, container, one_for_each_place, recompile_rule
 from jaxscope.schema.causes import ArrayType, AxisSizes, Container, Value
 from jaxscope.schema.findings import NOTE, WARNING, Fix
+from jaxscope.schema.keys import Key
 from jaxscope.schema.messages import message
 
-PLACES = 4  # of a size each: more are no few data sets
 CALLS_A_SIZE = 10  # of a size that pays
 _TYPED = {"bfloat16", "float16", "float32", "float64", "int32", "int64", "uint32", "complex64"}
 
@@ -75,18 +75,13 @@ def _settled(group: Group) -> bool:
 
 
 def _a_size_each(group: Group) -> bool:
-    """Return whether each of the few places that call the function passes one size."""
-    sizes: dict[Hashable, Hashable] = {}
     path = group.cause.path
-    for c in group.function.compilations:
-        if c.key is None or c.entry == "nested" or c.missed is None or c.site is None:
-            return False
-        leaves = [(leaf.path, leaf.shape) for leaf in c.key.arguments]
-        shapes = tuple(x for x in leaves if path is None or x[0] == path or below(x[0], {path}))
-        lines = [(f.file, f.line) for f in (c.site, *c.missed.stack)]
-        if sizes.setdefault((c.process.id, c.missed.column, *lines), shapes) != shapes or len(sizes) > PLACES:
-            return False
-    return len(sizes) > 1
+
+    def sizes(key: Key) -> Hashable:
+        leaves = [(leaf.path, leaf.shape) for leaf in key.arguments]
+        return tuple(x for x in leaves if path is None or x[0] == path or below(x[0], {path}))
+
+    return one_for_each_place(group, sizes)
 
 
 def _creeps(shapes: list[tuple[int, ...]]) -> bool:

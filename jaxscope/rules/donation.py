@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 
+import msgspec
+
 from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.stablehlo.donation import Donation
 from jaxscope.model.records import Function, Program
@@ -12,10 +14,12 @@ from jaxscope.model.run import Run
 from jaxscope.rules.each_program import of_compiled, users
 from jaxscope.rules.programs import MIB, evidence
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding, Fix
+from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding, Fix, extended, fix_of
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Bytes, Message, Names, message
 
+IN_PLACE = "flax.nnx.jit"  # puts the arrays that a call returns into the objects that it was passed
+MOST_NAMED = 3  # functions
 LARGE = 0.1  # share of the bytes: an argument that is worth naming
 
 
@@ -42,7 +46,47 @@ def _unused(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, F
 
 @rule("JX506", "possible-donation", NOTE)
 def possible_donation(run: Run) -> Iterator[Finding]:
-    yield from of_compiled(run, _possible)
+    found = list(of_compiled(run, _possible))
+    largest = max((f for f in found if _updates_in_place(run, f)), key=_donated, default=None)
+    for f in found:
+        if f is largest:
+            yield _with_the_same_objects(run, f, found)
+        elif largest is None or not _of_the_same(run, f, largest):
+            yield f
+
+
+def _updates_in_place(run: Run, f: Finding) -> bool:
+    """Return whether nnx.jit passes the objects of the call: it puts what it returns back into them."""
+    function = run.functions.get(f.function or "")
+    return function is not None and IN_PLACE in function.seen.wrappers
+
+
+def _names(f: Finding) -> list[str]:
+    fix = fix_of(f)
+    return list(fix.arguments["donate_argnames"]) if fix is not None else []
+
+
+def _donated(f: Finding) -> float:
+    size = f.title.fields.get("bytes") if isinstance(f.title, Message) else None
+    return size.bytes if isinstance(size, Bytes) else 0.0
+
+
+def _of_the_same(run: Run, f: Finding, largest: Finding) -> bool:
+    """Return whether nnx.jit passes only objects to the function of ``f`` that that of ``largest`` has, too."""
+    return _updates_in_place(run, f) and f.contexts == largest.contexts and {*_names(f)} <= {*_names(largest)}
+
+
+def _with_the_same_objects(run: Run, largest: Finding, found: Sequence[Finding]) -> Finding:
+    """Return ``largest`` with the functions that are passed the same objects of flax as another program."""
+    others = [f for f in found if f is not largest and _of_the_same(run, f, largest)]
+    if not others:
+        return largest
+    functions = tuple(run.functions[f.function].display_name for f in others if f.function is not None)
+    return msgspec.structs.replace(
+        largest,
+        evidence=[*largest.evidence, *(e for f in others for e in f.evidence)],
+        fix=extended(largest.fix, "fix-same-objects", functions=Names(functions, MOST_NAMED)),
+    )
 
 
 def _possible(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, Finding]]:
@@ -65,11 +109,21 @@ def _possible(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable,
         held[(d.path or "x").partition("[")[0].partition(".")[0]] += d.bytes or 0
     names = tuple(name for name, size in held.most_common() if size >= LARGE * held.total())
     them = "it" if len(names) == 1 else "them"
-    words = message(
-        "fix-donate", argnames=repr(names[0] if len(names) == 1 else names), names=Names(names), them=them
-    )
+    argnames = repr(names[0] if len(names) == 1 else names)
+    if _objects_of_nnx(p, f, names):
+        words = message("fix-donate-in-place", argnames=argnames, names=Names(names))
+    else:
+        words = message("fix-donate", argnames=argnames, names=Names(names), them=them)
     fix = Fix(words, "donate", {"donate_argnames": list(names)})
     yield first.path, _finding("JX506", NOTE, LIKELY, text, p, f, fix)
+
+
+def _objects_of_nnx(p: Program, f: Function, names: Sequence[str]) -> bool:
+    """Return whether all arguments ``names`` are objects, which nnx.jit gives the new arrays, and not arrays or
+    containers of Python.
+    """
+    key = p.compilations[-1].key
+    return IN_PLACE in f.seen.wrappers and key is not None and all("." in key.nodes.get(n, "") for n in names)
 
 
 @rule("JX507", "captured-constant", WARNING)

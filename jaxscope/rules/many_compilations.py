@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from jaxscope.analysis import jit_decorators
+from jaxscope.analysis.rewrap_site import loop_around
 from jaxscope.model import causes, payers, sources
 from jaxscope.model.causes import recompilations
 from jaxscope.model.payers import Payer
@@ -13,19 +15,32 @@ from jaxscope.model.run import Run
 from jaxscope.rules import recompiles
 from jaxscope.rules.registry import rule
 from jaxscope.schema.causes import Cause
-from jaxscope.schema.findings import CERTAIN, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.findings import CERTAIN, WARNING, Evidence, Finding, Fix, fix_of
+from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import COMPUTING_ROOTS, JAX_ROOTS, TRACED_WHOLE, WRAPPER_ROOTS
-from jaxscope.schema.messages import Count, Message, Names, message
+from jaxscope.schema.messages import Count, Field, Message, Names, message
 
 WINDOW = 50  # calls looked back on
 FEWEST = 10  # recompiles that make an alarm
 SHARE = 0.1  # of all seconds of the run: what one line costs that is worth a finding
 BARRAGE, SOME = 20, 0.2  # of compilations outside jit from one line, a finding from this part of SHARE on
 SEVERAL = 10  # such compilations that one program could replace
+LISTED = 5  # compilations in the evidence of one line
+# Advice that jitting the step as a whole replaces.
+INTO_ONE_STEP = frozenset(
+    {
+        "fix-jit-this-call",
+        "fix-jit-through-library",
+        "fix-jit-around",
+        "fix-jit-method",
+        "fix-jit-around-body",
+    }
+)
 ARGUMENTS = frozenset({"weak_type", "dtype", "tree", "committed", "sharding"})
 STEPS = frozenset(
     {"update", "step", "init", "init_state", "evaluate"}
 )  # methods of a library that can be jitted
+RANDOM = ("jax._src.random", "jax._src.prng", "jax.random")  # modules
 MAKES_ANEW = frozenset(
     {"numpyro"}
 )  # functions that an object of theirs defines in each run, also the same object
@@ -87,6 +102,19 @@ def _by_number(f: Function, again: list[Compilation]) -> Message | None:
 
 @rule(payers.CODE, "eager-barrage", WARNING)
 def eager_barrage(run: Run) -> Iterator[Finding]:
+    turns: dict[object, list[tuple[Payer, Finding]]] = {}
+    for p, finding in _by_line(run):
+        found = _turn(run, p) if _slug(finding) in INTO_ONE_STEP else None
+        turns.setdefault(found or (p.line.file, p.line.line), []).append((p, finding))
+    for turn, members in turns.items():
+        if len(members) > 1 and isinstance(turn, Turn):
+            yield _of_turn(turn, [p for p, _ in members], [finding for _, finding in members])
+        else:
+            yield from (finding for _, finding in members)
+
+
+def _by_line(run: Run) -> Iterator[tuple[Payer, Finding]]:
+    """Yield what one line each makes JAX compile outside jit, if it can be avoided and costs enough."""
     least, resized = SHARE * payers.total_seconds(run), payers.resized_lines(run)
     called = {
         (c.site.file, c.site.line)
@@ -105,25 +133,85 @@ def eager_barrage(run: Run) -> Iterator[Finding]:
         again = (
             message("of-them-again", n=Count(len(p.again), "repeat"), why=why) if p.again and why else None
         )
-        yield Finding(
-            code=payers.CODE,
-            severity=WARNING,
-            certainty=CERTAIN,
-            title=message(
-                "compiled-outside-jit",
-                compilations=Count(len(p.compilations), "compilation"),
-                names=Names(tuple(p.names), 4),
-                again=again,
-            ),
-            function=None,
-            source=p.line,
-            evidence=[
-                Evidence(c.function.seen.name, compilation=c.id, source=c.site) for c in p.compilations[:5]
-            ],
-            fix=fix,
-            seconds=cost,
-            subject=(p.line.file, p.line.line),
-        )
+        title = message("compiled-outside-jit", lines="one line", again=again, **_compiled([p]))
+        yield p, _finding([p], title, fix, cost)
+
+
+def _compiled(of: Sequence[Payer]) -> dict[str, Field]:
+    """Return what the lines compiled, as fields of a message."""
+    names = tuple(sorted({name for p in of for name in p.names}))
+    number = sum(len(p.compilations) for p in of)
+    come = "comes" if number == 1 else "come"
+    return {"compilations": Count(number, "compilation"), "come": come, "names": Names(names, 4)}
+
+
+def _finding(of: Sequence[Payer], title: Message, fix: Fix, seconds: float) -> Finding:
+    line = of[0].line
+    return Finding(
+        code=payers.CODE,
+        severity=WARNING,
+        certainty=CERTAIN,
+        title=title,
+        function=None,
+        source=line,
+        evidence=[
+            Evidence(c.function.seen.name, compilation=c.id, source=c.site)
+            for p in of
+            for c in p.compilations[: LISTED if len(of) == 1 else 1]
+        ],
+        fix=fix,
+        seconds=seconds,
+        subject=(line.file, line.line),
+    )
+
+
+class Turn(NamedTuple):
+    """What runs again and again: a loop's body, or a function that a line of a loop calls.
+
+    Attributes:
+      file, line: the first line of the loop.
+      function: the name of the function that the loop calls; None: the line stands in the loop itself.
+    """
+
+    file: str
+    line: int
+    function: str | None
+
+
+def _turn(run: Run, p: Payer) -> Turn | None:
+    """Return what runs the line of ``p`` again; None: nothing does, as far as is known."""
+    missed = p.compilations[0].missed
+    if missed is None:
+        return None
+    text, below = sources.of(run), None
+    for f in [p.line, *missed.stack[missed.into_library or 0 :]]:
+        loop = loop_around(text(f.file), f.line)
+        if loop is not None:
+            return Turn(f.file, loop[0], below)
+        below = f.function
+    return None
+
+
+def _slug(finding: Finding) -> str | None:
+    fix = fix_of(finding)
+    return fix.words.slug if fix is not None and isinstance(fix.words, Message) else None
+
+
+def _of_turn(turn: Turn, of: Sequence[Payer], found: Sequence[Finding]) -> Finding:
+    """Return one finding about several lines that one turn of a loop runs: the step as a whole can be jitted."""
+    again, seconds = sum(len(p.again) for p in of), sum(f.seconds or 0.0 for f in found)
+    title = message(
+        "compiled-outside-jit",
+        lines=message("lines-of-a-loop", n=len(of), line=Frame(turn.file, turn.line, "")),
+        again=message("compiled-again", n=Count(again, "repeat")) if again else None,
+        **_compiled(of),
+    )
+    how = "jit" if all(p.library != "equinox" for p in of) else jit_decorators.MODULES["equinox"]
+    if turn.function is not None:
+        words = message("fix-jit-step-function", function=turn.function.replace(".<locals>", ""), how=how)
+    else:
+        words = message("fix-jit-step", how=how)
+    return _finding(of, title, Fix(words, "jit"), seconds)
 
 
 def _of_one_cause(run: Run, again: list[Compilation]) -> recompiles.Group | None:
@@ -143,12 +231,25 @@ def _of_one_cause(run: Run, again: list[Compilation]) -> recompiles.Group | None
     return max(groups, key=lambda group: group.seconds, default=None)
 
 
+def _creates(p: Payer) -> bool:
+    """Return whether most of the seconds are those of random draws: the line creates parameters.
+
+    One program for all of them draws each of them, too, and takes as long: with jit the creation of ten models
+    took 0.5 to 2.3 times the seconds of that without, of one network's predictions a quarter
+    (benchmarks/README.md).
+    """
+    draws = (c for c in p.compilations if (c.function.seen.module or "").startswith(RANDOM))
+    return 2 * sum(c.seconds for c in draws) >= p.seconds
+
+
 def _what_to_do(run: Run, p: Payer) -> tuple[Message | None, Fix | None, float]:
     """Return why it is compiled again and what to do, by the library that the line calls, and the avoidable
     seconds.
 
     No fix where nothing is known to help: what is compiled once, and cannot be put into one program.
     """
+    if not p.again and _creates(p):
+        return None, None, 0.0
     jax = p.library is None or p.library in JAX_ROOTS
     again = sum(c.seconds for c in p.again)
     iterated = sum(c.seconds for c in p.compilations if c.function.seen.name == ITERATED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from operator import itemgetter
 
 import msgspec
@@ -21,9 +21,11 @@ from jaxscope.rules import registry, root_cause
 from jaxscope.rules.root_cause import Change, Miss
 from jaxscope.schema.causes import Cause
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, Evidence, Finding, Fix, extended
+from jaxscope.schema.keys import Key
 from jaxscope.schema.messages import Field, Message, Names, Parts, message
 
 EVIDENCE = 5  # compilations named in one finding
+PLACES = 4  # that pass one value each: more are no few data sets
 TOO = 3  # other causes named in one finding
 # What differs for a reason of its own beside the decisive cause, and has to be mended, too.
 CHANGED = {
@@ -96,6 +98,21 @@ def group_of(run: Run, compilations: list[Compilation], found: list[Cause]) -> G
     back = moved and cause.path is not None and predictions.came_back(run, last, cause.path)
     longer = growing_args.mostly(run, list(zip(compilations, found, strict=True)))
     return Group(last.function, compilations, found, back, longer, sources.of(run))
+
+
+def one_for_each_place(group: Group, of: Callable[[Key], Hashable]) -> bool:
+    """Return whether each of the few places that call the function passes one value of ``of(key)``: a training
+    set and a test set, two functions to draw.
+    """
+    values: dict[Hashable, Hashable] = {}
+    for c in group.function.compilations:
+        if c.key is None or c.entry == "nested" or c.missed is None or c.site is None:
+            return False
+        lines = [(f.file, f.line) for f in (c.site, *c.missed.stack)]
+        value = of(c.key)
+        if values.setdefault((c.process.id, c.missed.column, *lines), value) != value or len(values) > PLACES:
+            return False
+    return len(values) > 1
 
 
 def container(cause: Cause) -> str | None:

@@ -203,7 +203,7 @@ def nearest(text: str) -> str:
 def findings(run: Run) -> list[Finding]:
     """Return what all rules that need no limit find in ``run``, in the order of ``in_order``."""
     found = (f for r in rules().values() if not r.needs_limit for f in r.check(run))
-    return in_order(root_cause.with_what_follows(found))
+    return in_order(root_cause.with_what_follows(run, found))
 
 
 def in_order(found: Iterable[Finding]) -> list[Finding]:

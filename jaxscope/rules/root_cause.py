@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import msgspec
 
+from jaxscope.analysis.avals import short_aval
 from jaxscope.analysis.causes import SHAPES
 from jaxscope.model import causes
 from jaxscope.model.function_lookup import number_of
@@ -232,7 +233,7 @@ def _name(m: Miss) -> str:
     return m.compilation.function.display_name
 
 
-def with_what_follows(found: Iterable[Finding]) -> list[Finding]:
+def with_what_follows(run: Run, found: Iterable[Finding]) -> list[Finding]:
     """Return ``found``, a result that is not sharded as requested together with the recompile that it causes.
 
     The next function is passed the result as it came, and returns it as it was meant: that it recompiles
@@ -240,8 +241,7 @@ def with_what_follows(found: Iterable[Finding]) -> list[Finding]:
     """
     kept = list(found)
     for refused in [f for f in kept if f.code == "JX503"]:
-        path = str(refused.subject[1] or "") if isinstance(refused.subject, tuple) else ""
-        following = [f for f in kept if f.code == "JX115" and path and (f.path or "").endswith(path)]
+        following = [f for f in kept if f.code == "JX115" and _follows(run, f, refused)]
         if not following:
             continue
         together = msgspec.structs.replace(
@@ -253,3 +253,32 @@ def with_what_follows(found: Iterable[Finding]) -> list[Finding]:
         )
         kept = [together if f is refused else f for f in kept if f not in following]
     return kept
+
+
+def _follows(run: Run, recompiled: Finding, refused: Finding) -> bool:
+    """Return whether the array of ``recompiled`` is the result of ``refused``: it has its path, or its type and
+    the line that calls its function.
+    """
+    path = str(refused.subject[1] or "") if isinstance(refused.subject, tuple) else ""
+    if path and (recompiled.path or "").endswith(path):
+        return True
+    again = run.compilations.get(recompiled.evidence[0].compilation or "") if recompiled.evidence else None
+    comparison = causes.compared(run, again) if again is not None else None
+    before = comparison.nearest if comparison is not None else None
+    function = run.functions.get(refused.function or "")
+    if before is None or before.key is None or function is None:
+        return False
+    calls = {(c.site.file, c.site.line) for c in function.compilations if c.site is not None}
+    made = before.made_at(recompiled.path or "")
+    leaf = next((leaf for leaf in before.key.arguments if leaf.path == recompiled.path), None)
+    return (
+        made is not None
+        and (made.file, made.line) in calls
+        and leaf is not None
+        and short_aval(leaf.shape, leaf.dtype) == _aval(refused)
+    )
+
+
+def _aval(refused: Finding) -> object:
+    value = refused.title.fields.get("value") if isinstance(refused.title, Message) else None
+    return value.fields.get("aval") if isinstance(value, Message) else None

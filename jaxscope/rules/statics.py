@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from jaxscope.analysis import mutation
-from jaxscope.rules.recompiles import Group, recompile_rule
+from jaxscope.analysis.paths import below
+from jaxscope.rules.recompiles import Group, one_for_each_place, recompile_rule
 from jaxscope.schema.causes import FUNCTION, UNSTABLE_HASH, StaticDetail, StaticValue
 from jaxscope.schema.findings import NOTE, WARNING, Fix
-from jaxscope.schema.keys import Static
+from jaxscope.schema.keys import Key, Static
 from jaxscope.schema.messages import Message, message
 
 FEW = 2  # values of a static argument: on and off
@@ -19,6 +22,11 @@ NUMBER, WHOLE, FLAG, WORD, OBJECT = "number", "whole number", "flag", "word", "o
 def _static(group: Group) -> Static | None:
     key = group.compilations[-1].key
     return next((s for s in key.static if s.path == group.cause.path), None) if key is not None else None
+
+
+def _value_at(key: Key, path: str | None) -> Hashable:
+    found = (s for s in key.static if path is not None and (s.path == path or below(s.path, {path})))
+    return tuple((s.path, s.type, s.repr, s.serial, s.hash) for s in found)
 
 
 def _kind(s: Static | None) -> str:
@@ -63,6 +71,8 @@ def changing_static_value(group: Group) -> Fix | None:
     path, kind = group.cause.path or "it", _kind(_static(group))
     if kind == FLAG or (kind == WORD and _values(group) <= FEW):
         return None  # a mode, with a program for each value
+    if one_for_each_place(group, lambda key: _value_at(key, group.cause.path)):
+        return None  # two functions to draw, a size for training and one for a test
     words, what = _ordinary(group, path), "ordinary_argument"
     if kind == WHOLE:
         words = message("fix-static-size", path=path, ordinary=words)

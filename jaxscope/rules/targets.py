@@ -79,6 +79,17 @@ def _title(p: Program, fit: Fit, target: Target | None, memory: Memory | None, m
     capacity: Field = None if fit.capacity is None else Bytes(fit.capacity)
     if capacity is not None and fit.space not in (None, "hbm"):
         capacity = message("bytes-of-space", bytes=capacity, space=fit.space)
+    if fit.scoped and fit.used is not None and fit.capacity is not None:
+        return message(
+            "beyond-scoped-limit",
+            function=name,
+            target=where,
+            operation=fit.largest[0].operation or "one operation",
+            needed=Bytes(fit.used),
+            space=fit.space,
+            limit=Bytes(fit.capacity),
+            others=others,
+        )
     if fit.used is None or fit.capacity is None or fit.used <= fit.capacity:
         has = message("device-capacity", device=_device(target), capacity=capacity) if capacity else None
         return message("ran-out-of-memory", function=name, target=where, capacity=has, others=others)
@@ -145,6 +156,13 @@ def _size(c: Contributor) -> Message:
 
 def _advice(f: Function | None, fit: Fit, given: Sequence[Contributor]) -> Fix:
     arguments = [c for c in given if c.of == "argument"]
+    if fit.scoped and fit.space == "vmem":
+        kib = -(-(fit.used or 0) // 1024)
+        if fit.largest[0].kind == "kernel":
+            words = message("fix-kernel-limit", space=fit.space, kib=str(kib))
+        else:
+            words = message("fix-scoped-limit", kib=str(kib))
+        return Fix(words, "raise_limit", {"xla_tpu_scoped_vmem_limit_kib": kib})
     if fit.space not in (None, "hbm"):
         return Fix(message("fix-smaller-blocks", space=fit.space), "smaller_blocks")
     held = sum(c.bytes or 0 for c in arguments)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import PurePath
 
-from jaxscope.analysis.rewrap_site import kept_from_iteration_before, reached_now_and_then, runs_once
+from jaxscope.analysis.rewrap_site import (
+    kept_from_iteration_before,
+    loop_around,
+    reached_now_and_then,
+    runs_once,
+)
 from jaxscope.model import sources
 from jaxscope.model import transfers as model
 from jaxscope.model.records import Compilation
@@ -28,14 +34,24 @@ LARGE, OFTEN = 8 << 20, 4  # bytes of one, and how many
 @rule("JX601", "host-copy-each-step", WARNING)
 def host_copy(run: Run) -> Iterator[Finding]:
     for t in model.transfers(run):
-        if t.direction != TO_HOST or t.source is None or t.kind in NOT_ASKED or not t.count:
+        if (
+            t.direction != TO_HOST
+            or t.source is None
+            or t.kind in NOT_ASKED
+            or not t.count
+            or t.share is None
+        ):
             continue
-        often = _in_each_step(run, t)
-        if not often or t.share is None or 2 * (t.waits or 0) < t.count:
-            continue
+        often, looped = _in_each_step(run, t), None
         in_a_phase = t.close >= FEWEST and (t.steps is None or t.close >= FEWEST_A_STEP * t.steps)
-        if t.steps is None and t.share < MUCH_UNCOUNTED and not in_a_phase:
+        waits = 2 * (t.waits or 0) >= t.count
+        if t.steps is None and not (waits and (t.share >= MUCH_UNCOUNTED or in_a_phase)):
+            looped = _loop_of_calls(run, t) if often else None
+            often = None
+        if not often and looped is None:
             continue
+        if not waits and t.views != t.count:
+            continue  # the value had been computed, and was only sent
         # What this rule advises: the value of the previous step, or one now and then.
         if t.checks > 1 and 2 * t.ahead > t.checks:
             continue
@@ -44,20 +60,13 @@ def host_copy(run: Run) -> Iterator[Finding]:
             continue
         if t.steps is None and reached_now_and_then(source, t.source.line):
             continue
-        line = _place(run, t)
         views = t.views == t.count
         copies = message("copies", n=t.count, amount=_bytes(t.bytes), share=Percent(t.share))
         yield Finding(
             code="JX601",
-            severity=NOTE if t.share < MUCH and not in_a_phase else WARNING,
-            certainty=CERTAIN if t.steps and not in_a_phase else LIKELY,
-            title=message(
-                "read-each-step" if views else "copied-each-step",
-                expression=_expression(t),
-                line=line,
-                often=often,
-                seconds=Seconds(t.blocked_seconds or 0.0),
-            ),
+            severity=NOTE if not waits or (t.share < MUCH and not in_a_phase) else WARNING,
+            certainty=CERTAIN if looped is not None or (t.steps and not in_a_phase) else LIKELY,
+            title=_read_in_a_loop(run, t, looped) if often is None else _read_in_each_step(run, t, often),
             source=t.source,
             evidence=[
                 Evidence(message("copies-without-copy", copies=copies) if views else copies, source=t.source)
@@ -65,6 +74,46 @@ def host_copy(run: Run) -> Iterator[Finding]:
             fix=_instead(t),
             seconds=t.blocked_seconds or 0.0,
         )
+
+
+def _read_in_each_step(run: Run, t: Transfer, often: Message) -> Message:
+    return message(
+        "read-each-step" if t.views == t.count else "copied-each-step",
+        expression=_expression(t),
+        line=_place(run, t),
+        often=often,
+        seconds=Seconds(t.blocked_seconds or 0.0),
+    )
+
+
+def _read_in_a_loop(run: Run, t: Transfer, function: str | None) -> Message:
+    return message(
+        "read-in-loop",
+        expression=_expression(t),
+        line=_place(run, t),
+        n=t.count,
+        function=function,
+        seconds=Seconds(t.blocked_seconds or 0.0),
+    )
+
+
+def _loop_of_calls(run: Run, t: Transfer) -> str | None:
+    """Return the user's jitted function that the loop around the line calls, too; None: there is no such loop."""
+    for at in (t.source, model.called_at(run, t)):
+        loop = loop_around(sources.of(run)(at.file), at.line) if at is not None else None
+        if at is None or loop is None:
+            continue
+        seconds: Counter[str] = Counter()
+        for f in run.functions.values():
+            for c in f.compilations if f.user else ():
+                lines = [c.site, *c.missed.stack] if c.missed is not None else [c.site]
+                if c.entry == "call" and any(
+                    x is not None and x.file == at.file and loop[0] <= x.line <= loop[1] for x in lines
+                ):
+                    seconds[f.display_name] += round(1e9 * c.seconds)
+        if seconds:
+            return seconds.most_common(1)[0][0]
+    return None
 
 
 def _in_each_step(run: Run, t: Transfer) -> Message | None:

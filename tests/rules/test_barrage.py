@@ -197,6 +197,64 @@ def test_what_a_jitted_function_computes_while_it_is_traced_is_not_to_be_jitted_
     assert barrage(run) == []
 
 
+LOOPED = """
+def step(x):
+    g = grad(x)
+    return update(g)
+
+for x in data:
+    v = value(x)
+    u = change(v)
+
+for x in data:
+    step(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "one", "advice"),
+    [
+        ([(7, None), (8, None)], True, "put what a turn of the loop computes into one function"),
+        ([(3, 11), (4, 11)], True, "jit step as a whole"),
+        ([(7, None), (3, 11)], False, "jit"),
+    ],
+)
+def test_lines_that_each_turn_of_a_loop_runs_are_one_finding(tmp_path, run, lines, one, advice):
+    program = tmp_path / "train.py"
+    program.write_text(LOOPED)
+    log = Log(run)
+    log.say(ev.SourceSeen(file=str(program), sha256=hashlib.sha256(LOOPED.encode()).hexdigest()))
+    ops = [function(f"op{n}", None, None, eager=True, form="primitive") for n in range(12)]
+    for op in ops:
+        log.say(op)
+    for line, caller in lines:
+        site = Frame(str(program), line, "step" if caller else "<module>")
+        stack = [Frame(str(program), caller, "<module>")] if caller else []
+        for op in ops:
+            log.compiled(op, key(leaf("x", line)), (0.0, 0.0, 1.0), site=site, stack=stack, into_library=0)
+    log.end()
+    found = barrage(run)
+    assert [f.seconds for f in found] == ([24.0] if one else [12.0, 12.0])
+    assert all(advice in words.fix_text(f) for f in found)
+    assert ("24 compilations outside jit come from 2 lines that each turn" in words.title(found[0])) is one
+
+
+@pytest.mark.parametrize(("draws", "reported"), [(8, False), (3, True)])
+def test_the_creation_of_parameters_is_a_first_compilation_and_no_finding(run, draws, reported):
+    """Random draws have to be compiled under jit, too."""
+    log = Log(run)
+    for n in range(12):
+        module = "jax._src.random.core" if n < draws else "jax._src.dispatch"
+        op = function(f"op{n}", None, None, library=True, module=module)
+        log.say(op)
+        log.compiled(op, key(leaf("x", n)), (0.0, 0.0, 1.0), line=12, into_library=0, library="flax")
+    log.end()
+    assert bool(barrage(run)) is reported
+    out = io.StringIO()
+    print_report(load(run), file=out)
+    assert ("First compilations" in out.getvalue()) is not reported
+
+
 def of_library(run, library, sizes):
     log = Log(run)
     ops = [

@@ -109,6 +109,37 @@ def test_the_line_that_calls_a_helper_stands_beside_the_helpers(log):
     assert "float(loss) at train.py:31, called at run.py:80 copies" in words.title(found(log, "JX601")[0])
 
 
+def test_a_read_in_each_step_that_takes_no_time_on_a_cpu_is_a_note(log):
+    log.say(ev.Step(index=200))
+    log.say(copied(waits=0, views=200, seconds=0.004))
+    [f] = found(log, "JX601")
+    assert f.severity == "note" and "in each of 200 steps; the program waited 4 ms" in words.title(f)
+
+
+LOOP = """
+for batch in data:
+    w, loss = train_step(w, batch)
+    losses.append(loss.item())
+for loss in losses:
+    print(loss.item())
+"""
+
+
+@pytest.mark.parametrize(("line", "noted"), [(4, True), (6, False)])
+def test_a_short_read_in_the_loop_of_a_jitted_function_is_a_note_without_steps(
+    log, tmp_path, monkeypatch, line, noted
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "loop.py").write_text(LOOP)
+    here = {"file": str(tmp_path / "loop.py"), "function": "<module>"}
+    log.compiled(F, key(leaf("w", 4)), (0.1, 0.1, 0.1), site=Frame(line=3, **here))
+    log.say(copied(steps=None, waits=0, views=200, seconds=0.004, site=Frame(line=line, **here)))
+    reads = found(log, "JX601")
+    assert [f.severity for f in reads] == ["note"] * noted
+    for f in reads:
+        assert "200 times in the loop that calls train_step" in words.title(f)
+
+
 RARELY = """
 for epoch in range(9):
     for batch in data:

@@ -183,3 +183,17 @@ def test_real_programs_are_told_what_their_static_values_are(record):
     assert told["filled", "JX107"].severity == NOTE and "stay static" in words.fix_text(
         told["filled", "JX107"]
     )
+
+
+@pytest.mark.parametrize(("lines", "known"), [((30, 31), False), ((30, 30), True)])
+def test_two_functions_from_two_lines_need_a_program_each(tmp_path, lines, known):
+    log = Log(store.create(tmp_path / "run"))
+    log.say(STEP)
+    for n, line in enumerate((*lines, *lines)):
+        text = f"<function density{n % 2} at /home/ann/work/projects/a_long_name/advi.py:{90 + n % 2}>"
+        func = static("func", 0, repr=text, type="function", compares="identity", serial=n % 2, hash=n % 2)
+        log.compiled(STEP, key(leaf("x", 4), static=[func]), (0.1, 0.1, 0.1), line=line)
+    found = [f for f in registry.findings(load(log.run)) if f.code == "JX107"]
+    assert bool(found) is known
+    for f in found:
+        assert "func changed from density0 (advi.py:90) to density1 (advi.py:91)" in words.title(f)

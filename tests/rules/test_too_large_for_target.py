@@ -123,6 +123,42 @@ def test_another_memory_than_hbm_is_named(aimed):
     ) and "blocks" in words.fix_text(f)
 
 
+# As libtpu 0.0.42.1 said it of a Pallas kernel for a v5e, with other sizes.
+SCOPED = (
+    "RESOURCE_EXHAUSTED: E1001: CompileTimeScopedVmemOom:\nRan out of memory in memory space vmem while allocating on"
+    " stack for %{what}. Scoped allocation with size 31.07M and limit 16.00M exceeded scoped vmem limit by 15.07M. It"
+    " should not be possible to run out of scoped vmem - \nSee https://openxla.org/xla/errors/error_1001 for more details."
+)
+
+
+@pytest.mark.parametrize(
+    ("what", "named", "advice"),
+    [
+        (
+            "reduce-window.1 = u32[16,8,128]{2,1,0:T(8,128)S(1)} reduce-window(%bitcast.2726), window={size=1x1x128}",
+            "reduce-window.1",
+            "compiler_options={'xla_tpu_scoped_vmem_limit_kib': '31816'}",
+        ),
+        (
+            'attend.1 = f32[2048,4096]{1,0:T(8,128)} custom-call(%x.1), custom_call_target="tpu_custom_call",'
+            " operand_layout_constraints={f32[2048,4096]{1,0}}, frontend_attributes={kernel_metadata={}},"
+            ' metadata={op_name="jit(train_step)/pallas_call" stack_frame_id=2}',
+            "jit(train_step)/pallas_call",
+            "vmem_limit_bytes in its pltpu.CompilerParams",
+        ),
+    ],
+)
+def test_an_operation_beyond_the_compilers_own_limit_is_named_with_the_flag(aimed, what, named, advice):
+    a = aimed()
+    a.full(error=SCOPED.replace("{what}", what))
+    (f,) = found(a.end())
+    assert words.title(f) == (
+        f"train_step does not compile for v5e:4x4: {named} needs 31.1 MiB of vmem at once, and the compiler's limit for"
+        " one operation is 16.0 MiB"
+    )
+    assert advice in words.fix_text(f) and "--xla_tpu_scoped_vmem_limit_kib=31816" in words.fix_text(f)
+
+
 def test_arguments_that_fill_it_are_to_be_split(aimed, tmp_path):
     a = aimed()
     call = a.called(size=1 << 20)

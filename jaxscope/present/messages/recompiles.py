@@ -14,7 +14,9 @@ TEMPLATES = {
     "keeps-recompiling": "{function} keeps recompiling: {rate}",
     "recompiled-of-calls": "{n} of the last {window} calls of {function} recompiled",
     "recompiled-so-often": "{n} recompiles",
-    "compiled-outside-jit": "{compilations} outside jit come from one line ({names}){again}",
+    "compiled-outside-jit": "{compilations} outside jit {come} from {lines} ({names}){again}",
+    "lines-of-a-loop": "{n} lines that each turn of the loop at {line} runs",
+    "compiled-again": "; {n}",
     "of-them-again": "; {n}, because {why}",
     "because-of-bodies": "the loop body (or branch) is a new function object each time",
     "because-of-sizes": "the sizes of the arrays change from call to call",
@@ -163,6 +165,13 @@ TEMPLATES = {
         "do it in NumPy (np.asarray(x) first), or pad to one size, with a mask, and put it into one jax.jit"
     ),
     "fix-jit-around": "put the computation around this line into one jax.jit, or do it in NumPy",
+    "fix-jit-step": (
+        "put what a turn of the loop computes into one function, outside of the loop, and {how} that: its lines are"
+        " then one program"
+    ),
+    "fix-jit-step-function": (
+        "{how} {function} as a whole: its lines are then one program; what it reads and what changes become arguments"
+    ),
     "fix-jit-this-call": "jit what this line calls, {how}",
     "fix-jit-through-library": "jit what this line calls, {how}; do not jit your functions that {library} calls",
     "fix-jit-method": "jit what this line calls, {how}, if it can be traced: {library} does not jit it here",

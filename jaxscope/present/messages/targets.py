@@ -6,6 +6,10 @@ TEMPLATES = {
         " ({capacity}){others}"
     ),
     "ran-out-of-memory": "{function} does not fit into {target}: its compiler ran out of memory{capacity}{others}",
+    "beyond-scoped-limit": (
+        "{function} does not compile for {target}: {operation} needs {needed} of {space} at once, and the compiler's limit"
+        " for one operation is {limit}{others}"
+    ),
     "device-capacity": " (one {device} has {capacity})",
     "device-of-machine": "{machine} {kind}",
     "bytes-of-space": "{bytes} of {space}",
@@ -22,6 +26,14 @@ TEMPLATES = {
     "bytes-on-all-devices": "{bytes} on all devices together",
     "size-unknown": "its size is unknown",
     "fix-smaller-blocks": "use smaller blocks in the Pallas kernel of this program: they must fit into {space}",
+    "fix-kernel-limit": (
+        "make the blocks that the kernel keeps in {space} smaller, or allow it more: vmem_limit_bytes in its"
+        " pltpu.CompilerParams, or the flag --xla_tpu_scoped_vmem_limit_kib={kib} in LIBTPU_INIT_ARGS"
+    ),
+    "fix-scoped-limit": (
+        "allow one operation more: the flag --xla_tpu_scoped_vmem_limit_kib={kib} in LIBTPU_INIT_ARGS, or jax.jit with"
+        " compiler_options={{'xla_tpu_scoped_vmem_limit_kib': '{kib}'}}; or change the sizes that this operation has"
+    ),
     "fix-smaller-pieces": (
         "process smaller pieces (jax.lax.map with batch_size=, a scan over microbatches), save less for the backward"
         " pass (jax.checkpoint), or shard its arrays over more devices"

@@ -33,5 +33,5 @@ losses = []
 for i in range(100):
     x, y = jax.device_put((jnp.ones((32, 1)), jnp.ones((32, 1))), s)
     p, loss = train_step(p, x, y)
-    losses.append(float(loss))
+    losses.append(float(loss))  # may: JX601
 print(losses[-1])

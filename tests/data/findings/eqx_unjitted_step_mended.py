@@ -1,5 +1,5 @@
 # Mended: filter_jit around the step
-# applies: fix-jit-this-call
+# applies: fix-jit-step-function
 import equinox as eqx
 import jax
 import jax.numpy as jnp

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-model = eqx.nn.MLP(4, 2, 32, 3, key=jax.random.key(0))  # must: JX133
+model = eqx.nn.MLP(4, 2, 32, 3, key=jax.random.key(0))
 opt = optax.adam(1e-3)
 st = opt.init(eqx.filter(model, eqx.is_array))
 
@@ -14,7 +14,7 @@ def loss(m, x):
 
 
 for i in range(4):
-    g = eqx.filter_grad(loss)(model, jnp.ones((8, 4)))  # must: JX133 ~ filter_jit
-    u, st = opt.update(g, st)  # must: JX133
+    g = eqx.filter_grad(loss)(model, jnp.ones((8, 4)))
+    u, st = opt.update(g, st)  # must: JX133 ~ 2 lines.*filter_jit
     model = eqx.apply_updates(model, u)
 print(model.layers[0].bias.sum())

@@ -1,5 +1,5 @@
 # Mended: the model is made under jit, and so are its steps
-# applies: fix-jit-this-call, fix-jit-through-library
+# applies: fix-jit-step
 import equinox as eqx
 import jax
 import jax.numpy as jnp
