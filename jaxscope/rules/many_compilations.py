@@ -41,6 +41,8 @@ STEPS = frozenset(
     {"update", "step", "init", "init_state", "evaluate"}
 )  # methods of a library that can be jitted
 RANDOM = ("jax._src.random", "jax._src.prng", "jax.random")  # modules
+# Their functions that draw parameters: under vmap, JAX does not name their module.
+DRAWS = frozenset({"_normal", "_normal_real", "_truncated_normal", "_uniform", "_randint", "_bernoulli"})
 MAKES_ANEW = frozenset(
     {"numpyro"}
 )  # functions that an object of theirs defines in each run, also the same object
@@ -238,8 +240,13 @@ def _creates(p: Payer) -> bool:
     took 0.5 to 2.3 times the seconds of that without, of one network's predictions a quarter
     (benchmarks/README.md).
     """
-    draws = (c for c in p.compilations if (c.function.seen.module or "").startswith(RANDOM))
+    draws = (c for c in p.compilations if _draws(c.function))
     return 2 * sum(c.seconds for c in draws) >= p.seconds
+
+
+def _draws(f: Function) -> bool:
+    module = f.seen.module or ""
+    return module.startswith(RANDOM) or (module == "jax" and f.seen.name in DRAWS)
 
 
 def _what_to_do(run: Run, p: Payer) -> tuple[Message | None, Fix | None, float]:
