@@ -125,7 +125,8 @@ def measure(run: Path, rounds: int) -> dict[str, dict[str, dict[str, float]]]:
     took: dict[str, list[tuple[float, float]]] = {}
     for _ in range(rounds):
         took.setdefault("null", []).append(timed("--version"))
-        for name, words in (("text", ()), ("json", ("--format", "json"))):
+        page = str(run.parent / "run.html")
+        for name, words in (("text", ()), ("json", ("--format", "json")), ("html", ("--html", page))):
             shutil.rmtree(run / "derived", ignore_errors=True)
             for when in ("first", "again"):
                 took.setdefault(f"{name}, {when}", []).append(timed("report", str(run), *words))
