@@ -111,7 +111,7 @@ def _page(
     users = sections.ranked(run, lambda f: f.user and (everything or not sections.inside_others(f)))
     found = [*ranks.findings(job), *variants.findings(parts)]
     yield from findings.section(found, places, everything=everything)
-    if users and not found:
+    if run.compilations and not found:
         yield BLANK
         yield sections.no_problems(run)
     if job is not None:
