@@ -206,9 +206,11 @@ def elsewhere(run: Run) -> Iterator[Finding]:
     for t in model.transfers(run):
         if t.direction != BETWEEN or t.kind != model.ARGUMENT or t.source is None:
             continue
-        if t.count is not None and t.count < OFTEN:
-            continue
         c = _call_at(run, t)
+        # Copies that were counted are of arrays, not of calls.
+        each_call = len(_paths_elsewhere(c)) if c is not None and t.function is None else 1
+        if t.count is not None and t.count < OFTEN * each_call:
+            continue
         f = c.function if c is not None else t.function
         if f is not None and not f.user:
             continue  # a sharding constraint or a device_put: the program requests the copy

@@ -290,6 +290,16 @@ def test_an_argument_from_another_device_is_told_by_name(log):
     assert words.evidence(f.evidence[0]) == "u: cpu:1; the program runs on devices 0"
 
 
+def test_a_tree_that_is_moved_by_one_call_alone_is_no_finding(log):
+    log.say(ev.Watched(function=F.function))
+    leaves = [leaf(f"state[{n}]", 16, sharding=1) for n in range(20)]
+    call = log.missed(F, key(leaf("w", 16), *leaves, shardings=[ONE_CPU, TWO_CPU]))
+    log.phase(call, "compile", 1.0, devices="0")
+    log.say(ev.Called(function=F.function, count=1))
+    log.say(copied(140, 20, direction="device_to_device", via="argument", text="train_step(w)"))
+    assert found(log, "JX511") == []
+
+
 @pytest.mark.parametrize("compiled", [True, False])
 def test_an_argument_that_the_program_does_not_read_is_not_copied(log, compiled):
     log.say(ev.Watched(function=F.function))
