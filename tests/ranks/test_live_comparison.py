@@ -1,5 +1,6 @@
 """Jobs of two real JAX processes that are compared while they run: named, stopped, and left as they are."""
 
+import contextlib
 import json
 import re
 import shutil
@@ -29,6 +30,15 @@ def started(run, env, *words, options=()):
     )
 
 
+def end(process):
+    """End a job that goes on: the first signal is passed on to its ranks, the second one kills them."""
+    for _ in range(2):
+        if process.poll() is None:
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(15)
+
+
 @pytest.fixture
 def launched(tmp_path, clean_env):
     """Run a job to its end. Return its exit code, the lines that the ranks printed, and those of jaxscope."""
@@ -38,7 +48,7 @@ def launched(tmp_path, clean_env):
         try:
             out, err = process.communicate(timeout=100)
         finally:
-            process.kill()
+            end(process)
         return (
             process.returncode,
             out.splitlines(),
@@ -89,13 +99,16 @@ def test_a_job_whose_directory_vanishes_goes_on_as_it_would(tmp_path, clean_env)
     run = tmp_path / "run"
     process = started(run, clean_env, "waits", "4")
     try:
-        while "value" not in (process.stdout.readline() or "value"):
-            pass
-        shutil.rmtree(run, ignore_errors=True)
-        time.sleep(0.1)
-        shutil.rmtree(run, ignore_errors=True)
-        out, err = process.communicate(timeout=100)
+        lines = [process.stdout.readline()]
+        while "value" not in lines[-1] and lines[-1]:
+            lines.append(process.stdout.readline())
+        for _ in range(2):
+            shutil.rmtree(run, ignore_errors=True)
+            time.sleep(0.1)
+        lines += process.stdout.readlines()  # not by communicate, which loses what readline has read ahead
+        err = process.stderr.read()
+        process.wait(100)
     finally:
-        process.kill()
-    assert process.returncode == 0 and sum("value 16.0" in line for line in out.splitlines()) == 7
+        end(process)
+    assert process.returncode == 0 and sum("value 16.0" in line for line in lines) == 8
     assert "Traceback" not in err
