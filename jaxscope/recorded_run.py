@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from jaxscope.log import store
 from jaxscope.model import causes, ledger, load, predictions
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
-from jaxscope.report import contract
+from jaxscope.report import contract, scalars
 from jaxscope.rules import registry
 
 
@@ -29,6 +32,13 @@ class Opened(Run):
     def ledger(self) -> list[ledger.Entry]:
         """Seconds by cause, function and line, the most expensive entry first."""
         return ledger.entries(self)
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """Return scalars by step, for dashboards: seconds of compiling, recompiles by cause, bytes.
+
+        There is a row for each step in which something was compiled or the live arrays were looked at.
+        """
+        return [msgspec.structs.asdict(row) for row in scalars.rows(self)]
 
     def causes(self, compilation: Compilation) -> list[contract.Cause]:
         """Return why ``compilation`` was not served from a cache, the decisive cause first; at least one."""

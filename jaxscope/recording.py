@@ -144,6 +144,10 @@ class Recording:
 
         return recorded_run.open_run(self._directory().path)
 
+    def metrics(self) -> list[dict[str, Any]]:
+        """Return scalars by step of what has been recorded so far; see ``Opened.metrics``."""
+        return self.read().metrics()
+
     def report(self, *, file: Any = None, **options: Any) -> None:
         """Print the report (to ``file``, default stdout), as ``jaxscope report`` does."""
         from jaxscope.report import text

@@ -18,6 +18,11 @@ number is the one `jaxscope report` shows. Without FUNCTION: all functions of yo
 
 With --perfetto, write the run as a timeline instead: the phases of every call, steps, waits for copies and
 the bytes of live arrays; the ranks of a job are processes. ui.perfetto.dev and chrome://tracing open it.
+
+With --graph, write what XLA made of one compilation as a graph: its instructions with bytes, flops, the line
+and the sharding, grouped by fusion and loop. The ending of the file names the format: .graphml (networkx,
+yEd, Gephi), .dot (Graphviz), .json (Model Explorer). Without FUNCTION: the slowest of yours; without #n:
+the latest.
 """
 EXAMPLES = """\
 examples:
@@ -25,6 +30,7 @@ examples:
   jaxscope dump latest train_step -o out     one function
   jaxscope dump latest 'train_step#2' -o out one compilation of it
   jaxscope dump --perfetto run.json          the latest run as a timeline
+  jaxscope dump latest step --graph g.dot    a program as a graph
 """
 
 
@@ -43,6 +49,9 @@ def add_parser(subparsers: Any) -> None:
         "-o", "--output", metavar="DIR", type=Path, help="the directory to write the texts and keys to"
     )
     parser.add_argument(
+        "--graph", metavar="FILE", type=Path, help="write a program as a graph: .graphml, .dot or .json"
+    )
+    parser.add_argument(
         "--perfetto", metavar="FILE", type=Path, help="write a timeline in the Trace Event Format"
     )
     parser.add_argument(
@@ -57,14 +66,16 @@ def handle(args: argparse.Namespace) -> int:
     Raises:
       UsageError: the command line does not say where to write.
     """
-    if args.output is None and args.perfetto is None:
+    if args.output is None and args.perfetto is None and args.graph is None:
         raise UsageError(
-            "dump: the following arguments are required: -o/--output, or --perfetto",
+            "dump: the following arguments are required: -o/--output, --perfetto or --graph",
             hint="see: jaxscope dump --help",
             slug="usage",
         )
     if args.perfetto is not None:
         _timeline(args)
+    if args.graph is not None:
+        _graph(args)
     return 0 if args.output is None else _texts(args)
 
 
@@ -86,6 +97,46 @@ def _timeline(args: argparse.Namespace) -> None:
     deliver(timeline.pieces(recorded), args.perfetto)
     if str(args.perfetto) != "-":
         print(escape(str(args.perfetto)))  # noqa: T201
+
+
+def _graph(args: argparse.Namespace) -> None:
+    """Write the program of one compilation as a graph.
+
+    Raises:
+      UsageError: there is no such compilation, no compiled text, or no format with the file's ending.
+    """
+    from jaxscope.analysis.hlo import graph
+    from jaxscope.model.load import load
+    from jaxscope.present.escape import escape
+    from jaxscope.report import graph as report
+
+    write = report.format_of(args.graph)
+    directory = chosen(args.run)
+    directory.everything = args.all
+    with reading(f"reading {directory.path.name}") as progress:
+        run = load(directory, progress)
+    if args.function:
+        found, number = functions(run, args.function)
+    else:
+        found = sorted((f for f in run.functions.values() if f.user), key=lambda f: (-f.seconds, f.id))
+        number = None
+    programs = (
+        (f"{f.display_name}#{n}", run.programs[c.program])
+        for f in found
+        for n, c in reversed(run.numbered(f))
+        if c.program in run.programs and number in (None, n)
+    )
+    name, program = next(((n, p) for n, p in programs if "hlo" in p.texts), (None, None))
+    if name is None or program is None:
+        raise UsageError(
+            f"no compiled text of {args.function or 'your functions'} was kept",
+            hint="see what was compiled: jaxscope report; texts are kept with --ir all or --ir hlo",
+            slug="no-program-text",
+        )
+    text = directory.data(program.texts["hlo"]).decode("utf-8", "replace")
+    deliver(write(graph.of(text), name), args.graph)
+    if str(args.graph) != "-":
+        print(escape(f"{args.graph}: {name}"))  # noqa: T201
 
 
 def _texts(args: argparse.Namespace) -> int:

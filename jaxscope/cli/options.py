@@ -199,6 +199,13 @@ def _add_how_it_runs(group: argparse._ArgumentGroup) -> None:
         default=None,
         help="end the job with exit code 4 as soon as its ranks are known to run other programs",
     )
+    group.add_argument(
+        "--metrics",
+        metavar="FILE",
+        type=Path,
+        help="at the end, write scalars by step for a dashboard into FILE: JSON lines with the seconds of compiling,"
+        " recompiles by cause and bytes",
+    )
     group.add_argument("-q", "--quiet", action="store_true", default=None, help="print no summary at the end")
 
 

@@ -27,6 +27,7 @@ examples:
   jaxscope report --html run.html          one file to open or send: works offline, without a server
   jaxscope report --format json -o run.json
   jaxscope report --format json --brief    the verdict, findings and fixes in at most 8 KB, for an agent
+  jaxscope report --metrics -o run.jsonl   seconds of compiling, recompiles by cause and bytes, by step
   jaxscope report --schema                 the JSON Schema of the JSON report; with --brief, of the brief one
 """
 
@@ -54,6 +55,9 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument(
         "--html", metavar="FILE", type=Path, help="write the report as one HTML file that needs no network"
+    )
+    parser.add_argument(
+        "--metrics", action="store_true", help="scalars by step, for a dashboard, as JSON lines"
     )
     parser.add_argument("--schema", action="store_true", help="print the JSON Schema of the JSON report")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of stdout")
@@ -87,6 +91,11 @@ def handle(args: argparse.Namespace) -> int:
     directory.everything = args.all
     with reading(f"reading {directory.path.name}") as progress:
         run = load(directory, progress)
+    if args.metrics:
+        from jaxscope.report import scalars
+
+        deliver(scalars.lines(run), args.output)
+        return 0
     job = job_of(args.run, directory, run) if args.rank is None and not args.function else None
     if args.html is not None:
         from jaxscope.report import html

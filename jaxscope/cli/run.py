@@ -100,6 +100,7 @@ def handle(args: argparse.Namespace) -> int:
             )
         elif record is not None and not opts.quiet:
             _report(record, ended, read)
+    _write_metrics(opts.metrics, record, read)
     if opts.stop_on_divergence and record is not None:
         whole = ranks.whole_of(record)
         if whole is not None and ranks.diverged(whole):
@@ -211,6 +212,7 @@ def _attach(each: Round, opts: argparse.Namespace, record: RunDir, limits: dict[
     if not opts.quiet:
         print_message(f"the program's output: {record.output}")
         _report(record, left, read, unseen=True)
+    _write_metrics(opts.metrics, record, read)
     return _checked(record, left, limits, read)
 
 
@@ -325,6 +327,19 @@ def _report(
         )
         return
     sys.stderr.write(summary if summary.endswith("\n") else summary + "\n")
+
+
+def _write_metrics(path: Path | None, record: RunDir | None, read: Callable[[], Ended]) -> None:
+    """Write the scalars by step into ``path``. A failure is a message: the exit code is the program's."""
+    if path is None or record is None:
+        return
+    try:
+        from jaxscope.cli.output import deliver
+        from jaxscope.report import scalars
+
+        deliver(scalars.lines(read().parts[0].run), path)
+    except Exception as e:
+        print_message(f"--metrics: {escape(str(e))}")
 
 
 def _removed_name(died: Died | None) -> str | None:

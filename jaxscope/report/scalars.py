@@ -1,0 +1,81 @@
+"""A run as scalars by step, for dashboards: a row for each step with a compilation or a look at the arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from jaxscope.model import arrays, causes, metrics
+from jaxscope.model.causes import recompilations
+from jaxscope.model.run import Run
+from jaxscope.report.json_report import compact
+
+
+class Row(msgspec.Struct):
+    """The scalars of one step; of what happened while steps were not counted, ``step`` is None.
+
+    Attributes:
+      time_seconds: since the run began, of the first event of the row.
+      compilations, compile_seconds: of all functions, with tracing and lowering; phases inside others count
+        once.
+      recompiles: of the user's functions; ``recompiles_by_cause``: by the kind of the decisive cause.
+      total_recompiles: up to this row.
+      peak_bytes: memory of the largest program compiled in this step, on one device.
+      live_bytes: of live arrays on all devices of the program's process, the largest snapshot of the step.
+    """
+
+    step: int | None
+    time_seconds: float
+    compilations: int = 0
+    compile_seconds: float = 0.0
+    recompiles: int = 0
+    recompiles_by_cause: dict[str, int] = {}
+    total_recompiles: int = 0
+    peak_bytes: int | None = None
+    live_bytes: int | None = None
+
+
+def rows(run: Run) -> list[Row]:
+    """Return the rows in order of time."""
+    found: dict[int | None, Row] = {}
+    again = {c.id for f in run.functions.values() if f.user for c in recompilations(f)}
+
+    def row(step: int | None, t_ns: int) -> Row:
+        at = run.seconds_at(t_ns) or 0.0
+        known = found.setdefault(step, Row(step, at))
+        known.time_seconds = min(known.time_seconds, at)
+        return known
+
+    for c in run.compilations.values():
+        if not c.reached_phases:
+            continue
+        r = row(c.step, c.t_ns)
+        r.compilations += "compiled" in c.reached
+        r.compile_seconds += c.seconds if c.entry != "nested" else 0.0
+        if c.id in again:
+            kind = causes.of(run, c)[0].kind
+            r.recompiles += 1
+            r.recompiles_by_cause[kind] = r.recompiles_by_cause.get(kind, 0) + 1
+        program = run.programs.get(c.program or "")
+        peak = None if program is None else metrics.sizes(program.compiled)[1]
+        r.peak_bytes = _larger(r.peak_bytes, peak)
+    for s in arrays.of_main(run):
+        r = row(s.step, s.t_ns)
+        r.live_bytes = _larger(r.live_bytes, s.bytes)
+    total = 0
+    ordered = sorted(found.values(), key=lambda r: (r.time_seconds, r.step or 0))
+    for r in ordered:
+        total += r.recompiles
+        r.total_recompiles = total
+    return ordered
+
+
+def _larger(a: int | None, b: int | None) -> int | None:
+    return max(n for n in (a, b) if n is not None) if (a, b) != (None, None) else None
+
+
+def lines(run: Run) -> Iterator[str]:
+    """Yield the rows as JSON lines."""
+    for r in rows(run):
+        yield compact(r) + "\n"
