@@ -16,7 +16,19 @@ from jaxscope.rules import registry
 
 
 class Opened(Run):
-    """Everything that was recorded (``functions``, ``compilations``, ``programs``) and what follows from it."""
+    """Everything that was recorded (``functions``, ``compilations``, ``programs``) and what follows from it.
+
+    Attributes:
+      directory: the run directory that it was read from.
+    """
+
+    directory: store.RunDir | None = None
+
+    def _repr_html_(self) -> str:
+        """Return the HTML report, which a notebook shows below the cell."""
+        from jaxscope.report import html
+
+        return html.frame(self, self.directory)
 
     @property
     def findings(self) -> list[contract.Finding]:
@@ -52,5 +64,6 @@ def open_run(which: str | Path | None = "latest") -> Opened:
       RunNotFound: there is none, with the nearest names there are.
     """
     run = Opened()
-    load.Tail(store.one_process(store.find(None if which is None else str(which))), run).load()
+    run.directory = store.one_process(store.find(None if which is None else str(which)))
+    load.Tail(run.directory, run).load()
     return run

@@ -154,6 +154,10 @@ class Recording:
 
         text.print_report(self.read(), file=file, **options)
 
+    def _repr_html_(self) -> str | None:
+        """Return the HTML report of what has been recorded so far, which a notebook shows below the cell."""
+        return None if self._run is None else self.read()._repr_html_()
+
     def _directory(self) -> store.RunDir:
         from jaxscope.errors import UsageError
 

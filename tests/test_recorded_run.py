@@ -18,6 +18,14 @@ def test_a_run_can_be_asked_for_what_follows_from_it(tmp_path):
     assert run.predictions == []
 
 
+def test_a_notebook_shows_the_report_of_a_run_and_of_a_recording(tmp_path):
+    run = jaxscope.open_run(written.training(tmp_path / "run").path)
+    shown = run._repr_html_()
+    assert shown.startswith("<iframe srcdoc=") and shown.count("<") == 2  # the document is an attribute
+    assert "train_step" in shown and 'sandbox="allow-scripts"' in shown
+    assert jaxscope.record(tmp_path / "none")._repr_html_() is None  # nothing has been recorded
+
+
 def test_a_name_that_is_none_is_told_with_what_there_is(tmp_path, monkeypatch):
     monkeypatch.setenv("JAXSCOPE_HOME", str(tmp_path))
     with pytest.raises(JaxscopeError):

@@ -7,6 +7,7 @@ import pytest
 import runs_to_see
 from test_html_report import full_of_markup
 
+import jaxscope
 from jaxscope.model import sources
 from jaxscope.model.load import load
 from jaxscope.report import html
@@ -91,6 +92,19 @@ def test_buttons_keys_and_the_mouse_zoom_the_timeline_and_label_its_axis(opened)
         page.call("Input.dispatchMouseEvent", type=kind, x=x + width * at, y=y, button="left", clickCount=1)
     begin, _, length, _ = map(float, page.value(shown).split())
     assert begin == pytest.approx(2500, abs=30) and length == pytest.approx(2500, abs=40)
+
+
+def test_in_a_notebook_the_report_works_in_a_frame_that_cannot_reach_the_notebook(page, tmp_path):
+    run = jaxscope.open_run(full_of_markup(tmp_path / "run").path)
+    file = tmp_path / "notebook.html"
+    file.write_text(f"<!doctype html><meta charset=utf-8><body>{run._repr_html_()}", "utf-8")
+    page.requests.clear()
+    page.complaints.clear()
+    page.open(file)
+    assert page.complaints == [] and [url for url in page.requests if url.startswith("http")] == []
+    assert page.value("document.querySelector('iframe').contentDocument === null")  # another origin
+    shown = "[document.querySelectorAll('svg.lane').length, document.querySelector('.controls').hidden]"
+    assert page.value_in_frame(shown) == [2, False]  # its own script has run
 
 
 def test_findings_are_filtered_by_severity_and_by_words(opened):

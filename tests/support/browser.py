@@ -52,6 +52,7 @@ class Browser:
         os.close(to_browser)
         os.close(from_browser)
         self._buffer, self._id, self._session = b"", 0, None
+        self._frame: str | None = None
         self._events: list[dict[str, Any]] = []
         self.requests: list[str] = []
         self.complaints: list[str] = []
@@ -108,6 +109,8 @@ class Browser:
             self.complaints.append(str(given["exceptionDetails"]))
         elif method == "Runtime.consoleAPICalled":
             self.complaints.append(str(given["args"]))
+        elif method == "Target.attachedToTarget" and given["targetInfo"]["type"] == "iframe":
+            self._frame = given["sessionId"]
         elif method == "Log.entryAdded":
             self.complaints.append(given["entry"]["text"])
 
@@ -138,6 +141,19 @@ class Browser:
         found = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
+
+    def value_in_frame(self, expression: str) -> Any:
+        """Return the value of an expression in the page's frame, which has a process of its own."""
+        page, self._frame = self._session, None
+        self.call("Target.setAutoAttach", autoAttach=True, waitForDebuggerOnStart=False, flatten=True)
+        try:
+            while self._frame is None:
+                self._next()
+            self._session = self._frame
+            return self.value(expression)
+        finally:
+            self._session = page
+            self.call("Target.setAutoAttach", autoAttach=False, waitForDebuggerOnStart=False, flatten=True)
 
     def click(self, selector: str) -> None:
         """Click with the mouse in the middle of an element."""

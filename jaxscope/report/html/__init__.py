@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 from collections.abc import Iterator
 from importlib import resources
 
@@ -26,6 +27,7 @@ from jaxscope.report.header import header
 from jaxscope.report.html import arrays, findings, functions, programs, timeline
 from jaxscope.report.html.markup import Html, el, lines, spans
 
+FRAME_HEIGHT = 700  # pixels in a notebook
 WIDTH = 100  # columns of a table that the text report aligns
 
 
@@ -85,6 +87,19 @@ def pieces(
         f"jaxscope {__version__}. This file holds names and lines of the program's source, and loads nothing.",
     )
     yield f"\n<script>{script}</script>\n</body>\n</html>\n"
+
+
+def frame(run: Run, directory: RunDir | None = None) -> str:
+    """Return the document in a frame of its own, for the output of a notebook cell.
+
+    The style of the notebook and that of the report do not meet, and the report cannot reach the notebook.
+    """
+    document = "".join(pieces(run, directory))
+    # Not el(): it shows control characters, and the line ends of the document are wanted.
+    return (
+        f'<iframe srcdoc="{html.escape(document)}" sandbox="allow-scripts" title="jaxscope report" '
+        f'width="100%" height="{FRAME_HEIGHT}" frameborder="0"></iframe>'
+    )
 
 
 def _answer(
