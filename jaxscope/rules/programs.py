@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Sequence
 
 from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.programs import Texts, peak_bytes
-from jaxscope.analysis.rewrap_site import widens
+from jaxscope.analysis.rewrap_site import in_a_loop, widens
 from jaxscope.analysis.stablehlo.repeats import Repeated
 from jaxscope.model import sources
 from jaxscope.model.records import Compilation, Function, Program
@@ -42,7 +42,11 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
         found = [
             r
             for r in (texts.stablehlo.repeated if texts.stablehlo is not None else ())
-            if r.times >= TURNS and r.length >= TURN and not r.in_loop and r.carried and not _in_library(f, r)
+            if r.times >= TURNS
+            and r.length >= TURN
+            and not r.in_loop
+            and r.carried
+            and not _in_library(run, f, r)
         ]
         for r in found:
             lines.setdefault(_line(r, found) or (f.id, r.line), []).append((p, f, r))
@@ -66,14 +70,17 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
         )
 
 
-def _in_library(f: Function, r: Repeated) -> bool:
-    """Return whether a library's function, which a line of the user's calls or gave to jit, repeats the
-    block.
+def _in_library(run: Run, f: Function, r: Repeated) -> bool:
+    """Return whether a library repeats the block: its function, which a line of the user's calls or gave to jit, or
+    one that a line calls which stands in no loop.
     """
     sites = [c.site for c in f.compilations if c.site is not None and STANDING(c.site.file) == Standing.USER]
     if r.source is None or not sites:
         return False
     called = f.seen.file is not None and STANDING(f.seen.file) != Standing.USER
+    text = sources.of(run)
+    if called and not any(in_a_loop(text(file), line) for file, line in r.under):
+        return True
     at_the_call = called and (r.source.file, r.source.line) in {(s.file, s.line) for s in sites}
     return at_the_call or STANDING(r.source.file) != Standing.USER
 
