@@ -17,6 +17,7 @@ SHOWN = 6
 LARGE = 64 << 20  # a transfer is shown if it moved so many bytes in all
 
 DIRECTIONS = {TO_HOST: "to the host", TO_DEVICE: "to devices", BETWEEN: "between devices"}
+RESHARDED = "through the host, for another sharding"
 
 
 def as_json(run: Run) -> list[contract.Transfer] | None:
@@ -90,7 +91,10 @@ def _in_short(found: Sequence[Transfer]) -> Iterator[str]:
 
 
 def _facts(t: Transfer) -> str:
-    parts = [DIRECTIONS.get(t.direction, escape(t.direction))]
+    resharded = (
+        t.direction == TO_HOST and t.kind == "device_put"
+    )  # JAX puts it together there, and splits it anew
+    parts = [RESHARDED if resharded else DIRECTIONS.get(t.direction, escape(t.direction))]
     if t.count is None:
         parts.append("in each call" if t.bytes is None else f"{size(t.bytes)} in each call")
     else:

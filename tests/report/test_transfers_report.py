@@ -37,6 +37,12 @@ def test_the_lines_at_which_the_program_waits_are_shown_with_count_bytes_and_sec
     assert "on CPU, np.asarray(x) copies nothing and JAX does not report it" in text
 
 
+def test_an_array_that_device_put_shards_anew_goes_through_the_host(log):
+    text = "device_put(x, s)"
+    log.say(copied(text=text, via="device_put", count=1, bytes=32 << 20, seconds=6.0, steps=None))
+    assert "through the host, for another sharding, 1x, 32.0 MiB" in " ".join(page(log).split())
+
+
 def test_a_program_that_hardly_waits_reads_one_line_of_how_much_there_was(log):
     assert "Transfers" not in page(log)
     log.say(copied(seconds=0.0004, views=200), after=20)
