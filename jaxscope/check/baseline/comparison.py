@@ -15,10 +15,12 @@ from jaxscope.check.baseline.extract import Extracted, FunctionEntry
 from jaxscope.check.baseline.pairing import ACCEPT, REFRESH, SHOWN, definition, note, pairs
 from jaxscope.check.baseline.schema import Baseline
 from jaxscope.check.selection import Filter
+from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.rules import registry
+from jaxscope.schema.causes import Cause
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evidence, Finding, extended
-from jaxscope.schema.messages import message
+from jaxscope.schema.messages import Field, Message, Parts, message
 
 COMPILATIONS, UNUSED, IMPROVED, ELSEWHERE = "JX701", "JX710", "JX711", "JX712"
 RECOMPILES = ("JX10", "JX11", "JX12")
@@ -61,20 +63,18 @@ def failing(found: Iterable[Finding], *, strict: bool) -> list[Finding]:
 def compare(baseline: Baseline, now: Extracted) -> Comparison:
     """Compare ``now`` with ``baseline``."""
     baseline, renamed = _with_current_names(baseline, now)
-    different = environment_differences(baseline, now.baseline)
+    different = _environment_differences(baseline, now.baseline)
     new, known = _split(baseline, now, raised=not different)
     if different:
-        text = f"the baseline was skipped, because it is from another environment: {'; '.join(different)}"
-        fix = "compare in the environment of the baseline, or keep one for each environment (--baseline FILE)"
-        return Comparison([note(ELSEWHERE, text, fix)], new, known, False)
+        text = message("baseline-of-other-environment", differences=Parts((*different,), "; "))
+        return Comparison([note(ELSEWHERE, text, message("fix-same-environment"))], new, known, False)
     found = []
     for old, name in renamed.items():
         entry = now.functions.get(name)
         f = entry.function if entry is not None else None
-        found.append(note(UNUSED, f"{old} of the baseline is compared with {name}", REFRESH, f))
+        found.append(note(UNUSED, message("baseline-renamed", before=old, now=name), REFRESH, f, old))
     if baseline.functions and now.functions and not baseline.functions.keys() & now.functions.keys():
-        text = "this run compiled none of the functions in the baseline: was it written from another program?"
-        found.append(note(UNUSED, text, "give each program its own baseline: --baseline FILE"))
+        found.append(note(UNUSED, message("baseline-of-other-program"), message("fix-own-baseline")))
     found += _functions(baseline, now)
     found += _eager(baseline, now)
     found += transfers.compare(baseline, now)
@@ -131,7 +131,7 @@ def _moved(before: Collection[str], after: Collection[str]) -> dict[str, str]:
     }
 
 
-def environment_differences(before: Baseline, after: Baseline) -> list[str]:
+def _environment_differences(before: Baseline, after: Baseline) -> list[Message]:
     """Describe how the two environments differ; empty: they can be compared."""
 
     def devices(b: Baseline) -> str | None:
@@ -142,7 +142,12 @@ def environment_differences(before: Baseline, after: Baseline) -> list[str]:
         ("platform", before.platform, after.platform),
         ("devices", devices(before), devices(after)),
     )
-    return [f"{what} {x or 'unknown'}, this run {y or 'unknown'}" for what, x, y in pairs if x != y]
+    unknown = message("environment-unknown")
+    return [
+        message("environment-differs", what=what, before=x or unknown, now=y or unknown)
+        for what, x, y in pairs
+        if x != y
+    ]
 
 
 def merged(found: list[Finding]) -> list[Finding]:
@@ -156,9 +161,7 @@ def merged(found: list[Finding]) -> list[Finding]:
         about = {reported[e.compilation] for e in f.evidence if e.compilation in reported}
         if f.code.startswith(RECOMPILES) and len(about) == 1:
             at = about.pop()
-            kept[at] = msgspec.structs.replace(
-                kept[at], fix=extended(f.fix, "fix-then", then=ACCEPT) or kept[at].fix
-            )
+            kept[at] = msgspec.structs.replace(kept[at], fix=extended(f.fix, "fix-or-accept") or kept[at].fix)
             del kept[n]
     return list(kept.values())
 
@@ -179,8 +182,12 @@ def _split(baseline: Baseline, now: Extracted, *, raised: bool) -> tuple[list[Fi
 def _resolved(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
     gone = [k for k, n in baseline.findings.items() if len(now.findings.get(k, ())) < n]
     if gone:
-        some = "; ".join(sorted(gone)[:SHOWN]) + ("; ..." if len(gone) > SHOWN else "")
-        yield note(IMPROVED, f"findings of the baseline that no longer occur: {some}", REFRESH)
+        yield note(IMPROVED, message("baseline-findings-gone", findings=_some(sorted(gone))), REFRESH)
+
+
+def _some(parts: Sequence[Field]) -> Parts:
+    """Return the first of ``parts``, with an ellipsis for the others."""
+    return Parts((*parts[:SHOWN], *([message("and-so-on")] if len(parts) > SHOWN else [])), "; ")
 
 
 # -- functions -------------------------------------------------------------------------------------------
@@ -190,11 +197,8 @@ def _functions(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
     for name in sorted(baseline.functions.keys() | now.functions.keys()):
         old, entry = baseline.functions.get(name), now.functions.get(name)
         if entry is None:
-            yield note(
-                UNUSED,
-                f"{name} is in the baseline but was not compiled in this run",
-                f"run the program that the baseline was written from, or remove the entry: {REFRESH}",
-            )
+            text = message("baseline-function-gone", function=name)
+            yield note(UNUSED, text, message("fix-run-or-remove"), about=name)
         elif old is None:
             yield _new_function(entry)
         else:
@@ -218,21 +222,50 @@ def _with_programs_apart(counted: list[Finding], apart: Finding | None) -> Itera
 
 def _new_function(entry: FunctionEntry) -> Finding:
     f, n = entry.function, entry.saved
-    done = f"compiled {n.compilations:,}x" if n.compilations else f"traced {n.traces:,}x"
+    counted = (
+        message("counted-compiled", n=n.compilations)
+        if n.compilations
+        else message("counted-traced", n=n.traces)
+    )
     first = f.compilations[0]
     return Finding(
         code=COMPILATIONS,
         severity=ERROR,
         certainty=CERTAIN,
-        title=f"{f.display_name} is {done} but is not in the baseline",
+        title=message("baseline-new-function", function=f.display_name, counted=counted),
         function=f.id,
         source=first.site or definition(f),
         evidence=[
-            Evidence(f"{c.entry} from here", compilation=c.id, source=c.site, step=c.step)
+            Evidence(message("entered-here", entry=c.entry), compilation=c.id, source=c.site, step=c.step)
             for c in f.compilations[:SHOWN]
         ],
-        fix=f"call it inside the function that was compiled before; {ACCEPT}",
+        fix=message("fix-or-accept", fix=message("fix-call-inside")),
         seconds=f.seconds,
+    )
+
+
+def _recompiled(f: Function, surplus: Sequence[tuple[Compilation, Cause]], total: Message | None) -> Finding:
+    """Report recompiles of one cause that the baseline has not. ``total``: None if their number did not grow."""
+    last, cause = surplus[-1]
+    times = message("baseline-times", n=len(surplus)) if len(surplus) > 1 else None
+    return Finding(
+        code=COMPILATIONS,
+        severity=ERROR,
+        certainty=CERTAIN if cause.certainty == CERTAIN else LIKELY,
+        title=message("baseline-recompiled", total=total, times=times, cause=cause)
+        if total is not None
+        else message("baseline-recompiled-otherwise", function=f.display_name, times=times, cause=cause),
+        function=f.id,
+        source=last.site or definition(f),
+        evidence=[
+            Evidence(
+                message("because", cause=c), compilation=o.id, program=o.program, source=o.site, step=o.step
+            )
+            for o, c in surplus[-SHOWN:]
+        ],
+        fix=message("fix-show-keys", function=f.seen.name),
+        seconds=sum(o.seconds for o, _ in surplus),
+        path=cause.path,
     )
 
 
@@ -241,57 +274,34 @@ def _counts(old: schema.Function, entry: FunctionEntry) -> Iterator[Finding]:
     f, new = entry.function, entry.saved
     name = f.display_name
     counts = [
-        (verb, getattr(old, field), getattr(new, field))
-        for verb, field in (("compiled", "compilations"), ("lowered", "lowerings"), ("traced", "traces"))
+        (message("counted-compiled", n=new.compilations), old.compilations, new.compilations),
+        (message("counted-lowered", n=new.lowerings), old.lowerings, new.lowerings),
+        (message("counted-traced", n=new.traces), old.traces, new.traces),
     ]
-    more = [(verb, x, y) for verb, x, y in counts if y > x]
-    verb, before, after = next(iter(more), counts[0])
-    total = f"{name} is {verb} {after:,}x, {before:,}x in the baseline"
+    more = [message("baseline-count", counted=text, before=x) for text, x, y in counts if y > x]
+    total = message("baseline-counted", function=name, counted=next(iter(more), None))
     caused = [k for k in new.causes if new.causes[k] > old.causes.get(k, 0)]
     for key in caused:
-        members = entry.recompiles[key]
-        surplus = members[old.causes.get(key, 0) :]
-        last, cause = surplus[-1]
-        times = message("baseline-times", n=len(surplus)) if len(surplus) > 1 else None
-        yield Finding(
-            code=COMPILATIONS,
-            severity=ERROR,
-            certainty=CERTAIN if cause.certainty == CERTAIN else LIKELY,
-            title=message("baseline-recompiled", total=total, times=times, cause=cause)
-            if more
-            else message("baseline-recompiled-otherwise", function=name, times=times, cause=cause),
-            function=f.id,
-            source=last.site or definition(f),
-            evidence=[
-                Evidence(
-                    message("because", cause=c),
-                    compilation=o.id,
-                    program=o.program,
-                    source=o.site,
-                    step=o.step,
-                )
-                for o, c in surplus[-SHOWN:]
-            ],
-            fix=f"jaxscope report --function {f.seen.name} shows both keys; {ACCEPT}",
-            seconds=sum(o.seconds for o, _ in surplus),
-            path=cause.path,
-        )
+        surplus = entry.recompiles[key][old.causes.get(key, 0) :]
+        yield _recompiled(f, surplus, total if more else None)
     if more and not caused:
         last_call = next((c for c in reversed(f.compilations) if c.reached_phases), f.compilations[-1])
+        anew = message("baseline-counted-anew", function=name, counted=more[0])
         yield Finding(
             code=COMPILATIONS,
             severity=ERROR,
             certainty=CERTAIN,
-            title=f"{total}, each time for the first time in a process" if verb == "compiled" else total,
+            title=anew if new.compilations > old.compilations else total,
             function=f.id,
             source=last_call.site or definition(f),
             evidence=[Evidence(total, compilation=last_call.id, source=last_call.site, step=last_call.step)],
             fix=ACCEPT,
             seconds=last_call.seconds,
         )
-    less = [f"{verb} {y:,}x, {x:,}x in the baseline" for verb, x, y in counts if y < x]
+    less = tuple(message("baseline-count", counted=text, before=x) for text, x, y in counts if y < x)
     if less and not more and not caused:
-        yield note(IMPROVED, f"{name} improved: {'; '.join(less)}", REFRESH, f)
+        text = message("baseline-function-improved", function=name, counts=Parts(less, "; "))
+        yield note(IMPROVED, text, REFRESH, f)
 
 
 def _eager(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
@@ -302,29 +312,40 @@ def _eager(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
         if not more:
             continue
         worst = sorted(more, key=lambda op: old.get(op, 0) - len(more[op]))
-        some = ", ".join(
-            f"{op} {len(more[op]):,}x ({old.get(op, 0):,}x in the baseline)" for op in worst[:OPERATIONS]
-        ) + (f" and {len(worst) - OPERATIONS:,} more" if len(worst) > OPERATIONS else "")
+        each = [
+            message("baseline-operation", operation=op, now=len(more[op]), before=old.get(op, 0))
+            for op in worst
+        ]
         extra = [c for op in worst for c in more[op][old.get(op, 0) :]]
         yield Finding(
             code=COMPILATIONS,
             severity=ERROR,
             certainty=CERTAIN,
-            title=f"{where.partition('::')[2]} compiles operations outside jit: {some}",
+            title=message(
+                "baseline-eager-operations", function=where.partition("::")[2], operations=_first(each)
+            ),
             source=extra[0].site,
             evidence=[
                 Evidence(c.function.seen.name, compilation=c.id, source=c.site, step=c.step)
                 for c in extra[:SHOWN]
             ],
-            fix=f"move them into a jitted function, or do them in NumPy; {ACCEPT}",
+            fix=message("fix-or-accept", fix=message("fix-jit-or-numpy")),
             seconds=sum(c.seconds for c in extra),
-        )  # fmt: skip
+            subject=("eager", where),
+        )
     fewer = sorted(
-        f"{where}: {op}"
+        (where, op)
         for where, ops in baseline.eager.items()
         for op, n in ops.items()
         if len(now.eager.get(where, {}).get(op, ())) < n
     )
     if fewer:
-        some = "; ".join(fewer[:SHOWN]) + ("; ..." if len(fewer) > SHOWN else "")
-        yield note(IMPROVED, f"fewer operations are compiled outside jit: {some}", REFRESH)
+        some = _some([message("operation-of-function", function=w, operation=op) for w, op in fewer])
+        yield note(IMPROVED, message("baseline-fewer-operations", operations=some), REFRESH)
+
+
+def _first(parts: list[Message]) -> Parts:
+    """Return the first of ``parts``, and how many more there are."""
+    left = len(parts) - OPERATIONS
+    listed = Parts((*parts[:OPERATIONS],))
+    return Parts((listed, message("and-more", n=left) if left > 0 else None), "")

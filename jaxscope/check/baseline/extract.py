@@ -45,7 +45,15 @@ class FunctionEntry(msgspec.Struct):
 
 
 class Extracted(msgspec.Struct):
-    """The contents of a baseline of ``run``, and the records of the run under the same names."""
+    """The contents of a baseline of ``run``, and the records of the run under the same names.
+
+    Attributes:
+      names: stable names of the run's functions.
+      functions: by stable name.
+      eager: compilations of operations outside jit, by calling function and operation.
+      findings: of the rules, by their key in the file.
+      transfers: by line and kind of copy.
+    """
 
     baseline: schema.Baseline
     run: Run

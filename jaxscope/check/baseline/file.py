@@ -82,8 +82,10 @@ def loads(data: bytes, name: str = NAME) -> Baseline:
 
 def _damaged(name: str, error: Exception) -> BaselineError:
     return BaselineError(
-        f"{name} cannot be read: {error}", hint="restore it (git checkout), or " + _again(name), slug="baseline-damaged"
-    )  # fmt: skip
+        f"{name} cannot be read: {error}",
+        hint="restore it (git checkout), or " + _again(name),
+        slug="baseline-damaged",
+    )
 
 
 def _check(baseline: Baseline, name: str) -> None:

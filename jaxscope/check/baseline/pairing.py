@@ -13,10 +13,9 @@ from jaxscope.model.metrics import ProgramMetrics, SavedMetrics
 from jaxscope.model.records import Function
 from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, Evidence, Finding
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.messages import Words, message
+from jaxscope.schema.messages import Message, Words, message
 
-REFRESH = "jaxscope check --update-baseline"
-ACCEPT = f"if the change is intended: {REFRESH}"
+REFRESH, ACCEPT = message("fix-update-baseline"), message("fix-accept")
 SHOWN = 5
 _SHAPE = re.compile(r"\w+(\[[^\]]*\])")  # of bf16[64,32] P('data',)
 
@@ -28,19 +27,20 @@ class ArgumentChange(NamedTuple):
     before: str | None
     after: str | None
 
-    def __str__(self) -> str:
+    @property
+    def words(self) -> Message:
         if self.before is None:
-            return f"{self.path} is new ({self.after})"
+            return message("argument-new", path=self.path, after=self.after)
         if self.after is None:
-            return f"{self.path} was removed ({self.before})"
-        return f"{self.path} changed from {self.before} to {self.after}"
+            return message("argument-removed", path=self.path, before=self.before)
+        return message("argument-changed", path=self.path, before=self.before, after=self.after)
 
     @property
-    def advice(self) -> str:
+    def advice(self) -> Message:
         """Return how to undo the change."""
         if self.before is None or self.after is None:
-            return "pass the arguments that were passed before"
-        return f"pass {self.path} as {self.before} again"
+            return message("fix-same-arguments")
+        return message("fix-argument-as-before", path=self.path, before=self.before)
 
 
 class Pair(NamedTuple):
@@ -75,7 +75,7 @@ class Pair(NamedTuple):
         f = self.function.function
         source = source or definition(f) or (last.site if last is not None else None)
         id, program = last.id if last is not None else None, self.entry.program.id
-        texts = [*evidence, *map(str, self.changed[:SHOWN])]
+        texts = [*evidence, *(change.words for change in self.changed[:SHOWN])]
         return Finding(
             code=code,
             severity=ERROR,
@@ -84,14 +84,14 @@ class Pair(NamedTuple):
                 "baseline-program",
                 program=self.label,
                 title=title,
-                change=message("baseline-change", change=str(self.changed[0])) if self.changed else None,
+                change=message("baseline-change", change=self.changed[0].words) if self.changed else None,
             ),
             function=f.id,
             source=source,
             evidence=[
                 Evidence(text, compilation=id, program=program, source=source) for text in texts[: 2 * SHOWN]
             ],
-            fix=message("fix-or-accept", advice=advice, accept=ACCEPT),
+            fix=message("fix-or-accept", fix=advice),
         )
 
 
@@ -101,11 +101,23 @@ def definition(f: Function) -> Frame | None:
     return Frame(seen.file, seen.line, seen.qualname) if seen.file and seen.line is not None else None
 
 
-def note(code: str, text: Words, fix: str, f: Function | None = None) -> Finding:
-    """Make a finding that does not fail a check by itself."""
+def note(code: str, text: Message, fix: Words, f: Function | None = None, about: str = "") -> Finding:
+    """Make a finding that does not fail a check by itself.
+
+    ``about``: what it is about, if no function of the run; notes about different things are different findings.
+    """
     source = definition(f) if f is not None else None
-    evidence = [Evidence(text, source=source)]
-    return Finding(code, NOTE, CERTAIN, text, f.id if f is not None else None, source, evidence, fix)
+    return Finding(
+        code,
+        NOTE,
+        CERTAIN,
+        text,
+        f.id if f is not None else None,
+        source,
+        [Evidence(text, source=source)],
+        fix,
+        subject=(text.slug, about),
+    )
 
 
 def pairs(old: schema.Function, entry: FunctionEntry) -> tuple[list[Pair], list[Pair]]:

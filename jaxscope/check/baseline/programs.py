@@ -13,7 +13,7 @@ import msgspec
 
 from jaxscope.check.baseline import schema
 from jaxscope.check.baseline.extract import FunctionEntry
-from jaxscope.check.baseline.pairing import REFRESH, SHOWN, Pair, note
+from jaxscope.check.baseline.pairing import SHOWN, Pair, note
 from jaxscope.model import metrics
 from jaxscope.model.metrics import TOLERANCE, Collectives, Difference, Metric
 from jaxscope.model.stable_names import clean, root
@@ -50,14 +50,14 @@ def compare(baseline: schema.Baseline, entry: FunctionEntry, paired: Iterable[Pa
     """
     tolerance = {**TOLERANCE, **baseline.tolerance}
     improved: list[Message] = []
-    unknown: list[str] = []
+    unknown: list[Message] = []
     explained: dict[tuple[object, ...], list[tuple[Pair, Regression]]] = {}
     for pair in paired:
         for part, check in CHECKS.items():
             if getattr(pair.old, part) is None:
                 continue
             if getattr(pair.new, part) is None:
-                unknown.append(f"{part} of {pair.label}")
+                unknown.append(message("metric-of-program", metric=part, program=pair.label))
                 continue
             regressions, improvements = check(pair, tolerance.get(part, 0.0))
             if pair.changed:
@@ -72,11 +72,11 @@ def compare(baseline: schema.Baseline, entry: FunctionEntry, paired: Iterable[Pa
     yield from (_with_one_reason(found) for found in explained.values() if found)
     f = entry.function
     if unknown:
-        text = f"not compared with the baseline, because this run did not record them: {', '.join(unknown)}"
-        yield note(NOT_KNOWN, text, "record with --ir all, like the baseline", f)
+        text = message("metrics-not-recorded", metrics=Parts(tuple(unknown)))
+        yield note(NOT_KNOWN, text, message("fix-record-programs"), f)
     if improved:
         better = message("baseline-improved", figures=Parts(tuple(improved[:SHOWN]), "; "))
-        yield note(IMPROVED, better, f"save it: {REFRESH}", f)
+        yield note(IMPROVED, better, message("fix-save-improvement"), f)
 
 
 def _with_one_reason(found: list[tuple[Pair, Regression]]) -> Finding:
@@ -104,18 +104,24 @@ def without_counterpart(entry: FunctionEntry, alone: list[Pair]) -> Finding | No
     if not alone:
         return None
     first = alone[0]
-    advice = first.changed[0].advice if first.changed else "pass the arguments that were passed before"
+    advice = first.changed[0].advice if first.changed else message("fix-same-arguments")
     made = first.finding(COMPILATIONS, "", None, [""], advice)
-    more = f" ({len(alone):,} programs)" if len(alone) > 1 else ""
-    reason = f": {first.changed[0]}" if first.changed else ""
     return msgspec.structs.replace(
         made,
-        title=f"{entry.function.display_name} is compiled for arguments that the baseline does not have{more}{reason}",
+        title=message(
+            "baseline-new-arguments",
+            function=entry.function.display_name,
+            programs=message("number-of-programs", n=len(alone)) if len(alone) > 1 else None,
+            change=message("baseline-change", change=first.changed[0].words) if first.changed else None,
+        ),
         evidence=[
             msgspec.structs.replace(
                 made.evidence[0],
-                text=f"{p.label} has no counterpart in the baseline and was not compared: "
-                + "; ".join(map(str, p.changed[:SHOWN])),
+                text=message(
+                    "baseline-no-counterpart",
+                    program=p.label,
+                    changes=Parts(tuple(change.words for change in p.changed[:SHOWN]), "; "),
+                ),
                 program=p.entry.program.id,
             )
             for p in alone[:SHOWN]

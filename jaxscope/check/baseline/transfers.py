@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterator
 
 from jaxscope.check.baseline.extract import Extracted
-from jaxscope.check.baseline.pairing import ACCEPT, REFRESH, SHOWN, note
+from jaxscope.check.baseline.pairing import REFRESH, SHOWN, note
 from jaxscope.check.baseline.schema import Baseline
 from jaxscope.schema.findings import CERTAIN, ERROR, Evidence, Finding
+from jaxscope.schema.messages import Count, Message, Parts, message
 
 
 def compare(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
@@ -16,12 +17,11 @@ def compare(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
     if baseline.transfers is None:
         return
     if now.baseline.transfers is None:
-        text = "transfers between host and devices are not compared with the baseline: this run did not record them"
-        yield note("JX901", text, "record with --transfers, like the baseline")
+        yield note("JX901", message("transfers-not-recorded"), message("fix-record-transfers"))
         return
     steps, before = now.baseline.steps, baseline.steps
     scale = steps / before if steps and before else 1.0
-    fewer = []
+    fewer: list[Message] = []
     for where in sorted(baseline.transfers.keys() | now.transfers.keys()):
         old, ways = baseline.transfers.get(where, {}), now.baseline.transfers.get(where, {})
         for how in sorted(old.keys() | ways.keys()):
@@ -29,32 +29,40 @@ def compare(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
             if n > math.ceil(was * scale):
                 yield _more_transfers(now, where, how, n, was, before)
             elif n < math.floor(was * scale):
-                fewer.append(f"{where}: {how} {n:,}x, {was:,}x in the baseline")
+                fewer.append(message("baseline-line-moves", function=where, way=how, now=n, before=was))
     if fewer:
-        yield note("JX711", f"fewer transfers: {'; '.join(fewer[:SHOWN])}", REFRESH)
-
-
-def _in_steps(n: int | None) -> str:
-    return f" in {n:,} step{'s' * (n != 1)}" if n else ""
+        yield note(
+            "JX711", message("baseline-fewer-transfers", lines=Parts((*fewer[:SHOWN],), "; ")), REFRESH
+        )
 
 
 def _more_transfers(now: Extracted, where: str, how: str, n: int, was: int, steps: int | None) -> Finding:
     most = max(now.transfers[where][how], key=lambda t: t.count or 0)
     kind, _, direction = how.rpartition(", ")
-    here = _in_steps(now.baseline.steps)
-    there = _in_steps(steps) if steps != now.baseline.steps else ""
-    what = f"{kind} ({direction.replace('_', ' ')})"
-    text = f"{where.partition('::')[2]} moves data with {what} {n:,}x{here}, {was:,}x{there} in the baseline"
+    here, there = (
+        message("within-steps", steps=Count(s, "step")) if s else None for s in (now.baseline.steps, steps)
+    )
     return Finding(
         code="JX714",
         severity=ERROR,
         certainty=CERTAIN,
-        title=text + (f": {most.text}" if most.text else ""),
+        title=message(
+            "baseline-more-transfers",
+            function=where.partition("::")[2],
+            kind=kind,
+            direction=direction.replace("_", " "),
+            now=n,
+            steps=here,
+            before=was,
+            earlier=there if steps != now.baseline.steps else None,
+            text=message("baseline-change", change=most.text) if most.text else None,
+        ),
         source=most.source,
         evidence=[
-            Evidence(f"{t.text or t.kind} {t.count or 0:,}x", source=t.source)
+            Evidence(message("transferred-times", text=t.text or t.kind, n=t.count or 0), source=t.source)
             for t in sorted(now.transfers[where][how], key=lambda t: -(t.count or 0))[:SHOWN]
         ],
-        fix=f"keep the value on the device, and copy it every few steps; {ACCEPT}",
+        fix=message("fix-or-accept", fix=message("fix-copy-seldom")),
         seconds=most.blocked_seconds,
+        subject=(where, how),
     )

@@ -19,10 +19,14 @@ TEMPLATES = {
     "fix-one-jit": "write one function that calls them, and jit that function",
     "fix-equal-calls": "keep what the finding names the same in every call",
     "unknown-seconds": "how long tracing, lowering and compiling took is unknown",
-    "too-many-seconds": "tracing, lowering and compiling took {spent}, {limit} allowed; the slowest: {slowest}",
+    "too-many-seconds": (
+        "tracing, lowering and compiling took {spent}, {limit} allowed; the slowest: {slowest}"
+    ),
     "seconds-of-function": "{function} {seconds}",
     "slowest-compilation": "{function}: {seconds}",
-    "too-many-seconds-of-function": "{function} was traced, lowered and compiled for {spent}, {limit} allowed",
+    "too-many-seconds-of-function": (
+        "{function} was traced, lowered and compiled for {spent}, {limit} allowed"
+    ),
     "longest-of": "{text}; the longest of {compilations} took {seconds}",
     "fix-smaller-program": (
         "compile it less often, or make its program smaller (jaxscope report shows what it consists of)"
@@ -78,7 +82,77 @@ TEMPLATES = {
     "more-figures": "{n} more figures are",
     "baseline-other": "{code} {program}: {title}",
     "baseline-improved": "better than in the baseline: {figures}",
-    "fix-or-accept": "{advice}; {accept}",
+    "fix-or-accept": "{fix}; if the change is intended: jaxscope check --update-baseline",
+    "fix-accept": "if the change is intended: jaxscope check --update-baseline",
+    "fix-update-baseline": "jaxscope check --update-baseline",
+    "fix-save-improvement": "save it: jaxscope check --update-baseline",
+    "fix-show-keys": (
+        "jaxscope report --function {function} shows both keys; if the change is intended: jaxscope check"
+        " --update-baseline"
+    ),
+    "baseline-of-other-environment": (
+        "the baseline was skipped, because it is from another environment: {differences}"
+    ),
+    "environment-differs": "{what} {before}, this run {now}",
+    "environment-unknown": "unknown",
+    "fix-same-environment": (
+        "compare in the environment of the baseline, or keep one for each environment (--baseline FILE)"
+    ),
+    "baseline-renamed": "{before} of the baseline is compared with {now}",
+    "baseline-of-other-program": (
+        "this run compiled none of the functions in the baseline: was it written from another program?"
+    ),
+    "fix-own-baseline": "give each program its own baseline: --baseline FILE",
+    "baseline-findings-gone": "findings of the baseline that no longer occur: {findings}",
+    "baseline-function-gone": "{function} is in the baseline but was not compiled in this run",
+    "fix-run-or-remove": (
+        "run the program that the baseline was written from, or remove the entry: jaxscope check"
+        " --update-baseline"
+    ),
+    "baseline-new-function": "{function} is {counted} but is not in the baseline",
+    "counted-compiled": "compiled {n}x",
+    "counted-lowered": "lowered {n}x",
+    "counted-traced": "traced {n}x",
+    "entered-here": "{entry} from here",
+    "fix-call-inside": "call it inside the function that was compiled before",
+    "baseline-count": "{counted}, {before}x in the baseline",
+    "baseline-counted": "{function} is {counted}",
+    "baseline-counted-anew": "{function} is {counted}, each time for the first time in a process",
+    "baseline-function-improved": "{function} improved: {counts}",
+    "baseline-eager-operations": "{function} compiles operations outside jit: {operations}",
+    "baseline-operation": "{operation} {now}x ({before}x in the baseline)",
+    "fix-jit-or-numpy": "move them into a jitted function, or do them in NumPy",
+    "baseline-fewer-operations": "fewer operations are compiled outside jit: {operations}",
+    "operation-of-function": "{function}: {operation}",
+    "and-so-on": "...",
+    "transfers-not-recorded": (
+        "transfers between host and devices are not compared with the baseline: this run did not record them"
+    ),
+    "fix-record-transfers": "record with --transfers, like the baseline",
+    "baseline-fewer-transfers": "fewer transfers: {lines}",
+    "baseline-line-moves": "{function}: {way} {now}x, {before}x in the baseline",
+    "baseline-more-transfers": (
+        "{function} moves data with {kind} ({direction}) {now}x{steps}, {before}x{earlier} in the"
+        " baseline{text}"
+    ),
+    "within-steps": " in {steps}",
+    "transferred-times": "{text} {n}x",
+    "fix-copy-seldom": "keep the value on the device, and copy it every few steps",
+    "metrics-not-recorded": (
+        "not compared with the baseline, because this run did not record them: {metrics}"
+    ),
+    "metric-of-program": "{metric} of {program}",
+    "fix-record-programs": "record with --ir all, like the baseline",
+    "baseline-new-arguments": (
+        "{function} is compiled for arguments that the baseline does not have{programs}{change}"
+    ),
+    "number-of-programs": " ({n} programs)",
+    "baseline-no-counterpart": "{program} has no counterpart in the baseline and was not compared: {changes}",
+    "argument-new": "{path} is new ({after})",
+    "argument-removed": "{path} was removed ({before})",
+    "argument-changed": "{path} changed from {before} to {after}",
+    "fix-same-arguments": "pass the arguments that were passed before",
+    "fix-argument-as-before": "pass {path} as {before} again",
     "arrays-donated": "{now} arrays of {argument} are donated, {before} in the baseline",
     "no-longer-donated": "{argument} is no longer donated: {before} reused in the baseline",
     "one-array-was": "1 array was",

@@ -9,7 +9,6 @@ TEMPLATES = {
     "evidence-for-target": "for {target}: {evidence}",
     "evidence-with-setting": "with {setting}: {evidence}",
     "not-found-for-target": "not found in what was compiled for {target}",
-    "fix-then": "{fix}; {then}",
     "code-line": "{file}:{line}",
     "parts": "{parts}",
 }

@@ -9,8 +9,8 @@ TEMPLATES = {
         "{path}{more} of {function} ({bytes}) could be donated: no live reference was found {when}"
     ),
     "fix-donate": (
-        "jit with donate_argnames={argnames} if nothing reads {names} after the call, not even under another name: the"
-        " call deletes {them}"
+        "jit with donate_argnames={argnames} if nothing reads {names} after the call, not even"
+        " under another name: the call deletes {them}"
     ),
     "fix-donate-in-place": (
         "jit with donate_argnames={argnames}: nnx.jit puts the new arrays into {names}, which may be read after the call;"

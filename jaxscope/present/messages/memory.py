@@ -16,18 +16,18 @@ TEMPLATES = {
     ),
     "fix-keep-numbers": "keep numbers in {container} instead of arrays: float(x) of the previous step",
     "fix-final-length": (
-        "make {path} as long as it will be at the end, and write into it: {path}.at[i].set(x). Each new length is a"
-        " copy of the whole array, and recompiles what uses it"
+        "make {path} as long as it will be at the end, and write into it: {path}.at[i].set(x). Each"
+        " new length is a copy of the whole array, and recompiles what uses it"
     ),
     "fix-keep-error-text": (
-        "keep str(error) in {container}, or error.with_traceback(None): an exception keeps the variables of the"
-        " functions that it passed through"
+        "keep str(error) in {container}, or error.with_traceback(None): an exception keeps the"
+        " variables of the functions that it passed through"
     ),
     "fix-bound-cache": "bound the cache of {function}: functools.lru_cache(maxsize=...)",
     "fix-keep-fewer": "limit how many arrays {container} keeps, or copy them to the host with jax.device_get",
     "replicated-array": (
-        "{path} is replicated {copies} times over {axes}{like}: it takes {held} on each device, {saved} less if it is"
-        " sharded over {axis!r}{arrays}"
+        "{path} is replicated {copies} times over {axes}{like}: it takes {held} on each device,"
+        " {saved} less if it is sharded over {axis!r}{arrays}"
     ),
     "mesh-axis": "mesh axis {names}",
     "mesh-axes": "mesh axes {names}",
@@ -50,7 +50,8 @@ TEMPLATES = {
     "host-has": "the host has {bytes}",
     "devices-share": "{devices} devices of this host share {bytes}",
     "fix-less-memory": (
-        "shard its largest arrays over more devices, donate the arguments that it replaces, or process smaller pieces"
+        "shard its largest arrays over more devices, donate the arguments that it replaces, or"
+        " process smaller pieces"
     ),
     "nearly-full": "device {device} used {share} of its memory: {peak} of {limit}",
     "fix-nearly-full": "a larger batch will not fit; jaxscope report --all lists the largest arrays",

@@ -24,7 +24,9 @@ TEMPLATES = {
     "float64": "{function} computes in float64 ({operations}{arguments})",
     "float64-arguments": "; float64 arguments: {paths}",
     "fix-float32": "create the arrays in float32, or disable jax_enable_x64",
-    "inserted-collectives": "{function} has {collectives}{axes} that the partitioner inserted: {sizes} per call",
+    "inserted-collectives": (
+        "{function} has {collectives}{axes} that the partitioner inserted: {sizes} per call"
+    ),
     "constraint-collectives": (
         "{function} constrains an array to {constraint}, which causes {collectives}{axes}: {sizes} per call"
     ),
@@ -49,6 +51,7 @@ TEMPLATES = {
     "of-size": " of {bytes}",
     "from-to": " from {before} to {after}",
     "fix-reshard-in-steps": (
-        "reshard in two steps that move one mesh axis each, or give the operands of this line matching shardings"
+        "reshard in two steps that move one mesh axis each, or give the operands of this line"
+        " matching shardings"
     ),
 }

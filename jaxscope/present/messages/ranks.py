@@ -11,8 +11,12 @@ TEMPLATES = {
     "ranks-differ-in": "{finding}; first difference: {difference}",
     "rank-extra-program": "{ranks} compiled {program}{after}, {others} did not",
     "rank-missing-program": "{ranks} did not compile {program}{after}, {others} did",
-    "ranks-other-order": "{ranks} compiled {program}{after} where {others} compiled {other}: the order differs",
-    "ranks-other-step": "{ranks} compiled {program} in step {step}, {others} in step {other}: the order differs",
+    "ranks-other-order": (
+        "{ranks} compiled {program}{after} where {others} compiled {other}: the order differs"
+    ),
+    "ranks-other-step": (
+        "{ranks} compiled {program} in step {step}, {others} in step {other}: the order differs"
+    ),
     "argument-differs": "{path} is {value} on {ranks}, {other} on {others}",
     "setting-differs": "the setting {name} is {value} on {ranks}, {other} on {others}",
     "line-differs": "{line}: {here} on {ranks}, {there} on {others}",
@@ -26,7 +30,8 @@ TEMPLATES = {
     "rank-behind": ", after {steps} steps (the others counted {others})",
     "rank-exit-code-of": "{ranks} ended with exit code {code}",
     "ranks-other-collectives": (
-        "{ranks} compiled {function} to other collectives, or in another order, than {others} from the same program"
+        "{ranks} compiled {function} with other collectives, or in another order, than {others} from"
+        " the same program"
     ),
     "ranks-caught-up": "{ranks} compiled {function}, too, by now: no difference",
     "ranks-no-progress": "no progress for {time}: {groups}",
@@ -42,9 +47,11 @@ TEMPLATES = {
     "rank-has-left": "{ranks} left the program{line} ({time} ago{step}{last})",
     "ranks-left-first": "{ranks} left the program while most of the others went on",
     "fix-same-on-all-ranks": (
-        "make every process call the same functions, in the same order, with the same shapes and constants: no branch on"
-        " jax.process_index(), no value of its own in the code"
+        "make every process call the same functions, in the same order, with the same shapes and"
+        " constants: no branch on jax.process_index(), no value in the code that differs between processes"
     ),
     "fix-ended-first": "look at the output of rank {rank} first: what the others report follows from its end",
-    "fix-same-compiler": "use the same JAX, the same XLA_FLAGS and the same compiler settings in all processes",
+    "fix-same-compiler": (
+        "use the same JAX, the same XLA_FLAGS and the same compiler settings in all processes"
+    ),
 }

@@ -21,7 +21,7 @@ TEMPLATES = {
     "because-of-bodies": "the loop body (or branch) is a new function object each time",
     "because-of-sizes": "the sizes of the arrays change from call to call",
     "because-of-cause": "{cause}",
-    "because-made-anew": "the functions that they run are new objects each time",
+    "because-made-anew": "each call creates new function objects",
     # -- evidence ----------------------------------------------------------------------------------------
     "because": "{cause}",
     "recompiled-call": "{call}{at}: {cause}{than}",
@@ -37,22 +37,22 @@ TEMPLATES = {
     "fix-with-others": "{fix} ({others})",
     "also-changed": "{path} also {changed} in {calls}",
     "fix-pad-before-jit": (
-        "{fix}; where you pad, do it before the first operation outside jit sees the batch (in NumPy, or all the"
-        " data once)"
+        "{fix}; where you pad, do it before the first operation outside jit sees the batch (in"
+        " NumPy, or all the data once)"
     ),
     # -- fixes: array arguments --------------------------------------------------------------------------
     "fix-same-rank": "pass {path} with the same number of axes in every call",
     "fix-settled-sizes": (
-        "nothing, if these are the sizes that you pad to; otherwise pad to a few sizes and mask the padding (the"
-        " report lists sizes to choose from)"
+        "nothing, if these are the sizes that you pad to; otherwise pad to a few sizes and mask the"
+        " padding (the report lists sizes to choose from)"
     ),
     "fix-few-sizes": "pad it to a few sizes and mask the padding (the report lists sizes to choose from)",
     "fix-one-size": "pad it to one size and mask the padding",
     "fix-odd-batch": "pad the odd batch to the usual size and mask the padding, or drop it",
     "fix-larger-size": "pad it to the larger size, {size}, in every call and mask the padding",
     "fix-preallocate": (
-        "allocate {path} with its final length before the loop, write into it with {how}, and mask what is not"
-        " written yet"
+        "allocate {path} with its final length before the loop, write into it with {how}, and mask"
+        " what is not written yet"
     ),
     "fix-one-dtype": "give {path} one dtype in every call: x.astype(...), or 1.0 where 1 was written",
     "fix-typed-array": "start {path} as a typed array: {typed}",
@@ -75,17 +75,18 @@ TEMPLATES = {
     ),
     "fix-stable-hash": "make the __hash__ of {path} a function of what its __eq__ compares",
     "fix-one-partial": (
-        "create the partial {path} once, outside the loop or at module level, and pass the same object each time"
+        "create the partial {path} once, outside the loop or at module level, and pass the same"
+        " object each time"
     ),
     "fix-one-object": "create {path} once, before the loop, and pass the same object each time",
     "fix-pass-its-parts": (
-        "jit a function that takes the arrays and numbers of {path} that it uses as arguments, instead of {path}"
-        " itself{because}"
+        "jit a function that takes the arrays and numbers of {path} that it uses as arguments,"
+        " instead of {path} itself{because}"
     ),
     "because-it-changes": ": the program changes the attributes of {name}",
     "fix-eq-and-hash": (
-        "create {path} once, before the loop; or give its class an __eq__ and a __hash__ of its attributes, if"
-        " they never change"
+        "create {path} once, before the loop; or give its class an __eq__ and a __hash__ of its"
+        " attributes, if they never change"
     ),
     "fix-frozen-fields": (
         "create {path} once, before the loop; or write {name} as a @dataclasses.dataclass(frozen=True), with"
@@ -96,8 +97,8 @@ TEMPLATES = {
         " @dataclasses.dataclass(frozen=True), if its attributes can be hashed (no arrays)"
     ),
     "fix-array-field": (
-        "store {path} as an array (a child of the node) if it is only computed with; if a Python if or a shape"
-        " depends on it, keep it the same from call to call"
+        "store {path} as an array (a child of the node) if it is only computed with; if a Python if"
+        " or a shape depends on it, keep it the same from call to call"
     ),
     # -- fixes: function objects, options, caches --------------------------------------------------------
     "fix-jit-method-once": (
@@ -108,11 +109,12 @@ TEMPLATES = {
         "create the partial and its jit once, before the loop, or pass the bound value as an argument"
     ),
     "fix-define-at-module-level": (
-        "define the function once, at module level, and jit it there; values that it closes over become arguments"
+        "define the function once, at module level, and jit it there; values that it closes over"
+        " become arguments"
     ),
     "fix-define-and-wrap-once": (
-        "define the function, and apply {wrapper} to it, once, outside the code that defines it again; values that"
-        " it closes over become arguments"
+        "define the function, and apply {wrapper} to it, once, outside the code that defines it"
+        " again; values that it closes over become arguments"
     ),
     "fix-wrap-once": "apply {wrapper} once, before the loop, and keep what it returns",
     "fix-define-once": (
@@ -129,21 +131,24 @@ TEMPLATES = {
         " argument takes part"
     ),
     "fix-pass-key": (
-        "pass a key as an argument: a new one in each call (jax.random.split), or jax.random.fold_in(key, step)"
+        "pass a key as an argument: a new one in each call (jax.random.split), or"
+        " jax.random.fold_in(key, step)"
     ),
     "fix-set-once": "set {setting} once, before the first call",
     # -- fixes: placement --------------------------------------------------------------------------------
     "fix-place-on-mesh": (
-        "jax.device_put {path} to the sharding that {function} returns it with, {sharding}, before the first call;"
-        " or to another sharding of that mesh, and jit {function} with the same one in out_shardings="
+        "jax.device_put {path} to the sharding that {function} returns it with, {sharding}, before"
+        " the first call; or to another sharding of that mesh, and jit {function} with the same one"
+        " in out_shardings="
     ),
     "fix-keep-sharding": (
-        "jit {function} with out_shardings= so that {path} is returned with the sharding that it is passed with{passed};"
-        " or, before the first call, jax.device_put it to the sharding that it is returned with{returned}"
+        "jit {function} with out_shardings= so that {path} is returned with the sharding that it is"
+        " passed with{passed}; or, before the first call, jax.device_put it to the sharding that it"
+        " is returned with{returned}"
     ),
     "the-sharding": ", {sharding}",
     "fix-same-sharding": "jax.device_put {path} to the same sharding before every call",
-    "fix-same-commitment": "jax.device_put {path} before the first call too, or never",
+    "fix-same-commitment": "call jax.device_put on {path} before every call, also the first, or before none",
     "fix-shard-over-devices": (
         "run it once over all devices with a sharded array (NamedSharding) instead of once per device"
     ),
@@ -158,8 +163,9 @@ TEMPLATES = {
     "fix-iterate-numpy": "iterate over a NumPy array: np.asarray(x) first",
     "fix-give-numpy": "pass NumPy arrays to {library}, which iterates over them: np.asarray(x)",
     "fix-jit-around-body": (
-        "jit {function}, so that the body is traced once for each size; or define the body once, outside of the code"
-        " that runs again, and pass what it closes over as part of the loop's state"
+        "jit {function}, so that the body is traced once for each size; or define the body once,"
+        " outside of the code that runs again, and pass what it closes over as part of the loop's"
+        " state"
     ),
     "fix-one-size-or-numpy": (
         "do it in NumPy (np.asarray(x) first), or pad to one size, with a mask, and put it into one jax.jit"
@@ -173,35 +179,41 @@ TEMPLATES = {
         "{how} {function} as a whole: its lines are then one program; what it reads and what changes become arguments"
     ),
     "fix-jit-this-call": "jit what this line calls, {how}",
-    "fix-jit-through-library": "jit what this line calls, {how}; do not jit your functions that {library} calls",
+    "fix-jit-through-library": (
+        "jit what this line calls, {how}; do not jit your functions that {library} calls"
+    ),
     "fix-jit-method": "jit what this line calls, {how}, if it can be traced: {library} does not jit it here",
     "fix-jit-around-run": (
-        "{first}define one function under jax.jit that makes the object, runs it and returns the arrays (MCMC with"
-        " progress_bar=False), and call that: outside jit {library} defines its functions again in each run"
+        "{first}define one function under jax.jit that makes the object, runs it and returns the"
+        " arrays (MCMC with progress_bar=False), and call that: outside jit {library} defines its"
+        " functions again in each run"
     ),
     "fix-pad-first": "pad the data to one size, with a mask or weights for the padding, and ",
     "fix-one-size-for-library": (
-        "where the size of what you pass to {library} changes from call to call, pad the data to one size, with a mask"
-        " or weights for the padding, and create the objects that compute with it only once"
+        "where the size of what you pass to {library} changes from call to call, pad the data to"
+        " one size, with a mask or weights for the padding, and create the objects that compute"
+        " with it only once"
     ),
     "fix-make-object-once": (
-        "create {path} once, outside the code that runs repeatedly, and pass the same object to {library} in each call;"
-        " pass values that change as arguments, instead of storing them in {path}"
+        "create {path} once, outside the code that runs repeatedly, and pass the same object to"
+        " {library} in each call; pass values that change as arguments, instead of storing them in"
+        " {path}"
     ),
     "fix-make-once": (
-        "create the object whose method is called here once, before the loop, and call it again with other arrays:"
-        " {library} defines its functions again for each object"
+        "create the object whose method is called here once, before the loop, and call it again"
+        " with other arrays: {library} defines its functions again for each object"
     ),
     "fix-numpy-or-jit": (
-        "pass NumPy arrays (np.asarray(x)) to {library}, where it only reads them; where it computes with JAX itself,"
-        " jit what this line calls, if it can be traced"
+        "pass NumPy arrays (np.asarray(x)) to {library}, where it only reads them; where it"
+        " computes with JAX itself, jit what this line calls, if it can be traced"
     ),
     # -- fixes: the fast path ----------------------------------------------------------------------------
     "fix-asarray": "pass {path} as a jax.Array in every call: jnp.asarray(x)",
     "fix-one-sharding-object": "create the sharding of {path} once and use that object everywhere",
     "fix-remove-callbacks": "remove debug prints and callbacks from functions that are called often",
     "fix-fewer-signatures": (
-        "use fewer signatures: fewer shapes, one kind of array for each argument, functions that are created once"
+        "use fewer signatures: fewer shapes, one kind of array for each argument, functions that"
+        " are created once"
     ),
     # -- fixes: a state that comes back ------------------------------------------------------------------
     "fix-start-typed": "start {path} as {typed}",
@@ -209,7 +221,8 @@ TEMPLATES = {
         "before the first call, place {path} as later calls have it ({where}): jax.device_put(x, sharding)"
     ),
     "fix-commit-first": (
-        "before the first call, put {path} on its device: jax.device_put(x, device); in later calls it is committed"
+        "before the first call, put {path} on its device: jax.device_put(x, device); in later calls"
+        " it is committed"
     ),
     "fix-uncommitted-result": (
         "start {path} without a device: jnp.asarray(x); in later calls it is not committed to one"

@@ -3,7 +3,8 @@
 TEMPLATES = {
     "refused-and-recompiled": "{finding}; so {recompiled}",
     "other-sharding-than-requested": (
-        "{function} does not use the requested sharding for {value}{more}: requested {wanted}, got {got}{reason}{times}"
+        "{function} does not use the requested sharding for {value}{more}: requested {wanted}, got"
+        " {got}{reason}{times}"
     ),
     "the-argument": "{path} ({aval})",
     "the-result": "its result{path} ({aval})",
@@ -21,30 +22,35 @@ TEMPLATES = {
     "failed-on-other-device": (
         "the program failed: an argument {aval} is {got}, but in_shardings requires {wanted}"
     ),
-    "fix-put-as-required": "before the call, pass it to jax.device_put with the sharding that in_shardings requires",
+    "fix-put-as-required": (
+        "before the call, pass it to jax.device_put with the sharding that in_shardings requires"
+    ),
     "uneven-split": (
-        "{function} shards {aval} as {wanted}: {size} (dimension {dimension}) is not divisible by {parts}, so {padding}"
-        " of {padded} are padding"
+        "{function} shards {aval} as {wanted}: {size} (dimension {dimension}) is not divisible by"
+        " {parts}, so {padding} of {padded} are padding"
     ),
     "fix-pad-with-mask": "pad dimension {dimension} to {padded}, a multiple of {parts}, and mask the padding",
     "failed-not-divisible": (
-        "the program failed: dimension {dimension}{path} cannot be sharded into {parts} parts because {size} is not"
-        " divisible by {parts}"
+        "the program failed: dimension {dimension}{path} cannot be sharded into {parts} parts"
+        " because {size} is not divisible by {parts}"
     ),
     "of-path": " of {path}",
     "fix-pad-or-drop": (
-        "pad dimension {dimension} to {padded}, a multiple of {parts}, and mask the padding, or drop the remainder"
+        "pad dimension {dimension} to {padded}, a multiple of {parts}, and mask the padding, or"
+        " drop the remainder"
     ),
     "moved-argument": (
         "{path}{more} ({bytes}) is placed {got}, but {function} takes it {wanted}: each such call moves it"
     ),
     "moved-arguments": (
-        "{path}{more} ({bytes}) are placed {got}, but {function} takes them {wanted}: each such call moves them"
+        "{path}{more} ({bytes}) are placed {got}, but {function} takes them {wanted}: each such"
+        " call moves them"
     ),
     "as-sharding": "as {sharding}{over}",
     "over-devices": " over {devices}",
     "fix-put-before-the-calls": (
-        "pass {path} to jax.device_put once, before the first call, with the sharding that {function} takes it with"
+        "pass {path} to jax.device_put once, before the first call, with the sharding that"
+        " {function} takes it with"
     ),
     "failed-on-several-devices": (
         "the program failed: the arrays of one call are on different devices: {places}"

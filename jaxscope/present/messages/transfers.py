@@ -18,7 +18,8 @@ TEMPLATES = {
     "fix-decide-on-device": "decide on the device (jnp.where, jax.lax.cond), or read it every 50 steps or so",
     "fix-print-less": "print every 50 steps or so, or with jax.debug.print inside the jitted function",
     "fix-read-less": (
-        "add the values up on the device and read the sum every 50 steps or so, or read the value of the previous step"
+        "add the values up on the device and read the sum every 50 steps or so, or read the value"
+        " of the previous step"
     ),
     "large-transfer-to-host": "{what} at {line} copies {bytes} to the host, {n} times",
     "large-transfer-to-device": "{what} at {line} copies {bytes} to the device, {n} times",
@@ -26,8 +27,8 @@ TEMPLATES = {
     "bytes-unknown": "size unknown",
     "fix-copy-less": "copy less of it, or less often: jax.device_get of what is needed, every 50 steps or so",
     "fix-put-once": (
-        "put it on the device once, before the loop; if it is new each time, put the next one while the device"
-        " computes"
+        "put it on the device once, before the loop; if it is new each time, put the next one while"
+        " the device computes"
     ),
     "argument-on-other-device": "{paths} of {function} {is_on} another device than its program{copied}",
     "copied-so-often": ": {amount} copied {often}",
@@ -36,6 +37,7 @@ TEMPLATES = {
     "argument-sharding": "{path}: {sharding}",
     "program-on-devices": "{arguments}; the program runs on devices {devices}",
     "fix-put-where-used": (
-        "put it once where it is used: jax.device_put(x, w.sharding) with the sharding of an array that is there"
+        "put it once where it is used: jax.device_put(x, w.sharding) with the sharding of an array"
+        " that is there"
     ),
 }
