@@ -111,9 +111,8 @@ def compile_for(
     Args:
       target: ``v5e:4x4``, ``2*v5p:4x4x4``, ... (``jaxscope targets``).
       function: jitted, or to be jitted without options.
-      args, kwargs: arrays or ``jax.ShapeDtypeStruct``. Their shardings may be on CPU devices (as many as the
-      target
-        has: ``--xla_force_host_platform_device_count``) or on a ``jax.sharding.AbstractMesh``.
+      args, kwargs: arrays or ``jax.ShapeDtypeStruct``. Their shardings may be on CPU devices (as many as
+        the target has: ``--xla_force_host_platform_device_count``) or on a ``jax.sharding.AbstractMesh``.
       out: the run directory; default: a new one under ``.jaxscope/runs``. Inside a recording: part of that
         one.
 
@@ -131,15 +130,7 @@ def compile_for(
     if lacking is not None:
         what, _, command = lacking.partition(": ")
         raise UsageError(what, hint=command, slug="no-compiler")
-    import jax
-
-    if not hasattr(function, "trace"):
-        if not callable(function) or hasattr(function, "lower"):
-            raise UsageError(
-                f"{type(function).__name__} has no trace(): pass the function returned by jax.jit",
-                slug="not-traceable",
-            )
-        function = jax.jit(function)
+    jitted = _jitted(function)
     active = session.current()
     if active is None:
         name = f"{getattr(function, '__name__', 'function')}-{wanted.name}"
@@ -151,7 +142,7 @@ def compile_for(
         directory, recording = active.run, active
     try:
         recording.writer.emit(_wanted(wanted))
-        program = recording.compile_for(wanted, function.trace(*args, **kwargs))
+        program = recording.compile_for(wanted, jitted.trace(*args, **kwargs))
     finally:
         if active is None:
             session.stop("stop")
@@ -160,6 +151,24 @@ def compile_for(
 
     run = recorded_run.open_run(directory.path)
     return CompiledFor(run, directory, _program(run, wanted.name, program))
+
+
+def _jitted(function: Callable[..., Any]) -> Any:
+    """Return ``function`` under jit, if it is not jitted already.
+
+    Raises:
+      UsageError: it cannot be traced ahead of time.
+    """
+    if hasattr(function, "trace"):
+        return function
+    if not callable(function) or hasattr(function, "lower"):
+        raise UsageError(
+            f"{type(function).__name__} has no trace(): pass the function returned by jax.jit",
+            slug="not-traceable",
+        )
+    import jax
+
+    return jax.jit(function)
 
 
 def _wanted(target: Any) -> Any:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from jaxscope.log import store
 
 if TYPE_CHECKING:
+    from jaxscope.capture.session import Session
     from jaxscope.recorded_run import Opened
 
 
@@ -60,7 +61,6 @@ class Recording:
         """
         from jaxscope.capture import session
         from jaxscope.errors import LogError, UsageError
-        from jaxscope.launch import job
 
         if self._ir not in session.IR_CHOICES:
             raise UsageError(
@@ -71,31 +71,10 @@ class Recording:
             session.stop("stop")  # the recording of a test suite gives way to this one
             active = None
         if active is not None:
-            self._run = active.run
-            if active.options.passing:
-                sys.stderr.write(
-                    "jaxscope: an active no_recompiles block records already, and deletes its recording at its end; "
-                    "begin jaxscope.record() before the block\n"
-                )
-            elif self._path is not None:
-                sys.stderr.write(
-                    f"jaxscope: already recording to {active.run.path}; this block is part of it\n"
-                )
+            self._join(active)
             return self
-        name = self._name or (
-            self._path.name if self._path else Path(sys.argv[0] or "session").stem or "session"
-        )
         try:
-            launched = job.here()
-            free = self._path if self._overwrite or launched is not None else _free(self._path)
-            self._run = job.create_run(
-                free,
-                launched,
-                name=name,
-                overwrite=self._overwrite,
-                how="record",
-                argv=list(sys.argv),
-            )
+            self._run = self._create()
         except LogError as e:
             sys.stderr.write(f"jaxscope: not recording: {e.message}; the program continues\n")
             return self
@@ -110,6 +89,36 @@ class Recording:
         session.start(self._run, how="record", options=options)
         self._mine = True
         return self
+
+    def _join(self, active: Session) -> None:
+        """Take part in the recording that is active already."""
+        self._run = active.run
+        if active.options.passing:
+            sys.stderr.write(
+                "jaxscope: an active no_recompiles block records already, and deletes its recording"
+                " at its end; begin jaxscope.record() before the block\n"
+            )
+        elif self._path is not None:
+            sys.stderr.write(f"jaxscope: already recording to {active.run.path}; this block is part of it\n")
+
+    def _create(self) -> store.RunDir:
+        """Create the run directory.
+
+        Raises:
+          LogError: it cannot be created, or holds something else.
+        """
+        from jaxscope.launch import job
+
+        launched = job.here()
+        script = Path(sys.argv[0] or "session").stem or "session"
+        return job.create_run(
+            self._path if self._overwrite or launched is not None else _free(self._path),
+            launched,
+            name=self._name or (self._path.name if self._path else script),
+            overwrite=self._overwrite,
+            how="record",
+            argv=list(sys.argv),
+        )
 
     def stop(self) -> None:
         """End the recording, where it was this one that began it."""

@@ -287,6 +287,14 @@ class Probe:
             lowering.call = call
         return call, stack
 
+    def _steps(self) -> tuple[int | None, int | None]:
+        """Write the counts of steps to the log, and return the current step, and that of the program's first
+        process in a process that it started."""
+        if self.tracker is None:
+            return None, None
+        self.tracker.flush()
+        return self.tracker.current, self.tracker.main_step
+
     def _begin(
         self,
         stack: Stack,
@@ -315,14 +323,11 @@ class Probe:
         full = shield.attempt("cache_gauge", self._clearings.look, rank == TRACE_RANK and not nested)
         detail = earlier.detail if earlier is not None else not (seen.library or seen.eager)
         lines = _lines(outermost, seen, detail)
-        made: tuple[list[Frame], list[int]] | None = None
-        if detail and entry == "call" and read is not None:
-            made = shield.attempt("array_origin", allocation_sites.of, read.refs, len(read.key.arguments))
+        made = _origins(read) if detail and entry == "call" and read is not None else None
         function = earlier.function if earlier is not None else seen.function
         paths = [leaf.path for leaf in key.arguments] if key is not None else None
         call = Call(next(self._numbers), place(frame), function, detail, paths, rank)
-        if self.tracker is not None:
-            self.tracker.flush()
+        step, main_step = self._steps()
         self._writer.emit(
             ev.Missed(
                 call=call.number,
@@ -330,8 +335,8 @@ class Probe:
                 entry=entry,
                 **lines,
                 key=key,
-                step=self.tracker.current if self.tracker is not None else None,
-                main_step=self.tracker.main_step if self.tracker is not None else None,
+                step=step,
+                main_step=main_step,
                 inside=self._calls.open[-1].number if self._calls.open else None,
                 effects=shield.attempt("effects", effects, source.get("jaxpr")),
                 cleared=self._clearings.count if full is not None else None,
@@ -454,6 +459,11 @@ def _user_call(
         return source, None
     user = shield.attempt("wrapper_frames", wrappers.user_call, function, frame.f_back)
     return ({}, None) if isinstance(user, jax_internals.Missing) else (source, user)
+
+
+def _origins(read: signature.Read) -> tuple[list[Frame], list[int]] | None:
+    """Return the lines that created the arguments, and for each argument the index of its line."""
+    return shield.attempt("array_origin", allocation_sites.of, read.refs, len(read.key.arguments))
 
 
 def _lines(outermost: FrameType | None, seen: ev.FunctionSeen, detail: bool) -> dict[str, Any]:

@@ -71,11 +71,7 @@ class Retarget:
             lowering = lower(target)
             reason = unfit(lowering, target)
         except Exception as e:  # JAX cannot lower this trace for the platform
-            message = statics.ADDRESS.sub("", " ".join(str(e).split()))[:REASON]
-            reason = f"{type(e).__name__}: {message}"
-            callbacks = shield.attempt("retarget", jax_internals.callbacks_in, jaxpr)
-            if callbacks:
-                reason = f"it calls back into this process ({', '.join(callbacks)}): {reason}"
+            reason = _why_not_lowered(e, jaxpr)
         if reason is not None:
             seconds = time.perf_counter() - began
             self._writer.emit(
@@ -140,3 +136,10 @@ def _job(program: str, target: Target, lowering: jax_internals.Retargeting) -> J
         options=plain,
         shardy=shardy if isinstance(shardy, bool) else None,
     )
+
+
+def _why_not_lowered(error: Exception, jaxpr: Any) -> str:
+    message = statics.ADDRESS.sub("", " ".join(str(error).split()))[:REASON]
+    reason = f"{type(error).__name__}: {message}"
+    callbacks = shield.attempt("retarget", jax_internals.callbacks_in, jaxpr)
+    return f"it calls back into this process ({', '.join(callbacks)}): {reason}" if callbacks else reason

@@ -75,6 +75,24 @@ def start(argv: list[str], env: dict[str, str], run: RunDir, *, beside: Beside |
     return Kept(keeper=pid, program=reply["program"])
 
 
+def _spawn_on(terminal: int, argv: list[str], env: dict[str, str], mask: set[int]) -> int:
+    """Start the program with its output on ``terminal`` and no input.
+
+    It has a new process group: "stop" in a view reaches the program's children, and not the keeper.
+    """
+    return spawn(
+        argv,
+        env,
+        mask=mask,
+        setpgroup=0,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_DUP2, terminal, 1),
+            (os.POSIX_SPAWN_DUP2, terminal, 2),
+        ],
+    )
+
+
 def _keep(
     argv: list[str],
     env: dict[str, str],
@@ -92,18 +110,7 @@ def _keep(
     woken = _listen()
     started = time.monotonic()
     try:
-        # A new process group: "stop" in a view reaches the program's children, and not the keeper.
-        pid = spawn(
-            argv,
-            env,
-            mask=mask,
-            setpgroup=0,
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_DUP2, terminal, 1),
-                (os.POSIX_SPAWN_DUP2, terminal, 2),
-            ],
-        )
+        pid = _spawn_on(terminal, argv, env, mask)
     except JaxscopeError as e:
         os.write(answer, json.dumps({"error": e.message}).encode())
         return

@@ -509,16 +509,21 @@ def find(which: str | None = None) -> RunDir:
         )
     if begun:
         return begun[0]
-    if path.is_dir():
-        raise RunNotFound(
-            f"{path} is a directory, but not a jaxscope run (no meta.json in it)",
+    raise _not_found(which, runs)
+
+
+def _not_found(which: str, runs: list[RunDir]) -> RunNotFound:
+    """Return the error for a name that no run has; its hint has similar names."""
+    if Path(which).is_dir():
+        return RunNotFound(
+            f"{which} is a directory, but not a jaxscope run (no meta.json in it)",
             hint="see what is recorded: jaxscope runs",
             slug="not-a-run",
         )
     import difflib
 
     near = difflib.get_close_matches(which, [r.path.name for r in runs] + [r.name for r in runs], 3, 0.6)
-    raise RunNotFound(
+    return RunNotFound(
         f"no run called {which!r} under {runs_home()}",
         hint="did you mean " + ", ".join(dict.fromkeys(near)) + "?"
         if near

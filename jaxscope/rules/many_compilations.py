@@ -291,14 +291,23 @@ def _what_to_do(run: Run, p: Payer) -> tuple[Message | None, Fix | None, float]:
         known = how != jit_decorators.GENERAL
         words = message("fix-jit-this-call", how=how) if known else message("fix-jit-around")
         return why, Fix(words, "jit"), at_once
-    source = sources.of(run)(p.line.file)
+    return _for_library(run, p, how, (anew, changing), again, at_once)
+
+
+def _for_library(
+    run: Run, p: Payer, how: str, anew_or_changing: tuple[bool, bool], again: float, at_once: float
+) -> tuple[Message | None, Fix | None, float]:
+    """Return the same for a library that is not JAX's and cannot be traced as a whole."""
+    anew, changing = anew_or_changing
     if p.library in MAKES_ANEW and (anew or changing):
         padded = message("fix-pad-first") if changing else None
         words = message("fix-jit-around-run", first=padded, library=p.library)
         return SIZES if changing else MADE, Fix(words, "jit"), again
     if changing and p.library in COMPUTING_ROOTS:
         return SIZES, Fix(message("fix-one-size-for-library", library=p.library), "pad"), again
-    if p.library in COMPUTING_ROOTS and jit_decorators.calls(source, p.line.line, STEPS):
+    if p.library in COMPUTING_ROOTS and jit_decorators.calls(
+        sources.of(run)(p.line.file), p.line.line, STEPS
+    ):
         return (
             MADE if anew else None,
             Fix(message("fix-jit-method", how=how, library=p.library), "jit"),

@@ -266,19 +266,13 @@ def of_call(
         statics += [s for k, v in kwargs.items() if k in static_names for s in parts(k, v, serials)]
     statics += parts("partial", function, serials)[1:]  # the values that a partial binds
     users_names: dict[paths.Identity, list[str]] = {}
-    form = call_form(args, kwargs)
     if user is not None:
         compared = [args[i] for i in static_nums] + [v for k, v in kwargs.items() if k in static_names]
-        hashed = Hashed(call.tree, compared)
-        found = _users_names(user, hashed)
+        found, passed_on = _behind_wrapper(call, user, Hashed(call.tree, compared), serials)
         users_names, kinds = found.arrays, found.containers
-        traced = {path for path, _ in call.leaves}
-        for path, value in sorted(found.others, key=lambda o: o[0])[:MAX_STATICS]:
-            if path not in traced and value in hashed:
-                statics += parts(path, value, serials)
-        form = call_form(user.args, user.kwargs)
         # The wrapper's own static arguments, for values that have no name of the user's.
-        statics += [opaque(f"<{user.wrapper}>.{names[i]}", args[i]) for i in sorted(static_nums)]
+        own = [opaque(f"<{user.wrapper}>.{names[i]}", args[i]) for i in sorted(static_nums)]
+        statics += passed_on + own
     else:
         nodes = shield.attempt("tree_nodes", _nodes, call, serials)
         kinds = nodes.kinds if nodes is not None else {}
@@ -291,7 +285,7 @@ def of_call(
             static=statics,
             tree=_tree_text(call.tree),
             nodes=kinds,
-            call_form=form,
+            call_form=call_form(args, kwargs) if user is None else call_form(user.args, user.kwargs),
             options=given or {},
             missing=[] if given is not None else ["options"],
             context=context,
@@ -323,6 +317,20 @@ def _tree_text(tree: Any) -> str | None:
         return limited(ADDRESS.sub("", str(tree)))
     except Exception:  # the repr of a class's aux data
         return None
+
+
+def _behind_wrapper(
+    call: Flat, user: UserCall, hashed: Hashed, serials: Serials
+) -> tuple[paths.Found, list[Static]]:
+    """Name the user's arguments; return them with the values that the wrapper passes on as static."""
+    found = _users_names(user, hashed)
+    traced = {path for path, _ in call.leaves}
+    return found, [
+        s
+        for path, value in sorted(found.others, key=lambda o: o[0])[:MAX_STATICS]
+        if path not in traced and value in hashed
+        for s in parts(path, value, serials)
+    ]
 
 
 def _users_names(user: UserCall, hashed: Hashed) -> paths.Found:

@@ -99,18 +99,11 @@ def _shown(value: Any, level: int) -> str:
     names: Any = getattr(kind, "_fields", None)
     if issubclass(kind, tuple) and isinstance(names, tuple):
         return f"{kind.__qualname__}({_fields(zip(names, value, strict=False), level)})"
-    for plain, (opening, closing) in BRACKETS.items():
+    for plain in BRACKETS:
         if issubclass(kind, plain):
-            if not value and plain not in (list, tuple):
-                return f"{kind.__qualname__}()"
-            order = sorted if issubclass(kind, (set, frozenset)) else list
-            items = order(_shown(v, level - 1) for v in _first(value))
-            comma = "," if len(value) == 1 and plain is tuple else ""
-            return _named(kind, plain, opening + _joined(items, len(value)) + comma + closing)
+            return _sequence(value, plain, level)
     if issubclass(kind, functools.partial):
-        inner = [_shown(v, level - 1) for v in (value.func, *_first(value.args))] if level else ["..."]
-        keywords = [f"{k}={_shown(v, level - 1)}" for k, v in _first(value.keywords.items())] if level else []
-        return f"functools.partial({', '.join(inner + keywords)})"
+        return _partial(value, level)
     if kind.__module__.partition(".")[0] == "jax" and "__call__" in kind.__dict__:  # a custom_jvp
         named = (object.__getattribute__(value, "__dict__") or {}).get("__qualname__")
         return f"<{kind.__qualname__} {named}>" if isinstance(named, str) else f"<{kind.__qualname__}>"
@@ -128,6 +121,23 @@ def _shown(value: Any, level: int) -> str:
         fields = {f.name for f in dataclasses.fields(kind) if f.repr}
         named = [(n, v) for n, v in named if n in fields]
     return f"{kind.__qualname__}({_fields(named, level)})"
+
+
+def _sequence(value: Any, plain: type, level: int) -> str:
+    """Write a list, tuple or set; ``plain``: the builtin type that it is or inherits from."""
+    kind, (opening, closing) = type(value), BRACKETS[plain]
+    if not value and plain not in (list, tuple):
+        return f"{kind.__qualname__}()"
+    order = sorted if issubclass(kind, (set, frozenset)) else list
+    items = order(_shown(v, level - 1) for v in _first(value))
+    comma = "," if len(value) == 1 and plain is tuple else ""
+    return _named(kind, plain, opening + _joined(items, len(value)) + comma + closing)
+
+
+def _partial(value: Any, level: int) -> str:
+    inner = [_shown(v, level - 1) for v in (value.func, *_first(value.args))] if level else ["..."]
+    keywords = [f"{k}={_shown(v, level - 1)}" for k, v in _first(value.keywords.items())] if level else []
+    return f"functools.partial({', '.join(inner + keywords)})"
 
 
 def _string(value: str | bytes, limit: int) -> str:

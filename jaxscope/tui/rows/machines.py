@@ -30,10 +30,17 @@ SKIPPED, COMPILING, WAITING, MADE_NONE = "skipped", "compiling", "waiting", "non
 LARGEST = 5  # buffers of a program that does not fit
 NAME = 24  # characters of a machine's name
 MARKS = {
-    OK: ("✓", "good"), EXHAUSTED: ("✖", "error"), FAILED: ("✖", "warning"), CRASHED: ("✖", "warning"),
-    LATE: ("✖", "warning"), MISSING: ("✖", "warning"), SKIPPED: ("-", "warning"), COMPILING: ("…", "compile"),
-    WAITING: ("·", "dim"), MADE_NONE: ("-", "dim"),
-}  # fmt: skip
+    OK: ("✓", "good"),
+    EXHAUSTED: ("✖", "error"),
+    FAILED: ("✖", "warning"),
+    CRASHED: ("✖", "warning"),
+    LATE: ("✖", "warning"),
+    MISSING: ("✖", "warning"),
+    SKIPPED: ("-", "warning"),
+    COMPILING: ("…", "compile"),
+    WAITING: ("·", "dim"),
+    MADE_NONE: ("-", "dim"),
+}
 
 
 class Recording(Protocol):
@@ -175,10 +182,14 @@ def strip(
     for machine in found:
         mark, style = "", ""
         if machine.target is not None:
-            mark, style = _of_all(machine) if c is None else MARKS.get(seen_as(c, machine, main).state, ("?", "dim"))  # fmt: skip
+            mark, style = (
+                _of_all(machine) if c is None else MARKS.get(seen_as(c, machine, main).state, ("?", "dim"))
+            )
         name = called(machine)
         if machine.name == chosen.name:
-            each.append([(f" [{name}", "title"), (f" {mark}" if mark else "", style or "title"), ("]", "title")])  # fmt: skip
+            each.append(
+                [(f" [{name}", "title"), (f" {mark}" if mark else "", style or "title"), ("]", "title")]
+            )
         else:
             each.append([f"  {name}", (f" {mark}" if mark else "", style), " "])
     next_, beside = keys
@@ -212,7 +223,7 @@ def summary(seen: Seen) -> list[Part]:
     """Return the summary of a target's program: ``train_step #2 for v5e:4x4  compiled in 2.4 s · ...``."""
     c = seen.compilation
     name = function_name(seen.asked.function) if c is None else compilation_name(seen.run, c)
-    parts: list[Part] = [(name, "name"), (f" for {called(seen.machine)}", "collective")]  # fmt: skip
+    parts: list[Part] = [(name, "name"), (f" for {called(seen.machine)}", "collective")]
     if seen.program is None:
         return [*parts, ("  no program", "dim")]
     status, style = _state(seen.program)
@@ -283,7 +294,7 @@ def absent(seen: Seen, stage: str) -> str:
         CRASHED: f"The compiler of {name} crashed: {error}\nOther programs are not affected. To retry this one: jaxscope compile MODULE:FUNCTION --target {seen.machine.target}",
         LATE: f"{error}\nTo compile it alone: jaxscope compile MODULE:FUNCTION --target {seen.machine.target}",
         MISSING: error,
-    }  # fmt: skip
+    }
     return said.get(p.state, f"The compiler of {name} failed: {error}")
 
 
@@ -333,62 +344,68 @@ def no_collectives(machine: Machine) -> str:
 # -- side by side ---------------------------------------------------------------------------------
 
 
+def _hlo(s: Seen) -> Compiled | None:
+    found = s.texts.hlo if s.texts is not None else None
+    return found if found is not None and found.module is not None else None
+
+
+def _figure(s: Seen, of: Callable[[Compiled], int]) -> str:
+    found = _hlo(s)
+    return "" if found is None else f"{of(found):,}"
+
+
+def _mark(s: Seen, _: int) -> list[Part]:
+    return [] if s.machine.target is None else [MARKS.get(s.state, ("?", "dim"))]
+
+
+def _words(s: Seen) -> str:
+    if s.program is None:
+        return "no program"
+    return targets.STATES.get(s.state, s.state) if s.machine.target is not None else "ran"
+
+
+def _sends(s: Seen, _: int) -> str:
+    found = _hlo(s)
+    if found is None:
+        return ""
+    return between(branches.bounds_of((c.branches, c.sent_bytes) for c in found.collectives))
+
+
+def _memory(s: Seen, _: int) -> str:
+    """Memory used and available per device; the state if unknown."""
+    used = capacity = None
+    if s.program is not None and s.machine.target is None:
+        own = (s.compilation.compiled if s.compilation is not None else None) or s.program.compiled
+        used = peak_bytes(own.memory) if own is not None and own.memory is not None else None
+    elif s.program is not None:
+        fit = target_programs.fit(s.run, s.program)
+        used, capacity = (fit.used, fit.capacity) if fit is not None else (None, None)
+        if fit is not None and fit.fits is False and used is not None:
+            return f"does not fit: {size(used)}"
+    if used is None:
+        return _words(s)
+    return size(used) + (f" of {size(capacity)}" if capacity is not None else "")
+
+
+def _bound(s: Seen, _: int) -> str:
+    if s.machine.target is None or s.program is None or s.texts is None:
+        return ""
+    found = target_programs.bounds_of(s.run, s.program)
+    return targets.least(found) if found is not None else ""
+
+
 def columns(found: Sequence[Machine]) -> list[Column[Seen]]:
     named = max(14, *(len(called(m)) for m in found))
-
-    def hlo(s: Seen) -> Compiled | None:
-        found = s.texts.hlo if s.texts is not None else None
-        return found if found is not None and found.module is not None else None
-
-    def figure(s: Seen, of: Callable[[Compiled], int]) -> str:
-        found = hlo(s)
-        return "" if found is None else f"{of(found):,}"
-
-    def mark(s: Seen, _: int) -> list[Part]:
-        return [] if s.machine.target is None else [MARKS.get(s.state, ("?", "dim"))]
-
-    def words(s: Seen) -> str:
-        if s.program is None:
-            return "no program"
-        return targets.STATES.get(s.state, s.state) if s.machine.target is not None else "ran"
-
-    def sends(s: Seen, _: int) -> str:
-        found = hlo(s)
-        if found is None:
-            return ""
-        return between(branches.bounds_of((c.branches, c.sent_bytes) for c in found.collectives))
-
-    def memory(s: Seen, _: int) -> str:
-        """Memory used and available per device; the state if unknown."""
-        used = capacity = None
-        if s.program is not None and s.machine.target is None:
-            own = (s.compilation.compiled if s.compilation is not None else None) or s.program.compiled
-            used = peak_bytes(own.memory) if own is not None and own.memory is not None else None
-        elif s.program is not None:
-            fit = target_programs.fit(s.run, s.program)
-            used, capacity = (fit.used, fit.capacity) if fit is not None else (None, None)
-            if fit is not None and fit.fits is False and used is not None:
-                return f"does not fit: {size(used)}"
-        if used is None:
-            return words(s)
-        return size(used) + (f" of {size(capacity)}" if capacity is not None else "")
-
-    def bound(s: Seen, _: int) -> str:
-        if s.machine.target is None or s.program is None or s.texts is None:
-            return ""
-        found = target_programs.bounds_of(s.run, s.program)
-        return targets.least(found) if found is not None else ""
-
     return [
-        Column("", mark, 1),
+        Column("", _mark, 1),
         Column("target", lambda s, _: [(called(s.machine), "bold")], named),
-        Column("", lambda s, _: words(s), 12, wide=90),
-        Column("fusions", lambda s, _: figure(s, lambda h: h.fusions.total), 7, right=True, wide=90),
-        Column("coll.", lambda s, _: figure(s, lambda h: len(h.collectives)), 5, right=True),
-        Column("sends", sends, 9, right=True, wide=76),
-        Column("memory of a device", memory, 22, right=True),
-        Column("least (bound)", bound),
-    ]  # fmt: skip
+        Column("", lambda s, _: _words(s), 12, wide=90),
+        Column("fusions", lambda s, _: _figure(s, lambda h: h.fusions.total), 7, right=True, wide=90),
+        Column("coll.", lambda s, _: _figure(s, lambda h: len(h.collectives)), 5, right=True),
+        Column("sends", _sends, 9, right=True, wide=76),
+        Column("memory of a device", _memory, 22, right=True),
+        Column("least (bound)", _bound),
+    ]
 
 
 def seen_id(s: Seen) -> str:
