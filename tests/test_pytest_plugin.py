@@ -139,7 +139,7 @@ def test_skipped_and_expected_failures_stay_what_they_are(marked):
 
 
 @pytest.mark.capture
-def test_the_recording_is_kept_where_it_is_asked_for(marked):
+def test_the_recording_is_kept_where_it_is_requested(marked):
     from jaxscope import open_run
 
     run = open_run(marked[1] / "kept" / "tests")

@@ -7,7 +7,7 @@ import jaxscope
 from jaxscope.errors import JaxscopeError
 
 
-def test_a_run_can_be_asked_for_what_follows_from_it(tmp_path):
+def test_a_run_can_be_requested_what_follows_from_it(tmp_path):
     run = jaxscope.open_run(written.training(tmp_path / "run").path)
     assert len(run.functions) == 5 and run.compilations
     assert run.findings[0].code == "JX103" and run.findings[0].seconds == 8.6
@@ -26,7 +26,7 @@ def test_a_notebook_shows_the_report_of_a_run_and_of_a_recording(tmp_path):
     assert jaxscope.record(tmp_path / "none")._repr_html_() is None  # nothing has been recorded
 
 
-def test_a_name_that_is_none_is_told_with_what_there_is(tmp_path, monkeypatch):
+def test_a_name_that_is_none_is_reported_with_what_there_is(tmp_path, monkeypatch):
     monkeypatch.setenv("JAXSCOPE_HOME", str(tmp_path))
     with pytest.raises(JaxscopeError):
         jaxscope.open_run("nosuch")

@@ -65,7 +65,7 @@ def result(asked, compiled, shape=(16, 4)):
     return Intent("[0]", RESULT, shape, "float32", asked=asked, by=CONSTRAINT, compiled=compiled)
 
 
-def test_what_does_not_divide_is_said_with_what_it_costs():
+def test_what_does_not_divide_is_reported_with_what_it_costs():
     found = disagreement(result(named("P('data',)"), named("P()"), shape=(17, 4)))
     assert (found.kind, found.reason, found.times) == (NOT_AS_ASKED, "17 is not divisible by 8", 8)
 

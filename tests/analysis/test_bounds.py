@@ -189,7 +189,7 @@ def test_what_stands_on_a_figure_that_others_quote_says_so():
     assert of(V5E, {"bf16": 1}, 1, gathered(400, ROWS)).quoted == []
 
 
-def test_a_machine_without_stated_figures_has_no_bounds_and_one_nobody_knows_not_even_that():
+def test_a_machine_without_stated_figures_has_no_bounds_and_an_unknown_one_not_even_that():
     v2 = of(machines.parse("v2:2x4"), {"bf16": 1}, 1, gathered(400, ROWS))
     assert (v2.compute, v2.memory, v2.axes, v2.least, v2.binds) == (None, None, {"model": None}, None, None)
     assert of(msgspec.structs.replace(V5E, machine="v99")) is None

@@ -109,7 +109,7 @@ def test_a_leaf_that_changed_in_two_ways_has_two_causes_the_shape_first():
     assert [(c.kind, c.path) for c in found] == [("shape", "x"), ("dtype", "x")]
 
 
-def test_what_an_array_is_now_and_was_before_is_said_once():
+def test_what_an_array_is_now_and_was_before_is_reported_once():
     found = between(key(scalar("x")), key(numpy("x", (3,))))
     assert [(c.kind, clause(c)) for c in found] == [
         ("rank", "x changed from float f32[] to numpy array f32[3]"),
@@ -117,7 +117,7 @@ def test_what_an_array_is_now_and_was_before_is_said_once():
     ]
 
 
-def test_nothing_was_compiled_is_said_where_that_is_so():
+def test_nothing_was_compiled_is_reported_where_that_is_so():
     before = key(scalar("n", "int", "int32"), scalar("m"))
     counted = array("n", (), "int32", weak_type=True, committed=False)
     assert clause(between(before, key(counted, scalar("m")), FAST_PATH)[0]) == (
@@ -136,7 +136,7 @@ def test_many_leaves_that_changed_alike_are_one_cause_with_their_common_path():
     assert clause(c) == "148 leaves under state.params changed dtype from f32 to bf16"
 
 
-def test_one_axis_that_changed_alike_in_many_leaves_is_told_by_its_number():
+def test_one_axis_that_changed_alike_in_many_leaves_is_reported_by_its_number():
     before = key(*[array(f"batch['{n}']", (32, i)) for i, n in enumerate("abc")])
     after = key(*[array(f"batch['{n}']", (17, i)) for i, n in enumerate("abc")])
     [c] = between(before, after)
@@ -281,7 +281,7 @@ def test_an_array_where_there_was_none_is_another_argument():
     assert one(before, after)[:3] == ("tree", "trace", "mask")
 
 
-def test_a_default_that_is_spelled_out_is_told_from_another_value_of_it():
+def test_a_default_that_is_spelled_out_differs_from_another_value_of_it():
     base = key(array("x"), call_form="1 positional")
     for value, kind in (("'fast'", "call_form"), ("'slow'", "static_value")):
         after = key(array("x"), static=[Static("mode", value, "str", "value")], call_form="2 positional")
@@ -299,7 +299,7 @@ def test_a_default_that_is_spelled_out_is_told_from_another_value_of_it():
         ({"form": "def", "wrappers": ["jax.grad"]}, "jax.grad(...) applied again"),
     ],
 )
-def test_another_function_object_is_told_by_how_it_was_made(how, said):
+def test_another_function_object_is_reported_by_how_it_was_made(how, said):
     found = between(key(array("x")), key(array("x"), function_object=2), **how)
     assert [(c.kind, c.path) for c in found] == [("new_function", None)]
     assert clause(found[0]).endswith(said)
@@ -425,7 +425,7 @@ def test_an_array_in_whose_place_a_container_stands_is_one_cause():
     assert text(after, before) == "p['a'] changed from a list to f32[4]"
 
 
-def test_a_container_that_came_with_several_leaves_is_told_once_and_its_static_data_not_at_all():
+def test_a_container_that_came_with_several_leaves_is_reported_once_and_its_static_data_not_at_all():
     more = {"m": "Stack", "m[1]": "Layer"}
     size = Static("m[1].size", "4", "int", "value", None, 4)
     before = key(array("m[0].w"), nodes={"m": "Stack"})

@@ -80,7 +80,7 @@ def test_links_are_unknown_where_no_page_tells_which_slices_wrap_around(machine)
         ("h100:2x8", ["data"], None, None),
     ],
 )
-def test_a_group_lies_in_so_many_slices_or_hosts_with_so_many_members_in_each(target, axes, mesh, found):
+def test_a_group_is_in_so_many_slices_or_hosts_with_so_many_members_in_each(target, axes, mesh, found):
     assert interconnect.reach(machines.parse(target), axes, mesh) == (
         None if found is None else Reach(*found)
     )

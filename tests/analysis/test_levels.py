@@ -39,7 +39,7 @@ def test_the_level_is_the_first_cache_that_missed():
     ("a", "b", "level"),
     [(SPLIT, WHOLE, LOWER), (SPLIT, RESPELLED, FAST_PATH), (SPLIT, REVERSED, COMPILE), (CPU1, SPLIT, TRACE)],
 )
-def test_shardings_are_told_apart_by_different_caches(a, b, level):
+def test_shardings_are_distinguished_by_different_caches(a, b, level):
     assert sharding_level(a, b) == level
 
 

@@ -49,7 +49,7 @@ def warning(version, n=0):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_two_shardings_are_named_in_the_axes_they_were_asked_for_with(version):
+def test_the_two_shardings_are_named_in_the_axes_they_were_requested_with(version):
     lines = (DATA / f"warnings.jax-{version}.txt").read_text().splitlines()
     assert len(lines) == len(TRUTH) == 15
     for text, asked in zip(lines, TRUTH, strict=True):
@@ -92,7 +92,7 @@ def test_the_mesh_may_stand_in_the_stablehlo_alone():
     assert found.before == "P(('b', 'a'), None)"
 
 
-def test_nobody_listening_is_not_the_same_as_nothing_said():
+def test_nobody_listening_is_not_the_same_as_no_warning():
     assert analyse(HLO, None, Around()).remats is None
     assert analyse(HLO, None, Around(warnings=[])).remats == []
 

@@ -126,7 +126,7 @@ def test_a_line_outside_loops_and_functions_is_run_once(source, once):
     assert rewrap_site.runs_once(source, len(source.splitlines())) is once
 
 
-def test_a_line_that_asks_for_a_dtype_is_told_from_one_that_promotes():
+def test_a_line_that_asks_for_a_dtype_differs_from_one_that_promotes():
     source = "y = x @ w\ny = (x @ w).astype(jnp.float32)\ny = jnp.asarray(x, f)\ny = jnp.zeros(3, dtype=f)\ny = g(x) * w"
     assert [rewrap_site.widens(source, line) for line in range(1, 6)] == [False, True, True, True, False]
     assert not rewrap_site.widens(None, 1) and not rewrap_site.widens("no python(", 1)

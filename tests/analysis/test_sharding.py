@@ -72,7 +72,7 @@ def test_parts_that_do_not_go_round_end_where_the_array_ends():
     ]
 
 
-def test_a_mesh_tells_its_devices_by_coordinates():
+def test_a_mesh_has_its_devices_by_coordinates():
     grid = sh.grid(named("P()", "8-15", data=4, model=2))
     assert grid.axes == (("data", 4), ("model", 2))
     assert [grid.at(data=d, model=m) for d in range(4) for m in range(2)] == [*range(8, 16)]

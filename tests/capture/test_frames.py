@@ -72,7 +72,7 @@ def entered(*modules: str, callbacks=frozenset()) -> tuple[int, str | None]:
     return call()
 
 
-def test_the_line_that_called_a_library_is_told_from_lines_that_the_library_calls():
+def test_the_line_that_called_a_library_differs_from_lines_that_the_library_calls():
     assert entrance("mine") == 0
     assert entrance("mine", "mine") == 0
     assert entrance("mine", "haiku.transform", "mine") == 1

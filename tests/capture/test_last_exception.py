@@ -41,7 +41,7 @@ def test_an_end_of_its_own_will_is_no_death(record):
     assert record("import jax").of(ev.Died) == []
 
 
-def test_an_exception_that_cannot_be_told_costs_its_message_only(record):
+def test_an_exception_that_cannot_be_reported_costs_its_message_only(record):
     run = record(
         """
         import jax

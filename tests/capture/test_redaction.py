@@ -37,7 +37,7 @@ PROGRAM = """
 
 
 @pytest.mark.capture
-def test_nothing_of_it_is_in_any_file_of_the_run_and_the_causes_are_still_told_apart(record, tmp_path):
+def test_nothing_of_it_is_in_any_file_of_the_run_and_the_causes_are_still_distinguished(record, tmp_path):
     run = record(PROGRAM, redact=True).run
     paths = set()
     for path in run.path.rglob("*"):

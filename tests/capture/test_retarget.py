@@ -146,7 +146,7 @@ def test_exit_codes_and_output_are_the_programs_own(tmp_path, clean_env):
     assert done.stdout.splitlines()[0].split()[1] == "16"
 
 
-def test_a_fault_in_our_part_is_said_and_costs_the_program_nothing(tmp_path, clean_env):
+def test_a_fault_in_our_part_is_reported_and_costs_the_program_nothing(tmp_path, clean_env):
     done, events, _ = run(tmp_path, {**clean_env, "JAXSCOPE_FAULTS": "retarget"})
     assert [e.seam for e in of(events, ev.Degraded) if e.seam == "retarget"] and not of(events, ev.Retargeted)
     assert "x is 1.0" in done.stdout

@@ -121,7 +121,7 @@ def test_without_steps_misses_and_transfers_are_looked_at_ever_more_rarely(at, w
     assert len(world.seen) <= 9
 
 
-def test_what_is_asked_for_is_always_looked_at_and_paid_for_later():
+def test_what_is_requested_is_always_looked_at_and_paid_for_later():
     world = World(count=10_000)
     sampler = world.sampler()
     world.now, world.step = 0.5, 6
@@ -133,7 +133,7 @@ def test_what_is_asked_for_is_always_looked_at_and_paid_for_later():
     assert world.seen[-1].why == "exit"
 
 
-def test_memory_that_ran_out_is_told_whatever_was_raised_from_it():
+def test_memory_that_ran_out_is_reported_whatever_was_raised_from_it():
     class JaxRuntimeError(Exception):
         __module__ = "jax.errors"
 

@@ -103,7 +103,7 @@ def test_memory_says_what_it_consists_of(log):
     assert "68.1 KiB at its peak" in over(log, Limits(peak_bytes=1024))[0][1]
 
 
-def test_a_figure_that_is_not_known_is_said_and_is_a_note(log):
+def test_a_figure_that_is_not_known_is_reported_and_is_a_note(log):
     call = log.missed(STEP, x(4))
     log.phase(call, "compile", 1.0)
     found = budgets.over(

@@ -45,7 +45,7 @@ def watched(log):
     log.say(ev.Watched(function=STEP.function, step=True))
 
 
-def test_a_recompile_after_the_step_is_told_with_cause_path_line_and_seconds(log):
+def test_a_recompile_after_the_step_is_reported_with_cause_path_line_and_seconds(log):
     watched(log)
     log.compiled(STEP, x(4), step=1)
     log.compiled(STEP, x(3), (0.5, 0.1, 6.4), step=3)
@@ -217,7 +217,7 @@ def test_one_cause_many_times_is_one_finding(log):
 @pytest.mark.parametrize(
     ("pattern", "there"), [("train_step", True), ("train_*", True), ("train.py:88", True), ("eval*", False)]
 )
-def test_only_the_functions_asked_for_are_looked_at(log, pattern, there):
+def test_only_the_functions_requested_are_looked_at(log, pattern, there):
     watched(log)
     log.compiled(EVAL, x(4), step=1)
     log.compiled(STEP, x(4), step=1)
@@ -236,7 +236,7 @@ def test_a_name_that_means_no_function_fails_and_the_nearest_is_named(log):
     assert gate.recompiles_after(run, 1, ["trian_step"]) == []
 
 
-def test_a_process_that_counts_no_steps_fails_where_nobody_knows_the_step_of_the_program(log):
+def test_a_process_that_counts_no_steps_fails_where_the_step_of_the_program_is_unknown(log):
     watched(log)
     log.compiled(STEP, x(4), step=1)
     child = Log(log.run, pid=2000, how="child")

@@ -87,7 +87,7 @@ def test_a_bare_comment_leaves_out_everything_on_its_line():
     assert filtered("a\nb\nf(x)  # jaxscope: ignore\n", [finding("JX101"), finding("JX302")]) == ([], [])
 
 
-def test_a_comment_that_left_nothing_out_is_told_with_the_codes_that_did_not():
+def test_a_comment_that_left_nothing_out_is_reported_with_the_codes_that_did_not():
     source = "a\nb\nf(x)  # jaxscope: ignore[JX101, JX302]\ng(x)  # jaxscope: ignore\n"
     kept, unused = filtered(source, [finding("JX101")])
     assert kept == []
@@ -97,12 +97,12 @@ def test_a_comment_that_left_nothing_out_is_told_with_the_codes_that_did_not():
     ]
 
 
-def test_a_comment_with_no_such_code_is_told_with_the_nearest():
+def test_a_comment_with_no_such_code_is_reported_with_the_nearest():
     _, unused = filtered("f(x)  # jaxscope: ignore[JX1011]\n", [])
     assert unused == ["this jaxscope: ignore names JX1011, which is not a rule: did you mean JX101?"]
 
 
-def test_a_comment_that_names_nothing_is_told():
+def test_a_comment_that_names_nothing_is_reported():
     _, unused = filtered("f(x)  # jaxscope: ignore[]\n", [])
     assert unused == ["this jaxscope: ignore names no valid code: write # jaxscope: ignore[JX101]"]
 

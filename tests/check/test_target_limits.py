@@ -39,7 +39,7 @@ def held(a, names=(), allowed=Limits(), functions=None, tables=None, further=())
     return [(f.code, words.title(f)) for f in target_limits.over(aim, allowed, functions or {})]
 
 
-def test_limits_of_programs_hold_for_those_of_the_target_that_is_asked_for(run):
+def test_limits_of_programs_hold_for_those_of_the_target_that_is_requested(run):
     allowed = Limits(peak_bytes=2 * GIB, temp_bytes=2 * GIB, collectives={"*": 0}, compilations=0)
     found = held(run, ["V5E:4x4"], allowed)
     assert [code for code, _ in found] == ["JX591", "JX491"]
@@ -66,7 +66,7 @@ def test_limits_of_programs_hold_for_those_of_the_target_that_is_asked_for(run):
         (2 * GIB, "arguments 1.0 GiB, not all at the same time, the largest"),
     ],
 )
-def test_what_the_compilers_own_peak_has_beside_its_parts_is_told(tmp_path, peak, said):
+def test_what_the_compilers_own_peak_has_beside_its_parts_is_reported(tmp_path, peak, said):
     a = Aimed(tmp_path / "run", "v5e:4x4")
     a.lowered(a.called(), "v5e:4x4", "7a67")
     a.made("v5e:4x4", "7a67", peak=peak)
@@ -91,7 +91,7 @@ def test_a_table_alone_holds_for_what_was_recorded_and_leaves_the_rest_alone(run
     assert held(run, ["v5e:4x4"], tables=table) == []  # another was asked for
 
 
-def test_a_table_for_a_target_that_was_not_recorded_is_said_where_it_is_no_pattern(run):
+def test_a_table_for_a_target_that_was_not_recorded_is_reported_where_it_is_no_pattern(run):
     tables = {"v5p:2x2x4": Limits(peak_bytes=1), "tpu7x:*": Limits(peak_bytes=1)}
     assert held(run, tables=tables) == [
         ("JX901", "limits are set for v5p:2x2x4, but the run was not compiled for it")
@@ -172,7 +172,7 @@ def test_a_target_of_another_size_is_looked_for_in_the_sub_run(run, tmp_path):
     assert title.startswith("train_step#1 for v5e:2x4 uses 9.0 GiB")
 
 
-def test_what_does_not_fit_is_said_whatever_is_asked_for_and_of_the_target_that_is(tmp_path):
+def test_what_does_not_fit_is_reported_whatever_is_requested_and_of_the_target_that_is(tmp_path):
     a = Aimed(tmp_path / "run", "v5e:4x4", "v6e:4x4")
     a.full()
     a.full("v6e:4x4", "7a68", "c0df", EVAL)

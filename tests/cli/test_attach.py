@@ -249,7 +249,7 @@ def test_a_view_that_fails_while_it_shows_something_leaves_the_programs_code(ter
 
 
 @pytest.mark.parametrize("ahead", ["see", "s?", "sd"])
-def test_what_is_typed_ahead_of_the_end_of_the_view_does_not_lose_the_stop_that_was_asked_for(
+def test_what_is_typed_ahead_of_the_end_of_the_view_does_not_lose_the_stop_that_was_requested(
     terminal, ahead
 ):
     t = terminal("run", "program.py")
@@ -263,7 +263,7 @@ def test_what_is_typed_ahead_of_the_end_of_the_view_does_not_lose_the_stop_that_
     assert "Traceback" not in t.screen.text and "internal error" not in t.screen.text
 
 
-def test_a_view_that_fails_after_a_stop_was_asked_for_stops_the_program_all_the_same(terminal, tmp_path):
+def test_a_view_that_fails_after_a_stop_was_requested_stops_the_program_all_the_same(terminal, tmp_path):
     (tmp_path / "sitecustomize.py").write_text(
         "import sys, threading, time\n"
         "def breaks():\n"

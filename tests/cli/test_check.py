@@ -30,7 +30,7 @@ def test_what_holds_leaves_with_0_and_what_does_not_with_1(check, run):
     assert check("--no-recompiles-after", "300", "--allow-cache-hits")[0] == 0
 
 
-def test_a_selection_that_leaves_out_what_is_asked_for_is_an_error(check, run, tmp_path):
+def test_a_selection_that_leaves_out_what_is_requested_is_an_error(check, run, tmp_path):
     code, _, err = check("--no-recompiles-after", "300", "--select", "JX4")
     assert code == 2 and "select excludes JX190, which reports it" in err and "--select JX190" in err
     assert check("--no-recompiles-after", "300", "--select", "JX1")[0] == 1
@@ -97,7 +97,7 @@ def test_what_cannot_be_checked_does_not_hide_what_can(check, plain, tmp_path):
     assert check("--no-recompiles-after", "1")[:2] == (2, "")
 
 
-def test_where_nothing_else_is_asked_for_the_findings_of_the_run_are_told_beside(check, plain):
+def test_where_nothing_else_is_requested_the_findings_of_the_run_are_reported_beside(check, plain):
     code, out, _ = check("--no-recompiles-after", "1")
     assert code == 2 and "JX101 update recompiled 2 times" in out
 
@@ -115,7 +115,7 @@ def test_what_cannot_be_checked_is_in_what_machines_read(check, plain, how):
         } == {"error"}
 
 
-def test_without_anything_asked_for_the_findings_of_the_run_are_checked(check, run):
+def test_without_anything_requested_the_findings_of_the_run_are_checked(check, run):
     code, out, _ = check()
     assert code == 1 and "JX101" in out and "JX190" not in out
 
@@ -143,7 +143,7 @@ def test_a_pattern_that_means_no_function_fails(check, run, tmp_path):
     assert code == 1 and "JX901" in out and "'trian_*'" in out
 
 
-def test_a_run_that_ended_without_a_word_is_said_to_have(check, home):
+def test_a_run_that_ended_without_a_word_is_reported_to_have(check, home):
     log = written.Log(store.create(home / "killed-1"))
     step = written.function("update")
     log.say(step)
@@ -248,7 +248,7 @@ def test_a_program_that_succeeded_leaves_with_3_where_its_check_fails(record):
 
 
 @pytest.mark.capture
-def test_after_a_run_what_can_be_checked_is_said_beside_what_cannot(record, tmp_path):
+def test_after_a_run_what_can_be_checked_is_reported_beside_what_cannot(record, tmp_path):
     source = (tmp_path / "train.py").read_text()
     (tmp_path / "train.py").write_text(source.replace("@jaxscope.watch(step=True)\n", ""))
     code, err = record("no-recompiles-after=2,max-compilations=1", "0", "4", "3")

@@ -72,7 +72,7 @@ def test_codes_that_are_not_looked_at_are_not_called_gone(jaxscope, worse):
     assert jaxscope("check", worse, "--ignore", "JX1", "--strict")[:2] == (0, "")
 
 
-def test_fewer_compilations_pass_and_are_said_also_under_strict(jaxscope, good, worse):
+def test_fewer_compilations_pass_and_are_reported_also_under_strict(jaxscope, good, worse):
     jaxscope("check", worse, "--update-baseline")
     for options in ((), ("--strict",)):
         code, out, err = jaxscope("check", good, *options)
@@ -92,7 +92,7 @@ def test_another_jax_is_not_compared_and_fails_where_that_is_strict(jaxscope, ho
     assert jaxscope("check", other, "--strict")[0] == 1
 
 
-def test_a_function_that_did_not_run_is_said_and_fails_where_that_is_strict(jaxscope, home, good):
+def test_a_function_that_did_not_run_is_reported_and_fails_where_that_is_strict(jaxscope, home, good):
     jaxscope("check", good, "--update-baseline")
     idle = made(home / "idle")
     code, out, _ = jaxscope("check", idle)
@@ -189,7 +189,7 @@ def test_an_update_keeps_the_tolerance(jaxscope, good, tmp_path):
     assert file.read(path).tolerance["memory"] == 0.5
 
 
-def test_a_path_in_pyproject_is_told_from_there(jaxscope, good, tmp_path, monkeypatch):
+def test_a_path_in_pyproject_differs_from_there(jaxscope, good, tmp_path, monkeypatch):
     (tmp_path / "pyproject.toml").write_text('[tool.jaxscope.check]\nbaseline = "ci/pinned.json"\n')
     (tmp_path / "deep").mkdir()
     monkeypatch.chdir(tmp_path / "deep")
@@ -214,7 +214,7 @@ def test_codes_are_chosen_on_the_command_line_and_in_pyproject(jaxscope, worse, 
     assert code == 2 and "per-file-ignores" in err
 
 
-def test_a_comment_on_the_users_line_leaves_a_finding_out_and_one_that_does_nothing_is_told(
+def test_a_comment_on_the_users_line_leaves_a_finding_out_and_one_that_does_nothing_is_reported(
     jaxscope, home, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)  # a file elsewhere is not read

@@ -28,7 +28,7 @@ def aimed(home):
     return a
 
 
-def test_what_does_not_fit_fails_without_being_asked_for_also_in_a_sub_run(check, aimed):
+def test_what_does_not_fit_fails_without_being_requested_also_in_a_sub_run(check, aimed):
     code, out, _ = check()
     assert code == 1 and "JX801" in out
     assert (
@@ -39,7 +39,7 @@ def test_what_does_not_fit_fails_without_being_asked_for_also_in_a_sub_run(check
     assert check("--no-recompiles-after", "0", "--ignore", "JX190")[0] == 1  # whatever else is asked
 
 
-def test_only_the_target_that_is_asked_for_is_looked_at(check, aimed):
+def test_only_the_target_that_is_requested_is_looked_at(check, aimed):
     assert check("--target", "v5e:4x4") == (0, "", "no findings")
     assert check("--target", "v5e:2x4")[0] == 1
     assert check("--target", "v5e:2x4", "--target", "v5e:4x4")[0] == 1
@@ -91,7 +91,7 @@ def test_what_still_waits_is_not_known_and_fails_where_checks_are_strict(check, 
     assert check("--target", "v5e:4x4", "--strict")[0] == 1
 
 
-def test_a_recompile_that_is_too_late_is_not_told_by_its_rule_once_more(check, home, tmp_path):
+def test_a_recompile_that_is_too_late_is_not_reported_by_its_rule_once_more(check, home, tmp_path):
     a = Aimed(home / "train-3", "v5e:4x4")
     for n, size in enumerate((8, 16, 24), 1):
         a.called(size=size, program=f"c{n}")

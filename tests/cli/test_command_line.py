@@ -41,7 +41,7 @@ def test_every_verb_has_help_with_a_description(jaxscope, verb):
     assert jaxscope("help", verb)[1] == out
 
 
-def test_the_version_is_told(jaxscope):
+def test_the_version_is_reported(jaxscope):
     assert jaxscope("--version")[:2] == (0, "jaxscope 0.1.0\n")
 
 
@@ -140,7 +140,7 @@ def test_the_report_can_go_to_a_file(jaxscope, run, tmp_path):
     assert code == 2 and "cannot write" in err
 
 
-def test_one_function_can_be_asked_for(jaxscope, run):
+def test_one_function_can_be_requested(jaxscope, run):
     code, out, _ = jaxscope("report", "--function", "train_step")
     assert code == 0 and "compared with #3: batch['ids']" in out
     code, out, err = jaxscope("report", "--function", "trian_step")

@@ -103,7 +103,7 @@ def run(tmp_path, env, *words, code=2):
         ),
     ],
 )
-def test_a_mistake_is_told_with_what_to_write(tmp_path, clean_env, words, said):
+def test_a_mistake_is_reported_with_what_to_write(tmp_path, clean_env, words, said):
     assert said in run(tmp_path, clean_env, *words, "--target", "v5e:4x4").stderr
 
 
@@ -168,7 +168,7 @@ def test_targets_of_different_sizes_are_compiled_one_after_the_other_and_stand_s
 
 
 @pytest.mark.capture
-def test_a_mistake_is_told_once_where_there_are_several_sizes(tmp_path, clean_env):
+def test_a_mistake_is_reported_once_where_there_are_several_sizes(tmp_path, clean_env):
     words = ["model:stap", "--target", "v5e:4x4", "--target", "v5e:2x2", "--args", "shapes"]
     done = run(tmp_path, clean_env, *words)
     assert done.stderr.count("did you mean step") == 1 and "2 of 2" not in done.stderr

@@ -46,7 +46,7 @@ def test_a_directory_may_have_a_colon_in_its_name(jaxscope, home, tmp_path):
     assert "No difference" in jaxscope("diff", "a:b", "train-1")[1]
 
 
-def test_equal_runs_do_not_differ_and_the_exit_code_says_so_where_it_is_asked_for(jaxscope):
+def test_equal_runs_do_not_differ_and_the_exit_code_says_so_where_it_is_requested(jaxscope):
     code, out, _ = jaxscope("diff", "train-1", "train-2", "--exit-code")
     assert code == 0
     assert "No difference in 5 functions." in out

@@ -38,7 +38,7 @@ def directory(tmp_path):
         ("main.loss", ""),
     ],
 )
-def test_what_is_not_the_whole_name_of_one_function_is_told_with_what_it_means(
+def test_what_is_not_the_whole_name_of_one_function_is_reported_with_what_it_means(
     directory, capsys, typed, said
 ):
     assert command(["report", directory, "--function", typed]) == 0
@@ -54,7 +54,7 @@ def test_every_verb_that_takes_a_function_says_so(directory, capsys, words):
     assert "'train_ev' means train_eval (train.py:120)" in capsys.readouterr().err
 
 
-def test_a_name_that_means_many_is_told_with_a_few_and_their_number(tmp_path, capsys):
+def test_a_name_that_means_many_is_reported_with_a_few_and_their_number(tmp_path, capsys):
     run = store.create(tmp_path / "run")
     log = Log(run)
     for n in range(9):

@@ -50,12 +50,12 @@ def test_the_text_says_what_runs_over_which_axes_from_which_line(jaxscope):
     assert " in transformer" in " ".join(out.split())
 
 
-def test_without_a_mesh_it_is_said_how_to_name_one(jaxscope):
+def test_without_a_mesh_it_is_reported_how_to_name_one(jaxscope):
     code, out, _ = jaxscope(CPU)
     assert code == 0 and "--mesh data=4,model=2 names them" in " ".join(out.split())
 
 
-def test_what_is_no_compiled_text_is_told_apart(jaxscope, tmp_path):
+def test_what_is_no_compiled_text_is_distinguished(jaxscope, tmp_path):
     code, _, err = jaxscope(LOWERED)
     assert code == 2 and "is StableHLO, not compiled text" in err and "--stablehlo" in err
     other = tmp_path / "notes.txt"

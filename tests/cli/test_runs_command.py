@@ -152,7 +152,7 @@ def test_the_beginning_of_several_names_is_an_error_that_names_them(home):
     assert "p1, p2, p3" in e.value.hint and e.value.slug == "run-ambiguous"
 
 
-def test_of_several_runs_with_one_name_the_newest_is_meant_and_said(home, capsys):
+def test_of_several_runs_with_one_name_the_newest_is_meant_and_reported(home, capsys):
     for n in (1, 2):
         run = store.create(home / f"train-{n}", name="train", argv=["a.py"])
         (run.path / "meta.json").write_text(json.dumps({**run.meta, "started": n}))

@@ -38,7 +38,7 @@ def test_more_devices_than_a_cpu_has_threads_for_are_warned_of(capsys):
         ("v5e:16x16", 6, False, False),
     ],
 )
-def test_after_the_abort_the_way_without_it_is_said_once_more(capsys, name, signal, quiet, told):
+def test_after_the_abort_the_way_without_it_is_reported_once_more(capsys, name, signal, quiet, told):
     (targets,) = asked(name, quiet=True)
     ended = Ended(1, None if signal else 0, signal, 60.0)
     targeting.aborted(targets, ended, argparse.Namespace(quiet=quiet))
@@ -53,6 +53,6 @@ def test_after_the_abort_the_way_without_it_is_said_once_more(capsys, name, sign
 @pytest.mark.parametrize(
     "name, more", [("v5e:16x16", {}), ("v5p:8x8x8", {"dry_run": True}), ("v5p:8x8x8", {"quiet": True})]
 )
-def test_where_it_cannot_happen_or_nobody_wants_to_hear_nothing_is_said(capsys, name, more):
+def test_where_it_cannot_happen_or_nobody_wants_to_hear_nothing_is_reported(capsys, name, more):
     asked(name, **more)
     assert capsys.readouterr().err == ""

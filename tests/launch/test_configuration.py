@@ -20,7 +20,7 @@ def project(place):
     return lambda *words, **how: place.run(*words, "-c", "pass", cwd=place.path, **how)
 
 
-def test_pyproject_holds_where_nothing_else_is_said(place, project):
+def test_pyproject_holds_where_nothing_else_is_reported(place, project):
     assert project().stderr == ""
     assert place.latest.meta["options"] == {"ir": "stats", "wrapper-libraries": ["mylib"]}
     assert place.latest.name == "configured"

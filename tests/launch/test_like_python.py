@@ -159,7 +159,7 @@ def test_it_ends_as_under_python(place, ending):
     assert 0 < event.seconds < 30
 
 
-def test_no_core_of_ours_lies_beside_the_programs(place):
+def test_no_core_of_ours_is_beside_the_programs(place):
     import resource
 
     program = place.program("a.py", ENDINGS["SIGSEGV"])

@@ -72,7 +72,7 @@ def test_the_summary_comes_before_the_signal_that_ends_us(place, jaxscope):
     assert process.returncode == -6
 
 
-def test_a_summary_that_fails_is_one_line_and_where_the_run_lies(place):
+def test_a_summary_that_fails_is_one_line_and_where_the_run_is(place):
     launcher = place.program("launcher/broken.py", READERS.replace('f"summary of {run.name}"', "1/0"))
     place.fake_jax()
     out = place.run(launcher, "run", place.program("a.py", RECORDS), plain=True)
@@ -204,7 +204,7 @@ def test_who_names_the_directory_or_asks_for_a_check_is_refused_before_the_progr
     assert [p.name for p in (place.path / "sources").iterdir()] == ["a.py"]
 
 
-def test_a_directory_that_holds_a_run_is_not_written_over_unless_that_is_asked_for(place):
+def test_a_directory_that_holds_a_run_is_not_written_over_unless_that_is_requested(place):
     out = place.path / "one"
     place.run("-q", "-o", out, "-c", "pass")
     before = (out / "meta.json").read_text()

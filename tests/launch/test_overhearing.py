@@ -48,7 +48,7 @@ def test_with_tee_stderr_it_is_in_the_log_and_on_stderr(place):
     assert 0 <= ended.t_ns - event.t_ns < 5e9
 
 
-def test_a_detached_program_is_heard_by_its_keeper(place):
+def test_a_detached_program_is_read_by_its_keeper(place):
     place.run("-q", "--detach", place.program("a.py", SAY))
     until(lambda: place.events("ProgramExited"))
     assert len(said(place.latest)) == 1
@@ -95,7 +95,7 @@ def test_words_without_the_compilers_own_stamp_are_the_programs(listening):
     assert said(run) == []
 
 
-def test_lines_without_end_are_not_kept_and_what_follows_is_heard(listening):
+def test_lines_without_end_are_not_kept_and_what_follows_is_read(listening):
     run, listener = listening
     for _ in range(40):
         listener.hear(b"y" * 65536)

@@ -79,7 +79,7 @@ def test_each_program_has_its_own_with_line_shardings_and_bytes(recorded):
     assert sorted(p["remats"][0]["bytes"] for p in step) == [64 * 32 * 4, 128 * 32 * 4]
 
 
-def test_without_it_the_report_says_once_that_nobody_heard(recorded):
+def test_without_it_the_report_says_once_that_nobody_listened(recorded):
     step, fine, degraded = recorded["--quiet"]
     assert [p["remats"] for p in step + fine] == [None] * 3
     assert [d["seam"] for d in degraded] == ["stderr"]

@@ -298,7 +298,7 @@ def test_a_program_stopped_and_continued_by_its_number_does_not_leave_us_stopped
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-def test_we_stop_and_go_on_with_the_program_when_we_alone_are_told(place):
+def test_we_stop_and_go_on_with_the_program_when_we_alone_are_signalled(place):
     process = place.start("-q", place.program("a.py", COUNTS))
     ready(process)
     program = int(until(lambda: program_of(process)))

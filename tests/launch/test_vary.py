@@ -91,13 +91,13 @@ def test_one_value_is_a_setting_of_an_ordinary_run(place):
         (["--vary", "A", "{}"], "has no values"),
     ],
 )
-def test_what_cannot_be_is_said_before_anything_runs(place, words, said):
+def test_what_cannot_be_is_reported_before_anything_runs(place, words, said):
     program = place.program("train.py", SHOWS)
     done = place.run(*(word.format(program) for word in words))
     assert done.returncode == 2 and said in done.stderr and done.stdout == "" and not place.runs()
 
 
-def test_values_that_make_the_same_directory_name_are_told_apart(place):
+def test_values_that_make_the_same_directory_name_are_distinguished(place):
     program = place.program("train.py", SHOWS)
     place.run("-q", "--vary", "MESH=a,b/c,b:c,../..", program)
     (run,) = place.runs()

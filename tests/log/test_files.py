@@ -123,7 +123,7 @@ def test_a_link_that_the_reader_names_is_followed(tmp_path):
         files.append(tmp_path / "link")
 
 
-def test_a_file_larger_than_asked_for_is_an_error(tmp_path):
+def test_a_file_larger_than_requested_is_an_error(tmp_path):
     (tmp_path / "f").write_bytes(bytes(101))
     assert files.read(tmp_path / "f", 101) == bytes(101)
     with pytest.raises(OSError, match="larger than 100 bytes"):

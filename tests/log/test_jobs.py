@@ -29,7 +29,7 @@ def test_a_job_comes_out_as_it_was_put_in(queue):
     assert queue.job(path) == asked and queue.module(ID) == b"MLIR"
 
 
-def test_the_same_program_waits_once_and_is_not_asked_for_again_when_it_is_done(queue):
+def test_the_same_program_waits_once_and_is_not_requested_again_when_it_is_done(queue):
     assert queue.put(job(), b"x") and not queue.put(job(), b"x")
     queue.done(ID)
     assert queue.waiting() == [] and not queue.put(job(), b"x")
@@ -44,7 +44,7 @@ def test_jobs_are_taken_in_the_order_they_came(queue):
     assert [p.stem for p in queue.waiting()] == ids
 
 
-def test_what_lies_about_in_the_directory_is_no_job(queue):
+def test_another_file_in_the_directory_is_no_job(queue):
     queue.put(job(), b"")
     for name in ("../../etc.job", "x.job", f"{ID}.job.12.ab.part", "readme"):
         (queue.path / name.replace("/", "_")).write_text("{")

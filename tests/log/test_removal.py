@@ -136,7 +136,7 @@ def test_a_removal_that_was_interrupted_can_be_made_again(tmp_path, monkeypatch)
     assert run.remove() == [] and not run.path.exists()
 
 
-def test_a_new_run_takes_a_new_or_an_empty_directory_and_replaces_a_run_when_asked(tmp_path):
+def test_a_new_run_takes_a_new_or_an_empty_directory_and_replaces_a_run_when_requested(tmp_path):
     run, writer = full(tmp_path / "run")
     with pytest.raises(LogError, match="already contains a recorded run"):
         store.create(run.path)

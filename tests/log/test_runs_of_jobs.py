@@ -117,7 +117,7 @@ def test_texts_of_all_ranks_are_stored_once_and_each_rank_reads_them(tmp_path):
     assert [p.text(*blobs) for p in places] == ["module"] * 3
 
 
-def test_a_run_with_ranks_is_removed_as_a_whole_with_what_lies_in_its_ranks(tmp_path):
+def test_a_run_with_ranks_is_removed_as_a_whole_with_the_contents_of_its_ranks(tmp_path):
     place = joined(tmp_path / "j", 0)
     store.create(store.sub_run(place, "4x4"), name="train")
     place.put_text("module")

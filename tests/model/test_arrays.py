@@ -82,7 +82,7 @@ def test_nothing_is_claimed_of_devices_of_another_host(run_of):
     assert look.groups[0].replication == 2
 
 
-def test_bytes_on_a_device_that_were_not_told_follow_from_the_shape(run_of):
+def test_bytes_on_a_device_that_were_not_reported_follow_from_the_shape(run_of):
     g = ArrayGroup("x", 2, (8, 4), "float32", 256, None, 1)
     [look] = arrays.snapshots(run_of(seen(g)))
     assert look.groups[0].device_bytes == 64 and look.bytes == 64 * 8

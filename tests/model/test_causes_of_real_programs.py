@@ -136,7 +136,7 @@ def test_any_compilation_of_a_control_is_a_false_one():
     assert not right(labelled(), compilation())
 
 
-def test_nothing_said_is_not_right_and_unknown_is_told_apart():
+def test_no_answer_is_not_right_and_unknown_is_distinguished():
     case = labelled(cause("shape", path="x"))
     assert not right(case)
     assert not right(case, compilation())

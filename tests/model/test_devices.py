@@ -78,7 +78,7 @@ def found(run, code):
     return [f for f in registry.findings(run) if f.code == code]
 
 
-def test_the_array_that_lies_on_one_device_alone_is_named(run_of):
+def test_the_array_that_is_on_one_device_alone_is_named(run_of):
     run = run_of(look(group("batch", 0, MIB), group("table", 1, 8 * MIB), group("small", 2, 1000)))
     [look_] = arrays.snapshots(run)
     u = devices.uneven(look_)
@@ -160,7 +160,7 @@ def test_devices_of_a_cpu_share_what_the_host_has(run_of):
     )
 
 
-def test_where_no_capacity_is_known_nothing_is_said(run_of):
+def test_where_no_capacity_is_known_nothing_is_reported(run_of):
     run = run_of(look(), lambda log: program(log, Memory(GIB, 1 << 60, 0, 0, None), entry="aot"))
     assert devices.wants(run) == [] and found(run, "JX510") == []
     assert json_report.as_json(run)["programs"][0]["memory"]["capacity_bytes"] is None

@@ -149,7 +149,7 @@ def test_a_larger_gather_on_one_line_is_one_change(making):
     assert [(c.kind, c.path) for c in found.causes] == [("shape", "x")]
 
 
-def test_a_gather_that_moved_to_another_line_of_one_file_is_told(making):
+def test_a_gather_that_moved_to_another_line_of_one_file_is_reported(making):
     run = making.run((x(8), "aa", hlo([(64, 1)]), None), (x(16), "bb", hlo([(64, 2)]), None))
     gone, came = sorted(
         diff.compilations(run, numbered(run, 1), run, numbered(run, 2)).program.collectives,

@@ -65,7 +65,7 @@ def test_parameters_that_lie_in_pieces_are_gathered_at_the_line_that_uses_them(r
     assert memory["argument_bytes"][0] - memory["argument_bytes"][1] == 256 * 256 * 4 * 7 // 8
 
 
-def test_donation_is_told_by_the_name_of_the_argument(run):
+def test_donation_is_reported_by_the_name_of_the_argument(run):
     found = between(run, "loop")
     donated = {d.name: d for d in found.program.donation}
     assert donated["x"].after == "aliased"

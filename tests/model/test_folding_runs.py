@@ -55,7 +55,7 @@ def test_a_training_run_is_counted_as_it_was(tmp_path):
     assert eager.seen.eager and eager.calls is None and not eager.user
 
 
-def test_levels_are_told_apart(log, directory):
+def test_levels_are_distinguished(log, directory):
     def reached(*phases):
         call = log.missed(F, key(leaf("x", 1)))
         for phase in phases:
@@ -122,7 +122,7 @@ def test_nested_phases_count_once_in_the_time_of_the_run(log, directory):
     assert run.functions[G.function].seconds == pytest.approx(2.0)
 
 
-def test_an_executable_asked_for_ahead_of_time_may_come_much_later(log, directory):
+def test_an_executable_requested_ahead_of_time_may_come_much_later(log, directory):
     early = log.missed(F, key(leaf("x", 1)), entry="aot")
     log.phase(early, "trace", 0.1)
     log.phase(early, "lower", 0.1)
@@ -208,7 +208,7 @@ def test_kinds_of_the_future_are_counted(directory):
     assert run.unknown == {"Dreamt": 2} and run.version == 2
 
 
-def test_the_same_degradation_is_told_once(log, directory):
+def test_the_same_degradation_is_reported_once(log, directory):
     other = Log(directory, pid=1001, how="child")
     for one in (log, other):
         one.say(ev.Degraded(seam="call_frame", reason="renamed"))
@@ -238,7 +238,7 @@ def test_each_compilation_is_compared_with_the_nearest_earlier_key(log, director
     assert [recompiled(c) for c in (first, second, third)] == [False, True, True]
 
 
-def test_how_a_run_stands_is_told(log, directory):
+def test_how_a_run_stands_is_reported(log, directory):
     run = load(directory)
     assert state(run, directory) == "lost"  # the clock of these logs is long ago
     directory.heartbeat.touch()
@@ -441,7 +441,7 @@ def test_counts_that_grow_between_events_are_as_new_as_the_last_look(log, direct
     assert [p.step for p in tail.run.processes.values()] == [2]
 
 
-def test_what_was_asked_of_a_function_is_asked_again_when_something_is_heard_of_it(log, directory):
+def test_what_was_computed_of_a_function_is_computed_again_after_a_new_event_of_it(log, directory):
     run, asked = Run(), []
 
     @cached_until_changed

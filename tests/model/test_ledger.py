@@ -125,7 +125,7 @@ def test_where_the_calls_of_a_size_are_not_known_each_compilation_counts_once(ru
     assert (v.observed, v.calls) == ({10: 1, 20: 1, 90: 1, 100: 1}, None)
 
 
-def test_padding_of_several_axes_is_told_together(run):
+def test_padding_of_several_axes_is_reported_together(run):
     log = Log(run)
     log.say(F)
     for n in (20, 30, 40, 50):

@@ -68,7 +68,7 @@ def test_a_weak_counter_that_comes_back_strong_is_announced_after_the_first_comp
     assert words.fix_text(finding) == "start state.count as jnp.float32(...)"
 
 
-def test_the_warning_is_heard_live_before_the_second_compilation(run, log):
+def test_the_warning_is_shown_live_before_the_second_compilation(run, log):
     follower = Follower(run)
     compiled(log, key(W, WEAK, BATCH), RESULTS)
     [line] = follower.poll()
@@ -99,7 +99,7 @@ def test_what_another_line_made_is_no_result_that_came_back(run, log):
         assert predictions(load(run))[-1].status == status
 
 
-def test_a_state_that_comes_back_on_the_mesh_is_told_by_its_sharding(run, log):
+def test_a_state_that_comes_back_on_the_mesh_is_reported_by_its_sharding(run, log):
     compiled(log, key(W, BATCH), [out("[0].w", 4), out("[1]")], SPLIT, committed=True)
     [cause] = one(run).causes
     assert (cause.kind, cause.path, cause.level) == ("mesh", "state.w", "trace")

@@ -96,14 +96,14 @@ def test_the_report_begins_before_any_text_is_read(directory, analysed):
     assert 0 < len(analysed) <= OURS
 
 
-def test_each_program_is_read_once_however_often_it_was_compiled_or_is_asked_for(directory, analysed):
+def test_each_program_is_read_once_however_often_it_was_compiled_or_is_requested(directory, analysed):
     run = load(directory)
     first, second = as_json(run, directory), as_json(run, directory)
     assert first == second
     assert len(analysed) == len(set(analysed)) == OURS
 
 
-def test_opened_again_nothing_is_read_and_the_same_is_said(directory, analysed):
+def test_opened_again_nothing_is_read_and_the_same_is_reported(directory, analysed):
     first, told = page(directory, analysed).getvalue(), as_json(load(directory), directory)
     assert len(analysed) == OURS
     assert page(directory, analysed).getvalue() == first

@@ -83,7 +83,7 @@ def test_an_array_made_on_the_line_of_a_call_is_the_result_whose_path_ends_like_
     }
 
 
-def test_where_several_results_could_be_it_and_differ_nothing_is_said(run_of):
+def test_where_several_results_could_be_it_and_differ_nothing_is_reported(run_of):
     run = run_of(
         lambda log: compiled(log, [], asked=[SPLIT, WHOLE], asked_out=[0, 1], gives=[1, 1], out=["[0]", "[1]"]),
         lambda log: log.say(alive(("left", 2, CALL), ("pair[*]", 2, CALL))),
@@ -91,7 +91,7 @@ def test_where_several_results_could_be_it_and_differ_nothing_is_said(run_of):
     assert texts(run) == {"left": (None, "P()"), "pair[*]": (None, "P()")}
 
 
-def test_a_result_that_lies_otherwise_is_not_it(run_of):
+def test_a_result_with_another_sharding_is_not_it(run_of):
     run = run_of(
         lambda log: compiled(log, [], asked=[SPLIT], asked_out=[0], gives=[0], out=[""]),
         lambda log: log.say(alive(("x", 2, CALL))),

@@ -76,7 +76,7 @@ def test_numpy_arguments_of_a_watched_function_are_counted_by_its_calls(log):
     [key(numpy("x", 29)), key(leaf("x", 64)), None],
     ids=["another size", "a jax array", "a key that could not be read"],
 )
-def test_calls_of_several_kinds_are_told_one_by_one_without_a_count(log, second):
+def test_calls_of_several_kinds_are_reported_one_by_one_without_a_count(log, second):
     log.say(ev.Watched(function=F.function))
     compiled(log, key(numpy("x", 64)))
     compiled(log, second)

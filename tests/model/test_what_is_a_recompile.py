@@ -133,7 +133,7 @@ def entries(log, *given):
     return [c.call for c in again]
 
 
-def test_what_was_asked_for_is_no_recompile_and_a_call_that_does_not_use_it_is(log):
+def test_what_was_requested_is_no_recompile_and_a_call_that_does_not_use_it_is(log):
     assert entries(log, (8, "aot"), (16, "aot"), (8, "call"), (16, "aot")) == [3]
 
 

@@ -82,7 +82,7 @@ def test_of_two_at_the_same_time_it_is_the_one_whose_name_it_says(machine):
     assert machine.remats() == ({"first": 1, "second": 0}, [])
 
 
-def test_where_it_could_be_either_it_is_nobodys_and_that_is_said(machine):
+def test_where_it_could_be_either_it_is_nobodys_and_that_is_reported(machine):
     machine.process(100, [("first", 1, 4)])
     machine.process(200, [("second", 1, 4)])
     machine.heard((2, "elsewhere", None), (30, "first", None))
@@ -104,7 +104,7 @@ def test_said_twice_it_is_one_rematerialisation(machine):
     assert machine.remats() == ({"first": 1}, [])
 
 
-def test_where_nobody_listened_it_is_not_known_and_said_once(machine):
+def test_where_nobody_listened_it_is_not_known_and_reported_once(machine):
     machine.process(100, [("first", 1, 2), ("second", 5, 2)])
     remats, degraded = machine.remats()
     assert remats == {"first": None, "second": None}

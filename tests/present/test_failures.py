@@ -33,5 +33,5 @@ from jaxscope.schema.events import Died
         ("ValueError", "bad value", None, ""),
     ],
 )  # fmt: skip
-def test_a_program_that_used_a_removed_name_is_told_its_replacement(error, message, library, words):
+def test_a_program_that_used_a_removed_name_gets_its_replacement(error, message, library, words):
     assert plain(removed(Died(error=error, message=message, library=library))) == words

@@ -69,7 +69,7 @@ def test_a_look_that_is_not_the_fullest_does_not_say_so(tmp_path):
     )
 
 
-def test_the_fullest_look_is_told_group_by_group(tmp_path):
+def test_the_fullest_look_is_reported_group_by_group(tmp_path):
     memory = [DeviceMemory(3, 6 << 30, None, 8 << 30)]
     shown, _ = page(
         tmp_path, seen(memory=memory), msgspec.structs.replace(seen(), groups=[], count=1, step=8)
@@ -145,7 +145,7 @@ def test_json_has_null_for_what_is_not_known(tmp_path):
     assert {k for k, v in g.items() if v is not None} == {"count"}
 
 
-def test_what_a_program_died_of_is_told_without_any_look(tmp_path):
+def test_what_a_program_died_of_is_reported_without_any_look(tmp_path):
     """``--no-arrays``; the message of a compiler that found out by itself has many lines."""
     said = "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm.\nLargest program allocations:\n\n  1. Size: 3.2G"
     died = ev.Died(error="JaxRuntimeError", message=said, stack=[LINE])
@@ -156,7 +156,7 @@ def test_what_a_program_died_of_is_told_without_any_look(tmp_path):
     assert "Died of" not in flat and "What was alive" not in flat
 
 
-def test_of_a_program_that_died_while_it_waited_the_largest_is_told(tmp_path):
+def test_of_a_program_that_died_while_it_waited_the_largest_is_reported(tmp_path):
     small, large = written.function("small", line=10), written.function("large", line=20)
 
     def compiled(log):
@@ -190,7 +190,7 @@ def test_a_program_that_its_compiler_found_no_room_for_is_named(tmp_path):
     assert "step was being compiled and has not run" in " ".join(shown.split())
 
 
-def test_of_a_program_that_its_compiler_found_no_room_for_it_is_told_what_it_wanted_before(tmp_path):
+def test_of_a_program_that_its_compiler_found_no_room_for_it_reports_what_it_wanted_before(tmp_path):
     f = written.function("step", line=30)
 
     def failed(log, *, again=False):

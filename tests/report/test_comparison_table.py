@@ -174,7 +174,7 @@ def test_the_summary_names_the_setting_of_each(tmp_path):
     assert "for v5e:4x4, MESH=8x2: train_step" in text and "for v5e:4x4, MESH=4x4: train_step" in text
 
 
-def test_long_names_and_values_of_settings_stay_whole_or_keep_what_tells_them_apart():
+def test_long_names_and_values_of_settings_stay_whole_or_keep_what_distinguishes_them():
     name = "--batch-size-of-each-data-parallel-replica"
     values = [f"configs/experiments/of-the-winter/large/{n}.yaml" for n in ("first", "second")]
     columns = [

@@ -35,7 +35,7 @@ def test_texts_and_keys_are_written_under_names_one_can_read(tmp_path):
     assert made[3].absent == ["stablehlo: not captured", "hlo: not captured"]
 
 
-def test_one_compilation_can_be_asked_for(tmp_path):
+def test_one_compilation_can_be_requested(tmp_path):
     directory = written.training(tmp_path / "run")
     run = load(directory)
     list(dump(run, directory, [run.functions[function("train_step").function]], tmp_path / "out", 2))
@@ -61,7 +61,7 @@ def reasons(tmp_path):
     return ask
 
 
-def test_why_a_text_is_not_there_is_said(reasons):
+def test_why_a_text_is_not_there_is_reported(reasons):
     assert reasons(ir="stablehlo") == [
         "stablehlo: not captured",
         "hlo: not kept: recorded with --ir stablehlo",

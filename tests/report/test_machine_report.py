@@ -124,13 +124,13 @@ def test_every_key_of_the_contract_is_there(found):
     assert all(set(LEAF) == set(a) for c in found["compilations"] for a in c["key"]["arguments"])
 
 
-def test_what_nobody_knows_yet_is_null_and_never_empty(found):
+def test_what_is_not_known_yet_is_null_and_never_empty(found):
     assert all(found[name] is None for name in LATER)
     assert all(p["remats"] is None and p["bounds"] is None for p in found["programs"])
     assert found["functions"][1]["calls"] is None
 
 
-def test_the_run_is_told(found):
+def test_the_run_is_reported(found):
     run = found["run"]
     assert (run["name"], run["argv"]) == ("train", ["train.py", "--epochs", "3"])
     assert (run["started"], run["seconds"], run["exit_code"], run["complete"]) == (
@@ -212,7 +212,7 @@ def test_findings_and_the_ledger_name_function_line_and_seconds(found):
     )
 
 
-def test_static_arguments_and_programs_are_told(found):
+def test_static_arguments_and_programs_are_reported(found):
     evaluate = next(c for c in found["compilations"] if c["function"].startswith("eval_step"))
     assert evaluate["key"]["static"][0] | {"compares": None} == {
         "path": "mode",

@@ -22,7 +22,7 @@ def donations(*reasons):
     return tuple(Donation(f"p[{n}]", "possible", why, n, "f32[4]", 16, 16) for n, why in enumerate(reasons))
 
 
-def test_a_reason_that_all_share_is_said_once():
+def test_a_reason_that_all_share_is_reported_once():
     [text] = said(donation=donations(WHY, WHY, WHY))
     assert text == f"could be donated if no caller uses it afterwards  p[0], p[1], p[2] ({WHY}), 48 B"
 

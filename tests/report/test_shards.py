@@ -27,7 +27,7 @@ def test_the_axes_of_a_mesh_are_rows_and_columns():
     ]
 
 
-def test_three_axes_are_told_in_the_order_of_the_mesh():
+def test_three_axes_are_reported_in_the_order_of_the_mesh():
     assert drawn(named("P(('c', 'a'),)", "7,6,5,4,3,2,1,0", a=2, b=2, c=2), (8,)) == [
         "          c 0      c 1",
         "a 0, b 0  7 [0:2]  6 [4:6]",
@@ -51,7 +51,7 @@ def test_one_axis_and_no_mesh_are_a_row_for_each_device():
         named("P('other',)", data=8),
     ],
 )
-def test_what_lies_on_one_device_or_is_not_known_is_not_drawn(sharding):
+def test_what_is_on_one_device_or_is_not_known_is_not_drawn(sharding):
     assert drawn(sharding, (8,)) == []
 
 

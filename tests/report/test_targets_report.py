@@ -195,7 +195,7 @@ def test_one_that_compiles_but_is_larger_than_a_device_does_not_fit_either(tmp_p
         (ev.TargetCompiled(program="7a67", outcome="from the future"), "v5e:4x4"),
     ],
 )
-def test_what_became_of_it_is_said_and_nothing_else_claimed(tmp_path, event, said):
+def test_what_became_of_it_is_reported_and_nothing_else_claimed(tmp_path, event, said):
     run = recorded(tmp_path / "r", *([event] if event else []))
     text, data = page(run), entry(run)
     assert said in text and "\x1b" not in text
@@ -203,7 +203,7 @@ def test_what_became_of_it_is_said_and_nothing_else_claimed(tmp_path, event, sai
 
 
 @pytest.mark.parametrize("outcome", ["failed", "crashed"])
-def test_where_the_compiler_fails_on_a_slice_that_no_page_lists_it_is_said_beside_the_error(
+def test_where_the_compiler_fails_on_a_slice_that_no_page_lists_it_is_reported_beside_the_error(
     tmp_path, outcome
 ):
     run = recorded(tmp_path / "r", ev.TargetCompiled(program="7a67", outcome=outcome, error="RET_CHECK"))
@@ -238,7 +238,7 @@ def test_one_whose_compiler_ended_does_not_wait_for_ever_and_says_how_to_go_on(t
     assert entry(run)["state"] == "compiling"
 
 
-def test_the_latest_answer_counts_where_it_was_asked_for_again(tmp_path):
+def test_the_latest_answer_counts_where_it_was_requested_again(tmp_path):
     run = recorded(tmp_path / "r")
     lost = ev.TargetCompiled(program="7a67", target="v5e:4x4", outcome="crashed", error="died of SIGKILL")
     for event in (lost, done(run)):
@@ -258,7 +258,7 @@ def test_a_function_that_is_none_of_the_platforms_is_named_with_the_reason(tmp_p
     assert entry(run)["state"] == "skipped" and entry(run)["skipped"].startswith("NotImplementedError")
 
 
-def test_a_script_with_its_own_number_of_devices_is_told_from_the_target(tmp_path):
+def test_a_script_with_its_own_number_of_devices_differs_from_the_target(tmp_path):
     text = page(recorded(tmp_path / "r", devices=8))
     assert "the script ran on 8 devices" in text and "v5e:4x4 has 16" in text
 

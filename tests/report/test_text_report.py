@@ -168,7 +168,7 @@ def test_two_keys_are_both(tmp_path):
     assert "Same in both keys" in one(load(run), "step")
 
 
-def test_one_compilation_can_be_asked_for(directory):
+def test_one_compilation_can_be_requested(directory):
     text = one(load(directory), "train_step#3")
     assert "#3  step 204" in text and "#2  step" not in text
     assert "compared with #2: 148 leaves under state.params" in text
@@ -186,7 +186,7 @@ def test_many_keys_are_shown_from_both_ends(directory):
     assert "2 keys left out" not in one(load(directory), "main.<lambda>", everything=True)
 
 
-def test_what_was_being_compiled_when_it_died_is_said_first(tmp_path):
+def test_what_was_being_compiled_when_it_died_is_reported_first(tmp_path):
     run = store.create(tmp_path / "run")
     log, f = Log(run), function("train_step")
     log.say(f)
@@ -218,7 +218,7 @@ def test_a_run_without_anything_says_what_may_be_the_matter(tmp_path):
     assert "did the program fail before it imported jax?" in " ".join(printed(load(run), run).split())
 
 
-def test_the_same_key_twice_is_said_honestly(tmp_path):
+def test_the_same_key_twice_is_reported_honestly(tmp_path):
     run = store.create(tmp_path / "run")
     log, f = Log(run), function("f")
     log.say(f)

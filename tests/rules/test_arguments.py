@@ -93,14 +93,14 @@ def test_keys_that_come_instead_of_others_do_not_grow(found):
     assert [f for _, f in found(*trees)] == [SAME]
 
 
-def test_none_for_an_array_is_told_against_the_call_with_that_array(found):
+def test_none_for_an_array_is_compared_with_the_call_with_that_array(found):
     was, between = tree({"t": "dict"}, "t['a']"), tree({"t": "tuple"}, "t[0]")
     titles = [title for title, _ in found(was, between, tree({"t": "dict", "t['a']": "None"}))]
     told = "step recompiled: t['a'] changed from f32[2] to None (compared with #1, the nearest earlier call)"
     assert told in titles
 
 
-def test_a_size_that_changes_in_the_same_calls_is_told_with_the_fix(tmp_path):
+def test_a_size_that_changes_in_the_same_calls_is_reported_with_the_fix(tmp_path):
     log = Log(store.create(tmp_path / "run"))
     log.say(STEP)
     for n, count in enumerate((0, 1, 2, 3)):

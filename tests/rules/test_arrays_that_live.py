@@ -56,7 +56,7 @@ def found(tmp_path):
     return make
 
 
-def test_what_its_siblings_are_split_over_is_told_apart_from_plain_data_parallelism(found):
+def test_what_its_siblings_are_split_over_is_distinguished_from_plain_data_parallelism(found):
     siblings = [array("params['up']", 1, 4), array("params['down']", 2, 3)]
     rest, mistake = sorted(
         found(look(array("params['emb']", 0, 8), *siblings)), key=lambda f: "emb" in words.title(f)
@@ -73,7 +73,7 @@ def test_what_its_siblings_are_split_over_is_told_apart_from_plain_data_parallel
     assert words.title(rest).startswith("params is replicated 4 times over mesh axis 'dp': it takes 7.0 MiB")
 
 
-def test_with_the_mistake_mended_another_thing_is_said(found):
+def test_with_the_mistake_mended_another_thing_is_reported(found):
     [finding] = found(
         look(array("params['emb']", 1, 4), array("params['up']", 1, 4), array("params['down']", 2, 3))
     )
@@ -98,7 +98,7 @@ def test_where_no_dimension_divides_there_is_nothing_to_advise(found):
     assert found(look(array("p['emb']", 0, 8, (17, 511)))) == []
 
 
-def test_plain_data_parallelism_is_said_in_one_sentence(found):
+def test_plain_data_parallelism_is_reported_in_one_sentence(found):
     [finding] = found(look(array("params['a']", 0, 8), array("params['b']", 0, 2), table=ONE))
     assert words.title(finding) == (
         "params is replicated 8 times over mesh axis 'data': it takes 10.0 MiB on each device, "

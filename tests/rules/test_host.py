@@ -27,7 +27,7 @@ def found(log, code):
     return [f for f in findings(load(log.run)) if f.code == code]
 
 
-def test_a_copy_in_each_step_is_told_with_line_count_and_seconds(log):
+def test_a_copy_in_each_step_is_reported_with_line_count_and_seconds(log):
     log.say(ev.Step(index=200))
     log.say(copied())
     [f] = found(log, "JX601")
@@ -206,7 +206,7 @@ def test_without_steps_a_line_that_keeps_the_program_waiting_is_likely(log):
 
 
 @pytest.mark.parametrize("rarely", [{"count": 19, "waits": 19}, {"seconds": 0.3}])
-def test_without_steps_it_takes_more_to_be_told(log, rarely):
+def test_without_steps_it_takes_more_to_be_reported(log, rarely):
     log.say(copied(steps=None, first_step=None, **rarely))
     assert found(log, "JX601") == []
 
@@ -230,7 +230,7 @@ def test_the_remedy_is_one_for_what_was_done(log, via, text, title, fix):
 MIB = 1 << 20
 
 
-def test_large_data_that_goes_to_the_device_again_and_again_is_told(log):
+def test_large_data_that_goes_to_the_device_again_and_again_is_reported(log):
     put = {"direction": "host_to_device", "via": "device_put", "text": "jax.device_put(batch)"}
     log.say(copied(count=10, bytes=160 * MIB, **put))
     [f] = found(log, "JX602")
@@ -278,7 +278,7 @@ def test_numpy_arguments_of_a_watched_function_may_be_large_transfers(log):
     assert f.function == F.function
 
 
-def test_an_argument_from_another_device_is_told_by_name(log):
+def test_an_argument_from_another_device_is_reported_by_name(log):
     log.say(ev.Watched(function=F.function))
     call = log.missed(F, key(leaf("w", 16), leaf("u", 16, sharding=1), shardings=[ONE_CPU, TWO_CPU]))
     log.phase(call, "compile", 1.0, devices="0")
@@ -313,7 +313,7 @@ def test_an_argument_that_the_program_does_not_read_is_not_copied(log, compiled)
 
 
 @pytest.mark.parametrize("size, code", [(16, "JX511"), (1 << 20, "JX508")])
-def test_an_array_from_elsewhere_is_told_by_one_rule_alone(log, size, code):
+def test_an_array_from_elsewhere_is_reported_by_one_rule_alone(log, size, code):
     log.say(ev.Watched(function=F.function))
     elsewhere = leaf("u", size, sharding=1, committed=False)
     call = log.missed(F, key(leaf("w", 16), elsewhere, shardings=[ONE_CPU, TWO_CPU]))

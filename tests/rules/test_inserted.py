@@ -146,7 +146,7 @@ def test_gathers_of_one_line_are_one_finding_with_its_sizes(record):
 
 
 @pytest.mark.parametrize("shardy", ["1", "0"])
-def test_communication_that_a_sharding_constraint_asks_for_is_told_at_that_constraint(record, shardy):
+def test_communication_that_a_sharding_constraint_asks_for_is_reported_at_that_constraint(record, shardy):
     """Removing it, or keeping the split in it, as the advice says, leaves nothing to tell."""
     done = record(CONSTRAINED, env={**FOUR, "JAX_USE_SHARDY_PARTITIONER": shardy})
     run = load(done.run)

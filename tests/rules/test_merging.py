@@ -39,7 +39,7 @@ def under(variants, by_position):
     return of_each(variants, lambda runs: by_position.get(at[id(runs[0])], []))
 
 
-def test_what_every_setting_has_is_told_once_and_names_none():
+def test_what_every_setting_has_is_reported_once_and_names_none():
     (f,) = under(varied(model="248"), {key: [finding()] for key in range(3)})
     assert words.title(f) == "step recompiled"
     assert f.contexts.settings == ["--model=2", "--model=4", "--model=8"]

@@ -85,7 +85,7 @@ def test_many_targets_are_counted_after_the_third(aimed):
     assert all(len(f.evidence) == 5 for f in told)
 
 
-def test_a_sub_run_adds_its_targets_to_what_was_said_already(aimed):
+def test_a_sub_run_adds_its_targets_to_what_was_reported_already(aimed):
     a, more = aimed("v5e:4x4"), aimed("v5e:2x4", at="more")
     on_both(a, "v5e:4x4")
     on_both(more, "v5e:2x4", "9a67")

@@ -130,7 +130,7 @@ def test_processes_have_caches_of_their_own(log):
     assert len(found(log)) == 2
 
 
-def test_compilations_that_are_too_many_for_the_same_cause_are_told_with_it(log):
+def test_compilations_that_are_too_many_for_the_same_cause_are_reported_with_it(log):
     epoch(log, 64, 1)
     epoch(log, 40, 16)
     late = gate.late_after(load(log.run), 2)
@@ -147,7 +147,7 @@ def test_compilations_that_are_too_many_for_the_same_cause_are_told_with_it(log)
     assert words.evidence(f.evidence[-1]) == "with these, train_step was compiled 2 times, 1 allowed (JX191)"
 
 
-def test_compilations_that_are_too_many_all_the_same_are_told_by_themselves(log):
+def test_compilations_that_are_too_many_all_the_same_are_reported_by_themselves(log):
     epoch(log, 64, 1)
     epoch(log, 40, 16)
     run = load(log.run)

@@ -50,7 +50,7 @@ def found(tmp_path):
     return make
 
 
-def test_results_that_went_wrong_alike_are_told_together(found):
+def test_results_that_went_wrong_alike_are_reported_together(found):
     rows = [(f"[0]['w{i}']", (17, 1024), 1, 2) for i in range(20)] + [("[1]", (16, 4), 1, 2)]
     many, one = found("JX503", results=rows)
     assert words.title(many) == (
@@ -66,7 +66,7 @@ def test_results_that_went_wrong_alike_are_told_together(found):
     assert one.severity == "note" and words.title(one).endswith("got replicated; it takes 8 times the memory")
 
 
-def test_results_as_asked_are_no_finding(found):
+def test_results_as_requested_are_no_finding(found):
     assert found("JX503", results=[("[0]", (16, 4), 1, 1), ("[1]", (16, 4), None, 2)]) == []
 
 

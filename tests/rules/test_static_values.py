@@ -55,7 +55,7 @@ def test_a_size_has_to_stay_static_and_a_few_of_them_are_a_note(found):
     )
 
 
-def test_which_earlier_call_a_value_is_compared_with_is_said_where_it_is_not_the_latest(found):
+def test_which_earlier_call_a_value_is_compared_with_is_reported_where_it_is_not_the_latest(found):
     a, b, c = (
         key(leaf("x", n), static=[static("n", value)]) for n, value in ((4, "one"), (8, "two"), (4, "three"))
     )
@@ -170,7 +170,7 @@ for n in (4, 8, 16): filled(1.0, n=n)
 
 
 @pytest.mark.capture
-def test_real_programs_are_told_what_their_static_values_are(record):
+def test_real_programs_get_their_static_values_are(record):
     model = load(record(REAL).run)
     told = {(model.functions[f.function].name, f.code): f for f in registry.findings(model)}
     again = told["alternating", "JX108"]

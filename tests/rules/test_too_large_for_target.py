@@ -88,7 +88,7 @@ def test_a_compiler_that_takes_it_all_the_same_is_held_to_the_cards_memory(aimed
     )
 
 
-def test_what_fits_is_no_finding_and_neither_is_what_nobody_knows(aimed):
+def test_what_fits_is_no_finding_and_neither_is_what_is_unknown(aimed):
     a = aimed()
     call = a.called()
     for program, outcome in (("a1", "ok"), ("a2", "failed"), ("a3", "crashed"), ("a4", "late")):
@@ -98,7 +98,7 @@ def test_what_fits_is_no_finding_and_neither_is_what_nobody_knows(aimed):
     assert found(a.end()) == []
 
 
-def test_a_message_without_figures_is_told_without_figures(aimed):
+def test_a_message_without_figures_is_reported_without_figures(aimed):
     a = aimed()
     a.full(error="RESOURCE_EXHAUSTED: no luck today")
     (f,) = found(a.end())
@@ -171,7 +171,7 @@ def test_arguments_that_fill_it_are_to_be_split(aimed, tmp_path):
     ) and "donate" in words.fix_text(f)
 
 
-def test_of_one_function_the_worst_program_is_told_and_how_many_more(aimed):
+def test_of_one_function_the_worst_program_is_reported_and_how_many_more(aimed):
     a = aimed()
     for n, gib in enumerate(("18.00", "30.00", "19.00")):
         a.full(program=f"a{n}", of=f"c{n}", error=EARLY.replace("20.31", gib))
@@ -198,7 +198,7 @@ def test_findings_of_two_runs_for_two_targets_are_not_merged(tmp_path):
     assert [f.contexts.targets for f in joined] == [["v5e:4x4"], ["v5e:2x4"]]
 
 
-def test_the_stand_in_is_not_told_to_be_too_small_for_what_is_meant_for_another_machine(aimed):
+def test_the_stand_in_is_not_reported_as_too_small_for_what_is_meant_for_another_machine(aimed):
     a = aimed()
     a.log.say(ev.ArraysSeen(host_limit=1024))
     a.log.call += 1

@@ -165,7 +165,7 @@ def test_one_process_compiles_one_job_after_the_other(place):
     assert first[2].startswith("HloModule m1 by ") and second[2] == first[2].replace("m1", "m2")
 
 
-def test_a_crash_costs_one_programs_result_and_says_what_was_heard_last(place):
+def test_a_crash_costs_one_programs_result_and_says_what_was_received_last(place):
     before, crash, after = compiled(place, "compile", "crash", "compile")
     assert before[0] == after[0] == "ok" and after[2].startswith("HloModule m1")  # of a process started anew
     assert crash[0] == "crashed" and "SIGSEGV" in crash[1] and "noise on stderr, crash" in crash[1]
@@ -277,7 +277,7 @@ def test_a_worker_that_never_compiles_anything_is_not_started_for_ever(place, mo
     assert len(queue.waiting()) == 2
 
 
-def test_a_compiler_that_was_killed_costs_its_own_program_which_can_be_asked_for_again(place):
+def test_a_compiler_that_was_killed_costs_its_own_program_which_can_be_requested_again(place):
     run, command = place
     (only,) = compiled(place, "kill")
     assert only[0] == "crashed" and "SIGKILL (killed, perhaps because memory ran out)" in only[1]
@@ -314,12 +314,12 @@ def test_a_compiler_that_hangs_is_given_up_with_all_it_has_started(place):
     raise AssertionError("what the compiler started is still there")
 
 
-def test_a_compiler_that_is_not_there_is_said_of_each_program(place):
+def test_a_compiler_that_is_not_there_is_reported_of_each_program(place):
     for outcome, error, _ in compiled((place[0], ["/no/such/compiler"]), "compile", "compile"):
         assert outcome == "crashed" and "/no/such/compiler" in error
 
 
-def test_a_damaged_job_is_put_aside_and_said(place):
+def test_a_damaged_job_is_put_aside_and_reported(place):
     run, command = place
     queue = jobs.Queue(run)
     queue.put(jobs.Job(id="0" * 16, target=TARGET, partitions=16), b"compile")

@@ -119,7 +119,7 @@ def test_a_list_that_grows_is_marked_and_says_its_pace(tmp_path):
     assert plain(grown.cell(row, 8)) == "▁▃▅█"
 
 
-def test_asked_and_compiled_are_said_where_they_are_known():
+def test_requested_and_compiled_are_reported_where_they_are_known():
     class Told:
         asked, compiled, sharding = "P('data')", "P()", None
 
@@ -154,7 +154,7 @@ def test_sixty_four_parts_look_different():
     assert len({mesh.look_of(n) for n in range(64)}) == 64
 
 
-def test_more_than_64_devices_are_told_by_axis():
+def test_more_than_64_devices_are_reported_by_axis():
     text = drawn(group(shape=(64, 32), sharding=named("P('data', None)", ("data", 64), ("model", 16))), 60)
     assert text[0] == "mesh data=64 x model=16  1,024 devices"
     assert text[1] == "data=64  splits dimension 0 (64) into 64 parts"
@@ -174,7 +174,7 @@ def test_more_than_64_devices_are_told_by_axis():
         (group(sharding=Sharding("GSPMDSharding", "{devices=[2,1]<=[2]}", "0-1")), "0"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_drawn_is_said(g, said):
+def test_what_cannot_be_drawn_is_reported(g, said):
     assert said in "\n".join(drawn(g))
 
 

@@ -48,7 +48,7 @@ def test_a_search_finds_every_line_that_holds_it_and_no_other(text, needle):
     ]
 
 
-def test_a_search_finds_what_lies_across_the_slices_it_is_made_in(monkeypatch):
+def test_a_search_finds_what_crosses_the_slices_it_is_made_in(monkeypatch):
     monkeypatch.setattr("jaxscope.tui.lines._SLICE", 10)
     lines = Lines("".join(f"line {n} needle\n" for n in range(50)))
     assert list(itertools.chain(*lines.search("needle"))) == list(range(50))
@@ -76,14 +76,14 @@ def test_colours_lie_within_the_line_in_order(spans, line):
         at = end
 
 
-def test_hlo_is_told_apart():
+def test_hlo_is_distinguished():
     line = '  ROOT %all-reduce.1 = bf16[8,4]{1,0} all-reduce(%dot.1), channel_id=1, metadata={op_name="a/b"}'
     found = {(line[b:e], kind) for b, e, kind in tokens.hlo(line)}
     assert {("ROOT", "word"), ("%all-reduce.1", "value"), ("bf16[8,4]{1,0}", "type"), ("all-reduce", "collective"),
             ("channel_id", "attr"), ("1", "number"), ('"a/b"', "string")} <= found  # fmt: skip
 
 
-def test_stablehlo_is_told_apart():
+def test_stablehlo_is_distinguished():
     line = "    %0 = stablehlo.dot_general %arg1, %arg0 : (tensor<8x4xf32>) -> tensor<8x4xf32> loc(#loc3)"
     found = {(line[b:e], kind) for b, e, kind in tokens.stablehlo(line)}
     assert {
@@ -155,7 +155,7 @@ def test_the_end_of_a_long_output_is_shown(tmp_path, monkeypatch):
         ({}, None),
     ],
 )
-def test_editors_are_told_the_line_in_their_own_words(environ, command):
+def test_editors_get_the_line_in_their_own_words(environ, command):
     assert editor.command("/a b.py", 7, environ) == command
 
 
@@ -307,7 +307,7 @@ TRACEBACK = [
 ]
 
 
-def test_a_death_that_the_recording_did_not_see_is_told_by_the_traceback(tmp_path):
+def test_a_death_that_the_recording_did_not_see_is_reported_by_the_traceback(tmp_path):
     said = dying(tmp_path / "run", TRACEBACK)
     assert said[0] == "✖ ValueError: too many"
     assert said[1].strip() == 'File "train.py", line 2, in main'  # the innermost first
@@ -338,7 +338,7 @@ def test_a_death_by_a_deleted_array_names_who_had_been_given_it(tmp_path):
     assert "train_step donates state, f32[4,4]" in said[2]
 
 
-def test_want_of_memory_comes_with_what_was_asked_for_and_what_was_alive(tmp_path):
+def test_want_of_memory_comes_with_what_was_requested_and_what_was_alive(tmp_path):
     run = load(runs_to_see.failed(tmp_path / "run"))
     said = [plain(line) for line in death.why(run, [], Places(run))]
     assert "RESOURCE_EXHAUSTED: Out of memory" in said[0]
@@ -351,7 +351,7 @@ def test_want_of_memory_comes_with_what_was_asked_for_and_what_was_alive(tmp_pat
     assert any("state.opt_state[*].mu['dense']['kernel']  ●8" in line for line in said)
 
 
-def test_want_of_memory_is_told_in_four_lines_where_there_is_little_room(tmp_path):
+def test_want_of_memory_is_reported_in_four_lines_where_there_is_little_room(tmp_path):
     run = load(runs_to_see.failed(tmp_path / "run"))
     said = [plain(line) for line in death.why(run, [], Places(run), brief=True)]
     assert len(said) == 4

@@ -119,7 +119,7 @@ def test_a_program_as_other_machines_have_it_looks_as_it_did(made, name, size, m
 
 
 @pytest.mark.parametrize("how", ["light", "no-colour"])
-def test_in_other_colours_the_same_is_said(typical, how, monkeypatch, tmp_path):
+def test_in_other_colours_the_same_is_reported(typical, how, monkeypatch, tmp_path):
     monkeypatch.setenv(*{"light": ("COLORFGBG", "0;15"), "no-colour": ("NO_COLOR", "1")}[how])
     [seen] = asyncio.run(_walk(typical, (120, 40)))
     for view, (text, image, _) in seen.items():

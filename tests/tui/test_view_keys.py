@@ -512,7 +512,7 @@ def test_a_file_that_is_not_there_is_not_given_to_the_editor(typical, monkeypatc
 
 
 @pytest.mark.subprocess
-def test_an_editor_that_is_not_there_is_said_and_the_view_comes_back(typical, monkeypatch):
+def test_an_editor_that_is_not_there_is_reported_and_the_view_comes_back(typical, monkeypatch):
     monkeypatch.setenv("EDITOR", "nosuch-editor --wait")
     monkeypatch.delenv("VISUAL", raising=False)
     went = []
@@ -596,7 +596,7 @@ def at_once(app, *keys):
     + [["q", k, "q", "slash", "ctrl+p", "enter"] for k in "1234567"],
     ids="".join,
 )
-def test_what_is_typed_after_leaving_is_not_heard(typical, keys):
+def test_what_is_typed_after_leaving_is_ignored(typical, keys):
     async def steps(pilot, app):
         at_once(app, *keys)
         for _ in range(20):
@@ -621,7 +621,7 @@ def test_the_first_answer_to_whether_to_stop_holds_whatever_is_typed_after_it(tm
     assert drive(directory, steps, owned=True) == ("stop", 0)
 
 
-def test_q_asks_about_a_program_that_was_just_started_and_has_said_nothing_yet(made):
+def test_q_asks_about_a_program_that_was_just_started_and_has_printed_nothing_yet(made):
     async def steps(pilot, app):
         assert not app.feed.running  # as far as the recording tells
         await press(pilot, "q")
@@ -807,7 +807,7 @@ def test_one_program_under_two_settings_is_two_machines(made):
     drive(made("varied"), steps, size=(160, 48))
 
 
-def test_of_a_run_of_one_machine_it_is_said_how_to_have_others(typical):
+def test_of_a_run_of_one_machine_it_is_reported_how_to_have_others(typical):
     async def steps(pilot, app):
         await press(pilot, "3")
         before = screen(app)
@@ -949,7 +949,7 @@ def test_screen_report_and_texts_are_written_to_files_that_were_not_there(typica
 
 
 @pytest.mark.subprocess
-def test_the_ranks_of_a_job_are_shown_and_of_another_run_it_is_said_that_there_are_none(typical, tmp_path):
+def test_the_ranks_of_a_job_are_shown_and_of_another_run_it_is_reported_that_there_are_none(typical, tmp_path):
     for n in range(3):
         log = Log(ranks.join(tmp_path / "job", "j", n, 3, name="train"), pid=1000 + n)
         log.writer.process_index = n
@@ -973,7 +973,7 @@ def test_the_ranks_of_a_job_are_shown_and_of_another_run_it_is_said_that_there_a
 
 
 @pytest.mark.subprocess
-def test_a_file_that_cannot_be_written_is_said(typical, monkeypatch, tmp_path):
+def test_a_file_that_cannot_be_written_is_reported(typical, monkeypatch, tmp_path):
     monkeypatch.setattr("jaxscope.tui.exports.free", lambda *_: tmp_path / "nowhere" / "x")
 
     async def steps(pilot, app):
@@ -1122,7 +1122,7 @@ def test_the_palette_names_its_groups(typical):
     assert drive(typical, steps) == {"go", "view", "find", "export", "run", "theme"}
 
 
-def test_the_end_of_a_program_is_said_on_any_screen(tmp_path):
+def test_the_end_of_a_program_is_reported_on_any_screen(tmp_path):
     import written
 
     directory = runs_to_see.running(tmp_path / "run")

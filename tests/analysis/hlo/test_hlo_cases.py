@@ -168,7 +168,7 @@ def test_a_pair_that_the_backend_made_synchronous_overlaps_with_nothing():
     assert [c.overlap for c in program.collectives].count(False) >= 16
 
 
-def test_the_axes_are_known_without_being_told_where_the_text_names_the_mesh():
+def test_the_axes_are_known_without_being_given_where_the_text_names_the_mesh():
     program = analyse(case("allcoll_4x2__cpu_jax0120"))
     assert program.mesh == [("a", 4), ("b", 2)]
     assert all(c.axes for c in program.collectives)

@@ -335,7 +335,7 @@ def test_bytes_on_the_wire(kind, size, members, sent):
         (None, "all-gather.7", True, None),
     ],
 )
-def test_asked_for_or_inserted(op_name, name, anybody, expected):
+def test_requested_or_inserted(op_name, name, anybody, expected):
     assert origin(op_name, name, lambda: anybody) == expected
 
 

@@ -90,7 +90,7 @@ def test_a_fusion_that_runs_asynchronously_is_a_fusion_and_what_it_holds_runs():
     assert program.moved_bytes == 512 + 512 + 256
 
 
-def test_a_product_in_an_asynchronous_custom_call_is_counted_and_one_nobody_knows_makes_the_sum_unknown():
+def test_a_product_in_an_asynchronous_custom_call_is_counted_and_an_unknown_one_makes_the_sum_unknown():
     numbers = '{"lhs_contracting_dimensions":["1"]}'
     config = f'backend_config={{"gemm_backend_config":{{"dot_dimension_numbers":{numbers}}}}}'
     shape = "((f32[8,16], f32[16,8]), (f32[8,8], s8[64]), u32[])"

@@ -94,7 +94,7 @@ def test_the_bound_may_stand_on_the_left_and_the_step_may_be_subtracted():
         ("constant(10)", "constant(1e9)"),
     ],
 )
-def test_a_count_that_cannot_be_told_is_unknown(broken):
+def test_a_count_that_cannot_be_reported_is_unknown(broken):
     found = analyse(loop().replace(*broken)).loops
     assert [(w.trip_count, w.how) for w in found] == [(None, None)]
 

@@ -134,7 +134,7 @@ def test_executions_are_unknown_in_a_loop_that_depends_on_data(program):
     assert [(w.trip_count, w.executions) for w in found.loops] == [(None, 1)]
 
 
-def test_asked_and_inserted_are_told_apart_inside_one_shard_map(program):
+def test_requested_and_inserted_are_distinguished_inside_one_shard_map(program):
     found = program("partly_manual")
     assert sorted(rows(found, "axes", "origin")) == [(["a"], "asked"), (["b"], "inserted")]
 

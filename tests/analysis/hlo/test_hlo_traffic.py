@@ -54,7 +54,7 @@ def test_a_cache_that_one_row_is_written_into_is_neither_read_nor_written_whole(
     assert moved(entry, fused) == 0  # the row may be computed where it is needed
 
 
-def test_what_is_handed_through_or_lies_at_the_host_does_not_count():
+def test_what_is_handed_through_or_is_at_the_host_does_not_count():
     entry = ["%p = f32[1000] parameter(0)", "%h = f32[1000]{0:S(5)} parameter(1)", "%n = f32[1000] negate(%h)",
              "ROOT %r = (f32[1000], f32[1000]) tuple(%p, %n)"]  # fmt: skip
     assert moved(entry) == 4000
@@ -79,7 +79,7 @@ def test_a_loop_reads_of_what_it_slices_one_part_a_trip():
     assert moved(entry(100), loop, condition) == 8 * 4000  # at most all of it
 
 
-def test_a_kernel_nobody_knows_may_look_at_nothing_and_a_matrix_kernel_looks_at_all():
+def test_an_unknown_kernel_may_look_at_nothing_and_a_matrix_kernel_looks_at_all():
     def entry(target):
         return ["%p = f32[100,100] parameter(0)", "%q = f32[100,100] parameter(1)",
                 f'%c = (f32[100,100], s8[10]) custom-call(%p, %q), custom_call_target="{target}"',

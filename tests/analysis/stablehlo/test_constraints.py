@@ -97,7 +97,7 @@ def test_a_gspmd_annotation_asks_too():
         ("17x4xf32", "[{}, {}]", None),
     ],
 )
-def test_a_dimension_that_does_not_divide_is_told_with_its_padding(shape, spec, expected):
+def test_a_dimension_that_does_not_divide_is_reported_with_its_padding(shape, spec, expected):
     t = f"tensor<{shape}>"
     body = [
         f"%0 = stablehlo.negate %arg0 : {t}",

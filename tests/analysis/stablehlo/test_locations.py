@@ -73,7 +73,7 @@ def test_a_chain_longer_than_pythons_stack_keeps_the_innermost_frames():
     assert len(found.frames) == MAX_FRAMES
 
 
-def test_what_cannot_be_read_is_said():
+def test_what_cannot_be_read_is_reported():
     for text in ('"open', "callsite(#n1)", "fused[", '"a"(' * 500 + '"f":1:1' + ")" * 500):
         found, unread = place(text)
         assert found == NOWHERE and len(unread) == 1

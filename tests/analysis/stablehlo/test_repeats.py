@@ -30,7 +30,7 @@ def test_two_loops_are_two():
     assert spans([*[1, 2, 3] * 6, 7, *[4, 5] * 8]) == [(0, 3, 6), (19, 2, 8)]
 
 
-def test_fewer_turns_than_asked_for_are_none():
+def test_fewer_turns_than_requested_are_none():
     assert spans([1, 2, 3, 1, 2, 3]) == []
     assert spans([]) == [] and spans([1]) == [] and spans([1, 1, 1]) == [(0, 1, 3)]
 
@@ -88,11 +88,11 @@ def told(text):
     ]
 
 
-def test_a_function_that_is_nothing_but_the_loop_is_told_by_its_call():
+def test_a_function_that_is_nothing_but_the_loop_is_reported_by_its_call():
     assert told(program(12)) == [(12, 2, ("/u/train.py", 70))]
 
 
-def test_where_the_function_does_more_the_loops_body_is_told():
+def test_where_the_function_does_more_the_loops_body_is_reported():
     more = "%90 = stablehlo.tanh %0 : T loc(#l20)"
     assert told(program(12, extra=more)) == [(12, 2, ("/u/net.py", 5))]
 

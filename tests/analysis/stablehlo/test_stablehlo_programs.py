@@ -227,7 +227,7 @@ save("none", jax.jit(lambda x: jnp.fft.fft(x)), jnp.ones(4))
     assert read(found, "none").callbacks == ()
 
 
-def test_donation_is_told_by_argument_with_the_reason(lower):
+def test_donation_is_reported_by_argument_with_the_reason(lower):
     found = lower(
         """
 @partial(jax.jit, donate_argnums=(0, 1, 2, 3, 4))

@@ -116,7 +116,7 @@ def test_a_foreign_text_is_nothing_but_problems(text):
     assert result.problems and result.printed == 0
 
 
-def test_nothing_is_said_of_nothing():
+def test_nothing_is_reported_of_nothing():
     assert reading.analyse("") == reading.Reading()
 
 
@@ -135,7 +135,7 @@ def test_the_twenty_programs_are_read_whole(corpus):
         assert result.num_partitions == 8
 
 
-def test_arguments_that_jax_aliased_are_told_in_the_twenty_programs(corpus):
+def test_arguments_that_jax_aliased_are_reported_in_the_twenty_programs(corpus):
     for path in corpus.values():
         text = gzip.decompress(path.read_bytes()).decode()
         told = [d for d in reading.analyse(text).donation if d.status == "aliased"]

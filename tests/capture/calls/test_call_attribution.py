@@ -7,7 +7,7 @@ from jaxscope.schema import events as ev
 pytestmark = pytest.mark.capture
 
 
-def test_functions_on_one_line_and_functions_without_a_file_are_told_apart(record):
+def test_functions_on_one_line_and_functions_without_a_file_are_distinguished(record):
     run = record(
         """
         import jax

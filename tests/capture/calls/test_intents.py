@@ -85,7 +85,7 @@ def test_a_constraint_inside_a_jitted_function_that_is_called_is_followed(run):
     assert total[:4] == ("r", "[1]", None, None)
 
 
-def test_what_jit_was_given_is_told_for_each_leaf(run):
+def test_what_jit_was_given_is_reported_for_each_leaf(run):
     down, up, batch, *results = told(run, "step", 1)
     assert up == (
         "a",
@@ -116,7 +116,7 @@ def test_ahead_of_time_it_is_known_too(run):
     assert batch[2:6] == ("P('data')", "in_shardings", "P('data')", None)
 
 
-def test_under_explicit_axes_the_type_is_what_was_asked(run):
+def test_under_explicit_axes_the_type_is_what_was_requested(run):
     [x, double, whole] = told(run, "typed")
     assert x[2:] == (None, None, "P('e')", "P('e')", None)  # gathered inside: a use of it
     assert double[2:] == ("P('e')", double[3], "P('e')", None, None)
@@ -141,7 +141,7 @@ def test_findings_name_the_line_the_reason_and_the_cost(run):
     )
 
 
-def test_live_arrays_carry_what_was_asked_of_them(run):
+def test_live_arrays_carry_what_was_requested_of_them(run):
     [look] = [s for s in json_report.as_json(run)["arrays"]["snapshots"] if s["count"] > 8][-1:]
     groups = {g["path"]: (g["asked"], g["compiled"]) for g in look["groups"]}
     assert groups["right"] == ("P('data', None) on data=8", "P('data',) on data=8")
@@ -220,7 +220,7 @@ def test_a_program_that_jax_refuses_to_place_tells_why(code, record):
     )
 
 
-def test_an_array_in_pinned_host_memory_is_asked_for_and_had(record):
+def test_an_array_in_pinned_host_memory_is_requested_and_had(record):
     done = record(
         """
         import jax, jax.numpy as jnp

@@ -237,7 +237,7 @@ def test_new_function_objects_get_numbers_that_are_never_reused(record):
     assert {e.form for e in run.of(ev.FunctionSeen) if e.name == "base"} == {"partial"}
 
 
-def test_persistent_cache_hits_and_misses_are_told_with_the_reason(record, tmp_path):
+def test_persistent_cache_hits_and_misses_are_reported_with_the_reason(record, tmp_path):
     code = """
         import jax, jax.numpy as jnp
         jax.config.update("jax_compilation_cache_dir", CACHE)

@@ -44,7 +44,7 @@ except ValueError as e: print(e)
 """
 
 
-def test_a_nested_trace_that_raised_is_told_from_one_that_returned(record):
+def test_a_nested_trace_that_raised_differs_from_one_that_returned(record):
     run = record(PROGRAM)
     assert run.out.count("bad shape") == 2
 

@@ -94,7 +94,7 @@ class Titled(dict):
     ],
     ids=lambda v: v if type(v) is str else "",  # pytest would ask for the repr
 )
-def test_values_are_told_by_what_they_hold(value, text):
+def test_values_are_reported_by_what_they_hold(value, text):
     assert shown(value) == text
 
 
@@ -144,7 +144,7 @@ def test_a_value_that_is_cut_still_shows_its_end_or_its_length():
         ({"f": [Holder()]}, {"f": [Holder()]}, "parts"),
     ],
 )
-def test_a_container_of_what_compares_by_identity_is_told_from_another_by_its_newest_part(
+def test_a_container_of_what_compares_by_identity_differs_from_another_by_its_newest_part(
     before, after, compares
 ):
     a, b = both(before, after)

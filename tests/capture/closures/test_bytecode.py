@@ -54,12 +54,12 @@ def texts(found) -> set[str]:
         ("while x: x = x - rate\n return x", {"rate"}, set()),
     ],
 )  # fmt: skip
-def test_reading_and_writing_are_told_apart(body, read, written):
+def test_reading_and_writing_are_distinguished(body, read, written):
     found = told(f"def f(x):\n {body}\n")
     assert texts(found.read) == read and texts(found.written) == written
 
 
-def test_a_line_that_every_run_comes_past_is_told_from_one_behind_a_branch():
+def test_a_line_that_every_run_comes_past_differs_from_one_behind_a_branch():
     found = told("def f(x):\n a = x * rate\n if x:\n  a = a * other\n return a * late\n")
     lines = {n.name: told for n, told in found.read.items()}
     assert lines == {"rate": (2, True), "other": (4, False), "late": (5, False)}
@@ -74,7 +74,7 @@ def test_attributes_of_parameters_are_reads_and_parameters_are_not():
     assert {n.name for n in found.read if n.kind == GLOBAL} == {"h"}
 
 
-def test_closure_cells_are_told_from_globals():
+def test_closure_cells_are_reported_from_globals():
     space: dict = {}
     exec(
         "def make(a, b):\n def f(x): return (lambda v: v * a['k'] * c)(x) + b\n return f\nf = make({}, 1)",

@@ -59,7 +59,7 @@ def only(snapshot, path):
 
 
 @pytest.mark.parametrize("path", ANSWERS)
-def test_an_array_is_told_by_name_bytes_spec_and_copies(path, placed):
+def test_an_array_is_reported_by_name_bytes_spec_and_copies(path, placed):
     looks, _ = placed
     g = only(looks[0], path)
     spec = g.sharding.spec if g.sharding else None
@@ -68,12 +68,12 @@ def test_an_array_is_told_by_name_bytes_spec_and_copies(path, placed):
     assert g.origin.file.endswith("placements.py")
 
 
-def test_members_of_a_list_are_told_apart_by_shape_alone(placed):
+def test_members_of_a_list_are_distinguished_by_shape_alone(placed):
     found = {g.shape: (g.count, g.device_bytes) for g in placed[0][0].groups if g.path == "fsdp[*]"}
     assert found == {(128, 4): (1, 256), (8,): (1, 4)}
 
 
-def test_memory_kinds_devices_and_committedness_are_told(placed):
+def test_memory_kinds_devices_and_committedness_are_reported(placed):
     look = placed[0][0]
     assert only(look, "pinned").memory_kind == "pinned_host"
     assert [only(look, p).sharding.text for p in ("first", "second")] == ["cpu:0", "cpu:5"]

@@ -49,7 +49,7 @@ def test_every_way_of_reading_an_array_is_found_at_its_line_with_count_and_bytes
     assert {k: (t.count, t.bytes) for k, t in found.items() if k in expected} == expected
 
 
-def test_nothing_else_is_said_of_that_program(kinds):
+def test_nothing_else_is_reported_of_that_program(kinds):
     expected, found = kinds
     calls = {k for k, t in found.items() if t.count is None}  # what a jitted call moves, known from its key
     assert set(found) - calls == set(expected)
@@ -262,7 +262,7 @@ def test_numpy_arguments_for_several_devices_are_counted_exactly(record):
     assert (t.direction, t.count, t.text) == ("host_to_device", 7, 'f(w, np.ones((8, 4), "float32"))')
 
 
-def test_an_array_on_another_device_is_told_with_its_bytes_and_its_argument(record):
+def test_an_array_on_another_device_is_reported_with_its_bytes_and_its_argument(record):
     done = record(
         """
         import jax, jax.numpy as jnp, numpy as np, jaxscope
@@ -530,7 +530,7 @@ TRAINING = {
 
 
 @pytest.mark.parametrize("program", TRAINING)
-def test_the_loss_a_real_training_loop_reads_is_told_at_its_own_line(program, record, tmp_path):
+def test_the_loss_a_real_training_loop_reads_is_reported_at_its_own_line(program, record, tmp_path):
     before, after, count = TRAINING[program]
     source = (PROGRAMS / program).read_text()
     assert source.count(before) >= 1

@@ -32,7 +32,7 @@ def recording():
     return Recording()
 
 
-def test_events_follow_the_count_by_quarters_and_the_last_is_told_at_the_end(recording):
+def test_events_follow_the_count_by_quarters_and_the_last_is_reported_at_the_end(recording):
     row = recording.transfers.row(sys._getframe(), TO_HOST, "float")
     for _ in range(100_000):
         recording.transfers.add(row, 1, 4, 1000)
@@ -135,7 +135,7 @@ def test_before_the_first_call_of_the_step_function_no_step_has_begun(recording)
     assert [(e.count, e.steps, e.first_step) for e in recording.events] == [(1, 0, None)]
 
 
-def test_steps_that_began_to_be_counted_afterwards_are_told_in_the_end(recording):
+def test_steps_that_began_to_be_counted_afterwards_are_reported_in_the_end(recording):
     row = recording.transfers.row(sys._getframe(), TO_HOST, "float")
     recording.transfers.add(row, 1, 4, 0)
     recording.step, recording.marked = 2, True
@@ -150,7 +150,7 @@ def test_what_is_not_known_of_one_is_not_known_of_all(recording):
     assert (recording.events[-1].bytes, recording.events[-1].seconds) == (None, None)
 
 
-def test_a_program_of_very_many_lines_is_told_without_lines_in_the_end(recording):
+def test_a_program_of_very_many_lines_is_reported_without_lines_in_the_end(recording):
     source = "import sys\n" + "\n".join("take(sys._getframe())" for _ in range(MAX_ROWS + 50))
 
     def take(frame):

@@ -90,7 +90,7 @@ def test_the_same_run_again_is_nothing_to_tell(making):
     assert found.comparable and found.findings == found.new == []
 
 
-def test_one_recompile_more_is_told_with_its_cause_and_line(making):
+def test_one_recompile_more_is_reported_with_its_cause_and_line(making):
     found = held(
         making.read((x(8), "aa", None, None)),
         making.read((x(8), "aa", None, None), (x(7), "bb", None, None)),
@@ -102,7 +102,7 @@ def test_one_recompile_more_is_told_with_its_cause_and_line(making):
     assert "--update-baseline" in words.fix_text(f) and f.seconds > 6
 
 
-def test_another_reason_for_as_many_recompiles_is_told_too(making):
+def test_another_reason_for_as_many_recompiles_is_reported_too(making):
     before = making.read((x(8), "aa", None, None), (x(7), "bb", None, None))
     after = making.read(
         (x(8), "aa", None, None),
@@ -122,7 +122,7 @@ def test_fewer_compilations_are_good_news_that_does_not_fail(making):
     assert "compiled 1x, 2x in the baseline" in words.title(only(found))
 
 
-def test_a_function_the_baseline_does_not_know_is_told(making):
+def test_a_function_the_baseline_does_not_know_is_reported(making):
     found = held(
         making.read((x(), "aa", None, None)),
         making.read((x(), "aa", None, None), function("helper", line=9), (x(), "cc", None, None)),
@@ -147,7 +147,7 @@ def test_a_function_that_did_not_run_is_an_unused_entry(making):
     assert "train.py::helper" in words.title(only(found))
 
 
-def test_a_function_in_another_file_is_taken_for_the_same_and_that_is_said(making):
+def test_a_function_in_another_file_is_taken_for_the_same_and_that_is_reported(making):
     moved = function("step", f"{CWD}/model/step.py", 3)
     found = held(
         making.read((x(8), "aa", None, None)),
@@ -165,7 +165,7 @@ def test_lines_that_move_are_no_difference(making):
     assert held(before, after).findings == []
 
 
-def test_one_collective_more_is_told_with_kind_axis_bytes_and_line(making):
+def test_one_collective_more_is_reported_with_kind_axis_bytes_and_line(making):
     found = held(
         making.read((x(), "aa", hlo([(64, 1)]), None)),
         making.read((x(), "bb", hlo([(64, 1), (64, 2)]), None)),
@@ -177,7 +177,7 @@ def test_one_collective_more_is_told_with_kind_axis_bytes_and_line(making):
     assert "size grew from 256 to 512" in " ".join(words.evidence(e) for e in f.evidence).replace(" B", "")
 
 
-def test_a_larger_collective_is_told_by_its_bytes(making):
+def test_a_larger_collective_is_reported_by_its_bytes(making):
     found = held(
         making.read((x(), "aa", hlo([(64, 1)]), None)),
         making.read((x(), "bb", hlo([(6400, 1)]), None)),
@@ -186,7 +186,7 @@ def test_a_larger_collective_is_told_by_its_bytes(making):
     assert words.title(only(found)) == title
 
 
-def test_a_collective_of_which_nobody_knows_any_more_how_often_it_runs_is_told(making):
+def test_a_collective_of_which_is_no_longer_known_how_often_it_runs_is_reported(making):
     loop = """%body (t: (s32[], f32[64])) -> (s32[], f32[64]) {{
   %t = (s32[], f32[64]) parameter(0)
   %i = s32[] get-tuple-element(%t), index=0
@@ -238,7 +238,9 @@ def with_memory(making, temp, k=None):
     return extract.extract(run, [])
 
 
-def test_memory_within_the_tolerance_is_the_same_and_beyond_it_is_told_with_the_argument_that_changed(making):
+def test_memory_within_the_tolerance_is_the_same_and_beyond_it_is_reported_with_the_argument_that_changed(
+    making,
+):
     before = with_memory(making, 100_000)
     assert held(before, with_memory(making, 104_900)).findings == []
     f = only(held(before, with_memory(making, 106_000, x(16))))
@@ -273,7 +275,7 @@ def test_of_programs_that_changed_their_place_each_is_compared_with_its_own(maki
     assert held(sized(making, 64, 40), sized(making, 40, 64)).findings == []
 
 
-def test_a_program_without_counterpart_is_told_with_the_compilation_that_is_one_more(making):
+def test_a_program_without_counterpart_is_reported_with_the_compilation_that_is_one_more(making):
     found = held(sized(making, 64), sized(making, 96, 40))
     f = only(found)
     assert words.title(f).startswith("step is compiled 2x, 1x in the baseline: x changed from")
@@ -333,7 +335,7 @@ def test_a_tolerance_that_somebody_wrote_into_the_file_holds_and_outlives_an_upd
     assert update.updated(wide, after.baseline).tolerance["fusions"] == 0.5
 
 
-def test_a_donation_that_is_gone_is_told_by_argument(making):
+def test_a_donation_that_is_gone_is_reported_by_argument(making):
     found = held(making.read((x(), "aa", None, mlir(donated=True))), making.read((x(), "bb", None, mlir())))
     f = only(found)
     assert f.code == "JX705"
@@ -343,7 +345,7 @@ def test_a_donation_that_is_gone_is_told_by_argument(making):
     )
 
 
-def test_an_array_that_is_captured_now_is_told_with_its_size(making):
+def test_an_array_that_is_captured_now_is_reported_with_its_size(making):
     values = ", ".join(f"{i}.0" for i in range(40))
     taken = mlir(CONSTANT.replace("{values}", values).replace("{n}", "40"))
     found = held(making.read((x(), "aa", None, mlir())), making.read((x(), "bb", None, taken)))
@@ -352,7 +354,7 @@ def test_an_array_that_is_captured_now_is_told_with_its_size(making):
     assert "160 B" in words.title(f) and "none in the baseline" in words.title(f)
 
 
-def test_a_product_in_a_higher_precision_is_told(making):
+def test_a_product_in_a_higher_precision_is_reported(making):
     found = held(
         making.read((x(), "aa", None, mlir(DOT.replace("{p}", "DEFAULT")))),
         making.read((x(), "bb", None, mlir(DOT.replace("{p}", "HIGHEST")))),
@@ -371,25 +373,25 @@ def test_another_product_of_the_same_kind_is_a_larger_program_and_no_finding(mak
     assert found.findings == []
 
 
-def test_a_conversion_to_a_wider_type_is_told(making):
+def test_a_conversion_to_a_wider_type_is_reported(making):
     found = held(making.read((x(), "aa", None, mlir())), making.read((x(), "bb", None, mlir(CONVERT))))
     assert only(found).code == "JX707"
     assert "from bfloat16 to float32: 1, none in the baseline" in words.title(only(found))
 
 
-def test_a_callback_is_told(making):
+def test_a_callback_is_reported(making):
     found = held(making.read((x(), "aa", None, mlir())), making.read((x(), "bb", None, mlir(CALLBACK))))
     assert only(found).code == "JX708"
     assert "pure_callback" in words.title(only(found))
 
 
-def test_what_this_run_does_not_tell_is_said_to_be_not_compared(making):
+def test_what_this_run_does_not_tell_is_reported_to_be_not_compared(making):
     found = held(making.read((x(), "aa", hlo(), mlir())), making.read((x(), "aa", None, None)))
     assert told(found) == [("JX901", NOTE)]
     assert "collectives of step" in words.title(only(found)) and "fusions of step" in words.title(only(found))
 
 
-def test_what_the_baseline_does_not_tell_is_not_asked_for(making):
+def test_what_the_baseline_does_not_tell_is_not_requested(making):
     found = held(making.read((x(), "aa", None, None)), making.read((x(), "aa", hlo([(64, 1)]), mlir())))
     assert found.findings == []
 
@@ -401,7 +403,7 @@ def test_what_the_baseline_does_not_tell_is_not_asked_for(making):
         ({"devices": 4}, "devices 8 x cpu, this run 4 x cpu"),
     ],
 )
-def test_another_environment_is_not_compared_and_that_is_said(making, other, said):
+def test_another_environment_is_not_compared_and_that_is_reported(making, other, said):
     before = making.read((x(), "aa", hlo([(64, 1)]), None))
     after = making.read((x(), "bb", hlo([(64, 1), (64, 1)]), None), (x(7), "cc", None, None), **other)
     found = held(before, after)
@@ -450,7 +452,7 @@ def test_the_rules_own_word_on_a_recompile_is_merged_into_the_comparisons(making
     assert "pad" in words.fix_text(f) and "--update-baseline" in words.fix_text(f)
 
 
-def test_an_operation_outside_jit_is_told_by_the_function_that_calls_it(making):
+def test_an_operation_outside_jit_is_reported_by_the_function_that_calls_it(making):
     add = function("add", None, None, eager=True, form="primitive")
     base = (x(), "aa", None, None)
     found = held(making.read(base), making.read(base, add, (x(), None, None, None), (x(9), None, None, None)))
@@ -507,7 +509,7 @@ def with_transfers(making, *say, **more):
     return making.read((x(), "aa", None, None), say=say, transfers=True, **more)
 
 
-def test_a_float_in_each_step_is_told_with_the_line_and_the_expression(making):
+def test_a_float_in_each_step_is_reported_with_the_line_and_the_expression(making):
     found = held(with_transfers(making, *moved(1)), with_transfers(making, *moved(6)))
     f = only(found)
     assert (f.code, f.severity, f.source.line) == ("JX714", ERROR, 90)
