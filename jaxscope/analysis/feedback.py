@@ -19,7 +19,13 @@ _PYTHON = frozenset({"int", "float", "bool", "complex"})
 
 
 class Result(msgspec.Struct, frozen=True):
-    """One leaf of a compiled function's result, with its sharding."""
+    """One leaf of a compiled function's result, with its sharding.
+
+    Attributes:
+      leaf: its path, shape and dtype.
+      sharding: None: unknown.
+      committed: None: unknown.
+    """
 
     leaf: OutLeaf
     sharding: Sharding | None
@@ -44,7 +50,12 @@ class Results:
 
 
 class Fed(msgspec.Struct, frozen=True):
-    """An argument of the next call that takes the results under the path ``result``."""
+    """An argument of the next call that takes the results under the path ``result``.
+
+    Attributes:
+      argument: name of the argument.
+      result: path below the result; empty for the whole result.
+    """
 
     argument: str
     result: str

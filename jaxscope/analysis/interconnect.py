@@ -52,6 +52,11 @@ class Reach(msgspec.Struct, frozen=True):
 class Load(msgspec.Struct, frozen=True):
     """Seconds of transfer over the links of the chip with fewest links, over all links together, and the
     network.
+
+    Attributes:
+      edge: the chip with the fewest links.
+      links: all links together.
+      network: between slices or hosts.
     """
 
     edge: float = 0.0

@@ -43,6 +43,12 @@ COMPILER, VENDOR = "compiler", "vendor"
 class Allocation(msgspec.Struct, frozen=True):
     """One of the largest buffers in the compiler's message: its size, its kind and the operation that writes
     it.
+
+    Attributes:
+      bytes: of the buffer.
+      kind: as the message names it; None: not stated.
+      shape: as HLO writes it.
+      operation, file, line: what writes it, and where; None: not stated.
     """
 
     bytes: int

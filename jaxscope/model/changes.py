@@ -28,7 +28,15 @@ Named = Mapping[str, tuple[str, int | None]]  # name -> (text, bytes)
 
 
 class Item(msgspec.Struct, frozen=True):
-    """A collective, or a fusion with a ``kind`` and a ``source`` only."""
+    """A collective, or a fusion with a ``kind`` and a ``source`` only.
+
+    Attributes:
+      kind: ``all-reduce``, ``loop``, ...
+      axes: mesh axes; None: unknown.
+      bytes: of the result on one device.
+      executions: in one call; None: unknown.
+      origin: asked (written in the program) or inserted (by the partitioner); None: unknown.
+    """
 
     kind: str
     axes: tuple[str, ...] | None = None
@@ -39,7 +47,12 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Changed(msgspec.Struct, frozen=True):
-    """``count`` items that were added (``before`` is None), removed (``after`` is None) or changed."""
+    """``count`` items that were added (``before`` is None), removed (``after`` is None) or changed.
+
+    Attributes:
+      before, after: None: absent on that side.
+      count: how many equal items changed in this way.
+    """
 
     before: Item | None
     after: Item | None
@@ -48,7 +61,13 @@ class Changed(msgspec.Struct, frozen=True):
 
 class Entry(msgspec.Struct, frozen=True):
     """A named thing and its description: an argument's donation, a constant; None where a program does not
-    have it."""
+    have it.
+
+    Attributes:
+      name: of the argument or constant.
+      before, after: the description; None: absent on that side.
+      bytes_before, bytes_after: sizes, where known.
+    """
 
     name: str
     before: str | None

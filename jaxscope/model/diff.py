@@ -26,7 +26,12 @@ COUNTS = ("traces", "lowerings", "compiled", "persistent_cache_hits", "fast_path
 
 
 class CauseCount(msgspec.Struct, frozen=True):
-    """The number of recompiles of a function with one cause, in both runs."""
+    """The number of recompiles of a function with one cause, in both runs.
+
+    Attributes:
+      kind, path: of the cause.
+      before, after: recompiles with that cause in the first and in the second run.
+    """
 
     kind: str
     path: str | None

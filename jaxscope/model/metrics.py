@@ -67,6 +67,11 @@ class Traffic(msgspec.Struct, frozen=True):
     """The collectives over some axes: instructions, executions per call, bytes one device sends per call.
 
     Of the exclusive branches of a conditional the largest counts.
+
+    Attributes:
+      count: instructions.
+      executions: in one call; None: unknown.
+      wire_bytes: sent by one device in one call, at most; None: unknown.
     """
 
     count: int

@@ -56,7 +56,13 @@ T = TypeVar("T")
 
 
 class Process(msgspec.Struct, eq=False):
-    """One process that wrote a log. ``id`` is its pid, with a suffix where two processes had one pid."""
+    """One process that wrote a log. ``id`` is its pid, with a suffix where two processes had one pid.
+
+    Attributes:
+      first_ns, last_ns: time of the first and of the latest event.
+      started, ended, stopped, died, backend: the events of that name; None: not recorded.
+      snapshots, transfers, calls, phases: what the process recorded so far.
+    """
 
     id: str
     pid: int
@@ -89,6 +95,15 @@ class Compilation(msgspec.Struct, eq=False):
     """One call that missed JAX's fast path, and the stages that it ran.
 
     ``id`` is ``<process>.<call>``. Most such calls compile nothing: see ``reached``.
+
+    Attributes:
+      call: number of the call in its process.
+      t_ns: when the call was recorded.
+      traced, lowered, compiled, failed: the events of its phases; None: the phase did not run, or was
+        not recorded.
+      program: id of the compiled program.
+      trace_seconds, lower_seconds, compile_seconds: of each phase; None: it did not run, or its length
+        is unknown.
     """
 
     id: str
@@ -198,6 +213,12 @@ class Function(msgspec.Struct, eq=False):
 
     Seconds are sums over its own calls; phases inside another function's trace count for both functions
     (``Process.compiling_seconds`` counts them once).
+
+    Attributes:
+      seen: its names, file and line.
+      compilations: in order of time, with calls that compiled nothing.
+      watched: whether its calls are counted.
+      traces, lowerings: how often each phase ran.
     """
 
     id: str
@@ -297,7 +318,13 @@ class StaleCapture(msgspec.Struct, eq=False):
 
 
 class Program(msgspec.Struct, eq=False):
-    """One compiled program. The same program compiled twice is one program, two compilations."""
+    """One compiled program. The same program compiled twice is one program, two compilations.
+
+    Attributes:
+      lowered, compiled: the events of the first compilation that has them.
+      target: the name of the target; None: the program ran here.
+      texts, text_bytes: the stored texts by stage, and their sizes.
+    """
 
     id: str
     module: str | None = None
@@ -365,7 +392,12 @@ class Program(msgspec.Struct, eq=False):
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """A compilation's key compared with the nearest earlier key of its function in the same process."""
+    """A compilation's key compared with the nearest earlier key of its function in the same process.
+
+    Attributes:
+      facts: those of the compilation.
+      nearest_facts: those of the nearest earlier key; None: there is none.
+    """
 
     level: str  # the first cache that missed
     facts: Facts
@@ -375,7 +407,12 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 class InProgress(msgspec.Struct, frozen=True):
-    """A phase that began and has no recorded end."""
+    """A phase that began and has no recorded end.
+
+    Attributes:
+      phase: trace, lower or compile.
+      since_ns: time of its begin event.
+    """
 
     compilation: Compilation
     phase: str

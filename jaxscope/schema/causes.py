@@ -213,9 +213,17 @@ class RecordingBegan(_Detail, tag="recording_began", frozen=True, gc=False):
 
 
 Detail: TypeAlias = (
-    StaticDetail | NewFunction | MeshSetting | AheadOfTime | Cleared | FullCaches | Effects | Compared
-    | NotRecorded | RecordingBegan
-)  # fmt: skip
+    StaticDetail
+    | NewFunction
+    | MeshSetting
+    | AheadOfTime
+    | Cleared
+    | FullCaches
+    | Effects
+    | Compared
+    | NotRecorded
+    | RecordingBegan
+)
 
 
 class Cause(msgspec.Struct, frozen=True, gc=False):

@@ -158,6 +158,14 @@ class Traced(Event, frozen=True, tag="Traced"):
     """The Python body of a function was traced. ``seconds`` is None for a trace inside another trace.
 
     If the ends of nested traces are unknown (Degraded: nested_end), a nested trace may have raised instead.
+
+    Attributes:
+      call: number of the call in its process.
+      out_tree: the tree definition of the result, as text.
+      out: the leaves of the result; None: unknown.
+      captured: arrays from outside that became constants; None: unknown.
+      equations: number of equations of the jaxpr; None: unknown.
+      effects: names of the jaxpr's effects; None: unknown.
     """
 
     call: int = 0
@@ -229,7 +237,13 @@ class Compiled(Event, frozen=True, tag="Compiled"):
 
 
 class PhaseFailed(Event, frozen=True, tag="PhaseFailed"):
-    """``phase`` ended with an exception of the program or of JAX."""
+    """``phase`` ended with an exception of the program or of JAX.
+
+    Attributes:
+      call: number of the call in its process.
+      phase: trace, lower or compile.
+      seconds: until the exception; None: unknown.
+    """
 
     call: int = 0
     phase: str = TRACE
@@ -343,7 +357,13 @@ class RecordingStopped(Event, frozen=True, tag="RecordingStopped"):
 
 
 class ProgramExited(Event, frozen=True, tag="ProgramExited"):
-    """The end of the program as the operating system reports it. Written by the keeper."""
+    """The end of the program as the operating system reports it. Written by the keeper.
+
+    Attributes:
+      program_pid: of the program's first process.
+      exit_code, signal: one of them; None: unknown.
+      seconds: from start to end, wall time.
+    """
 
     program_pid: int = 0
     exit_code: int | None = None

@@ -75,7 +75,13 @@ class Contexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Identity(NamedTuple):
     """The identity of a finding in all forms of the program: rule, function, and a value that identifies its
-    subject."""
+    subject.
+
+    Attributes:
+      code: of the rule.
+      function: id of the function; None: the finding is about no function.
+      subject: of the finding, within its rule and function.
+    """
 
     code: str
     function: str | None

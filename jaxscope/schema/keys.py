@@ -34,7 +34,18 @@ class Sharding(msgspec.Struct, frozen=True, gc=False):
 
 
 class Leaf(msgspec.Struct, frozen=True, gc=False):
-    """One array-like argument leaf. ``sharding`` is an index into ``Key.shardings``."""
+    """One array-like argument leaf. ``sharding`` is an index into ``Key.shardings``.
+
+    Attributes:
+      path: in the call: ``batch['image']``.
+      type: the class name: ``jax.Array``, ``numpy.ndarray``, ``float``.
+      shape: None: unknown. A dimension without a size is text.
+      weak_type: whether the dtype gives way to that of the other operand.
+      committed: whether the array is committed to its devices; None for a value that is not a
+        jax.Array.
+      memory_kind: ``device``, ``pinned_host``, ...
+      layout: major to minor, as JAX prints it.
+    """
 
     path: str
     type: str
@@ -68,7 +79,13 @@ class Static(msgspec.Struct, frozen=True, gc=False):
 
 
 class Key(msgspec.Struct, frozen=True, gc=False):
-    """All values that JAX's caches compare for one call."""
+    """All values that JAX's caches compare for one call.
+
+    Attributes:
+      arguments: the array-like leaves, in JAX's order.
+      static: values that are compared by their own equality.
+      tree: the tree definition of the arguments, as text.
+    """
 
     arguments: list[Leaf] = []
     static: list[Static] = []
@@ -83,7 +100,13 @@ class Key(msgspec.Struct, frozen=True, gc=False):
 
 
 class OutLeaf(msgspec.Struct, frozen=True, gc=False):
-    """One result of a trace: its path in the returned tree and its abstract value."""
+    """One result of a trace: its path in the returned tree and its abstract value.
+
+    Attributes:
+      path: below the result: ``[0]['w']``; empty for the result itself.
+      shape, dtype, weak_type: None: unknown.
+      memory_kind: of the result, where the trace names one.
+    """
 
     path: str
     shape: tuple[int | str, ...] | None = None
@@ -109,13 +132,27 @@ class Captured(msgspec.Struct, frozen=True, gc=False):
 
 
 class Device(msgspec.Struct, frozen=True, gc=False):
+    """One device of the run.
+
+    Attributes:
+      id: in JAX's numbering.
+      kind: the model: ``cpu``, ``TPU v5 lite``.
+      process_index: JAX's index of the process that the device belongs to.
+    """
+
     id: int
     kind: str
     process_index: int
 
 
 class Memory(msgspec.Struct, frozen=True, gc=False):
-    """Bytes on one device, as the compiler states them."""
+    """Bytes on one device, as the compiler states them.
+
+    Attributes:
+      argument_bytes, output_bytes, temp_bytes: arguments, results and temporaries; None: not stated.
+      alias_bytes: the part of the arguments whose memory the results use.
+      code_bytes: the program itself.
+    """
 
     argument_bytes: int | None = None
     output_bytes: int | None = None
