@@ -24,12 +24,19 @@ if TYPE_CHECKING:
     from jaxscope.testing.recording import SuiteRecording, TestRecording
 
 MARKS = {
-    "no_recompiles": "no_recompiles(after=1, functions=None): nothing is traced, lowered or compiled after step "
-    "`after` of the test; steps are jaxscope.step() marks or calls of a watched function, after=0 needs none",
-    "max_compilations": "max_compilations(n, function=None): your functions, or the one named, are compiled at most n times",
+    "no_recompiles": (
+        "no_recompiles(after=1, functions=None): nothing is traced, lowered or compiled after step"
+        " `after` of the test; steps are jaxscope.step() marks or calls of a watched function, after=0"
+        " needs none"
+    ),
+    "max_compilations": (
+        "max_compilations(n, function=None): your functions, or the one named, are compiled at most n times"
+    ),
     "max_compile_seconds": "max_compile_seconds(s): tracing, lowering and compiling take at most s seconds",
-    "max_collectives": "max_collectives(kind=None, count=None, bytes=None): each program compiled in the test has at "
-    "most `count` collectives of this kind (kind@axis), and `bytes` of them in a call ('64 MiB')",
+    "max_collectives": (
+        "max_collectives(kind=None, count=None, bytes=None): each program compiled in the test has at"
+        " most `count` collectives of this kind (kind@axis), and `bytes` of them in a call ('64 MiB')"
+    ),
 }
 FIXTURE = "jaxscope"
 
@@ -45,13 +52,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--jaxscope-baseline",
         metavar="DIR",
-        help="directory of the baselines of jaxscope.pinned(), one file per test (default: jaxscope-baselines)",
+        help=(
+            "directory of the baselines of jaxscope.pinned(), one file per test (default: jaxscope-baselines)"
+        ),
     )
     group.addoption(
         "--jaxscope-update",
         choices=("none", "new", "all", "trim"),
         default="none",
-        help="write missing baselines (new) or all, or remove those of tests that no longer exist (trim); not in CI",
+        help=(
+            "write missing baselines (new) or all, or remove those of tests that no longer exist"
+            " (trim); not in CI"
+        ),
     )
 
 
@@ -66,8 +78,8 @@ def pytest_configure(config: pytest.Config) -> None:
         )
     if update == "trim" and (config.option.file_or_dir or config.option.keyword or config.option.markexpr):
         raise pytest.UsageError(
-            "--jaxscope-update=trim removes the baselines of tests that this run does not collect\n  run it on the whole suite: "
-            "without paths, -k and -m"
+            "--jaxscope-update=trim removes the baselines of tests that this run does not collect\n"
+            "  run it on the whole suite: without paths, -k and -m"
         )
 
 

@@ -37,9 +37,7 @@ LEAF = {
     "layout": LOWER,
     "type": FAST_PATH,  # alone: an equal abstract value of another Python type
 }
-MESH_DEVICES = (
-    "mesh devices"  # of the mesh that jax.set_mesh has set: the rest of it is told by another setting
-)
+MESH_DEVICES = "mesh devices"  # of the mesh that jax.set_mesh has set: another setting has the rest of it
 OPTIONS = {"compiler_options": COMPILE, "static_argnums": TRACE, "static_argnames": TRACE, "inline": TRACE}
 _AXIS = re.compile(r"'[^']*'|\"[^\"]*\"|UNCONSTRAINED|\w+=")
 STAND_IN = "jax.ShapeDtypeStruct"  # an argument of an ahead-of-time lowering without an array

@@ -122,7 +122,10 @@ def _libtpu(gib: float) -> Figure:
     return Figure(
         gib * GIB,
         "https://pypi.org/project/libtpu/0.0.42.1/",
-        "the available memory in its error for a program that does not fit; 0.0.50: the same or 0.01 GiB less",
+        (
+            "the available memory in its error for a program that does not fit; 0.0.50: the same or"
+            " 0.01 GiB less"
+        ),
     )
 
 
@@ -155,7 +158,7 @@ MACHINES: dict[str, Machine] = {
             flops={"bf16": Figure(123 * TERA, _CLOUD + "v3")},
             hbm=Figure(900 * GB, _CLOUD + "v3"),
             # 70 GB/s in the paper on TPU v4 would be less than what the pod is said to reduce.
-            links=4, wraps=None, link=Figure(340 * TERA / 1024 / 4, _CLOUD + "v3", "340 TB/s of all-reduce of a pod of 1,024 chips with 4 links"),
+            links=4, wraps=None, link=Figure(340 * TERA / 1024 / 4, _CLOUD + "v3", ("340 TB/s of all-reduce of a pod of 1,024 chips with 4 links")),
             network=None,
         ),
         Machine(
@@ -215,7 +218,7 @@ MACHINES: dict[str, Machine] = {
         ),
         Machine(
             "h100", "NVIDIA H100 SXM 80 GB", GPU, 0, 1, None, ("1", "8", "2x8", "4x8", "16x8", "128x8"),
-            memory=Figure(80 * GIB, _XLA_H100, "80 GB by its name; binary ones, for more than 80 decimal ones are usable"),
+            memory=Figure(80 * GIB, _XLA_H100, ("80 GB by its name; binary ones, for more than 80 decimal ones are usable")),
             usable=Figure(84942979072, _XLA_H100),
             flops={
                 "f64": _cores(32, 1.98, "f64"),
@@ -225,12 +228,12 @@ MACHINES: dict[str, Machine] = {
                 "int8": _cores(1024, 1.8295201, "s8"),
             },
             hbm=Figure(3352.32 * GB, _XLA_H100),
-            links=None, wraps=None, link=Figure(450 * GB, _NVLINK_H100, "NVLink: 900 GB/s are the sum of both directions"),
-            network=Figure(400 * GB / 8, _DGX_H100, "eight 400 Gbit/s ports of the compute fabric for eight GPUs"),
+            links=None, wraps=None, link=Figure(450 * GB, _NVLINK_H100, ("NVLink: 900 GB/s are the sum of both directions")),
+            network=Figure(400 * GB / 8, _DGX_H100, ("eight 400 Gbit/s ports of the compute fabric for eight GPUs")),
         ),
         Machine(
             "a100", "NVIDIA A100 SXM 80 GB", GPU, 0, 1, None, ("1", "8", "2x8", "4x8", "16x8", "128x8"),
-            memory=Figure(80 * GIB, _XLA_A100, "80 GB by its name; binary ones, for more than 80 decimal ones are usable"),
+            memory=Figure(80 * GIB, _XLA_A100, ("80 GB by its name; binary ones, for more than 80 decimal ones are usable")),
             usable=Figure(85100068864, _XLA_A100),
             flops={"f64": _a100(19.5), "tf32": _a100(156), "bf16": _a100(312), "int8": _a100(624)},
             hbm=Figure(2039.04 * GB, _XLA_A100),
@@ -247,9 +250,9 @@ _NAME = re.compile(r"(?:(\d{1,4})\*)?([a-z][a-z0-9]*):(\d{1,5}(?:x\d{1,5}){0,3})
 def parse(text: str) -> Target:
     """Parse a target: ``v5e:4x4``, ``2*v5p:4x4x4``, ``h100:8``, ``h100:128x8``.
 
-    A slice of TPUs is made of hosts of 2x2 chips, or lies within one: along its first two axes libtpu
+    A slice of TPUs consists of hosts of 2x2 chips, or is a part of one: along its first two axes libtpu
     (0.0.42, 0.0.50) takes one chip or an even number, and of those every one it was tried on. A slice of a
-    machine whose pod is one grid lies within that. Which of the grids left its compiler can wire, only the
+    machine whose pod is one grid is a part of that grid. Which of the grids left its compiler can wire, only the
     compiler knows (``unlisted``).
 
     Raises:
@@ -275,7 +278,9 @@ def parse(text: str) -> Target:
     elif len(grid) != machine.axes:
         _refuse(f"{machine.title}: its chips form a grid of {machine.axes} axes, not {len(grid)}", wanted)
     elif machine.most is not None and math.prod(grid) > machine.most:
-        _refuse(f"{machine.title}: one slice has at most {machine.most:,} chips, not {math.prod(grid):,}", wanted)  # fmt: skip
+        _refuse(
+            f"{machine.title}: one slice has at most {machine.most:,} chips, not {math.prod(grid):,}", wanted
+        )
     elif machine.axes == 2 and max(grid) > (side := math.isqrt(machine.most or max(grid) ** 2)):
         _refuse(f"{machine.title}: {_spelled(grid)} is not a slice of a pod, which is {side}x{side}", wanted)
     elif any(n > 1 and n % 2 for n in grid[:2]):
@@ -327,7 +332,15 @@ def near(text: str, n: int = 3) -> list[str]:
 def _like_machine(name: str) -> str | None:
     # v7x, tpu-v5e, v5litepod, gh100: what people write for them elsewhere.
     bare = name.replace("-", "").replace("_", "").removeprefix("tpu")
-    spelled = {"v5lite": "v5e", "v5litepod": "v5e", "v7x": "tpu7x", "7x": "tpu7x", "v7": "tpu7x", "v5": "v5p", "v6": "v6e"}  # fmt: skip
+    spelled = {
+        "v5lite": "v5e",
+        "v5litepod": "v5e",
+        "v7x": "tpu7x",
+        "7x": "tpu7x",
+        "v7": "tpu7x",
+        "v5": "v5p",
+        "v6": "v6e",
+    }
     if bare in MACHINES:
         return bare
     if bare in spelled:

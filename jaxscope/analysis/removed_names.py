@@ -84,7 +84,8 @@ NAMES: dict[str, tuple[str, str | None]] = {
     "jax.experimental.custom_dce": ("", "0.10.0"),
     "jax.experimental.si_vjp": ("", "0.8.2"),
     "jax.experimental.compilation_cache.compilation_cache.initialize_cache": (
-        "jax.config.update('jax_compilation_cache_dir', ...)", "0.8.0",
+        "jax.config.update('jax_compilation_cache_dir', ...)",
+        "0.8.0",
     ),
     # jax.sharding
     "jax.sharding.PositionalSharding": ("jax.sharding.NamedSharding", None),
@@ -170,7 +171,7 @@ NAMES: dict[str, tuple[str, str | None]] = {
     "Compiled.compiler_ir": ("compiled.as_text()", "0.4.14"),
     # the module; the object jax.config is still there
     "jax.config": ("from jax import config", "0.4.29"),
-}  # fmt: skip
+}
 
 # By function and argument. The errors name the function alone, so that no two may have one name and argument.
 ARGUMENTS: dict[tuple[str, str], tuple[str, str | None]] = {

@@ -337,7 +337,10 @@ def _unplaced(n: int, compilations: Sequence[Compilation], part: Part) -> Iterat
             f"{'a compilation' if len(those) == 1 else f'{len(those):,} compilations'} ({some}) "
             f"may be before or after step {n}: {reason}"
         )
-        fix = "count the steps in one way: jaxscope.step() at the end of each, or @jaxscope.watch(step=True) on the step function"
+        fix = (
+            "count the steps in one way: jaxscope.step() at the end of each, or"
+            " @jaxscope.watch(step=True) on the step function"
+        )
         yield msgspec.structs.replace(unknown.not_known(text, those[0]), severity=ERROR, fix=fix)
 
 

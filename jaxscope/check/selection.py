@@ -34,8 +34,10 @@ class Selection(msgspec.Struct, frozen=True):
 
 
 def selection(
-    select: Iterable[str] = (), ignore: Iterable[str] = (), per_file: Mapping[str, Iterable[str]] | None = None
-) -> Selection:  # fmt: skip
+    select: Iterable[str] = (),
+    ignore: Iterable[str] = (),
+    per_file: Mapping[str, Iterable[str]] | None = None,
+) -> Selection:
     """Parse codes (``JX101``), prefixes (``JX1``), names of rules (``changing-shape``) and ``ALL``.
 
     Raises:

@@ -22,7 +22,10 @@ RESTARTS = 3  # of a worker that ends without having compiled anything
 # Of XLA's CPU backend ("XLAEigen", jaxlib 0.10.2 and 0.12.0). With more devices, the threads of a step with
 # several collectives may all wait for devices without a thread; XLA then aborts the process after 40 s.
 THREADS = 256
-_DRY = "with --dry-run the script ends before its step runs (name the step with --step-function or watch(step=True))"
+_DRY = (
+    "with --dry-run the script ends before its step runs (name the step with --step-function or"
+    " watch(step=True))"
+)
 
 
 def grouped(names: Sequence[str]) -> list[list[Any]]:

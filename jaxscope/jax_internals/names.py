@@ -9,7 +9,7 @@ from jaxscope.jax_internals.frames import call_frames
 ADDRESS = re.compile(r" (?:object )?at 0x[0-9a-fA-F]+")
 
 TRACER_FRAMES = ("trace_to_jaxpr", "trace_to_jaxpr_nocache")  # 0.10: cached itself; 0.12: the body
-# What a user's frame calls: beyond it lies another call.
+# What a user's frame calls: the frames beyond it belong to another call.
 ENTRANCES = ("reraise_with_filtered_traceback", "lower", "compile", "trace", "eval_shape", "__call__", "call")
 
 # Names that come through the test-event slot and matter here; everything else is dropped first

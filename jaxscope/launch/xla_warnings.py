@@ -24,7 +24,9 @@ MARK = b"nvoluntary full rematerialization"
 _ABSL = re.compile(
     rb"[IWEF](?P<mon>\d\d)(?P<d>\d\d) (?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)\.(?P<us>\d{6}) +(?P<tid>\d{1,10}) "
 )
-_OLD = re.compile(rb"(?P<y>\d{4})-(?P<mon>\d\d)-(?P<d>\d\d) (?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)\.(?P<us>\d{6}): ")  # fmt: skip
+_OLD = re.compile(
+    rb"(?P<y>\d{4})-(?P<mon>\d\d)-(?P<d>\d\d) (?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)\.(?P<us>\d{6}): "
+)
 MAX_LINE = 1 << 18  # an instruction's tuple shape can be 100 KB; what follows it names the line
 MAX_WARNINGS = 2000
 OLDEST_NS = 60 * 10**9  # a stamp further back than this is of another clock

@@ -44,10 +44,14 @@ def donations(run: Run, message: str, places: Places) -> list[list[Span]]:
     lines: list[list[Span]] = []
     for c, path in deaths.donors(run, message):
         site = places.frame(c.site)
-        lines.append([
-            (function_name(c.function), "name"), f" donates {brief(path, 80)}, {deaths.aval(c, path)}",
-            (f"  ({site})" if site else "", "path"), ": use its result instead, or do not donate it",
-        ])  # fmt: skip
+        lines.append(
+            [
+                (function_name(c.function), "name"),
+                f" donates {brief(path, 80)}, {deaths.aval(c, path)}",
+                (f"  ({site})" if site else "", "path"),
+                ": use its result instead, or do not donate it",
+            ]
+        )
     return lines
 
 
@@ -76,9 +80,13 @@ def memory_needed(run: Run, site: Frame | None) -> list[list[Span]]:
     failed = [
         c
         for c in run.compilations.values()
-        if c.process is run.main and c.failed is not None and c.failed.phase == COMPILE
-        and c.site and site and (c.site.file, c.site.line) == (site.file, site.line)
-    ]  # fmt: skip
+        if c.process is run.main
+        and c.failed is not None
+        and c.failed.phase == COMPILE
+        and c.site
+        and site
+        and (c.site.file, c.site.line) == (site.file, site.line)
+    ]
     last = max(here, key=lambda c: c.t_ns, default=None)
     broken = max(failed, key=lambda c: c.t_ns, default=None)
     which = " (compiled last at this line) needs"

@@ -1,4 +1,4 @@
-"""A mesh as JAX spells it in its settings, in the words that shardings are told in: ``data=4,model=2``."""
+"""A mesh as JAX spells it in its settings, in the spelling of shardings: ``data=4,model=2``."""
 
 from __future__ import annotations
 

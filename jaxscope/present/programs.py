@@ -11,9 +11,12 @@ from jaxscope.schema.findings import LIKELY
 from jaxscope.schema.keys import Memory
 
 MEMORY_PARTS = {
-    "argument_bytes": "arguments", "output_bytes": "results", "temp_bytes": "temporaries",
-    "alias_bytes": "shared by arguments and results", "code_bytes": "code",
-}  # fmt: skip
+    "argument_bytes": "arguments",
+    "output_bytes": "results",
+    "temp_bytes": "temporaries",
+    "alias_bytes": "shared by arguments and results",
+    "code_bytes": "code",
+}
 
 # A status of donation -> its words and their role.
 DONATION = {

@@ -79,11 +79,15 @@ def unfinished(run: Run, places: Places, *, running: bool) -> list[list[Span]]:
     for p in run.in_progress():
         spent = seconds(max(0, (run.last_ns or p.since_ns) - p.since_ns) / 1e9)
         site = places.frame(p.compilation.site)
-        lines.append([
-            ("In progress: ", "good") if running else (ended, "error"), f"{verb(p.phase)} ",
-            (compilation_name(run, p.compilation), "name"), f" for {spent}" if lasting else "",
-            (f"  ({site})" if site else "", "path"),
-        ])  # fmt: skip
+        lines.append(
+            [
+                ("In progress: ", "good") if running else (ended, "error"),
+                f"{verb(p.phase)} ",
+                (compilation_name(run, p.compilation), "name"),
+                f" for {spent}" if lasting else "",
+                (f"  ({site})" if site else "", "path"),
+            ]
+        )
     return lines
 
 

@@ -32,9 +32,11 @@ def machine_json(m: Machine) -> dict[str, Any]:
 
 
 def _figure(f: Figure | None) -> dict[str, Any] | None:
-    return None if f is None else {
-        "value": f.value, "source": f.source, "derived": f.derived, "quoted": f.quoted
-    }  # fmt: skip
+    return (
+        None
+        if f is None
+        else {"value": f.value, "source": f.source, "derived": f.derived, "quoted": f.quoted}
+    )
 
 
 def machine_lines(machines: Sequence[Machine], *, sources: bool = False) -> Iterator[Line]:
@@ -44,7 +46,11 @@ def machine_lines(machines: Sequence[Machine], *, sources: bool = False) -> Iter
         per = "" if m.devices_per_chip == 1 else f", {m.devices_per_chip} devices a chip"
         most = "" if m.most is None else f", at most {m.most:,} chips a slice"
         yield line((m.name, "bold"), f"  {m.title}{per}{most}")
-        yield line(f"memory {_memory(m)} · bandwidth {_rate(m.hbm, 'B/s')} · {peaks or 'peak rates not stated'}", indent=4, hang=4)  # fmt: skip
+        yield line(
+            f"memory {_memory(m)} · bandwidth {_rate(m.hbm, 'B/s')} · {peaks or 'peak rates not stated'}",
+            indent=4,
+            hang=4,
+        )
         joined = (
             f"{m.links} links a chip, {_rate(m.link, 'B/s')} each way"
             if m.links

@@ -53,9 +53,13 @@ def devices(run: Run) -> Iterator[Line]:
         if have and have != t.devices:
             whose = "the environment's or the script's own number" if run.forced_devices != have else "given"
             yield line(
-                (f"the script ran on {count(have, 'device')} ({whose}); {escape(t.name, 40)} has {t.devices:,}", "warning"),
-                indent=2, hang=2,
-            )  # fmt: skip
+                (
+                    f"the script ran on {count(have, 'device')} ({whose}); {escape(t.name, 40)} has {t.devices:,}",
+                    "warning",
+                ),
+                indent=2,
+                hang=2,
+            )
     if run.devices and run.targets:
         yield line(
             ("jax.process_count() and the like had this machine's values, not the target's", "dim"), indent=2

@@ -127,7 +127,12 @@ def _notes(runs: Sequence[Run], *, marked: bool) -> Iterator[Line]:
             indent=2,
             hang=2,
         )
-    waited = [p.asked.seconds for run in runs for p in run.retargeted.values() if p.asked is not None and p.asked.seconds]  # fmt: skip
+    waited = [
+        p.asked.seconds
+        for run in runs
+        for p in run.retargeted.values()
+        if p.asked is not None and p.asked.seconds
+    ]
     if waited:
         yield line(
             (

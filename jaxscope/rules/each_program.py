@@ -1,7 +1,7 @@
-"""One finding of a program that ran and of the same for machines that are not there: told once, naming both.
+"""Merge equal findings of the program that ran and of the same program for targets; the finding names all.
 
-What a rule sees in the lowered text is the same for every machine. What the compiler made of it is looked at
-for each; alike is what the rule calls so, as figures may differ.
+The lowered text is the same for every machine, the compiled text is read for each. A rule decides which findings
+are equal, because figures may differ.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def _latest(run: Run) -> dict[str, tuple[Function, list[Program]]]:
 def of_compiled(run: Run, look: Look) -> Iterator[Finding]:
     """Run ``look`` on the latest programs of each of the user's functions, here and for each target.
 
-    What is alike in several is told once, of the latest; what the latest has not, names the programs that
-    have it. What a CPU's compiler does alone, where the CPU stood in for machines whose compilers do not, is
+    Equal findings of several programs become one, that of the latest program. A finding that the latest program
+    does not have names the programs that have it. What a CPU's compiler does alone, where the CPU stood in for machines whose compilers do not, is
     a note.
     """
     latest, targets = _latest(run), {f.id: ps for f, ps in target_programs.of_run(run) if f.user}

@@ -17,7 +17,7 @@ from jaxscope.schema.messages import Bytes, Count, Message, Names, message
 
 SMALL_PER_STEP = 1024  # bytes: a list of losses is worth a note
 SMALL_SAVING = 1 << 20  # bytes on each device
-SMALL_SHARE = 0.05  # of what lies there
+SMALL_SHARE = 0.05  # of the bytes on the device
 MOST_EVIDENCE = 20
 
 

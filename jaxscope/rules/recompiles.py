@@ -55,8 +55,8 @@ OF_INPUTS = frozenset({*SHAPES, "dtype", "prng", "tree", "tree_static", "static_
 class Group(msgspec.Struct, frozen=True):
     """Calls of ``function`` whose decisive cause is of one kind at one path, in order of time.
 
-    ``came_back``: the array that lies elsewhere is what the function itself returned. ``lengthened``: so is
-    the array of another size, in most of the latest calls. ``source``: the text of a file of the user's,
+    ``came_back``: the array on another device or with another sharding is a result of the function itself.
+    ``lengthened``: so is the array of another size, in most of the latest calls. ``source``: the text of a file of the user's,
     where it may be shown.
     """
 
@@ -184,7 +184,7 @@ def recompile_rule(
         def check(run: Run) -> Iterator[Finding]:
             found = [(group, fix) for group in groups(run, kinds) if (fix := advise(group)) is not None]
             met = {id(misses := _misses(group)): (group, fix, misses) for group, fix in found}
-            # Without steps two loops that end in odd batches cannot be told from one.
+            # Without steps two loops that end in odd batches look like one.
             apart = [m for _, _, m in met.values() if any(x.step is None for x in m)]
             near = [m for _, _, m in met.values() if not any(x.step is None for x in m)]
             for change in (*root_cause.together(run, near), *(Change(m, []) for m in apart)):

@@ -24,9 +24,7 @@ NAMES = 3  # of functions, or of operations of one line
 
 
 class Miss(msgspec.Struct, frozen=True):
-    """A compilation, its decisive cause, and the step it is told with; None: steps do not matter, or nobody
-    knows.
-    """
+    """A compilation, its decisive cause, and its step; None: steps do not matter, or it is unknown."""
 
     compilation: Compilation
     step: int | None
@@ -168,11 +166,11 @@ def also(change: Change) -> Message | None:
     if not change.others:
         return None
     names = list(dict.fromkeys(_name(g[0]) for g in change.others if not eager(g[0].compilation.function)))
-    told = names[:NAMES] + ([f"{len(names) - NAMES:,} more functions"] if len(names) > NAMES else [])
+    listed = names[:NAMES] + ([f"{len(names) - NAMES:,} more functions"] if len(names) > NAMES else [])
     n = sum(eager(g[0].compilation.function) for g in change.others)
     if n:
-        told.append("an eager operation" if n == 1 else f"{n:,} eager operations")
-    return message("also-recompiled", names=Names(tuple(told)))
+        listed.append("an eager operation" if n == 1 else f"{n:,} eager operations")
+    return message("also-recompiled", names=Names(tuple(listed)))
 
 
 def evidence(run: Run, change: Change) -> list[tuple[int, Evidence]]:

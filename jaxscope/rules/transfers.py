@@ -199,9 +199,9 @@ def large(run: Run) -> Iterator[Finding]:
 
 @rule("JX511", "array-elsewhere", WARNING)
 def elsewhere(run: Run) -> Iterator[Finding]:
-    told, lines = set(), set()  # by JX508
+    reported, lines = set(), set()  # by JX508
     for function, (call, _) in moved(run):
-        told.add(function.id)
+        reported.add(function.id)
         lines.add(_line(call.site))
     for t in model.transfers(run):
         if t.direction != BETWEEN or t.kind != model.ARGUMENT or t.source is None:
@@ -216,7 +216,7 @@ def elsewhere(run: Run) -> Iterator[Finding]:
             continue  # a sharding constraint or a device_put: the program requests the copy
         if t.count is None and f is not None and f.calls == 1:
             continue
-        if f.id in told if f is not None else _line(t.source) in lines:
+        if f.id in reported if f is not None else _line(t.source) in lines:
             continue
         paths = t.paths or (_paths_elsewhere(c) if c is not None else ())
         name = c.function.seen.name if c is not None else "a jitted function"

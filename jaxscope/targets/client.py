@@ -58,7 +58,7 @@ def serve(run: RunDir, queue: Queue, path: Path, topologies: dict[str, list[Any]
         outcome = EXHAUSTED if NO_MEMORY in message[:400] else FAILED
         if outcome == FAILED and 1 < job.partitions < job.target.devices:
             # libtpu takes a block of a slice's chips, and fails a check of its own on a row of them.
-            message = f"the program uses {job.partitions:,} of the {job.target.devices:,} devices of {job.target.name}, and the compiler may not support that subset: {message}"  # fmt: skip
+            message = f"the program uses {job.partitions:,} of the {job.target.devices:,} devices of {job.target.name}, and the compiler may not support that subset: {message}"
         return Result(
             job.id,
             outcome,

@@ -231,8 +231,14 @@ def start(run: RunDir, environ: Mapping[str, str] | None = None) -> subprocess.P
     words = [sys.executable, "-m", "jaxscope.targets.worker", str(run.path)]
     quiet = subprocess.DEVNULL
     return subprocess.Popen(
-        words, stdin=quiet, stdout=quiet, stderr=quiet, cwd="/", env=environment(environ or os.environ), start_new_session=True
-    )  # fmt: skip
+        words,
+        stdin=quiet,
+        stdout=quiet,
+        stderr=quiet,
+        cwd="/",
+        env=environment(environ or os.environ),
+        start_new_session=True,
+    )
 
 
 def main(directory: str) -> None:

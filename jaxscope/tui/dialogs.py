@@ -81,11 +81,12 @@ class Leave(ModalScreen[str | None]):
 
     def on_mount(self) -> None:
         self.paragraphs.say(
-            [("The program is still running.", "title")], [],
+            [("The program is still running.", "title")],
+            [],
             [("d    ", "key"), "detach: the program continues, jaxscope view opens it again"],
             [("s    ", "key"), "stop the program: SIGINT as with Ctrl-C, then SIGTERM"],
             [("esc  ", "key"), "stay here"],
-        )  # fmt: skip
+        )
 
     def action_choose(self, what: str) -> None:
         self.dismiss(what or None)
@@ -97,14 +98,17 @@ class Picker(ModalScreen[T | None], Generic[T]):
     COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS
     BINDINGS = [
         Binding("escape", "dismiss", "close", show=False),
-        *(Binding(key, f"move({by})", show=False) for key, by in (("up", -1), ("down", 1), ("pageup", -10), ("pagedown", 10))),
-    ]  # fmt: skip
+        *(
+            Binding(key, f"move({by})", show=False)
+            for key, by in (("up", -1), ("down", 1), ("pageup", -10), ("pagedown", 10))
+        ),
+    ]
 
     def __init__(
         self, title: str, columns: Sequence[Column[T]], ident: Callable[[T], str], items: Sequence[T]
     ) -> None:
         super().__init__()
-        self.table: TableView[T] = TableView(columns, ident, title=title, empty="No match.", id="choice")  # fmt: skip
+        self.table: TableView[T] = TableView(columns, ident, title=title, empty="No match.", id="choice")
         self.items = items
         self.wanted: Input | None = None
 

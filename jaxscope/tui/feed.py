@@ -193,10 +193,10 @@ class Feed:
             yield self.run
 
     def _follow(self) -> None:
-        def told(done: int, total: int) -> None:
+        def note_progress(done: int, total: int) -> None:
             self.progress = done, total
 
-        self.tail.poll(told)
+        self.tail.poll(note_progress)
         self.state = state(self.run, self.directory)
         self.ready = True
         self.version += 1

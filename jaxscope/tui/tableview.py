@@ -167,7 +167,12 @@ class TableView(LineView, Generic[T]):
     def _text(self, item: T) -> str:
         """Return the lower-case text that a filter searches, escaped as it is shown."""
         cells = [c.cell(item, 80) for c in self.columns if c.found]
-        return escape("  ".join(c if isinstance(c, str) else "".join(p if isinstance(p, str) else p[0] for p in c) for c in cells)).lower()  # fmt: skip
+        return escape(
+            "  ".join(
+                c if isinstance(c, str) else "".join(p if isinstance(p, str) else p[0] for p in c)
+                for c in cells
+            )
+        ).lower()
 
     def watch_cursor(self, before: int, after: int) -> None:
         item = self.current
@@ -292,7 +297,13 @@ class TableView(LineView, Generic[T]):
         following = [n for n in able if self.sorted_by is None or n > self.sorted_by]
         self.sorted_by = following[0] if following else None
         self._arrange()
-        self.notify(f"sorted by {self.columns[self.sorted_by].title}" if self.sorted_by is not None else "in its own order", timeout=2, markup=False)  # fmt: skip
+        self.notify(
+            f"sorted by {self.columns[self.sorted_by].title}"
+            if self.sorted_by is not None
+            else "in its own order",
+            timeout=2,
+            markup=False,
+        )
 
 
 def _sorted(items: Sequence[T], column: Column[T]) -> list[T]:

@@ -949,7 +949,9 @@ def test_screen_report_and_texts_are_written_to_files_that_were_not_there(typica
 
 
 @pytest.mark.subprocess
-def test_the_ranks_of_a_job_are_shown_and_of_another_run_it_is_reported_that_there_are_none(typical, tmp_path):
+def test_the_ranks_of_a_job_are_shown_and_of_another_run_it_is_reported_that_there_are_none(
+    typical, tmp_path
+):
     for n in range(3):
         log = Log(ranks.join(tmp_path / "job", "j", n, 3, name="train"), pid=1000 + n)
         log.writer.process_index = n

@@ -279,9 +279,16 @@ class Constraints:
             if at is None:
                 continue
             one = Uneven(
-                spec, tuple(shape), t.dtype, t.bytes, at, cut[at], self._of.get(index), times,
+                spec,
+                tuple(shape),
+                t.dtype,
+                t.bytes,
+                at,
+                cut[at],
+                self._of.get(index),
+                times,
                 self._sources.frame(index),
-            )  # fmt: skip
+            )
             key = (spec.text, one.shape, one.dtype, one.of, one.source)
             known = found.get(key)
             found[key] = one if known is None else msgspec.structs.replace(known, count=known.count + times)

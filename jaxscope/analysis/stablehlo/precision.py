@@ -13,9 +13,14 @@ from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.keys import Frame
 
 FLOAT_BITS = {
-    "float64": 64, "float32": 32, "tfloat32": 32, "float16": 16, "bfloat16": 16,
-    "complex64": 64, "complex128": 128,
-}  # fmt: skip
+    "float64": 64,
+    "float32": 32,
+    "tfloat32": 32,
+    "float16": 16,
+    "bfloat16": 16,
+    "complex64": 64,
+    "complex128": 128,
+}
 MAX_LISTED = 500
 
 

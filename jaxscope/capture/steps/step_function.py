@@ -1,8 +1,8 @@
-"""``--step-function NAME``: the calls of a function that nobody watched, counted as steps.
+"""Count the calls of the function of ``--step-function NAME`` as steps.
 
-Of a jitted function calls on JAX's fast path come through its post hook, the others are misses; a plain
-function is heard through ``sys.monitoring`` (Python 3.12). Owns the one counter for all, and says when it
-cannot count rather than count half.
+Calls of a jitted function on JAX's fast path are seen by its post hook, the others are misses; calls of a plain
+function are seen by ``sys.monitoring`` (Python 3.12). There is one counter for all. If some calls cannot be
+counted, the log has the reason instead of too small a number.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class StepFunction:
         if self._name not in (code.co_name, code.co_qualname):
             return False
         if any(jax_internals.in_jax(f) for f in frames.walk(sys._getframe(1))):
-            return True  # the body of a jitted function, while it is traced; its calls are heard otherwise
+            return True  # the body of a jitted function, while it is traced; its calls are counted as misses
         self._count(
             FunctionSeen(
                 function=functions.function_id(code.co_qualname, code.co_filename, code.co_firstlineno, []),

@@ -48,7 +48,7 @@ class Counter(Count):
         "step_at",
         "tell_at",
         "tracker",
-    )  # fmt: skip
+    )
 
     def __init__(self, tracker: StepTracker, function: str, step: bool = False) -> None:
         super().__init__(

@@ -87,7 +87,7 @@ try:
 except Exception:
     pass
 
-# The user's own sitecustomize, wherever it lies, is imported by the ordinary import statement: the
+# The user's own sitecustomize, wherever it is, is imported by the ordinary import statement: the
 # module's lock is reentrant, and what stands in sys.modules when we return is what stays there. Where
 # there is none, this raises ImportError(name="sitecustomize"), which site.py expects, and nothing stays.
 sys.modules.pop("sitecustomize", None)

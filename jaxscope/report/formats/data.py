@@ -20,4 +20,12 @@ def render(findings: Sequence[Placed], *, run: str | None, failed: bool) -> str:
         entry = msgspec.to_builtins(contract.Finding.of(p.finding))
         del entry["sub_run"]
         entries.append({**entry, "place": None if p.file is None else {"file": p.file, "line": p.line}})
-    return dumps({"schema": SCHEMA, "jaxscope": __version__, "run": {"name": run}, "failed": failed, "findings": entries})  # fmt: skip
+    return dumps(
+        {
+            "schema": SCHEMA,
+            "jaxscope": __version__,
+            "run": {"name": run},
+            "failed": failed,
+            "findings": entries,
+        }
+    )

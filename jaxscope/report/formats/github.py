@@ -30,11 +30,11 @@ def annotation(p: Placed, name: str = "") -> str:
         "line": p.line,
         "title": f"{f.code} {name}".strip(),
     }
-    told = ",".join(f"{k}={_property(escape(v))}" for k, v in properties.items() if v is not None)
+    given = ",".join(f"{k}={_property(escape(v))}" for k, v in properties.items() if v is not None)
     texts = [title(p)]
     texts += [escape(text, 300) for text in seen(p)[:EVIDENCE]]
     texts += [escape(fix_text(f), 300)] if f.fix else []
-    return f"::{_COMMANDS.get(f.severity, 'warning')} {told}::{_data(chr(10).join(texts))}"
+    return f"::{_COMMANDS.get(f.severity, 'warning')} {given}::{_data(chr(10).join(texts))}"
 
 
 def _data(text: str) -> str:

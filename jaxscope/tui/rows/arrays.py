@@ -316,6 +316,11 @@ def user(run: Run, r: Row) -> Compilation | None:
     """Return the latest compilation that takes these arrays as an argument, found by name."""
     paths = {g.path for g in r.groups}
     for c in reversed(list(run.compilations.values())[-2_000:]):
-        if c.key is not None and c.function.user and c.reached != ["fast_path"] and any(leaf.path in paths for leaf in c.key.arguments):  # fmt: skip
+        if (
+            c.key is not None
+            and c.function.user
+            and c.reached != ["fast_path"]
+            and any(leaf.path in paths for leaf in c.key.arguments)
+        ):
             return c
     return None

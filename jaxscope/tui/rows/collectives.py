@@ -94,11 +94,11 @@ def columns(run: Run, places: Places) -> list[Column[Row]]:
         Column("collective", lambda r, _: [(r.collective.kind, "collective")], 18, order=lambda r: r.collective.kind),
         Column("axes", lambda r, _: axes(r.collective), 12, order=lambda r: axes(r.collective), unknown="the mesh of the program is unknown"),
         Column("n", lambda r, _: f"{len(r.alike):,}", 4, right=True, order=lambda r: len(r.alike), first=True),
-        Column("bytes", lambda r, _: size(r.collective.bytes), 9, right=True, order=lambda r: r.collective.bytes, first=True, unknown="the type of the result could not be read"),
-        Column("sends", lambda r, _: [(size(cost(r)), "bold")], 9, right=True, order=cost, first=True, wide=90, unknown="its size, or how often it runs, is unknown"),
-        Column("runs", lambda r, _: ("≤" if r.collective.branches else "") + executions(r.collective.executions), 6, right=True, order=lambda r: r.collective.executions, first=True, wide=84, unknown="the number of iterations of a loop is unknown"),
-        Column("origin", lambda r, _: [({"asked": "requested"}.get(r.collective.origin or "?", r.collective.origin or "?"), "warning" if r.collective.origin == "inserted" else "")], 9, order=lambda r: r.collective.origin or "?", unknown="the text does not show who requested it"),
-        Column("overlap", lambda r, _: hidden(r), 7, order=hidden, wide=100, unknown="the text does not show the order of execution"),
+        Column("bytes", lambda r, _: size(r.collective.bytes), 9, right=True, order=lambda r: r.collective.bytes, first=True, unknown=("the type of the result could not be read")),
+        Column("sends", lambda r, _: [(size(cost(r)), "bold")], 9, right=True, order=cost, first=True, wide=90, unknown=("its size, or how often it runs, is unknown")),
+        Column("runs", lambda r, _: ("≤" if r.collective.branches else "") + executions(r.collective.executions), 6, right=True, order=lambda r: r.collective.executions, first=True, wide=84, unknown=("the number of iterations of a loop is unknown")),
+        Column("origin", lambda r, _: [({"asked": "requested"}.get(r.collective.origin or "?", r.collective.origin or "?"), "warning" if r.collective.origin == "inserted" else "")], 9, order=lambda r: r.collective.origin or "?", unknown=("the text does not show who requested it")),
+        Column("overlap", lambda r, _: hidden(r), 7, order=hidden, wide=100, unknown=("the text does not show the order of execution")),
         Column("line", lambda r, _: line(r), order=line, unknown="the compiler kept no source line for it"),
         Column("program", lambda r, _: [(owner(run, r.program), "dim")], 18, order=lambda r: owner(run, r.program), wide=100),
     ]  # fmt: skip
@@ -127,10 +127,13 @@ def mesh(r: Row, texts: Mapping[str, Texts], width: int) -> list[list[Part]]:
         here = frozenset(over.split(",")) == used
         length = n.most or n.least
         bar = "█" * max(1, round(room * length / most)) if length else ""
-        made.append([
-            ((over or "one device")[:margin].ljust(margin) + " ", "bold" if here else ""), between(n).rjust(10) + " ",
-            (bar, "collective" if here else "lower"),
-        ])  # fmt: skip
+        made.append(
+            [
+                ((over or "one device")[:margin].ljust(margin) + " ", "bold" if here else ""),
+                between(n).rjust(10) + " ",
+                (bar, "collective" if here else "lower"),
+            ]
+        )
     return [*made, *([[], *drawn] if (drawn := _grid(hlo.mesh, used, width)) else [])]
 
 
@@ -177,11 +180,15 @@ def detail(run: Run, r: Row, places: Places) -> list[list[Part]]:
         made.append([f"{count(c.groups, 'group')} of {count(c.group_size, 'device')} over {axes(c)}"])
     else:
         made.append([f"over {axes(c)}"])
-    made.append([
-        "result " + (size(c.bytes)) + " on a device · sends ",
-        (size(c.wire_bytes)), " each time · ",
-        (size(sent)), " in one call of the program" + (" for all of them" if len(r.alike) > 1 else ""),
-    ])  # fmt: skip
+    made.append(
+        [
+            "result " + (size(c.bytes)) + " on a device · sends ",
+            (size(c.wire_bytes)),
+            " each time · ",
+            (size(sent)),
+            " in one call of the program" + (" for all of them" if len(r.alike) > 1 else ""),
+        ]
+    )
     facts = [
         f"in a branch: runs {times(c)}" if c.branches else "",
         reason(c, places) or "origin unknown",

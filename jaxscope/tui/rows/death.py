@@ -54,7 +54,12 @@ def why(run: Run, output: Sequence[str], places: Places, *, brief: bool = False)
         ]
     if died is not None:
         for n, frame in enumerate(died.stack[: 1 if brief else FRAMES]):
-            made.append([("  at " if n == 0 else "  called at ", "dim"), (places.inside(frame) or "?", "name" if n == 0 else "")])  # fmt: skip
+            made.append(
+                [
+                    ("  at " if n == 0 else "  called at ", "dim"),
+                    (places.inside(frame) or "?", "name" if n == 0 else ""),
+                ]
+            )
         made += [[("  → ", "good"), *spans] for spans in donations(run, died.message, places)]
     elif look is not None and look.site is not None:
         made.append([("  at ", "dim"), places.inside(look.site) or "?"])

@@ -43,7 +43,7 @@ def function_columns(run: Run, starred: Collection[str], places: Places) -> list
     calls_known = any(f.calls is not None for f in run.functions.values())
     return [
         Column("function", name, order=function_name),
-        Column("site", lambda f, _: [(kind(f), "dim")], 18, order=kind, unknown="the source line of the function is unknown"),
+        Column("site", lambda f, _: [(kind(f), "dim")], 18, order=kind, unknown=("the source line of the function is unknown")),
         Column("traces", lambda f, _: _number(f.traces), 6, right=True, order=lambda f: f.traces, first=True),
         Column("compiles", lambda f, _: _number(f.compiled), 8, right=True, order=lambda f: f.compiled, first=True, wide=90),
         *([Column[Function]("calls", lambda f, _: "" if f.calls is None else f"{f.calls:,}", 7, right=True, order=lambda f: f.calls, first=True, wide=100)] if calls_known else []),
@@ -184,9 +184,16 @@ def others(run: Run, c: Compilation, *, same: bool) -> list[Other]:
     Those of its function, then, unless ``same``, of the user's other functions.
     """
     own = [x for _, x in reversed(run.numbered(c.function))]
-    rest = [] if same else [
-        x for f in run.functions.values() if f.user and f is not c.function for _, x in reversed(run.numbered(f))
-    ]  # fmt: skip
+    rest = (
+        []
+        if same
+        else [
+            x
+            for f in run.functions.values()
+            if f.user and f is not c.function
+            for _, x in reversed(run.numbered(f))
+        ]
+    )
     return [Other(x, named(run, x)) for x in [*own, *rest] if x is not c]
 
 
@@ -202,8 +209,13 @@ def other_columns(run: Run) -> list[Column[Other]]:
         Column("compilation", lambda o, _: [(o.name, "bold")]),
         Column("when", step, 12),
         Column("cause", cause),
-        Column("time", lambda o, _: seconds(o.compilation.seconds) if o.compilation is not None else "", 8, right=True),
-    ]  # fmt: skip
+        Column(
+            "time",
+            lambda o, _: seconds(o.compilation.seconds) if o.compilation is not None else "",
+            8,
+            right=True,
+        ),
+    ]
 
 
 def where(c: Compilation, places: Places) -> str:

@@ -109,10 +109,13 @@ def _legend(cells: Sequence[Cell], parts: dict[tuple[int, ...], int], shape: Seq
     for part, number in itertools.islice(parts.items(), LEGEND):
         fill, style = look_of(number)
         holders = ", ".join(str(c.device) for c in copies[part])
-        made.append([
-            (fill * 2, style), f" {slices(copies[part][0], shape)}",
-            (f"  on {'device' if len(copies[part]) == 1 else 'devices'} {holders}", "dim"),
-        ])  # fmt: skip
+        made.append(
+            [
+                (fill * 2, style),
+                f" {slices(copies[part][0], shape)}",
+                (f"  on {'device' if len(copies[part]) == 1 else 'devices'} {holders}", "dim"),
+            ]
+        )
     if len(parts) > LEGEND:
         made.append([(f"and {len(parts) - LEGEND} more parts", "dim")])
     return made
@@ -126,9 +129,20 @@ def _by_axis(s: Sharding, shape: Sequence[int], width: int) -> Lines:
         if found is None:
             return [[("The placement of its shards is not known for ", "dim"), s.text]]
         copies = f", {found.replication:,} copies of each" if found.replication > 1 else ""
-        return [[f"{len(found.devices):,} devices, parts {' x '.join(map(str, found.parts)) or '1'}", (copies, "warning")]]  # fmt: skip
+        return [
+            [
+                f"{len(found.devices):,} devices, parts {' x '.join(map(str, found.parts)) or '1'}",
+                (copies, "warning"),
+            ]
+        ]
     dimension = {axis: d for d, names in enumerate(spec[0]) for axis in names}
-    made: Lines = [[("mesh ", "dim"), " x ".join(f"{name}={n}" for name, n in grid.axes), (f"  {len(grid.devices):,} devices", "dim")]]  # fmt: skip
+    made: Lines = [
+        [
+            ("mesh ", "dim"),
+            " x ".join(f"{name}={n}" for name, n in grid.axes),
+            (f"  {len(grid.devices):,} devices", "dim"),
+        ]
+    ]
     margin = min(width // 3, max(cell_len(f"{name}={n}") for name, n in grid.axes))
     room = max(4, width - margin - 3)
     for name, n in grid.axes:
@@ -177,10 +191,15 @@ def devices(s: Snapshot, width: int, most: int = 16) -> Lines:
         full = round(bar * n / top)
         other = max(0, round(bar * ((used.get(d) or 0) - n) / top))
         amount = f" {size(n):>10}" + (f" of {size(used[d] or 0)} in use" if d in used else "")
-        drawn_bars.append([
-            (f"{d:>4} ", "bold"), ("█" * full, "compile"), ("▒" * other, "lower"),
-            ("·" * (bar - full - other), "dim"), f"{amount} ",
-        ])  # fmt: skip
+        drawn_bars.append(
+            [
+                (f"{d:>4} ", "bold"),
+                ("█" * full, "compile"),
+                ("▒" * other, "lower"),
+                ("·" * (bar - full - other), "dim"),
+                f"{amount} ",
+            ]
+        )
     rows = -(-len(drawn_bars) // per_line)
     for n in range(rows):
         made.append([part for k in range(n, len(drawn_bars), rows) for part in drawn_bars[k]])

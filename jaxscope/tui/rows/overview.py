@@ -86,8 +86,15 @@ EVENT_COLUMNS: list[Column[Event]] = [
 FINDING_COLUMNS: list[Column[Finding]] = [
     Column("code", lambda f, _: [mark(f), f" {f.code}"], 7, order=lambda f: f.code),
     Column("finding", lambda f, _: headline(f)),
-    Column("cost", lambda f, _: [(seconds(f.seconds) if f.seconds else "", "bold")], 7, right=True, order=lambda f: f.seconds, first=True),
-]  # fmt: skip
+    Column(
+        "cost",
+        lambda f, _: [(seconds(f.seconds) if f.seconds else "", "bold")],
+        7,
+        right=True,
+        order=lambda f: f.seconds,
+        first=True,
+    ),
+]
 
 
 def finding_id(f: Finding) -> str:

@@ -34,9 +34,13 @@ def around(run: Run, frame: Frame | None, count: int, width: int) -> list[list[P
     margin = len(str(first + len(shown)))
     rest = max(1, width - margin - 4)
     return [
-        [("▸ " if n == frame.line else "  ", "key"), (f"{n:>{margin}}  ", "dim"), (_cut(line[:LONGEST].expandtabs(4), rest), "bold" if n == frame.line else "")]
+        [
+            ("▸ " if n == frame.line else "  ", "key"),
+            (f"{n:>{margin}}  ", "dim"),
+            (_cut(line[:LONGEST].expandtabs(4), rest), "bold" if n == frame.line else ""),
+        ]
         for n, line in enumerate(shown, first + 1)
-    ]  # fmt: skip
+    ]
 
 
 def room(facts: Sequence[Sequence[Part]], width: int, height: int) -> int:

@@ -40,9 +40,16 @@ class Arrays(View):
         self.at: int | None = None  # the look that was chosen; None: the one that tells most
         self.toggled: set[str] = set()
         self.table = Names(
-            (), rows.row_id, title="Arrays", id="arrays",
-            about="Live arrays by the names of your variables, the largest first; ●8 means 8 devices hold a copy. Enter opens a name or, on one array, the call that takes it. , and . show an earlier and a later snapshot.",
-        )  # fmt: skip
+            (),
+            rows.row_id,
+            title="Arrays",
+            id="arrays",
+            about=(
+                "Live arrays by the names of your variables, the largest first; ●8 means 8 devices hold"
+                " a copy. Enter opens a name or, on one array, the call that takes it. , and . show an"
+                " earlier and a later snapshot."
+            ),
+        )
         with Horizontal(id="columns"):
             yield self.table
             with VerticalScroll(id="right"):
@@ -82,7 +89,10 @@ class Arrays(View):
         if lost is not None:
             return f"Live arrays could not be recorded: {lost.reason}"
         if self.feed.running:
-            return "No snapshot of the live arrays yet. One is taken when a step ends (jaxscope.step(), or a function watched with step=True), at jaxscope.snapshot(), and at the end."
+            return (
+                "No snapshot of the live arrays yet. One is taken when a step ends (jaxscope.step(), or"
+                " a function watched with step=True), at jaxscope.snapshot(), and at the end."
+            )
         return "No snapshot of the live arrays was taken: the program ended before one, or was killed."
 
     def _detail(self) -> None:

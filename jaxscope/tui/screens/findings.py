@@ -29,9 +29,12 @@ class Findings(View):
 
     def panes(self) -> Iterable[Widget]:
         self.table: TableView[Finding] = TableView(
-            (), finding_id, title="Findings", id="findings",
+            (),
+            finding_id,
+            title="Findings",
+            id="findings",
             about="What the rules found, errors first, then by cost. Enter opens the evidence.",
-        )  # fmt: skip
+        )
         with Horizontal(id="columns"):
             yield self.table
             with VerticalScroll(id="right"):
@@ -42,10 +45,12 @@ class Findings(View):
         found = rows.shown(feed.findings, app.hidden)
         hidden = sum(f.code in app.hidden for f in feed.findings)
         self.table.empty = (
-            "looking …" if feed.concluded < 0
-            else "No problems found in the recorded part of the log, which was not closed." if feed.cut_off
+            "looking …"
+            if feed.concluded < 0
+            else "No problems found in the recorded part of the log, which was not closed."
+            if feed.cut_off
             else "No problems found. ✓"
-        )  # fmt: skip
+        )
         self.table.columns = tuple(rows.columns(feed.places(), feed.findings, app.hidden))
         self.table.show(found)
         if app.finding is not None and self.table.select(app.finding):

@@ -32,19 +32,40 @@ class Functions(View):
         self.filled_for: str | None = None  # the function selected when the screen was last filled
         self.against: str | None = None  # the compilation to compare with; None: the nearest
         self.functions: TableView[Function] = TableView(
-            (), lambda f: f.id, title="Functions", id="functions",
-            empty="No function was compiled yet. Run jaxscope doctor to check that compilations can be recorded.",
-            about="Your functions, the slowest first; then library functions and eager operations. Calls are counted for watched functions; an empty cell is unknown.",
-        )  # fmt: skip
+            (),
+            lambda f: f.id,
+            title="Functions",
+            id="functions",
+            empty=(
+                "No function was compiled yet. Run jaxscope doctor to check that compilations can be"
+                " recorded."
+            ),
+            about=(
+                "Your functions, the slowest first; then library functions and eager operations. Calls"
+                " are counted for watched functions; an empty cell is unknown."
+            ),
+        )
         self.attempts: TableView[rows.Attempt] = TableView(
-            (), rows.attempt_id, title="Compilations", id="attempts",
-            about="The calls of the function that traced, lowered or compiled; then those that only left the fast path.",
-        )  # fmt: skip
+            (),
+            rows.attempt_id,
+            title="Compilations",
+            id="attempts",
+            about=(
+                "The calls of the function that traced, lowered or compiled; then those that only left"
+                " the fast path."
+            ),
+        )
         self.key: TableView[rows.KeyRow] = TableView(
-            (), rows.key_row_id, title="Key", id="key",
+            (),
+            rows.key_row_id,
+            title="Key",
+            id="key",
             empty="The cache key of this call was not recorded.",
-            about="JAX's cache key of this call, part by part, compared with the nearest earlier key. ≠ marks differences.",
-        )  # fmt: skip
+            about=(
+                "JAX's cache key of this call, part by part, compared with the nearest earlier key. ≠"
+                " marks differences."
+            ),
+        )
         yield self.functions
         with Horizontal(id="columns"):
             yield self.attempts
@@ -164,7 +185,9 @@ class Functions(View):
                 self.against = chosen.compilation.id if chosen.compilation is not None else None
                 self._fill_key()
 
-        self.app.push_screen(Picker("Compare its key with", rows.other_columns(run), lambda o: o.name, able), beside)  # fmt: skip
+        self.app.push_screen(
+            Picker("Compare its key with", rows.other_columns(run), lambda o: o.name, able), beside
+        )
 
     def action_program(self) -> None:
         self.scope.go("program")

@@ -21,9 +21,10 @@ class OutputView(View):
     def panes(self) -> Iterable[Widget]:
         self.following = True
         self.text = TextView(
-            title="Output", id="output",
+            title="Output",
+            id="output",
             about="The program's stdout and stderr. f follows the end of the output.",
-        )  # fmt: skip
+        )
         yield self.text
 
     def fill(self) -> None:

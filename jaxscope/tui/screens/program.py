@@ -47,13 +47,19 @@ class ProgramView(ByMachine):
         self.by: dict[str, dict[links.Place, list[int]]] = {"stablehlo": {}, "hlo": {}}
         self.stage = "hlo"  # of the two, the one shown where there is room for one
         self.source = TextView(
-            title="source", id="source", about="Your code. Moving here marks the operations that come from a line.",
+            title="source",
+            id="source",
+            about="Your code. Moving here marks the operations that come from a line.",
             empty="The source line is unknown, or its file is not on this machine.",
-        )  # fmt: skip
+        )
         self.stages = {
-            stage: TextView(title=title, id=stage, about=f"{title}. Moving here marks the source line of an operation; ] and [ go to the next and previous marked line.")
+            stage: TextView(
+                title=title,
+                id=stage,
+                about=f"{title}. Moving here marks the source line of an operation; ] and [ go to the next and previous marked line.",
+            )
             for stage, title in TITLES.items()
-        }  # fmt: skip
+        }
         yield Paragraphs(id="machines")
         yield Paragraphs(id="summary", classes="stays")
         yield Paragraphs(id="verdict")
@@ -304,7 +310,7 @@ class ProgramView(ByMachine):
                 self.notify("comparing …", timeout=2, markup=False)
                 self.run_worker(lambda: self._differ(before, c), thread=True, exclusive=True, group="diff")
 
-        self.app.push_screen(Picker("Compare with", other_columns(run), lambda o: o.name, able), compare)  # fmt: skip
+        self.app.push_screen(Picker("Compare with", other_columns(run), lambda o: o.name, able), compare)
 
     def _differ(self, before: Compilation, after: Compilation) -> None:
         run = self.feed.run
