@@ -15,7 +15,7 @@ from typing import NamedTuple
 from jaxscope.launch import keeper
 from jaxscope.launch.keeper import Kept
 from jaxscope.launch.program_events import Ended
-from jaxscope.log import files
+from jaxscope.log import files, liveness
 from jaxscope.log.store import RunDir
 
 PATIENCE_S = ((signal.SIGINT, 10.0), (signal.SIGTERM, 20.0))
@@ -48,15 +48,15 @@ def attach(argv: list[str], env: dict[str, str], run: RunDir) -> Ended | Left:
     from jaxscope.cli.view import TERMINATED, show
 
     try:
-        answer = show(run, owned=True, alive=lambda: _alive(kept.program))
+        answer = show(run, owned=True, alive=lambda: liveness.is_running(kept.program))
     except Exception as e:  # the view is ours, the program is not
         sys.stderr.write(f"jaxscope: {type(e).__name__}: {e}\n  the program continues; its output follows\n")
         return _accompany(kept, run)
     if answer == "stop":
         return _stop(kept, run)
-    if answer == "terminated" and _alive(kept.program):
+    if answer == "terminated" and liveness.is_running(kept.program):
         return GOES_ON._replace(code=TERMINATED)
-    if answer == "detach" or _alive(kept.program):
+    if answer == "detach" or liveness.is_running(kept.program):
         return GOES_ON
     return _end(run, kept, GRACE_S) or UNSEEN
 
@@ -66,7 +66,7 @@ def _accompany(kept: Kept, run: RunDir) -> Ended | Left:
     offset = 0
     while True:
         try:
-            going = _alive(kept.program)
+            going = liveness.is_running(kept.program)
             with files.open_regular(run.output, within=run.path) as f:
                 f.seek(offset)
                 data = f.read(MOST_AT_ONCE)
@@ -94,7 +94,7 @@ def _stop(kept: Kept, run: RunDir) -> Ended | Left:
             return Left(f"could not be stopped ({e.strerror})", 1)
         until = time.monotonic() + patience
         while time.monotonic() < until:
-            if not _alive(kept.program):
+            if not liveness.is_running(kept.program):
                 return _end(run, kept, GRACE_S) or UNSEEN
             time.sleep(LOOK_S)
     return Left(f"does not listen to SIGINT or SIGTERM and goes on: kill -9 {kept.program}", 1)
@@ -112,14 +112,3 @@ def _end(run: RunDir, kept: Kept, patience: float) -> Ended | None:
         if time.monotonic() >= until:
             return None
         time.sleep(LOOK_S)
-
-
-def _alive(pid: int) -> bool:
-    """Return whether the program has ended: the keeper reaps it at once, so that it is never a zombie."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True

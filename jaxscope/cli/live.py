@@ -10,11 +10,10 @@ import signal
 import sys
 import threading
 import time
-from pathlib import Path
 
 from jaxscope.cli.stderr import print_message
 from jaxscope.launch.runner import Beside
-from jaxscope.log import files, ranks, store
+from jaxscope.log import files, liveness, ranks, store
 from jaxscope.log.store import RunDir
 
 LIVE_S = 0.1
@@ -32,7 +31,7 @@ def handle_follow(args: argparse.Namespace) -> int:
     gone = threading.Event()
 
     def watch() -> None:
-        while _alive(args.pid):
+        while liveness.is_running(args.pid):
             time.sleep(LIVE_S)
         gone.set()
 
@@ -164,19 +163,3 @@ def live(record: RunDir) -> Beside:
             )
 
     return follow
-
-
-def _alive(pid: int) -> bool:
-    try:
-        # The program is a zombie while its parent waits for our stderr to be closed.
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-        return stat.rpartition(b")")[2].split()[0] not in (b"Z", b"X")
-    except (OSError, IndexError):
-        pass  # no /proc on macOS
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True  # a process of another user
-    return True

@@ -40,6 +40,22 @@ def machine() -> str:
     return f"host:{os.uname().nodename}"
 
 
+def is_running(pid: int) -> bool:
+    """Return whether a process of this machine with this id has not ended; a zombie has."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+        return stat.rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+    except (OSError, IndexError):
+        pass  # no /proc on macOS
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True  # a process of another user
+    return True
+
+
 def lock(fd: int) -> bool:
     """Hold a lock on the open file ``fd`` until it is closed or this process ends. False: none can be had
     there.

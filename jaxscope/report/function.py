@@ -140,15 +140,7 @@ def _target_programs(run: Run, f: Function, places: Places, *, everything: bool)
     for p in next((ps for g, ps in target_programs.of_run(run) if g is f), []):
         yield BLANK
         yield line((f"Compiled for {escape(p.target or '?', 40)}", "title"))
-        yield from targets.program_lines(run, p, everything=everything)
-        memory = p.made.memory if p.made is not None else None
-        yield from compiled_program.section(
-            run.texts_of(p),
-            memory,
-            places,
-            everything=everything,
-            stated=p.made.peak_bytes if p.made is not None else None,
-        )
+        yield from targets.with_contents(run, p, places, everything=everything)
 
 
 def _memory_fit(c: Compilation, *, everything: bool) -> Iterator[Line]:

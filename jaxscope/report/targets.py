@@ -98,6 +98,11 @@ def whole(run: Run, p: Program, places: Places, *, everything: bool = False) -> 
     if f is not None:
         site = places.function(f)
         yield line((function_name(f), "bold"), (f"  {site}" if site else "", "dim"))
+    yield from with_contents(run, p, places, everything=everything)
+
+
+def with_contents(run: Run, p: Program, places: Places, *, everything: bool) -> Iterator[Line]:
+    """Print a program compiled for a target, with what its texts contain."""
     yield from program_lines(run, p, everything=everything)
     memory = p.made.memory if p.made is not None else None
     yield from compiled_program.section(

@@ -182,7 +182,7 @@ def test_one_program_compiled_to_collectives_in_another_order_is_found(tmp_path)
     here, there = ((A, 8, {"hlo": HLO % "\n".join(lines)}) for lines in ([gather, reduce], [reduce, gather]))
     renamed = (A, 8, {"hlo": HLO % "\n".join([gather.replace("%p", "%r").replace('"x"', '"y"'), reduce])})
     _, ((code, sentence),) = found(tmp_path, [[here], [renamed], [there]])
-    assert code == "JX854" and "rank 2 compiled a to other collectives" in sentence
+    assert code == "JX854" and "rank 2 compiled a with other collectives" in sentence
 
 
 def test_a_rank_that_failed_is_named_and_what_it_did_not_come_to_is_no_difference(tmp_path):
