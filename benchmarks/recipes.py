@@ -2,7 +2,7 @@
 
     python benchmarks/recipes.py            # run every pair; exit code 1 if a report differs from the marks
     python benchmarks/recipes.py --write    # and write the table of docs/recipes.md
-    python benchmarks/recipes.py shapes     # this pair alone
+    python benchmarks/recipes.py shapes     # this pair alone; --write changes its row
 
 A line of ``bad.py`` that ends in ``# JX101`` must have that finding, and no other line may have one;
 ``good.py`` must have none. A comment ``# jaxscope run --option bad.py`` has the command that the pair needs.
@@ -18,6 +18,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,7 @@ def difference(name: str, kind: str, report: dict[str, Any]) -> str:
 
 def row(name: str, reports: dict[str, dict[str, Any]]) -> str:
     """Return the line of the documentation's table."""
-    summary = re.match(r'"""(.*?)[.:]', program(name, "bad").read_text().replace("\n", " "))
+    summary = re.match(r'"""(.*?)[.:](?=\s|")', program(name, "bad").read_text().replace("\n", " "))
     cells = [f"`{name}`", summary[1] if summary else ""]
     for kind in KINDS:
         run, findings = reports[kind]["run"], reports[kind]["findings"]
@@ -109,6 +110,17 @@ def row(name: str, reports: dict[str, dict[str, Any]]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def write(name: str, line: str) -> None:
+    """Put the row of ``name`` into the documentation's table; the rows of the other pairs stay."""
+    head, _, rest = PAGE.read_text().partition(BEGIN)
+    before, _, tail = rest.partition(END)
+    kept = {line.split("`")[1]: line for line in before.splitlines() if line.startswith("| `")}
+    lines = [line for name, line in sorted((kept | {name: line}).items()) if name in names()]
+    heading = f"Measured with JAX {version('jax')}.\n"
+    table = [heading, "| recipe | the mistake | bad.py | good.py |", "|---|---|---|---|", *lines]
+    PAGE.write_text(f"{head}{BEGIN}\n" + "\n".join(table) + f"\n{END}{tail}")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -116,7 +128,7 @@ def main() -> int:
     parser.add_argument("only", nargs="*", metavar="NAME")
     parser.add_argument("--write", action="store_true", help="write the table of docs/recipes.md")
     args = parser.parse_args()
-    wrong, rows = 0, []
+    wrong = 0
     with tempfile.TemporaryDirectory() as folder:
         for name in args.only or names():
             reports = {kind: record(name, kind, Path(folder)) for kind in KINDS}
@@ -124,11 +136,8 @@ def main() -> int:
                 why = difference(name, kind, report)
                 wrong += bool(why)
                 print(f"{name}/{kind}: {why or 'as marked'}", flush=True)
-            rows.append(row(name, reports))
-    if args.write and not args.only:
-        head, _, rest = PAGE.read_text().partition(BEGIN)
-        table = ["| recipe | the mistake | bad.py | good.py |", "|---|---|---|---|", *rows]
-        PAGE.write_text(f"{head}{BEGIN}\n" + "\n".join(table) + f"\n{END}{rest.partition(END)[2]}")
+            if args.write:
+                write(name, row(name, reports))
     return 1 if wrong else 0
 
 

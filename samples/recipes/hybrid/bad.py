@@ -1,6 +1,4 @@
-"""Data 4 x model 2. "Just to be safe" the activations are replicated: an all-gather of all of them in
-each step.
-"""
+"""Data 4 x model 2, and the activations replicated "just to be safe": all of them are gathered in each step."""
 
 from functools import partial
 

@@ -1,28 +1,24 @@
-"""A training step that assigns the new weights to its argument and returns nothing: the weights never change."""
+"""The step changes the dictionary that it receives: that is the trace's own, and nothing is trained."""
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 
-def loss(w, x, y):
-    return jnp.mean((x @ w - y) ** 2)
+def loss(params, x):
+    return jnp.mean(jnp.tanh(x @ params["w"]) ** 2)
 
 
 @jax.jit
-def train_step(params, x, y):
-    gradient = jax.grad(loss)(params["w"], x, y)
-    params["w"] = params["w"] - 0.1 * gradient  # changes the dict of the trace, not the caller's
+def train_step(params, x):
+    gradients = jax.grad(loss)(params, x)
+    params["w"] = params["w"] - 0.1 * gradients["w"]
 
 
 def main():
-    random = np.random.default_rng(0)
-    truth = random.normal(size=(16, 1))
-    params = {"w": jnp.zeros((16, 1))}
-    for _ in range(20):
-        x = random.normal(size=(64, 16)).astype("float32")
-        train_step(params, jax.device_put(x), jax.device_put((x @ truth).astype("float32")))  # JX203
-    print(f"distance from the truth: {np.abs(np.asarray(params['w']) - truth).max():.2f}")
+    params, x = {"w": jnp.ones(16)}, jnp.ones((64, 16))
+    for _ in range(5):
+        train_step(params, x)  # JX203
+    print(f"mean {params['w'].mean():.3f}")
 
 
 if __name__ == "__main__":

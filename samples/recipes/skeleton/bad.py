@@ -87,7 +87,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder, ocp.StandardCheckpointer() as checkpointer:
         for epoch in range(EPOCHS):
             for images, labels in prefetched(batches(rng)):
-                state, metrics = train_step(state, images, labels)  # JX120 JX125 JX134 JX511
+                state, metrics = train_step(state, images, labels)  # JX120 JX125 JX134
             print(f"epoch {epoch}: loss {metrics['loss']:.3f}, right {metrics['right']:.0%}")
         checkpointer.save(Path(folder) / "state", state)
 

@@ -25,12 +25,9 @@ def train_step(state, batch):
 
 
 def main():
-    state = {
-        "params": {n: jax.device_put(jnp.ones(s), NamedSharding(mesh, P("data"))) for n, s in SHAPES.items()},
-        "moments": {
-            n: jax.device_put(jnp.zeros(s), NamedSharding(mesh, P())) for n, s in SHAPES.items()
-        },  # JX502
-    }
+    params = {n: jax.device_put(jnp.ones(s), NamedSharding(mesh, P("data"))) for n, s in SHAPES.items()}
+    moments = jax.device_put(jax.tree.map(jnp.zeros_like, params), NamedSharding(mesh, P()))  # JX502
+    state = {"params": params, "moments": moments}
     batch = jax.device_put(jnp.ones((64, 256)), NamedSharding(mesh, P("data")))
     for _ in range(4):
         state = train_step(state, batch)  # JX115 JX505

@@ -25,12 +25,9 @@ def train_step(state, batch):
 
 
 def main():
-    state = {
-        "params": {n: jax.device_put(jnp.ones(s), NamedSharding(mesh, P("data"))) for n, s in SHAPES.items()},
-        "moments": {
-            n: jax.device_put(jnp.zeros(s), NamedSharding(mesh, P("data"))) for n, s in SHAPES.items()
-        },
-    }
+    params = {n: jax.device_put(jnp.ones(s), NamedSharding(mesh, P("data"))) for n, s in SHAPES.items()}
+    moments = jax.tree.map(jnp.zeros_like, params)  # with the shardings of the parameters
+    state = {"params": params, "moments": moments}
     batch = jax.device_put(jnp.ones((64, 256)), NamedSharding(mesh, P("data")))
     for _ in range(4):
         state = train_step(state, batch)
