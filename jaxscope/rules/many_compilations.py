@@ -15,7 +15,7 @@ from jaxscope.model.run import Run
 from jaxscope.rules import recompiles
 from jaxscope.rules.registry import rule
 from jaxscope.schema.causes import Cause
-from jaxscope.schema.findings import CERTAIN, WARNING, Evidence, Finding, Fix, fix_of
+from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Evidence, Finding, Fix, extended, fix_of
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import COMPUTING_ROOTS, JAX_ROOTS, TRACED_WHOLE, WRAPPER_ROOTS
 from jaxscope.schema.messages import Count, Field, Message, Names, message
@@ -40,7 +40,7 @@ ARGUMENTS = frozenset({"weak_type", "dtype", "tree", "committed", "sharding"})
 STEPS = frozenset(
     {"update", "step", "init", "init_state", "evaluate"}
 )  # methods of a library that can be jitted
-RANDOM = ("jax._src.random", "jax._src.prng", "jax.random")  # modules
+RANDOM = frozenset({"random", "prng"})  # JAX's modules of random draws
 # Their functions that draw parameters: under vmap, JAX does not name their module.
 DRAWS = frozenset({"_normal", "_normal_real", "_truncated_normal", "_uniform", "_randint", "_bernoulli"})
 MAKES_ANEW = frozenset(
@@ -136,7 +136,10 @@ def _by_line(run: Run) -> Iterator[tuple[Payer, Finding]]:
             message("of-them-again", n=Count(len(p.again), "repeat"), why=why) if p.again and why else None
         )
         title = message("compiled-outside-jit", lines="one line", again=again, **_compiled([p]))
-        yield p, _finding([p], title, fix, cost)
+        if _creates(p):
+            yield p, _finding([p], title, extended(fix, "fix-if-faster") or fix, cost, NOTE)
+        else:
+            yield p, _finding([p], title, fix, cost)
 
 
 def _compiled(of: Sequence[Payer]) -> dict[str, Field]:
@@ -147,11 +150,13 @@ def _compiled(of: Sequence[Payer]) -> dict[str, Field]:
     return {"compilations": Count(number, "compilation"), "come": come, "names": Names(names, 4)}
 
 
-def _finding(of: Sequence[Payer], title: Message, fix: Fix, seconds: float) -> Finding:
+def _finding(
+    of: Sequence[Payer], title: Message, fix: Fix, seconds: float, severity: str = WARNING
+) -> Finding:
     line = of[0].line
     return Finding(
         code=payers.CODE,
-        severity=WARNING,
+        severity=severity,
         certainty=CERTAIN,
         title=title,
         function=None,
@@ -234,19 +239,21 @@ def _of_one_cause(run: Run, again: list[Compilation]) -> recompiles.Group | None
 
 
 def _creates(p: Payer) -> bool:
-    """Return whether most of the seconds are those of random draws: the line creates parameters.
+    """Return whether the line creates parameters once: most of the seconds are those of random draws.
 
-    One program for all of them draws each of them, too, and takes as long: with jit the creation of ten models
-    took 0.5 to 2.3 times the seconds of that without, of one network's predictions a quarter
-    (benchmarks/README.md).
+    One program for all of them has each of these draws, too: with jit the creation of ten models took 0.5 to 2.3
+    times the seconds of that without, the predictions of one network a quarter (benchmarks/README.md).
     """
+    if p.again:
+        return False
     draws = (c for c in p.compilations if _draws(c.function))
     return 2 * sum(c.seconds for c in draws) >= p.seconds
 
 
 def _draws(f: Function) -> bool:
     module = f.seen.module or ""
-    return module.startswith(RANDOM) or (module == "jax" and f.seen.name in DRAWS)
+    root, *rest = module.split(".")
+    return root == "jax" and (bool(RANDOM.intersection(rest)) or (not rest and f.seen.name in DRAWS))
 
 
 def _what_to_do(run: Run, p: Payer) -> tuple[Message | None, Fix | None, float]:
@@ -255,8 +262,6 @@ def _what_to_do(run: Run, p: Payer) -> tuple[Message | None, Fix | None, float]:
 
     No fix where nothing is known to help: what is compiled once, and cannot be put into one program.
     """
-    if not p.again and _creates(p):
-        return None, None, 0.0
     jax = p.library is None or p.library in JAX_ROOTS
     again = sum(c.seconds for c in p.again)
     iterated = sum(c.seconds for c in p.compilations if c.function.seen.name == ITERATED)

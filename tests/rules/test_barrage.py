@@ -239,8 +239,8 @@ def test_lines_that_each_turn_of_a_loop_runs_are_one_finding(tmp_path, run, line
     assert ("24 compilations outside jit come from 2 lines that each turn" in words.title(found[0])) is one
 
 
-@pytest.mark.parametrize(("draws", "reported"), [(8, False), (3, True)])
-def test_the_creation_of_parameters_is_a_first_compilation_and_no_finding(run, draws, reported):
+@pytest.mark.parametrize(("draws", "severity"), [(8, "note"), (3, "warning")])
+def test_the_creation_of_parameters_is_a_note(run, draws, severity):
     """Random draws have to be compiled under jit, too."""
     log = Log(run)
     for n in range(12):
@@ -249,10 +249,8 @@ def test_the_creation_of_parameters_is_a_first_compilation_and_no_finding(run, d
         log.say(op)
         log.compiled(op, key(leaf("x", n)), (0.0, 0.0, 1.0), line=12, into_library=0, library="flax")
     log.end()
-    assert bool(barrage(run)) is reported
-    out = io.StringIO()
-    print_report(load(run), file=out)
-    assert ("First compilations" in out.getvalue()) is not reported
+    (f,) = barrage(run)
+    assert f.severity == severity and ("random draws" in words.fix_text(f)) is (severity == "note")
 
 
 def of_library(run, library, sizes):

@@ -178,6 +178,9 @@ TEMPLATES = {
     "fix-jit-step-function": (
         "{how} {function} as a whole: its lines are then one program; what it reads and what changes become arguments"
     ),
+    "fix-if-faster": (
+        "{fix}; most of the seconds are random draws, which one program compiles, too: compare the seconds"
+    ),
     "fix-jit-this-call": "jit what this line calls, {how}",
     "fix-jit-through-library": (
         "jit what this line calls, {how}; do not jit your functions that {library} calls"

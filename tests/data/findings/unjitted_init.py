@@ -1,4 +1,4 @@
-# parameters are made op by op, once: jit would compile the same random draws, so there is nothing to change
+# parameters made op by op: most of the compile time, few and slow compilations
 # may: JX506
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ init, predict = stax.serial(
     stax.Relu,
     stax.Dense(10),
 )
-_, params = init(jax.random.key(0), (-1, 28, 28, 1))
+_, params = init(jax.random.key(0), (-1, 28, 28, 1))  # must: JX133 first
 
 
 @jax.jit

@@ -1,5 +1,5 @@
 # Mended: the model is made under jit, and so are its steps
-# applies: fix-jit-step
+# applies: fix-jit-step, fix-jit-this-call
 import equinox as eqx
 import jax
 import jax.numpy as jnp
