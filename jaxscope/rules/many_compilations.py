@@ -186,12 +186,14 @@ class Turn(NamedTuple):
 
 
 def _turn(run: Run, p: Payer) -> Turn | None:
-    """Return what runs the line of ``p`` again; None: nothing does, as far as is known."""
+    """Return the loop of the same file that runs the line of ``p``; None: there is none, as far as is known."""
     missed = p.compilations[0].missed
     if missed is None:
         return None
     text, below = sources.of(run), None
     for f in [p.line, *missed.stack[missed.into_library or 0 :]]:
+        if f.file != p.line.file:  # a loop there may run each line once: over programs, over settings
+            return None
         loop = loop_around(text(f.file), f.line)
         if loop is not None:
             return Turn(f.file, loop[0], below)
