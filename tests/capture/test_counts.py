@@ -43,10 +43,12 @@ def log_counts(program, tmp_path, env):
 
 
 @pytest.mark.parametrize("name", PROGRAM_NAMES)
-def test_every_lowering_and_compilation_of_a_real_program_is_seen_once(name, record, tmp_path, clean_env):
+def test_every_lowering_and_compilation_of_a_real_program_is_seen_once(
+    name, record_module, tmp_path, clean_env
+):
     program = PROGRAMS / f"{name}.py"
     theirs = log_counts(program, tmp_path, clean_env)
-    run = record(program)
+    run = record_module(program)
 
     def of_module(kind):
         return Counter((e.module or "?").removeprefix("jit(").removesuffix(")") for e in run.of(kind))

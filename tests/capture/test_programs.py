@@ -28,9 +28,11 @@ def line_of(program: Path, text: str) -> int:
         ("haiku_train", "update", [], {"state.params['mlp/~/linear_0']['w']", "state.opt_state[0].count"}),
     ],
 )
-def test_the_users_function_its_arguments_and_its_line_are_shown(program, function, wrappers, paths, record):
+def test_the_users_function_its_arguments_and_its_line_are_shown(
+    program, function, wrappers, paths, record_module
+):
     path = PROGRAMS / f"{program}.py"
-    run = record(path)
+    run = record_module(path)
     users = [e for e in run.of(ev.FunctionSeen) if not e.library and not e.eager]
     # predict = jax.jit(network.apply): what the user gives to jit is the user's, wherever it is defined
     assert users and all(e.file == str(path) or e.name == "apply_fn" for e in users)
@@ -45,22 +47,22 @@ def test_the_users_function_its_arguments_and_its_line_are_shown(program, functi
         assert paths <= found, found
 
 
-def test_static_fields_under_a_wrapper_are_named_not_dumped(record):
-    run = record(PROGRAMS / "equinox_train.py")
+def test_static_fields_under_a_wrapper_are_named_not_dumped(record_module):
+    run = record_module(PROGRAMS / "equinox_train.py")
     steps = run.misses("make_step")
     values = [{s.path: s.repr for s in m.key.static}["l2"] for m in steps]
     assert values == ["False", "True"]
     assert all(len(s.repr) <= 300 and " at 0x" not in s.repr for m in steps for s in m.key.static)
 
 
-def test_a_numpyro_sampler_records_at_the_users_line(record):
-    run = record(PROGRAMS / "numpyro_nuts.py")
+def test_a_numpyro_sampler_records_at_the_users_line(record_module):
+    run = record_module(PROGRAMS / "numpyro_nuts.py")
     sites = {m.site.file for m in run.of(ev.Missed) if m.site}
     assert sites == {str(PROGRAMS / "numpyro_nuts.py")}
 
 
-def test_transforms_around_a_function_are_its_wrappers(record):
-    run = record(PROGRAMS / "many_kinds.py")
+def test_transforms_around_a_function_are_its_wrappers(record_module):
+    run = record_module(PROGRAMS / "many_kinds.py")
     wrappers = {e.name: e.wrappers for e in run.of(ev.FunctionSeen) if not e.library and not e.eager}
     assert wrappers["quadratic"] == ["jax.grad"] and wrappers["row"] == ["jax.vmap"]
     assert wrappers["per_device"] == ["jax.pmap"] and wrappers["scaled"] == ["functools.partial"]

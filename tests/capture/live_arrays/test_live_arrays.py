@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import socket
 import subprocess
 import sys
@@ -12,6 +11,7 @@ import textwrap
 
 import msgspec
 import pytest
+import training_loops
 from places import PROGRAMS, TESTS
 
 from jaxscope.analysis import sharding
@@ -235,16 +235,8 @@ TRAINING = {
 
 
 @pytest.mark.parametrize("program", TRAINING)
-def test_arrays_of_a_training_program_carry_the_users_names(program, record, tmp_path):
-    """The programs as they are, with a look in their loop."""
-    source, n = re.subn(
-        r"(?m)^    for .*:\n",
-        r"\g<0>        __import__('jaxscope').snapshot()\n",
-        (PROGRAMS / program).read_text(),
-    )
-    assert n
-    (tmp_path / program).write_text(source)
-    run = load(record(tmp_path / program).run)
+def test_arrays_of_a_training_program_carry_the_users_names(program, record_module):
+    run = load(training_loops.recorded(program, record_module).run)
     looks = [s for s in arrays.of_main(run) if s.why == "asked"]
     assert len(looks) >= 10
     for look in looks:

@@ -7,7 +7,9 @@ import sys
 
 import msgspec
 import pytest
+import training_loops
 from places import PROGRAMS
+from training_loops import LOOPS
 
 from jaxscope.model import transfers as model
 from jaxscope.model.load import load
@@ -514,31 +516,12 @@ def test_what_is_read_in_threads_at_once_is_all_counted(record):
     assert (t.count, t.bytes) == (4000, 16_000)
 
 
-TRAINING = {
-    "optax_train.py": ('losses.append(metrics["loss"])', 'losses.append(float(metrics["loss"]))', 60),
-    "nnx_train.py": (
-        "        loss = train_step(model, optimizer, x, y)",
-        "        loss = train_step(model, optimizer, x, y); float(loss)",
-        60,
-    ),
-    "equinox_train.py": (
-        "l2=step >= 50)",
-        "l2=step >= 50); float(evaluate(model, x, y))",
-        60,
-    ),
-}
-
-
-@pytest.mark.parametrize("program", TRAINING)
-def test_the_loss_a_real_training_loop_reads_is_reported_at_its_own_line(program, record, tmp_path):
-    before, after, count = TRAINING[program]
-    source = (PROGRAMS / program).read_text()
-    assert source.count(before) >= 1
-    source = source.replace(before, after)
-    (tmp_path / program).write_text(source)
-    line = next(n for n, text in enumerate(source.splitlines(), 1) if after.strip() in text)
-    done = record(tmp_path / program)
-    t = rows(done)[model.TO_HOST, "float", line]
+@pytest.mark.parametrize("program", [name for name, loop in LOOPS.items() if loop.reads])
+def test_the_loss_a_real_training_loop_reads_is_reported_at_its_own_line(program, record_module):
+    after, count = LOOPS[program].after, LOOPS[program].reads
+    lines = training_loops.source(program).splitlines()
+    line = next(n for n, text in enumerate(lines, 1) if after.strip() in text)
+    t = rows(training_loops.recorded(program, record_module))[model.TO_HOST, "float", line]
     assert (t.count, t.bytes) == (count, 4 * count) and t.text and t.text.startswith("float(")
 
 
