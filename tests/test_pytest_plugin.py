@@ -13,7 +13,7 @@ import pytest
 
 from jaxscope import pytest_plugin
 
-pytestmark = pytest.mark.subprocess
+pytestmark = [pytest.mark.subprocess, pytest.mark.costly]
 DATA = Path(__file__).parent / "data"
 PLUGIN = (
     []
@@ -147,7 +147,6 @@ def test_the_recording_is_kept_where_it_is_requested(marked):
     assert not list(marked[1].glob("jaxscope-*"))
 
 
-@pytest.mark.costly
 @pytest.mark.capture
 def test_with_two_workers_the_same_fails_and_the_same_passes(marked, tmp_path):
     (tmp_path / "test_marked.py").write_text((DATA / "gate" / "marked.py").read_text())
@@ -222,7 +221,6 @@ def kinds(made_once):
     return made_once("kinds", make)
 
 
-@pytest.mark.costly
 @pytest.mark.capture
 @pytest.mark.parametrize("kind", CASES["changed"])
 def test_a_recompile_in_the_third_step_fails_with_the_right_words(kinds, kind):
@@ -232,13 +230,11 @@ def test_a_recompile_in_the_third_step_fails_with_the_right_words(kinds, kind):
         assert re.search(WORDS[kind], said.partition("after step 2: ")[2]), (name, said)
 
 
-@pytest.mark.costly
 @pytest.mark.capture
 def test_what_only_leaves_the_fast_path_passes(kinds):
     assert [n for n in CASES["noise"] if kinds[f"test_changed[{n}]"][0] != "passed"] == []
 
 
-@pytest.mark.costly
 @pytest.mark.capture
 def test_the_clean_twin_passes(kinds):
     assert [n for n in CASES["clean"] if kinds[f"test_clean[{n}]"][0] != "passed"] == []

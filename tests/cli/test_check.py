@@ -13,7 +13,7 @@ from jaxscope.errors import UsageError
 from jaxscope.log import store
 from jaxscope.log.store import RunDir
 
-pytestmark = pytest.mark.usefixtures("home")
+pytestmark = [pytest.mark.usefixtures("home"), pytest.mark.costly]
 
 
 @pytest.fixture
