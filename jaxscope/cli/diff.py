@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from jaxscope.cli.output import chosen, deliver, functions
 from jaxscope.cli.progress import reading
 from jaxscope.errors import RunNotFound, UsageError
-from jaxscope.log import store
+from jaxscope.log import remote, store
 from jaxscope.log.store import RunDir
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
@@ -132,6 +132,9 @@ def _parts(text: str) -> tuple[str, str | None]:
         return "", text
     if (Path(text) / "meta.json").is_file():
         return text, None
+    if remote.is_remote(text):
+        at = text.find(":", text.rindex("/"))
+        return (text, None) if at < 0 else (text[:at], text[at + 1 :] or None)
     at = -1
     while (at := text.find(":", at + 1)) >= 0:
         if (Path(text[:at]) / "meta.json").is_file():

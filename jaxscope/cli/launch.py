@@ -9,6 +9,7 @@ from typing import Any
 
 from jaxscope.cli import options
 from jaxscope.errors import JaxscopeError, UsageError
+from jaxscope.log import remote
 
 MOST = 256
 USAGE = "jaxscope launch -n N [options of run] (script.py | -m module) [args...]"
@@ -70,6 +71,8 @@ def handle(args: argparse.Namespace) -> int:
         raise UsageError(
             "launch: --detach, --tui and --vary are for one process", hint="leave them out", slug="usage"
         )
+    if remote.is_remote(opts.out):
+        remote.require(opts.out)
     own = _without_ranks(ours)
     code, job = ranks.run(
         [sys.executable, "-m", "jaxscope", "run", "--no-tui", "--quiet", *own, "--", *words],
@@ -99,7 +102,8 @@ def _summary(job: str, out: str | None) -> None:
     from jaxscope.model import ranks as read
     from jaxscope.report import text
 
-    runs = store.all_runs() if out is None else [r for r in ranks.launches(Path(out)) if r.path.exists()]
+    at_home = out is None or remote.is_remote(out)
+    runs = store.all_runs() if at_home else [r for r in ranks.launches(Path(out or "")) if r.path.exists()]
     found = next((r for r in reversed(runs) if r.meta.get("job") == job), None)
     if found is None or not found.recorded:
         sys.stderr.write("jaxscope: no rank imported jax: nothing was recorded\n")

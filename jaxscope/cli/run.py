@@ -15,13 +15,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxscope.cli import check, live, options, sweep, sweep_values, targeting, view
+from jaxscope.cli import check, live, options, sweep, sweep_values, targeting, uploading, view
 from jaxscope.cli.stderr import print_message
 from jaxscope.cli.sweep import Round
 from jaxscope.errors import JaxscopeError, LogError, UsageError
 from jaxscope.launch import command, job, program_events, runner
 from jaxscope.launch.command import Command
-from jaxscope.log import files, ranks, store
+from jaxscope.log import files, ranks, remote, store
 from jaxscope.log.liveness import Heartbeat
 from jaxscope.log.store import RunDir
 from jaxscope.present.escape import escape
@@ -66,6 +66,8 @@ def handle(args: argparse.Namespace) -> int:
     if opts.tui and not view.on_a_terminal():
         print_message("--tui needs a terminal and there is none: the program runs without it")
     options.configure(opts)
+    if remote.is_remote(opts.out):
+        remote.require(opts.out)
     opts.launched = job.here(opts.job)
     if opts.launched is not None:
         _as_one_of_many(opts)
@@ -85,12 +87,14 @@ def handle(args: argparse.Namespace) -> int:
     record = _make_run(first, opts)
     if record is not None and len(rounds) < 2 and _opens_view(program, opts):
         return _attach(first, opts, record, limits)
+    upload = uploading.begin(record, opts)
     ended = sweep.run_all(
         rounds,
         record,
         lambda each, where: _once(each, opts, where),
         options=lambda each: _recording_options(opts, each),
     )
+    uploading.finish(upload, record, opts)
     read = _read(record)
     with contextlib.suppress(KeyboardInterrupt, OSError):  # the exit code is returned in any case
         if program.is_python_itself():
@@ -171,6 +175,7 @@ def _detach(each: Round, opts: argparse.Namespace) -> int:
 
     if each.targets:
         targeting.begin(record, env)
+    uploading.begin(record, opts)
     keeper.start(program.argv, env, record, beside=_beside(opts, record))
     print(record.path, flush=True)  # noqa: T201
     if not opts.quiet:
@@ -196,6 +201,7 @@ def _attach(each: Round, opts: argparse.Namespace, record: RunDir, limits: dict[
 
     program, env = each.program, _environment(record, opts, each)
     worker = targeting.begin(record, env) if each.targets else None
+    upload = uploading.begin(record, opts)
     left = attach.attach(program.argv, env, record)
     if isinstance(left, attach.Left):
         print_message(
@@ -206,6 +212,7 @@ def _attach(each: Round, opts: argparse.Namespace, record: RunDir, limits: dict[
         return left.code
     if worker is not None:
         targeting.end(record, worker, wait=bool(opts.wait_targets), quiet=bool(opts.quiet))
+    uploading.finish(upload, record, opts)
     if not left.succeeded and wanted_input(_end_of_output(record)):
         print_message("the program reads from stdin, and has no stdin while the view is open", WITH_INPUT)
     read = _read(record)
@@ -249,7 +256,8 @@ def _make_run(each: Round, opts: argparse.Namespace) -> RunDir | None:
 
 
 def _create(each: Round, opts: argparse.Namespace) -> RunDir:
-    name, where = opts.name or (None if opts.out else each.program.stem), Path(opts.out) if opts.out else None
+    out = None if remote.is_remote(opts.out) else opts.out  # what is uploaded is recorded in .jaxscope/runs
+    name, where = opts.name or (None if out else each.program.stem), Path(out) if out else None
     recording_options = _recording_options(opts, each)
     run = job.create_run(
         where,

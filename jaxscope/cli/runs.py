@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from jaxscope.cli import uploading
 from jaxscope.errors import LogError, RunNotFound, UsageError
 from jaxscope.log import ranks, removal, store
 from jaxscope.log.counts import SUFFIX
@@ -33,10 +34,15 @@ examples:
   jaxscope runs gc --keep 20              all but the 20 newest
   jaxscope runs gc --older-than 30 --dry-run
   jaxscope runs merge host0/run host1/run -o job    one run of what the processes of a job recorded
+  jaxscope runs upload latest s3://bucket/run     what the store does not have yet
 """
 MERGING = """\
 Copy what the processes of one job recorded, each on a file system of its own, into one run. DIR is a run, or any folder
 that holds runs. The rank of a process is the one its launcher gave it, else JAX's process index.
+"""
+UPLOADING = """\
+Upload what a store does not have of a run: after run --out s3://..., where the store did not answer, or for the first
+time. Read it there: jaxscope report URL.
 """
 REMOVAL = """\
 Remove runs by name or directory: the files that jaxscope wrote, and the directory where nothing else is in it.
@@ -48,12 +54,12 @@ SHOWN = 5
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add ``runs`` with ``list``, ``rm`` and ``gc``."""
+    """Add ``runs`` with ``list``, ``rm``, ``gc``, ``merge`` and ``upload``."""
     parser = subparsers.add_parser(
         "runs", help="list and remove runs", description=DESCRIPTION, epilog=EXAMPLES
     )
     parser.set_defaults(handler=handle_list)
-    verbs = parser.add_subparsers(metavar="{list,rm,gc,merge}")
+    verbs = parser.add_subparsers(metavar="{list,rm,gc,merge,upload}")
     listing = verbs.add_parser("list", help="what is recorded (default)")
     listing.set_defaults(handler=handle_list)
     remove = verbs.add_parser("rm", help="remove runs", description=REMOVAL)
@@ -82,6 +88,11 @@ def add_parser(subparsers: Any) -> None:
     )
     merge.add_argument("--job", metavar="NAME", help="merge the processes of this job only")
     merge.set_defaults(handler=handle_merge)
+    upload = verbs.add_parser("upload", help="copy a run to a store: s3://, gs://", description=UPLOADING)
+    upload.add_argument("run", metavar="RUN", help="a run's name, its directory, or latest")
+    upload.add_argument("url", metavar="URL", help="the directory of the run in the store: s3://bucket/run")
+    upload.add_argument("--overwrite", action="store_true", help="replace the run that is there")
+    upload.set_defaults(handler=uploading.handle)
 
 
 class Row(NamedTuple):

@@ -28,7 +28,7 @@ _AT = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def write(
-    path: Path, data: bytes | str | Iterable[str], *, within: Path | None = None, mode: int = PRIVATE
+    path: Path, data: bytes | str | Iterable[bytes | str], *, within: Path | None = None, mode: int = PRIVATE
 ) -> None:
     """Write ``data`` to ``path``, completely or not at all, in UTF-8; a lone surrogate is escaped.
 

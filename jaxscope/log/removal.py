@@ -19,8 +19,11 @@ from jaxscope.errors import LogError
 from jaxscope.log import files, liveness
 
 META, MOST_META = "meta.json", 1 << 20
+UPLOAD = "upload.json"  # how far the run is uploaded
 _PART = r"|\.[0-9a-f]{16}\.part|[0-9a-f]{16,64}(\.[a-z]+)?(\.\d+\.[0-9a-f]{6})?\.part"
-_FILES = re.compile(r"meta\.json|keeper\.json|diverged\.txt|agreed\.json|output\.log|heartbeat" + _PART)
+_FILES = re.compile(
+    r"meta\.json|keeper\.json|upload\.json|diverged\.txt|agreed\.json|output\.log|heartbeat" + _PART
+)
 _WITHIN = {
     "events": re.compile(r"\d+-[0-9a-z]+\.(jsonl|counts|stopped)" + _PART),
     "blobs": re.compile(r"[0-9a-f]{64}\.zst" + _PART),
@@ -84,6 +87,18 @@ def own_files(path: Path) -> list[Path]:
                 if ours.fullmatch(name) and not name.endswith(".part") and name != META:
                     found.append(Path(part, name))
     return sorted(found)
+
+
+def is_own_name(relative: str) -> bool:
+    """Return whether jaxscope gives a file the name ``relative``, its path in the run with ``/`` between."""
+    parts = relative.split("/")
+    depth = 0
+    while len(parts) > 2 and parts[0] in _RUNS and depth < DEPTH // 2:
+        if parts[1] in ("", ".", "..") or "\0" in parts[1]:
+            return False
+        parts, depth = parts[2:], depth + 1
+    ours = _FILES if len(parts) == 1 else _WITHIN.get(parts[0]) if len(parts) == 2 else None
+    return ours is not None and ours.fullmatch(parts[-1]) is not None and not relative.endswith(".part")
 
 
 def foreign(path: Path) -> Iterator[str]:

@@ -29,7 +29,7 @@ from typing import Any, BinaryIO
 import zstandard
 
 from jaxscope.errors import LogError, RunNotFound
-from jaxscope.log import files, removal, secret_values
+from jaxscope.log import files, remote, removal, secret_values
 
 HOME = ".jaxscope"
 RANKS, SUBS = "ranks", "sub"  # directories of runs within a run
@@ -473,11 +473,14 @@ def find(which: str | None = None) -> RunDir:
 
     Of several runs with one name it is the newest. The latest is the newest run that recorded anything, if
     there is one. ``RUN/NAME`` is a run within another: ``latest/MESH=4x4`` by its setting, ``latest/16`` by
-    its directory.
+    its directory. A run in a store (``s3://...``) is downloaded.
 
     Raises:
       RunNotFound: there is none (the hint has similar names), or several names begin so.
+      JaxscopeError: the store cannot be read.
     """
+    if which is not None and remote.is_remote(which):
+        return RunDir(remote.fetched(which, runs_home().parent / "remote"))
     runs = all_runs()
     if which in (None, "", "latest"):
         if runs:
