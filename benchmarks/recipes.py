@@ -1,7 +1,7 @@
 """The pairs of programs in samples/recipes: a technique badly, then well, and what is found in it.
 
     python benchmarks/recipes.py            # run every pair; exit code 1 if a report differs from the marks
-    python benchmarks/recipes.py --write    # and write the table of docs/recipes.md
+    python benchmarks/recipes.py --write    # and write the table of this JAX in docs/recipes.md
     python benchmarks/recipes.py shapes     # this pair alone; --write changes its row
 
 A line of ``bad.py`` that ends in ``# JX101`` must have that finding, and no other line may have one;
@@ -18,14 +18,18 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from jaxscope.present.text import size
+
 ROOT = Path(__file__).resolve().parents[1]
 RECIPES = ROOT / "samples" / "recipes"
 PAGE = ROOT / "docs" / "recipes.md"
-BEGIN, END = "<!-- table -->", "<!-- end of table -->"
+END = "<!-- end of table -->"
+MINORS = ("0.10",)  # a table for each
 KINDS = ("bad", "good")
 CHECK_FAILED = 3  # the exit code of run --check
 _MARK = re.compile(r"# ((?:JX\d{3} ?)+)$")
@@ -102,23 +106,63 @@ def row(name: str, reports: dict[str, dict[str, Any]]) -> str:
     """Return the line of the documentation's table."""
     summary = re.match(r'"""(.*?)[.:](?=\s|")', program(name, "bad").read_text().replace("\n", " "))
     cells = [f"`{name}`", summary[1] if summary else ""]
+    mistakes = {f["code"] for f in reports["bad"]["findings"]}
     for kind in KINDS:
         run, findings = reports[kind]["run"], reports[kind]["findings"]
         programs = sum(f["compilations"] for f in reports[kind]["functions"])
         codes = ", ".join(sorted({f["code"] for f in findings})) or "no finding"
-        cells.append(f"{codes}; {programs} compilations, {run['compiling_seconds']:.1f} s")
+        figures = [
+            f"{programs} compilations, {run['compiling_seconds']:.1f} s",
+            *in_bytes(reports[kind], mistakes),
+        ]
+        cells.append(f"{codes}; {'; '.join(figures)}")
     return f"| {' | '.join(cells)} |"
 
 
+# What a finding is about: the memory of one program, the arrays on a device, what devices send, what is copied.
+PROGRAM = {"JX302", "JX303", "JX505", "JX506", "JX507", "JX510", "JX591"}
+ARRAYS = {"JX501", "JX502", "JX503", "JX504", "JX508", "JX509"}
+SENT, COPIED = {"JX401", "JX402"}, {"JX602"}
+
+
+def in_bytes(report: dict[str, Any], codes: set[str]) -> Iterator[str]:
+    """Yield the figures in bytes of a run, for a pair about ``codes``."""
+    programs = report["programs"]
+    if codes & PROGRAM:
+        peaks = [p["memory"]["peak_bytes"] or 0 for p in programs if p["memory"] is not None]
+        yield f"program {size(max(peaks, default=0))}"
+    if codes & ARRAYS:
+        snapshots = report["arrays"]["snapshots"]
+        yield f"arrays {size(max((d['bytes'] for s in snapshots for d in s['by_device']), default=0))} on a device"
+    if codes & SENT:
+        sent = [sum(c["bytes"] or 0 for c in p["collectives"] or ()) for p in programs]
+        yield f"collectives {size(max(sent, default=0))} a call"
+    if codes & COPIED:
+        copies = [t["bytes"] or 0 for t in report["transfers"] if t["direction"] == "host_to_device"]
+        yield f"copied {size(sum(copies))}"
+
+
+def begin(minor: str) -> str:
+    """Return the comment that the table of one JAX begins with."""
+    return f"<!-- table {minor} -->"
+
+
+def table_of(minor: str) -> list[str]:
+    """Return the rows of the documentation's table of one JAX."""
+    table = PAGE.read_text().partition(begin(minor))[2].partition(END)[0]
+    return [line for line in table.splitlines() if line.startswith("| `")]
+
+
 def write(name: str, line: str) -> None:
-    """Put the row of ``name`` into the documentation's table; the rows of the other pairs stay."""
-    head, _, rest = PAGE.read_text().partition(BEGIN)
-    before, _, tail = rest.partition(END)
-    kept = {line.split("`")[1]: line for line in before.splitlines() if line.startswith("| `")}
+    """Put the row of ``name`` into the table of the installed JAX; the rows of the other pairs stay."""
+    minor = ".".join(version("jax").split(".")[:2])
+    kept = {line.split("`")[1]: line for line in table_of(minor)}
+    head, _, rest = PAGE.read_text().partition(begin(minor))
+    tail = rest.partition(END)[2]
     lines = [line for name, line in sorted((kept | {name: line}).items()) if name in names()]
     heading = f"Measured with JAX {version('jax')}.\n"
     table = [heading, "| recipe | the mistake | bad.py | good.py |", "|---|---|---|---|", *lines]
-    PAGE.write_text(f"{head}{BEGIN}\n" + "\n".join(table) + f"\n{END}{tail}")
+    PAGE.write_text(f"{head}{begin(minor)}\n" + "\n".join(table) + f"\n{END}{tail}")
 
 
 def main() -> int:

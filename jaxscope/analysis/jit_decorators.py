@@ -38,7 +38,7 @@ def advice(source: str | None, line: int, library: str | None) -> str:
         return GENERAL
     call = chosen[0]
     name, last = ast.unparse(call.func), last_name(call.func) or ""
-    if found is not None and _root(call.func) in _names_of_jax(found.imports):
+    if found is not None and _root(call.func) in names_of_jax(found.imports):
         return GENERAL  # one operation of JAX's own
     if isinstance(call.func, ast.Call):  # a transform is applied: jax.grad(loss)(w, x)
         applied = name if len(name) <= MOST else f"{ast.unparse(call.func.func)[:MOST]}(...)"
@@ -86,7 +86,7 @@ def _root(node: ast.AST) -> str | None:
     return node.id if isinstance(node, ast.Name) else None
 
 
-def _names_of_jax(imports: Sequence[ast.Import | ast.ImportFrom]) -> set[str]:
+def names_of_jax(imports: Sequence[ast.Import | ast.ImportFrom]) -> set[str]:
     """Return the names by which ``imports`` bring in JAX and what is in it."""
     found: set[str] = set()
     for node in imports:

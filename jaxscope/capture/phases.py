@@ -74,6 +74,9 @@ class Phases:
         if frame is not None and known(frame.out_avals):
             tree, out = shield.attempt("trace_results", results, frame.out_avals) or (None, None)
         captured = None
+        drawn = None
+        if jaxpr is not None:
+            drawn = shield.attempt("keys_drawn_from", captured_constants.keys_drawn_from, jaxpr)
         if constants is not None and frame is not None:
             captured = shield.attempt(
                 "captured_constants",
@@ -82,6 +85,7 @@ class Phases:
                 constants,
                 signature.is_array,
                 jaxpr,
+                drawn,
             )
         self._writer.emit(
             ev.Traced(
@@ -90,6 +94,7 @@ class Phases:
                 out_tree=tree,
                 out=out,
                 captured=captured,
+                draws=_draws(drawn, call.paths),
                 equations=jax_internals.equation_count(jaxpr),
                 effects=effects(jaxpr),
             )
@@ -254,6 +259,13 @@ def _jit_shardings(stack: Stack, paths: list[str] | None) -> dict[str, Any]:
         "asked_in": inputs if paths is not None and len(inputs) == len(paths) else None,
         "asked_out": outputs,
     }
+
+
+def _draws(drawn: captured_constants.Drawn | None, paths: list[str] | None) -> list[str] | None:
+    """Return the paths of the arguments that are drawn from; None: unknown."""
+    if drawn is None or paths is None or len(paths) != drawn.of:
+        return None
+    return [paths[n] for n in sorted(drawn.arguments)]
 
 
 def _donated(flags: list[bool] | None, paths: list[str] | None) -> list[str] | None:

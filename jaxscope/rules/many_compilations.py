@@ -12,7 +12,7 @@ from jaxscope.model.causes import recompilations
 from jaxscope.model.payers import Payer
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
-from jaxscope.rules import recompiles
+from jaxscope.rules import loop_calls, recompiles
 from jaxscope.rules.registry import rule
 from jaxscope.schema.causes import Cause
 from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Evidence, Finding, Fix, extended, fix_of
@@ -124,7 +124,10 @@ def _by_line(run: Run) -> Iterator[tuple[Payer, Finding]]:
         for c in f.compilations
         if f.user and c.site is not None and c.entry == "call"
     }
+    row_by_row = [(f.source.file, lines) for f, lines in loop_calls.for_each_row(run) if f.source is not None]
     for p in payers.payers(run):
+        if any(p.line.file == file and p.line.line in lines for file, lines in row_by_row):
+            continue  # the loop that takes the rows one by one has its own finding
         if p.within and p.library in JAX_ROOTS and (p.line.file, p.line.line) in called:
             continue  # of values that a jitted function knows while it is traced: it is jitted already
         why, fix, cost = _what_to_do(run, p)

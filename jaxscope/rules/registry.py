@@ -36,6 +36,7 @@ MODULES = (
     "stale_captures",
     "many_compilations",
     "programs",
+    "loop_calls",
     "remats",
     "donation",
     "live_arrays",

@@ -6,13 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from jaxscope.analysis import numpy_draws
 from jaxscope.analysis.rewrap_site import in_a_loop
 from jaxscope.model import sources
 from jaxscope.model.function_lookup import number_of
-from jaxscope.model.records import SEEN_AT_CALL, SEEN_AT_EXIT, Function, StaleCapture
+from jaxscope.model.records import SEEN_AT_CALL, SEEN_AT_EXIT, Compilation, Function, StaleCapture
 from jaxscope.model.run import Run
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Names, message
 
 
@@ -98,6 +100,9 @@ def constant_random_key(run: Run) -> Iterator[Finding]:
         last = traced[-1] if traced else None
         if last is None or last.traced is None or last.site is None or not _called_again(run, f):
             continue
+        numpy = _drawn_while_traced(run, f, last)
+        if numpy is not None:
+            yield numpy
         drawn = [c for c in last.traced.captured or () if c.draws and (f.id, c.name) not in changed]
         # A function without arguments computes one value, whatever it draws. A call inside another trace has
         # no key: how often its program runs is unknown.
@@ -120,6 +125,29 @@ def constant_random_key(run: Run) -> Iterator[Finding]:
             evidence=[Evidence(text, compilation=last.id, source=last.site)],
             fix=Fix(message("fix-pass-key"), "pass_argument", {"name": names[0] if names else None}),
         )
+
+
+def _drawn_while_traced(run: Run, f: Function, last: Compilation) -> Finding | None:
+    """Report random numbers of NumPy's or Python's in the function's body: drawn once, while it is traced."""
+    if f.seen.file is None or f.seen.line is None or last.key is None or not last.key.arguments:
+        return None
+    found = numpy_draws.find(sources.of(run)(f.seen.file), f.seen.name, f.seen.line)
+    if found is None:
+        return None
+    line, call = found
+    text = message("drawn-while-traced", function=f.display_name, call=call)
+    at = Frame(f.seen.file, line, f.seen.qualname)
+    return Finding(
+        code="JX134",
+        severity=WARNING,
+        certainty=LIKELY,
+        title=text,
+        function=f.id,
+        source=at,
+        evidence=[Evidence(text, compilation=last.id, source=at)],
+        fix=Fix(message("fix-draw-with-jax"), "pass_argument"),
+        subject=call,
+    )
 
 
 def _called_again(run: Run, f: Function) -> bool:

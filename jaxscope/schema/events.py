@@ -166,6 +166,8 @@ class Traced(Event, frozen=True, tag="Traced"):
       captured: arrays from outside that became constants; None: unknown.
       equations: number of equations of the jaxpr; None: unknown.
       effects: names of the jaxpr's effects; None: unknown.
+      draws: paths of the keys among the arguments that random numbers are drawn from while no other argument
+        takes part; None: unknown.
     """
 
     call: int = 0
@@ -175,6 +177,7 @@ class Traced(Event, frozen=True, tag="Traced"):
     captured: list[Captured] | None = []
     equations: int | None = None
     effects: list[str] | None = []
+    draws: list[str] | None = None
 
 
 class TraceReused(Event, frozen=True, tag="TraceReused"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from types import CodeType, FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxscope import jax_internals
 from jaxscope.capture import frames, paths, shield
@@ -123,31 +123,56 @@ def _global_names(code: CodeType) -> set[str]:
     return names
 
 
-def keys_drawn_from(jaxpr: Any) -> set[int]:
-    """Return the positions of the captured constants that random numbers are drawn from, and from no
-    argument.
+class Drawn(NamedTuple):
+    """Keys that a trace draws random numbers from, by position; no argument other than the key takes part.
 
-    Reads the public parts of ``jaxpr`` alone (``jax.extend.core``), and only where a constant can be a key.
+    Attributes:
+      constants: among the captured constants; no argument takes part.
+      arguments: among the flat arguments; other arguments take no part.
+      of: the number of flat arguments.
+    """
+
+    constants: frozenset[int]
+    arguments: frozenset[int]
+    of: int
+
+
+def keys_drawn_from(jaxpr: Any) -> Drawn:
+    """Return the captured constants and the arguments that the trace draws random numbers from.
+
+    Reads the public parts of ``jaxpr`` alone (``jax.extend.core``), and only where one of them can be a key.
     """
     body = getattr(jaxpr, "jaxpr", jaxpr)
-    possible = [n for n, v in enumerate(body.constvars) if _may_be_key(v.aval)]
-    found: set[int] = set()
+    first = len(body.constvars)  # the arguments are numbered after the constants
+    possible = {
+        id(v): frozenset([n]) for n, v in enumerate([*body.constvars, *body.invars]) if _may_be_key(v.aval)
+    }
+    found: set[frozenset[int]] = set()
     if possible:
-        _draws(body, {id(body.constvars[n]): frozenset([n]) for n in possible}, found)
-    return found
+        _draws(body, possible, found)
+    constants, arguments = set[int](), set[int]()
+    for keys in found:
+        passed = {n - first for n in keys if n >= first}
+        if not passed:
+            constants |= keys
+        elif len(passed) == 1:
+            arguments |= passed
+    return Drawn(frozenset(constants), frozenset(arguments), len(body.invars))
 
 
 def _may_be_key(aval: Any) -> bool:
+    if not hasattr(aval, "dtype") or not hasattr(aval, "shape"):  # a token, a reference
+        return False
     dtype, shape = str(aval.dtype), tuple(aval.shape)
     return dtype.startswith("key<") or (dtype == "uint32" and shape[-1:] in ((2,), (4,)))
 
 
-def _draws(body: Any, known: dict[int, frozenset[int]], found: set[int]) -> None:
-    """Add to ``found`` the keys that ``body`` draws from.
+def _draws(body: Any, known: dict[int, frozenset[int]], found: set[frozenset[int]]) -> None:
+    """Add to ``found`` the keys of each draw of ``body``.
 
     Args:
-      known: by id of a variable, the positions of the captured keys that it is made from and nothing else;
-        a variable that is not there depends on an argument, or on no key.
+      known: by id of a variable, the numbers of the keys that it is made from and nothing else; a variable
+        that is not there depends on another value, or on no key.
     """
     for equation in body.eqns:
         sources = [known.get(id(v)) for v in equation.invars]
@@ -155,7 +180,7 @@ def _draws(body: Any, known: dict[int, frozenset[int]], found: set[int]) -> None
             continue
         name = equation.primitive.name
         if name in DRAWING and sources[0]:
-            found |= sources[0]
+            found.add(sources[0])
         for inner in _bodies(equation) if name in CALLING else ():
             # The branches of a conditional are not passed its first operand.
             passed = zip(reversed(inner.invars), reversed(sources), strict=False)
@@ -184,11 +209,11 @@ def inner_programs(jaxpr: Any, left: int = MAX_INNER) -> Iterator[Any]:
                     yield from inner_programs(value, left - 1)
 
 
-def of_trace(function: Any, constants: list[Any], is_array: Any, jaxpr: Any = None) -> list[Captured]:
+def of_trace(
+    function: Any, constants: list[Any], is_array: Any, jaxpr: Any = None, drawn: Drawn | None = None
+) -> list[Captured]:
     """Return name, place, shape, dtype and bytes of each array that the trace or one inside captured, largest first."""
-    drawn: set[int] | None = None
     if jaxpr is not None:
-        drawn = shield.attempt("keys_drawn_from", keys_drawn_from, jaxpr)
         inner: list[Any] = shield.attempt("captured_constants", list, inner_programs(jaxpr)) or []
         constants = [*constants, *{id(c): c for p in inner for c in p.consts}.values()]
     if not constants:
@@ -217,7 +242,7 @@ def of_trace(function: Any, constants: list[Any], is_array: Any, jaxpr: Any = No
                 shape=None if shape is None else tuple(int(d) for d in shape),
                 dtype=None if not hasattr(c, "dtype") else str(c.dtype),
                 bytes=int(size) if isinstance(size, int) else None,
-                draws=None if drawn is None else n in drawn,
+                draws=None if drawn is None else n in drawn.constants,
             )
         )
     facts.sort(key=lambda f: -(f.bytes or 0))

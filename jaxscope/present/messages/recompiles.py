@@ -134,6 +134,21 @@ TEMPLATES = {
         "pass a key as an argument: a new one in each call (jax.random.split), or"
         " jax.random.fold_in(key, step)"
     ),
+    "drawn-while-traced": (
+        "{function} has the same random numbers in each call: {call} runs while JAX traces, and what it returns is"
+        " a constant of the program"
+    ),
+    "fix-draw-with-jax": (
+        "draw with jax.random from a key that is an argument, or pass what NumPy has drawn as an argument"
+    ),
+    "one-key-for-all-steps": (
+        "{function} draws the same random numbers in each turn of the loop at line {line}: {key} is the same each"
+        " time, and no other argument takes part"
+    ),
+    "fix-new-key": (
+        "pass another key in each turn: jax.random.fold_in({key}, step), or one that the loop splits off"
+        " (jax.random.split)"
+    ),
     "fix-set-once": "set {setting} once, before the first call",
     # -- fixes: placement --------------------------------------------------------------------------------
     "fix-place-on-mesh": (

@@ -1,5 +1,5 @@
 # nnx.jit of (model, optimizer): which names does the donation advice give, and in which order are two notes
-# may: JX506
+# may: JX506, JX205 note
 import jax.numpy as jnp
 import optax
 from flax import nnx

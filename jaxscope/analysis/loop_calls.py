@@ -1,0 +1,197 @@
+"""Read a call on a user's line and the loop that repeats it: what it is passed, and what the loop sets anew.
+
+Reads source as text, as ``rewrap_site`` does. Where the text leaves something open, the result is None.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from jaxscope.analysis.rewrap_site import COMPREHENSIONS, FUNCTION, last_name, syntax
+
+_SCOPES = (*FUNCTION, ast.Lambda)
+_SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)
+Loop = ast.For | ast.While | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+
+
+class LoopCall(NamedTuple):
+    """A call that a loop of its function repeats.
+
+    Attributes:
+      call: the call.
+      loop: the innermost loop or comprehension with the call in its body.
+      statement: the number of the statement of the loop's body that has the call; None: a comprehension.
+      always: the statement is an assignment or an expression: each turn that comes so far makes the call.
+      outer: another loop of the function repeats the loop.
+    """
+
+    call: ast.Call
+    loop: Loop
+    statement: int | None
+    always: bool
+    outer: bool = False
+
+    @property
+    def body(self) -> Sequence[ast.AST]:
+        """Return what the loop repeats: statements, or the element of a comprehension."""
+        if isinstance(self.loop, (ast.For, ast.While)):
+            return self.loop.body
+        return [self.loop.key, self.loop.value] if isinstance(self.loop, ast.DictComp) else [self.loop.elt]
+
+    @property
+    def targets(self) -> set[str]:
+        """Return the names that the call's statement sets."""
+        return names_set([self.body[self.statement]]) if self.statement is not None else set()
+
+    @property
+    def feeds_itself(self) -> bool:
+        """Return whether the call's statement sets a name that the call reads: a result is the next argument."""
+        return bool(self.targets & names_read([self.call]))
+
+
+def find(source: str | None, line: int, column: int | None, name: str) -> LoopCall | None:
+    """Return the call of a function on ``line``, if a loop of the function around it repeats it.
+
+    Args:
+      column: where the call begins on the line, in bytes; None: unknown, then ``name`` decides.
+      name: of the function; the program may call it by another one.
+    """
+    found = syntax(source) if source is not None else None
+    if found is None:
+        return None
+    here = [c for c in found.calls.get(line, []) if column is None or c.col_offset == column]
+    named = [c for c in here if last_name(c.func) == name]
+    if len(named) != 1 and (column is None or len(here) != 1):
+        return None
+    call = named[0] if len(named) == 1 else here[0]
+    around = [n for n in found.blocks if n.lineno <= line <= (n.end_lineno or line) and _has(n, call)]
+    inner: LoopCall | None = None
+    for block in sorted(around, key=lambda n: (n.lineno, n.col_offset), reverse=True):
+        if isinstance(block, _SCOPES):
+            break
+        if isinstance(block, (ast.For, ast.While, *COMPREHENSIONS)):
+            this = _repeated(block, call)
+            if inner is not None and this is not None:
+                return inner._replace(outer=True)
+            inner = inner or this
+    return inner
+
+
+def _repeated(loop: Loop, call: ast.Call) -> LoopCall | None:
+    """Return the call in the body of ``loop``; None: the call stands in what the loop evaluates once."""
+    if not isinstance(loop, (ast.For, ast.While)):
+        inside = LoopCall(call, loop, None, True)
+        return inside if any(_has(n, call) for n in inside.body) else None
+    for k, statement in enumerate(loop.body):
+        if _has(statement, call):
+            return LoopCall(call, loop, k, isinstance(statement, _SIMPLE))
+    return None
+
+
+def _has(node: ast.AST, wanted: ast.AST) -> bool:
+    return any(n is wanted for n in ast.walk(node))
+
+
+def names_set(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the names that are set, also by an item or an attribute: ``state`` of ``state.step = 1``."""
+    found = set[str]()
+    for node in nodes:
+        for n in ast.walk(node):
+            if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript)) and not isinstance(n.ctx, ast.Load):
+                found |= {root(n) or ""}
+            elif isinstance(n, (*FUNCTION, ast.ClassDef)):
+                found.add(n.name)
+            elif isinstance(n, (ast.Import, ast.ImportFrom)):
+                found |= {(a.asname or a.name).partition(".")[0] for a in n.names}
+    return found - {""}
+
+
+def names_read(nodes: Iterable[ast.AST]) -> set[str]:
+    return {
+        n.id
+        for node in nodes
+        for n in ast.walk(node)
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
+    }
+
+
+def root(node: ast.AST) -> str | None:
+    """Return the name that a chain of attributes and items begins with."""
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def argument(call: ast.Call, signature: str | None, parameter: str) -> ast.expr | None:
+    """Return what ``call`` passes as ``parameter``; None: unknown, or its default.
+
+    Args:
+      signature: of the function, as text: ``(w, x, key)``.
+    """
+    for k in call.keywords:
+        if k.arg == parameter:
+            return k.value
+    try:
+        (function,) = ast.parse(f"def f{signature}: pass").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    if not isinstance(function, ast.FunctionDef) or any(isinstance(a, ast.Starred) for a in call.args):
+        return None
+    names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
+    if names[:1] == ["self"] and isinstance(call.func, ast.Attribute):
+        del names[0]
+    at = names.index(parameter) if parameter in names else len(call.args)
+    return call.args[at] if at < len(call.args) else None
+
+
+_SEEDS = frozenset({"key", "PRNGKey"})
+
+
+def stays_the_same(node: ast.expr, repeated: Sequence[ast.AST]) -> bool:
+    """Return whether an expression has one value in all turns of a loop that repeats ``repeated``.
+
+    True of a name that the loop does not set, and of a key made of a constant seed.
+    """
+    if isinstance(node, ast.Call) and last_name(node.func) in _SEEDS:
+        return bool(node.args) and all(isinstance(a, ast.Constant) for a in node.args)
+    if not isinstance(node, ast.Name):
+        return False
+    if node.id not in names_set(repeated):
+        return True
+    stores = [n for r in repeated for n in ast.walk(r) if isinstance(n, ast.Name) and n.id == node.id]
+    values = [
+        n.value
+        for r in repeated
+        for n in ast.walk(r)
+        if isinstance(n, ast.Assign) and [root(t) for t in n.targets] == [node.id]
+    ]
+    sets = [n for n in stores if not isinstance(n.ctx, ast.Load)]
+    return len(sets) == len(values) and all(
+        isinstance(v, ast.Call) and stays_the_same(v, repeated) for v in values
+    )
+
+
+def turns_alone(of: LoopCall, jitted: Collection[str], modules: Collection[str]) -> bool:
+    """Return whether a turn of the loop computes nothing but the call and operations of JAX.
+
+    Then it could be an operation over all turns. A turn that calls Python functions of the user's or leaves the
+    loop could not.
+
+    Args:
+      jitted: names of jitted functions.
+      modules: names of JAX and its modules in this source.
+    """
+    for node in of.body:
+        for n in ast.walk(node):
+            if isinstance(n, (ast.Break, ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Raise, ast.If)):
+                return False
+            if isinstance(n, ast.Call) and n is not of.call:
+                name = last_name(n.func)
+                if not (name in jitted or name in _HARMLESS or (root(n.func) or "") in modules):
+                    return False
+    return True
+
+
+_HARMLESS = frozenset({"append", "range", "len", "enumerate", "zip"})

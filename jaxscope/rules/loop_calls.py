@@ -1,0 +1,314 @@
+"""JX135, JX204, JX205: calls that a loop repeats: with one key, for each row of an array, for work done already."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from jaxscope.analysis import loop_calls
+from jaxscope.analysis.avals import short_aval
+from jaxscope.analysis.jit_decorators import names_of_jax
+from jaxscope.analysis.loop_calls import LoopCall
+from jaxscope.analysis.paths import split
+from jaxscope.analysis.rewrap_site import in_a_loop, syntax
+from jaxscope.model import sources, transfers
+from jaxscope.model.records import Compilation, Function, cached_until_changed
+from jaxscope.model.run import Run
+from jaxscope.rules.each_program import users
+from jaxscope.rules.registry import rule
+from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.messages import message
+
+
+@rule("JX135", "one-key-for-all-steps", WARNING)
+def one_key_for_all_steps(run: Run) -> Iterator[Finding]:
+    for f in run.functions.values():
+        for c in _called(f):
+            drawn = c.traced.draws if c.traced is not None else None
+            call = _in_loop(run, f, c) if drawn else None
+            if call is None or not (f.step or call.feeds_itself):
+                continue
+            for path in drawn or ():
+                name, below = split(path)
+                passed = loop_calls.argument(call.call, f.seen.signature, name)
+                if below or passed is None or not loop_calls.stays_the_same(passed, call.body):
+                    continue
+                key = ast.unparse(passed)
+                text = message(
+                    "one-key-for-all-steps", function=f.display_name, key=key, line=call.loop.lineno
+                )
+                yield Finding(
+                    "JX135",
+                    WARNING,
+                    LIKELY,
+                    text,
+                    f.id,
+                    c.site,
+                    [Evidence(text, compilation=c.id, source=c.site)],
+                    Fix(message("fix-new-key", key=key), "fold_in", {"name": key}),
+                    path=path,
+                )
+
+
+def _called(f: Function) -> Iterator[Compilation]:
+    """Yield the latest call of a user's function that was traced, for each line that calls it."""
+    found = {
+        (c.site.file, c.site.line): c
+        for c in (f.compilations if f.user else ())
+        if c.entry == "call" and c.site is not None and c.missed is not None
+    }
+    yield from found.values()
+
+
+def _in_loop(run: Run, f: Function, c: Compilation) -> LoopCall | None:
+    if c.site is None or c.missed is None:
+        return None
+    return loop_calls.find(sources.of(run)(c.site.file), c.site.line, c.missed.column, f.seen.name)
+
+
+FEWEST = 8  # calls in one turn of the loop around
+ROWS = frozenset({"unstack", "dynamic_slice", "gather", "slice"})  # operations that take rows of an array
+
+
+@rule("JX204", "call-for-each-row", WARNING)
+def call_for_each_row(run: Run) -> Iterator[Finding]:
+    for finding, _ in for_each_row(run):
+        yield finding
+
+
+@cached_until_changed
+def for_each_row(run: Run) -> list[tuple[Finding, range]]:
+    """Return the findings of JX204, each with the lines of its loop."""
+    return list(_for_each_row(run))
+
+
+def _for_each_row(run: Run) -> Iterator[tuple[Finding, range]]:
+    jitted = {f.seen.name for f in run.functions.values() if f.user}
+    for f in run.functions.values():
+        traced = [c for c in _called(f) if c.traced is not None]
+        for c in traced if len(traced) == 1 and len(f.compilations) == 1 else ():
+            call = _in_loop(run, f, c)
+            if call is None or not _turns_alone(run, c, call, jitted):
+                continue
+            rows = None if call.feeds_itself else _rows(run, f, c, call)
+            n = rows[0] if rows is not None else _calls_in_a_step(run, f, c, call)
+            if n is None or n < FEWEST:
+                continue
+            if rows is not None:
+                aval = short_aval(rows, _dtype(c, rows))
+                text = message("called-row-by-row", function=f.display_name, aval=aval, n=n)
+            else:
+                text = message("called-in-step", function=f.display_name, n=n)
+            fix = message(
+                "fix-scan-calls" if call.feeds_itself else "fix-vmap-calls", function=f.display_name
+            )
+            kind = "scan" if call.feeds_itself else "vmap"
+            finding = Finding(
+                "JX204",
+                WARNING,
+                LIKELY,
+                text,
+                f.id,
+                c.site,
+                [Evidence(text, compilation=c.id, source=c.site)],
+                Fix(fix, kind, {"function": f.display_name}),
+            )
+            yield finding, range(call.loop.lineno, (call.loop.end_lineno or call.loop.lineno) + 1)
+
+
+def _turns_alone(run: Run, c: Compilation, call: LoopCall, jitted: set[str]) -> bool:
+    found = syntax(sources.of(run)(c.site.file) or "") if c.site is not None else None
+    return found is not None and loop_calls.turns_alone(call, jitted, names_of_jax(found.imports))
+
+
+def _rows(run: Run, f: Function, c: Compilation, call: LoopCall) -> tuple[int, ...] | None:
+    """Return the shape of the array whose rows are the arguments of the calls, one after the other.
+
+    It is known from the operations outside jit that take the rows, on the loop's lines. None: there is none, or
+    the loop runs once.
+    """
+    if c.site is None or c.key is None or not _again(run, c, call):
+        return None
+    rows = {(leaf.shape, leaf.dtype) for leaf in c.key.arguments if leaf.shape is not None}
+    first, last = call.loop.lineno, call.loop.end_lineno or call.loop.lineno
+    for taken in run.functions.values():
+        for t in taken.compilations if taken.seen.eager and taken.seen.name in ROWS else ():
+            at, whole = t.site, t.key.arguments[:1] if t.key is not None else []
+            if at is None or at.file != c.site.file or not first <= at.line <= last or not whole:
+                continue
+            shape = whole[0].shape or ()
+            if (shape[1:], whole[0].dtype) in rows and all(isinstance(d, int) for d in shape):
+                return tuple(int(d) for d in shape)
+    return None
+
+
+def _dtype(c: Compilation, rows: tuple[int, ...]) -> str | None:
+    leaves = c.key.arguments if c.key is not None else ()
+    return next((leaf.dtype for leaf in leaves if leaf.shape == rows[1:]), None)
+
+
+def _again(run: Run, c: Compilation, call: LoopCall) -> bool:
+    """Return whether another loop runs the loop of ``call`` again."""
+    text, stack = sources.of(run), c.missed.stack if c.missed is not None else []
+    last = call.loop.end_lineno or call.loop.lineno
+    outside = [
+        f for f in stack if c.site and not (f.file == c.site.file and call.loop.lineno <= f.line <= last)
+    ]
+    return call.outer or any(in_a_loop(text(f.file), f.line) for f in outside)
+
+
+def _calls_in_a_step(run: Run, f: Function, c: Compilation, call: LoopCall) -> int | None:
+    """Return how often each step calls ``f``, where both are counted; None: unknown.
+
+    Where marks count the steps, a function that is passed its own results may be the step itself, and a mark
+    stand for an epoch.
+    """
+    calls, steps = f.counted_calls.get(c.process.id), transfers.steps(run, c.process)
+    steppers = [g for g in run.functions.values() if g.step and c.process.id in g.counted_calls]
+    if not calls or not steps or f.step or not (steppers or (c.process.step and not call.feeds_itself)):
+        return None
+    return calls // steps
+
+
+# What a function does only while it evaluates: its values are those of another computation.
+_EVALUATES = re.compile(
+    r"train(?:ing)?\s*=\s*False|deterministic\s*=\s*True|inference|\.eval\(|use_running_average|stop_gradient"
+)
+
+
+@rule("JX205", "work-done-twice", WARNING)
+def work_done_twice(run: Run) -> Iterator[Finding]:
+    products = {
+        f.id: Counter(
+            {
+                (p.operands, p.source.file, p.source.line): p.count
+                for p in texts.stablehlo.products
+                if p.source
+            }
+        )
+        for _, f, texts in users(run)
+        if texts.stablehlo is not None
+    }
+    loops: dict[tuple[str, int, int], list[tuple[Function, Compilation, LoopCall]]] = {}
+    for f in run.functions.values():
+        calls = list(_called(f)) if products.get(f.id) else []
+        for c in calls if len(calls) == 1 else ():
+            call = _in_loop(run, f, c)
+            if call is not None and call.always and call.statement is not None and c.site is not None:
+                at = (c.site.file, call.loop.lineno, call.loop.col_offset)
+                loops.setdefault(at, []).append((f, c, call))
+    for members in loops.values():
+        for (f, by, does), (g, c, again) in itertools.permutations(members, 2):
+            mine, theirs = products[g.id], products[f.id]
+            if not mine <= theirs or mine == theirs or not _comparable(run, f, by, g, c):
+                continue
+            kept = _arrays_passed(g, c, again) if "flax.nnx.jit" in f.seen.wrappers else None
+            after = _same_arguments(does, again, kept)
+            if after is not None:
+                yield _twice(f, g, c, again, after)
+
+
+def _comparable(run: Run, f: Function, by: Compilation, g: Function, c: Compilation) -> bool:
+    """Return whether both functions compute their forward pass in one mode, as far as is known."""
+    if by.key is None or c.key is None:
+        return False
+    modes = {s.path: s.repr for s in by.key.static}
+    if any(modes.get(s.path, s.repr) != s.repr for s in c.key.static):
+        return False
+    if _has_key(by) and not _has_key(c):  # dropout in one of them
+        return False
+    found = syntax(sources.of(run)(g.seen.file) or "") if g.seen.file is not None else None
+    defined = [
+        n
+        for n in (found.blocks if found is not None else ())
+        if isinstance(n, ast.FunctionDef) and n.name == g.seen.name
+    ]
+    return bool(defined) and not any(_EVALUATES.search(ast.unparse(n)) for n in defined)
+
+
+def _has_key(c: Compilation) -> bool:
+    leaves = c.key.arguments if c.key is not None else ()
+    return any(
+        (a.dtype or "").startswith("key<") or (a.dtype == "uint32" and (a.shape or ())[-1:] in ((2,), (4,)))
+        for a in leaves
+    )
+
+
+def _arrays_passed(f: Function, c: Compilation, call: LoopCall) -> set[str | None]:
+    """Return the names of the arrays that the call passes: not of containers and objects."""
+    paths = [leaf.path for leaf in c.key.arguments] if c.key is not None else []
+    passed = [loop_calls.argument(call.call, f.seen.signature, name) for name in paths]
+    return {loop_calls.root(a) for a in passed if a is not None}
+
+
+def _same_arguments(does: LoopCall, again: LoopCall, kept: set[str | None] | None) -> bool | None:
+    """Return whether ``again`` is passed what ``does`` is passed, but for what ``does`` changes.
+
+    False: it is passed exactly that; True: ``does`` comes first and its statement sets some of it anew, as
+    ``params = train_step(params, batch)``. None: it is passed something else, or this is unknown.
+
+    Args:
+      kept: the names that ``does`` leaves as they are, where it changes the objects that it is passed (nnx).
+    """
+    if does.statement is None or again.statement is None or does.statement == again.statement:
+        return None
+    passed = [*again.call.args, *(k.value for k in again.call.keywords)]
+    given = {ast.dump(a) for a in (*does.call.args, *(k.value for k in does.call.keywords))}
+    if not passed or not all(isinstance(a, ast.Constant) or _part_of(a, given) for a in passed):
+        return None
+    names = {loop_calls.root(a) for a in passed} - {None}
+    first, second = sorted((does.statement, again.statement))
+    between = again.body[first + 1 : second]
+    if names & (loop_calls.names_set(between) | _touched(between)):
+        return None
+    if again.statement < does.statement:
+        if names & again.targets or _depends(does.call, again, between):
+            return None
+        return False
+    changed = names & does.targets | (names - kept if kept is not None else set())
+    return None if changed == names else bool(changed)
+
+
+def _part_of(node: ast.expr, given: set[str]) -> bool:
+    """Return whether ``node`` is one of the expressions ``given``, or an attribute or an item of one."""
+    while ast.dump(node) not in given:
+        if not isinstance(node, (ast.Attribute, ast.Subscript)):
+            return False
+        node = node.value
+    return True
+
+
+def _touched(statements: Sequence[ast.AST]) -> set[str | None]:
+    """Return the names whose methods are called: ``model`` of ``model.eval()``."""
+    calls = [n for s in statements for n in ast.walk(s) if isinstance(n, ast.Call)]
+    return {loop_calls.root(c.func) for c in calls if isinstance(c.func, ast.Attribute)}
+
+
+def _depends(call: ast.Call, on: LoopCall, between: Sequence[ast.AST]) -> bool:
+    """Return whether the arguments of ``call`` follow from the results of ``on``, through statements in between."""
+    names = set(on.targets)
+    for statement in between:
+        if names & loop_calls.names_read([statement]):
+            names |= loop_calls.names_set([statement])
+    return bool(names & loop_calls.names_read([*call.args, *(k.value for k in call.keywords)]))
+
+
+def _twice(f: Function, g: Function, c: Compilation, again: LoopCall, after: bool) -> Finding:
+    functions = {"function": g.display_name, "other": f.display_name}
+    text = message(
+        "work-done-twice-after" if after else "work-done-twice", line=again.loop.lineno, **functions
+    )
+    fix = message("fix-has-aux", before=message("of-params-before") if after else None, **functions)
+    return Finding(
+        "JX205",
+        NOTE if after else WARNING,
+        LIKELY,
+        text,
+        g.id,
+        c.site,
+        [Evidence(text, compilation=c.id, program=c.program, source=c.site)],
+        Fix(fix, "has_aux", {"function": f.display_name}),
+    )

@@ -1,0 +1,26 @@
+"""The step folds its number into the key, inside the program: no eager operation between two steps."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+@jax.jit
+def train_step(w, x, key, step):
+    def loss(w):
+        kept = jax.random.bernoulli(jax.random.fold_in(key, step), 0.9, x.shape)
+        return jnp.mean(jnp.tanh((x * kept) @ w) ** 2)
+
+    return w - 0.1 * jax.grad(loss)(w)
+
+
+def main():
+    w, x = jnp.ones((32, 8)), jnp.ones((64, 32))
+    key = jax.random.key(0)
+    for step in range(10):
+        w = train_step(w, x, key, np.int32(step))
+    print(f"mean {w.mean():.3f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""The loop around a call, what it passes, and what the loop sets anew are read from the source."""
+
+import ast
+
+import pytest
+
+from jaxscope.analysis import loop_calls, numpy_draws
+
+SOURCE = """
+key = make()
+for epoch in epochs:
+    sub = split(key)
+    for x, y in batches:
+        state.params, loss = step(state.params, x, sub)
+        if epoch:
+            check(x)
+    losses = [total(w, row) for row in rows(x)]
+def f():
+    return lambda x: inner(x)
+while more(x):
+    a = b = step(b)
+"""
+
+
+def found(line, name, column=None):
+    return loop_calls.find(SOURCE, line, column, name)
+
+
+def test_the_innermost_loop_that_repeats_a_call_is_found():
+    step = found(6, "step")
+    assert (step.loop.lineno, step.statement, step.always, step.outer) == (5, 0, True, True)
+    assert step.targets == {"state", "loss"} and step.feeds_itself
+    assert not found(8, "check").always
+    total = found(9, "total")
+    assert isinstance(total.loop, ast.ListComp) and total.outer and not total.feeds_itself
+
+
+@pytest.mark.parametrize(
+    ("line", "name"), [(2, "make"), (11, "inner"), (12, "more"), (6, "stop"), (99, "step")]
+)
+def test_what_no_loop_repeats_is_not_found(line, name):
+    assert found(line, name) is None
+
+
+def test_a_call_by_another_name_is_found_by_its_column():
+    assert found(6, "train_step", column=29).call.lineno == 6
+    assert found(6, "train_step") is None and loop_calls.find("for x in y: (", 1, None, "y") is None
+
+
+def test_arguments_are_matched_with_the_parameters():
+    (call,) = (n for n in ast.walk(ast.parse("self.step(a, b, c=d)")) if isinstance(n, ast.Call))
+    assert ast.unparse(loop_calls.argument(call, "(self, w, x, c=None)", "x")) == "b"
+    assert ast.unparse(loop_calls.argument(call, "(w, x, y, c=None)", "c")) == "d"
+    assert loop_calls.argument(call, "(w, x, y=<object>)", "x") is None
+    assert loop_calls.argument(call, None, "x") is None
+
+
+@pytest.mark.parametrize(
+    ("expression", "body", "same"),
+    [
+        ("key", "w = step(w, key)", True),
+        ("key", "key, sub = split(key)", False),
+        ("key", "key = jax.random.key(0)", True),
+        ("key", "key = jax.random.key(i)", False),
+        ("key", "key = jax.random.key(0)\nkey += 1", False),
+        ("key", "for key in keys: pass", False),
+        ("jax.random.PRNGKey(3)", "pass", True),
+        ("jax.random.PRNGKey(seed)", "pass", False),
+        ("self.key", "self.key = 1", False),
+        ("split(key)", "pass", False),
+    ],
+)
+def test_a_value_is_the_same_in_all_turns_only_where_the_source_shows_it(expression, body, same):
+    node = ast.parse(expression, mode="eval").body
+    assert loop_calls.stays_the_same(node, ast.parse(body).body) is same
+
+
+HEAD = "import numpy as np, random\nfrom numpy import random as r\nrng = np.random.default_rng(0)\n\ndef f(x):\n    "
+
+
+@pytest.mark.parametrize(
+    ("body", "drawn"),
+    [
+        ("return x + np.random.normal(size=3)", (6, "np.random.normal")),
+        ("def g(): return random.random()\n    return g", (6, "random.random")),
+        ("return r.uniform() + rng.normal()", (6, "r.uniform")),
+        ("return rng.normal()", (6, "rng.normal")),
+        ("return np.random.RandomState(0).normal()", None),
+        ("np.random.seed(0)", None),
+        ("return jax.pure_callback(lambda: np.random.normal(), x)", None),
+        ("return jax.random.normal(x)", None),
+    ],
+)
+def test_numbers_that_numpy_draws_in_a_function_are_found(body, drawn):
+    assert numpy_draws.find(HEAD + body, "f", 5) == drawn
+    assert numpy_draws.find(HEAD + body, "f", 4) is None and numpy_draws.find(None, "f", 5) is None
