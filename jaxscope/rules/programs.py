@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.programs import Texts, peak_bytes
 from jaxscope.analysis.rewrap_site import in_a_loop, widens
+from jaxscope.analysis.sharding_audit import RESULT
 from jaxscope.analysis.stablehlo.repeats import Repeated
 from jaxscope.model import sources
 from jaxscope.model.records import Compilation, Function, Program
@@ -218,7 +219,10 @@ def inserted_communication(run: Run) -> Iterator[Finding]:
 def _inserted(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, Finding]]:
     lines: dict[tuple[Hashable, ...], list[Collective]] = {}
     constrained: dict[tuple[Hashable, ...], list[Collective]] = {}
+    dropped = _dropped(texts)
     for c in texts.hlo.collectives if texts.hlo is not None else ():
+        if c.kind == "all-gather" and c.bytes in dropped:
+            continue
         if c.origin == "inserted" and c.kind in ("all-gather", "all-to-all") and c.weight is None:
             if c.constrained_at is not None:
                 constrained.setdefault((c.constrained_at, c.constraint, c.kind), []).append(c)
@@ -237,6 +241,17 @@ def _inserted(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable,
         fix = Fix(message("fix-match-shardings"), "match_shardings")
         found = evidence(p, text, c.source)
         yield same, Finding("JX401", WARNING, c.source_certainty or CERTAIN, text, f.id, c.source, found, fix)
+
+
+def _dropped(texts: Texts) -> set[int]:
+    """Return the bytes of results whose requested sharding JAX drops, with padding and without.
+
+    The partitioner computes such a result as requested and gathers it in the end. JX503 has the cause.
+    """
+    found = texts.stablehlo.uneven if texts.stablehlo is not None else ()
+    results = [u for u in found if u.of == RESULT and u.bytes is not None]
+    whole = {u.bytes * u.padded // u.shape[u.dimension] for u in results if u.bytes and u.shape[u.dimension]}
+    return whole | {u.bytes for u in results if u.bytes}
 
 
 def _axes(found: Sequence[Collective]) -> tuple[str, ...]:

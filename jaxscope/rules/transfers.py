@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import PurePath
 
 from jaxscope.analysis.rewrap_site import (
+    in_a_loop,
     kept_from_iteration_before,
     loop_around,
     reached_now_and_then,
@@ -163,11 +164,19 @@ def _bytes(n: int | None) -> Field:
 
 @rule("JX602", "large-transfer", WARNING)
 def large(run: Run) -> Iterator[Finding]:
+    uncounted = set[tuple[str, str, int]]()
     for t in model.transfers(run):
         if t.direction not in (TO_HOST, TO_DEVICE) or t.source is None or t.kind == "constant":
             continue
         each = t.bytes_each
-        if each is None or each < LARGE or t.count is None or t.count < OFTEN:
+        if each is None or each < LARGE:
+            continue
+        if t.count is None and t.function is not None and _looped(run, t):
+            at = (t.function.id, t.source.file, t.source.line)
+            if at not in uncounted:  # of calls with other arguments at this line, the largest
+                uncounted.add(at)
+                yield _large_in_a_loop(run, t, each)
+        if t.count is None or t.count < OFTEN:
             continue
         if t.direction == TO_HOST and t.views == t.count:
             continue
@@ -175,7 +184,7 @@ def large(run: Run) -> Iterator[Finding]:
             continue  # one call with a tree of arrays
         shared = run.platform == "cpu"
         to_host = t.direction == TO_HOST
-        what = t.text or (f"{', '.join(t.paths[:3])} of {t.function.seen.name}" if t.function else t.kind)
+        what = _what(t)
         yield Finding(
             code="JX602",
             severity=NOTE if shared else WARNING,
@@ -195,6 +204,32 @@ def large(run: Run) -> Iterator[Finding]:
             else Fix(message("fix-put-once"), "device_put"),
             seconds=t.blocked_seconds,
         )
+
+
+def _what(t: Transfer) -> str:
+    return t.text or (f"{', '.join(t.paths[:3])} of {t.function.seen.name}" if t.function else t.kind)
+
+
+def _looped(run: Run, t: Transfer) -> bool:
+    """Return whether a loop makes the call of ``t`` in each turn: calls are not counted."""
+    if t.source is None or t.kind != model.ARGUMENT:
+        return False
+    source = sources.of(run)(t.source.file)
+    return in_a_loop(source, t.source.line) and not reached_now_and_then(source, t.source.line)
+
+
+def _large_in_a_loop(run: Run, t: Transfer, each: float) -> Finding:
+    title = message("large-transfer-each-call", what=_what(t), line=_place(run, t), bytes=Bytes(each))
+    return Finding(
+        code="JX602",
+        severity=NOTE if run.platform == "cpu" else WARNING,
+        certainty=LIKELY,
+        title=title,
+        function=t.function.id if t.function is not None else None,
+        source=t.source,
+        evidence=[Evidence(title, source=t.source)],
+        fix=Fix(message("fix-put-once"), "device_put"),
+    )
 
 
 @rule("JX511", "array-elsewhere", WARNING)

@@ -6,6 +6,7 @@ import pytest
 from written import ONE_CPU, TWO_CPU, Log, copied, function, key, leaf
 
 from jaxscope.log import store
+from jaxscope.model import sources
 from jaxscope.model.load import load
 from jaxscope.present import findings as words
 from jaxscope.rules.registry import findings
@@ -276,6 +277,32 @@ def test_numpy_arguments_of_a_watched_function_may_be_large_transfers(log):
     [f] = found(log, "JX602")
     assert words.title(f) == "images of train_step at train.py:140 copies 16.0 MiB to the device, 50 times"
     assert f.function == F.function
+
+
+@pytest.mark.parametrize(
+    ("program", "reported"),
+    [
+        ("for images in data:\n    w = train_step(images)\n", True),
+        ("for i in data:\n    if i % 50 == 0:\n        w = train_step(images)\n", False),
+        ("w = train_step(images)\n", False),
+    ],
+)
+def test_numpy_arguments_in_a_loop_are_large_transfers_where_calls_are_not_counted(
+    log, tmp_path, monkeypatch, program, reported
+):
+    lines = program.splitlines()
+    (tmp_path / "loop.py").write_text(program)
+    monkeypatch.chdir(tmp_path)
+    sources.text.cache_clear()
+    site = Frame(str(tmp_path / "loop.py"), len(lines), "main")
+    for size in (4096, 2048):  # the last batch is smaller: one finding
+        big = leaf("images", size, 1024, type="numpy.ndarray", sharding=None, committed=None)
+        call = log.missed(F, key(big), site=site)
+        log.phase(call, "compile", 1.0, devices="0")
+    titles = [words.title(f) for f in found(log, "JX602")]
+    assert titles == reported * [
+        f"images of train_step at loop.py:{len(lines)} copies 16.0 MiB to the device in each turn of its loop"
+    ]
 
 
 def test_an_argument_from_another_device_is_reported_by_name(log):

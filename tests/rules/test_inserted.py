@@ -184,3 +184,23 @@ def test_the_advice_to_split_a_weight_leads_to_no_advice_to_put_it_together(reco
         codes[name] = {f.code: words.fix_text(f) for f in found if f.code in ("JX401", "JX502")}
     assert "over the axis 'data' in its PartitionSpec" in codes["whole"]["JX502"]
     assert codes["split"] == {}
+
+
+DROPPED = """
+import jax, jax.numpy as jnp
+from jax.sharding import NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((4,), ("model",), axis_types=(jax.sharding.AxisType.Auto,))
+
+@jax.jit
+def initial(key):
+    table = jax.random.normal(key, (1001, 512))
+    return jax.lax.with_sharding_constraint(table, NamedSharding(mesh, P("model")))
+
+initial(jax.random.key(0))
+"""
+
+
+def test_the_gather_of_a_result_whose_sharding_is_dropped_belongs_to_that_finding(record):
+    found = registry.findings(load(record(DROPPED, env=FOUR).run))
+    assert [f.code for f in found if f.code in ("JX401", "JX503")] == ["JX503"]

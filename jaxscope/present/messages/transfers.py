@@ -23,6 +23,7 @@ TEMPLATES = {
     ),
     "large-transfer-to-host": "{what} at {line} copies {bytes} to the host, {n} times",
     "large-transfer-to-device": "{what} at {line} copies {bytes} to the device, {n} times",
+    "large-transfer-each-call": "{what} at {line} copies {bytes} to the device in each turn of its loop",
     "in-all": "{amount} in all",
     "bytes-unknown": "size unknown",
     "fix-copy-less": "copy less of it, or less often: jax.device_get of what is needed, every 50 steps or so",
