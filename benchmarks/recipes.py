@@ -23,13 +23,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from jaxscope.present.text import size
+from jaxscope.present.text import count, size
 
 ROOT = Path(__file__).resolve().parents[1]
 RECIPES = ROOT / "samples" / "recipes"
 PAGE = ROOT / "docs" / "recipes.md"
 END = "<!-- end of table -->"
-MINORS = ("0.10",)  # a table for each
+MINORS = ("0.10", "0.12")  # a table for each
 KINDS = ("bad", "good")
 CHECK_FAILED = 3  # the exit code of run --check
 _MARK = re.compile(r"# ((?:JX\d{3} ?)+)$")
@@ -112,7 +112,7 @@ def row(name: str, reports: dict[str, dict[str, Any]]) -> str:
         programs = sum(f["compilations"] for f in reports[kind]["functions"])
         codes = ", ".join(sorted({f["code"] for f in findings})) or "no finding"
         figures = [
-            f"{programs} compilations, {run['compiling_seconds']:.1f} s",
+            f"{count(programs, 'compilation')}, {run['compiling_seconds']:.1f} s",
             *in_bytes(reports[kind], mistakes),
         ]
         cells.append(f"{codes}; {'; '.join(figures)}")
@@ -120,8 +120,8 @@ def row(name: str, reports: dict[str, dict[str, Any]]) -> str:
 
 
 # What a finding is about: the memory of one program, the arrays on a device, what devices send, what is copied.
-PROGRAM = {"JX302", "JX303", "JX505", "JX506", "JX507", "JX510", "JX591"}
-ARRAYS = {"JX501", "JX502", "JX503", "JX504", "JX508", "JX509"}
+PROGRAM = {"JX303", "JX505", "JX506", "JX510", "JX591"}
+ARRAYS = {"JX501", "JX502", "JX503", "JX508", "JX509"}
 SENT, COPIED = {"JX401", "JX402"}, {"JX602"}
 
 
@@ -131,7 +131,7 @@ def in_bytes(report: dict[str, Any], codes: set[str]) -> Iterator[str]:
     if codes & PROGRAM:
         peaks = [p["memory"]["peak_bytes"] or 0 for p in programs if p["memory"] is not None]
         yield f"program {size(max(peaks, default=0))}"
-    if codes & ARRAYS:
+    if codes & ARRAYS and report["arrays"] is not None:
         snapshots = report["arrays"]["snapshots"]
         yield f"arrays {size(max((d['bytes'] for s in snapshots for d in s['by_device']), default=0))} on a device"
     if codes & SENT:

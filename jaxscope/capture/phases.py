@@ -94,9 +94,9 @@ class Phases:
                 out_tree=tree,
                 out=out,
                 captured=captured,
-                draws=_draws(drawn, call.paths),
                 equations=jax_internals.equation_count(jaxpr),
                 effects=effects(jaxpr),
+                **_drawn_from(drawn, call.paths),
             )
         )
 
@@ -261,11 +261,14 @@ def _jit_shardings(stack: Stack, paths: list[str] | None) -> dict[str, Any]:
     }
 
 
-def _draws(drawn: captured_constants.Drawn | None, paths: list[str] | None) -> list[str] | None:
-    """Return the paths of the arguments that are drawn from; None: unknown."""
+def _drawn_from(
+    drawn: captured_constants.Drawn | None, paths: list[str] | None
+) -> dict[str, list[str] | None]:
+    """Return the paths of the arguments that are drawn from, and of those on all devices alike; None: unknown."""
     if drawn is None or paths is None or len(paths) != drawn.of:
-        return None
-    return [paths[n] for n in sorted(drawn.arguments)]
+        return {"draws": None, "draws_alike": None}
+    kinds = {"draws": drawn.arguments, "draws_alike": drawn.on_devices}
+    return {kind: [paths[n] for n in sorted(positions)] for kind, positions in kinds.items()}
 
 
 def _donated(flags: list[bool] | None, paths: list[str] | None) -> list[str] | None:

@@ -1,5 +1,5 @@
-"""JX131 and JX134: values from outside that a compiled function keeps: changed since, or keys of random
-numbers.
+"""JX131, JX134 and JX136: values from outside that a compiled function keeps, and random numbers that are the same
+in each call, or on each device.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import SEEN_AT_CALL, SEEN_AT_EXIT, Compilation, Function, StaleCapture
 from jaxscope.model.run import Run
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Names, message
 
@@ -148,6 +148,27 @@ def _drawn_while_traced(run: Run, f: Function, last: Compilation) -> Finding | N
         fix=Fix(message("fix-draw-with-jax"), "pass_argument"),
         subject=call,
     )
+
+
+@rule("JX136", "same-numbers-on-devices", NOTE)
+def same_numbers_on_devices(run: Run) -> Iterator[Finding]:
+    for f in run.functions.values():
+        traced = [c for c in f.compilations if c.traced is not None] if f.user else []
+        last = traced[-1] if traced else None
+        for path in (last.traced.draws_alike or ()) if last is not None and last.traced is not None else ():
+            text = message("same-numbers-on-devices", function=f.display_name, key=path)
+            at = last.site if last is not None else None
+            yield Finding(
+                code="JX136",
+                severity=NOTE,
+                certainty=CERTAIN,
+                title=text,
+                function=f.id,
+                source=at,
+                evidence=[Evidence(text, compilation=last.id if last is not None else None, source=at)],
+                fix=Fix(message("fix-fold-device", key=path), "fold_in", {"name": path}),
+                path=path,
+            )
 
 
 def _called_again(run: Run, f: Function) -> bool:

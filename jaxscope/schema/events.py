@@ -168,6 +168,8 @@ class Traced(Event, frozen=True, tag="Traced"):
       effects: names of the jaxpr's effects; None: unknown.
       draws: paths of the keys among the arguments that random numbers are drawn from while no other argument
         takes part; None: unknown.
+      draws_alike: paths of the keys that a shard_map takes whole and draws from, with equal results on all
+        devices, while it splits another operand; None: unknown.
     """
 
     call: int = 0
@@ -178,6 +180,7 @@ class Traced(Event, frozen=True, tag="Traced"):
     equations: int | None = None
     effects: list[str] | None = []
     draws: list[str] | None = None
+    draws_alike: list[str] | None = None
 
 
 class TraceReused(Event, frozen=True, tag="TraceReused"):

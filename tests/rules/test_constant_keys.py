@@ -49,3 +49,36 @@ def test_only_functions_whose_numbers_are_the_same_in_each_call_are_found(record
         f"scanned {again}: key is a constant of its program,",
     ]
     assert all(f.source is not None and "pass a key" in words.fix_text(f) for f in found)
+
+
+ON_DEVICES = """
+import jax, jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+mesh = jax.make_mesh((2,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+def mapped(f, x=P("data"), key=P()):
+    f.__name__ = f.__qualname__ = names.pop(0)
+    return jax.jit(jax.shard_map(f, mesh=mesh, in_specs=(x, key), out_specs=x))
+def noise(x, key): return x + jax.random.normal(key, x.shape)
+def of_device(x, key): return noise(x, jax.random.fold_in(key, jax.lax.axis_index("data")))
+names = ["alike", "scanned", "step_folded", "of_device", "own_keys", "whole"]
+x, key = jnp.ones((4, 2)), jax.random.key(0)
+mapped(lambda x, key: noise(x, key))(x, key)
+mapped(lambda x, key: jax.lax.scan(lambda c, _: (noise(c, key), None), x, None, length=2)[0])(x, key)
+mapped(lambda x, key: noise(x, jax.random.split(jax.random.fold_in(key, 3))[0]))(x, key)
+mapped(lambda x, key: of_device(x, key))(x, key)
+mapped(lambda x, key: noise(x, key[0]), key=P("data"))(x, jax.random.split(key))
+mapped(lambda x, key: noise(x, key), x=P())(x, key)
+jax.pmap(noise, in_axes=(0, None))(x.reshape(2, 2, 2), key)
+"""
+
+
+@pytest.mark.capture
+@pytest.mark.subprocess
+def test_a_key_that_all_devices_draw_from_alike_is_found_where_their_data_differ(record):
+    env = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
+    found = [f for f in findings(load(record(ON_DEVICES, env=env).run)) if f.code == "JX136"]
+    names = {words.title(f).partition(" draws the same")[0] for f in found}
+    assert names == {"alike", "scanned", "step_folded", "noise"}
+    assert all(
+        "takes key whole" in words.title(f) and f.path == "key" for f in found if "noise" not in f.function
+    )

@@ -130,11 +130,14 @@ class Drawn(NamedTuple):
       constants: among the captured constants; no argument takes part.
       arguments: among the flat arguments; other arguments take no part.
       of: the number of flat arguments.
+      on_devices: arguments that a shard_map takes whole and draws from, with equal results on all devices,
+        while it splits another operand.
     """
 
     constants: frozenset[int]
     arguments: frozenset[int]
     of: int
+    on_devices: frozenset[int] = frozenset()
 
 
 def keys_drawn_from(jaxpr: Any) -> Drawn:
@@ -157,7 +160,30 @@ def keys_drawn_from(jaxpr: Any) -> Drawn:
             constants |= keys
         elif len(passed) == 1:
             arguments |= passed
-    return Drawn(frozenset(constants), frozenset(arguments), len(body.invars))
+    alike = set[int]()
+    _draws_alike(body, {id(v): n for n, v in enumerate(body.invars) if _may_be_key(v.aval)}, alike)
+    return Drawn(frozenset(constants), frozenset(arguments), len(body.invars), frozenset(alike))
+
+
+def _draws_alike(body: Any, keys: dict[int, int], found: set[int]) -> None:
+    """Add to ``found`` the arguments that a shard_map in ``body`` draws from alike on all devices.
+
+    Args:
+      keys: by id of a variable, the position of the argument that it is.
+    """
+    for equation in body.eqns if keys else ():
+        if equation.primitive.name == "shard_map":
+            inner, specs = equation.params["jaxpr"], equation.params["in_specs"]
+            whole = [not any(spec) for spec in specs]
+            uniform = {id(v): frozenset([n]) for n, v in enumerate(inner.invars) if whole[n]}
+            drawn: set[frozenset[int]] = set()
+            if not all(whole) and equation.params["mesh"].size > 1:
+                _draws(inner, uniform, drawn)
+            passed = (keys.get(id(equation.invars[n])) for of in drawn for n in of)
+            found |= {n for n in passed if n is not None}
+        for inner in _bodies(equation) if equation.primitive.name in CALLING else ():
+            pairs = zip(reversed(inner.invars), reversed(equation.invars), strict=False)
+            _draws_alike(inner, {id(v): keys[id(outer)] for v, outer in pairs if id(outer) in keys}, found)
 
 
 def _may_be_key(aval: Any) -> bool:
