@@ -1,5 +1,5 @@
-"""Compute lower bounds of the time of one call of a compiled program on a machine, from the machine's peak
-rates.
+"""Compute lower bounds of the time of one call of a compiled program on a machine,
+from the machine's peak rates.
 
 The bounds are not estimates: real programs reach neither a peak rate nor perfect overlap.
 
@@ -12,8 +12,8 @@ fastest the machine may use for it: f32 counts as bf16 on a TPU (JAX's default p
 tf32 on a GPU. A device of a chip with two may have all of the chip's links. A bound with an unknown part is
 None: a permute that leaves a slice, figures without a source. Custom kernels are left out of the flops.
 
-A TPU's ``estimated_cycles`` are not a bound: they are the compiler's estimate of compute and memory time,
-without collectives.
+A TPU's ``estimated_cycles`` are not a bound: they are the compiler's estimate of compute and
+memory time, without collectives.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def of_program(
       mesh: (axis, size) in mesh order.
       partitions: devices that the program runs on.
       uncounted: why ``flops`` is None or not all; None: unknown.
-      in_order: whether the mesh has the devices in the target's order. Otherwise it is unknown which share a
-        slice.
+      in_order: whether the mesh has the devices in the target's order. Otherwise it
+        is unknown which share a slice.
     """
     machine = MACHINES.get(target.machine)
     if machine is None:
@@ -112,8 +112,9 @@ def _axes(
     mesh: interconnect.Mesh | None,
     everyone: bool,
 ) -> dict[str, float | None]:
-    """Return seconds by axes, with the smallest branch of each conditional; None for axes with a collective whose
-    least time is unknown."""
+    """Return seconds by axes, with the smallest branch of each conditional; None for axes with a
+    collective whose least time is unknown.
+    """
     loads: dict[str, list[tuple[branches.Path, interconnect.Load | None]]] = {}
     for found in collectives:
         name = "?" if found.axes is None else ",".join(found.axes)
@@ -157,8 +158,8 @@ def _compute(machine: Machine, flops: Mapping[str, int] | None) -> float | None:
 
 
 def _rate(machine: Machine, kind: str) -> float | None:
-    """Return the operations a second of one chip: the fastest rate for operands of these types; None:
-    unknown.
+    """Return the operations a second of one chip: the fastest rate for operands
+    of these types; None: unknown.
     """
     found = []
     for one in kind.split(" x "):

@@ -65,9 +65,9 @@ class Fed(msgspec.Struct, frozen=True):
 def fed_back(facts: Facts, results: Results) -> list[Fed]:
     """Return the arguments that can take results, with their leaves in the next call.
 
-    Every argument takes the first result subtree of its structure that no argument before it took; an
-    argument that is one Python scalar (a learning rate, a temperature) takes only the result at its own
-    position.
+    Every argument takes the first result subtree of its structure that no argument before it
+    took; an argument that is one Python scalar (a learning rate, a temperature) takes only
+    the result at its own position.
     """
     arguments: dict[str, dict[str, LeafFacts]] = {}
     for path, leaf in facts.leaves.items():
@@ -93,7 +93,9 @@ def fed_back(facts: Facts, results: Results) -> list[Fed]:
 
 
 def same_leaves(leaves: Mapping[str, LeafFacts], results: Results) -> bool:
-    """Return whether a subtree of the results has these leaves (by path below the node), in shape and dtype."""
+    """Return whether a subtree of the results has these leaves (by path below
+    the node), in shape and dtype.
+    """
     if any((leaf.shape, leaf.dtype) not in results.kinds for leaf in leaves.values()):
         return False
     return any(

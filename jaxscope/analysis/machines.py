@@ -1,9 +1,9 @@
 """List the machines that a program can be compiled for, and parse the names of targets.
 
-Every figure has the public page it was read from; a figure without such a page is None (all of a TPU v2, the
-network of a v3, a v4 and an A100). For ``quoted`` figures the page could not be opened and others quote it.
-All rates are peaks stated by the vendor, the highest if pages differ; they are not measurements, and no real
-program reaches them.
+Every figure has the public page it was read from; a figure without such a page is None (all of a TPU v2,
+the network of a v3, a v4 and an A100). For ``quoted`` figures the page could not be opened and others
+quote it. All rates are peaks stated by the vendor, the highest if pages differ; they are not measurements,
+and no real program reaches them.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Machine(msgspec.Struct, frozen=True):
       usable: bytes of one *device* that the compiler lets a program have; the rest it keeps for itself.
       flops: peak operations a second by element type, dense.
       hbm: bytes a second between the chip and its memory.
-      link: bytes a second one link of the torus carries in one direction; of a GPU what it sends to its
-        host's others.
+      link: bytes a second one link of the torus carries in one direction; of a GPU what
+        it sends to its host's others.
       links: links of one chip.
       wraps: the slices that are joined at their ends, ``CUBES`` or ``RINGS_OF_16``; None: unknown.
       network: bytes a second a chip sends to other slices or hosts.
@@ -82,14 +82,23 @@ _V4_QUOTED = "notes on the paper, which give 6 links @ 50 GB/s of its table 4"
 BOOK = "https://jax-ml.github.io/scaling-book/tpus/"
 # Which slices wrap around (BOOK): all axes where each is a multiple of 4; the axes of 16 chips.
 CUBES, RINGS_OF_16 = "cubes", "rings of 16"
-_A100 = "https://www.nvidia.com/content/dam/en-zz/Solutions/Data-Center/a100/pdf/nvidia-a100-datasheet-us-nvidia-1758950-r4-web.pdf"
+_A100 = (
+    "https://www.nvidia.com/content/dam/en-zz/Solutions/Data-Center/a100/pdf/"
+    "nvidia-a100-datasheet-us-nvidia-1758950-r4-web.pdf"
+)
 _A100_QUOTED = "https://glennklockwood.com/garden/processors/A100"
-_HGX_A100 = "https://developer.nvidia.com/blog/introducing-hgx-a100-most-powerful-accelerated-server-platform-for-ai-hpc/"
+_HGX_A100 = (
+    "https://developer.nvidia.com/blog/"
+    "introducing-hgx-a100-most-powerful-accelerated-server-platform-for-ai-hpc/"
+)
 _XLA_CARDS = "https://github.com/openxla/xla/blob/main/xla/backends/gpu/target_config/specs/"
 _XLA_H100 = _XLA_CARDS + "h100_sxm.txtpb"
 _XLA_A100 = _XLA_CARDS + "a100_sxm_80.txtpb"
 _NVLINK_H100 = "https://github.com/NVIDIA/nccl/issues/1442"
-_DGX_H100 = "https://docs.nvidia.com/dgx-basepod/reference-architecture-infrastructure-foundation-enterprise-ai/latest/core-components.html"
+_DGX_H100 = (
+    "https://docs.nvidia.com/dgx-basepod/reference-architecture-infrastructure-foundation-enterprise-ai/"
+    "latest/core-components.html"
+)
 
 _SQUARES = ("1x1", "2x2", "2x4", "4x4", "4x8", "8x8", "8x16", "16x16")
 _CUBES = (
@@ -158,7 +167,8 @@ MACHINES: dict[str, Machine] = {
             flops={"bf16": Figure(123 * TERA, _CLOUD + "v3")},
             hbm=Figure(900 * GB, _CLOUD + "v3"),
             # 70 GB/s in the paper on TPU v4 would be less than what the pod is said to reduce.
-            links=4, wraps=None, link=Figure(340 * TERA / 1024 / 4, _CLOUD + "v3", ("340 TB/s of all-reduce of a pod of 1,024 chips with 4 links")),
+            links=4, wraps=None, link=Figure(340 * TERA / 1024 / 4, _CLOUD + "v3",
+                ("340 TB/s of all-reduce of a pod of 1,024 chips with 4 links")),
             network=None,
         ),
         Machine(
@@ -211,14 +221,16 @@ MACHINES: dict[str, Machine] = {
             "tpu7x", "TPU7x (Ironwood)", TPU, 3, 2, 9216, _CUBES,
             memory=Figure(192 * GIB, _CLOUD + "tpu7x"),
             usable=_libtpu(94.75),
-            flops={"bf16": Figure(2307 * TERA, _CLOUD + "tpu7x"), "fp8": Figure(4614 * TERA, _CLOUD + "tpu7x")},
+            flops={"bf16": Figure(2307 * TERA, _CLOUD + "tpu7x"),
+                "fp8": Figure(4614 * TERA, _CLOUD + "tpu7x")},
             hbm=Figure(7380 * GB, _CLOUD + "tpu7x"),
             links=6, wraps=None, link=_ici(1200, 6, "tpu7x"),
             network=_gbit(100, "tpu7x"),
         ),
         Machine(
             "h100", "NVIDIA H100 SXM 80 GB", GPU, 0, 1, None, ("1", "8", "2x8", "4x8", "16x8", "128x8"),
-            memory=Figure(80 * GIB, _XLA_H100, ("80 GB by its name; binary ones, for more than 80 decimal ones are usable")),
+            memory=Figure(80 * GIB, _XLA_H100,
+                ("80 GB by its name; binary ones, for more than 80 decimal ones are usable")),
             usable=Figure(84942979072, _XLA_H100),
             flops={
                 "f64": _cores(32, 1.98, "f64"),
@@ -228,12 +240,15 @@ MACHINES: dict[str, Machine] = {
                 "int8": _cores(1024, 1.8295201, "s8"),
             },
             hbm=Figure(3352.32 * GB, _XLA_H100),
-            links=None, wraps=None, link=Figure(450 * GB, _NVLINK_H100, ("NVLink: 900 GB/s are the sum of both directions")),
-            network=Figure(400 * GB / 8, _DGX_H100, ("eight 400 Gbit/s ports of the compute fabric for eight GPUs")),
+            links=None, wraps=None, link=Figure(450 * GB, _NVLINK_H100,
+                ("NVLink: 900 GB/s are the sum of both directions")),
+            network=Figure(400 * GB / 8, _DGX_H100,
+                ("eight 400 Gbit/s ports of the compute fabric for eight GPUs")),
         ),
         Machine(
             "a100", "NVIDIA A100 SXM 80 GB", GPU, 0, 1, None, ("1", "8", "2x8", "4x8", "16x8", "128x8"),
-            memory=Figure(80 * GIB, _XLA_A100, ("80 GB by its name; binary ones, for more than 80 decimal ones are usable")),
+            memory=Figure(80 * GIB, _XLA_A100,
+                ("80 GB by its name; binary ones, for more than 80 decimal ones are usable")),
             usable=Figure(85100068864, _XLA_A100),
             flops={"f64": _a100(19.5), "tf32": _a100(156), "bf16": _a100(312), "int8": _a100(624)},
             hbm=Figure(2039.04 * GB, _XLA_A100),
@@ -252,8 +267,8 @@ def parse(text: str) -> Target:
 
     A slice of TPUs consists of hosts of 2x2 chips, or is a part of one: along its first two axes libtpu
     (0.0.42, 0.0.50) takes one chip or an even number, and of those every one it was tried on. A slice of a
-    machine whose pod is one grid is a part of that grid. Which of the grids left its compiler can wire, only the
-    compiler knows (``unlisted``).
+    machine whose pod is one grid is a part of that grid. Which of the grids left its compiler can wire, only
+    the compiler knows (``unlisted``).
 
     Raises:
       UsageError: no such machine, or no grid of it; the hint names the nearest there are.
@@ -285,7 +300,8 @@ def parse(text: str) -> Target:
         _refuse(f"{machine.title}: {_spelled(grid)} is not a slice of a pod, which is {side}x{side}", wanted)
     elif any(n > 1 and n % 2 for n in grid[:2]):
         _refuse(
-            f"{machine.title}: a host has 2x2 chips, so a slice has 1 or an even number of them along its first two axes, not {_spelled(grid)}",
+            f"{machine.title}: a host has 2x2 chips, so a slice has 1 or an even number of them along"
+            f" its first two axes, not {_spelled(grid)}",
             wanted,
         )
     shown = grid[1:] if machine.platform == GPU and grid[0] == 1 else grid

@@ -19,12 +19,14 @@ from jaxscope.schema.targets import Target
 # Units are binary: 15.75G of a 16 GiB chip. libtpu (0.0.42, 0.0.50) prints the first before it has assigned
 # buffers, the second, with the largest buffers, after.
 _TEMPORARIES = re.compile(
-    r"HLO temporaries \(([\d.]+)([KMGT]?)B?\) exceeds available (?P<space>\w+) \((?P<room>[\d.]+)(?P<scale>[KMGT]?)B?\)"
+    r"HLO temporaries \(([\d.]+)([KMGT]?)B?\) exceeds available (?P<space>\w+)"
+    r" \((?P<room>[\d.]+)(?P<scale>[KMGT]?)B?\)"
 )
 _USED = re.compile(r"Used ([\d.]+)([KMGT]?) of (?P<room>[\d.]+)(?P<scale>[KMGT]?) (?P<space>\w+)")
 # An operation's own buffers beyond the compiler's limit for one operation, not the chip's memory.
 _SCOPED = re.compile(
-    r"(?:allocating on stack for (?P<operation>%[^\n]{1,4000}?)\. )?Scoped allocation with size ([\d.]+)([KMGT]?)B?"
+    r"(?:allocating on stack for (?P<operation>%[^\n]{1,4000}?)\."
+    r" )?Scoped allocation with size ([\d.]+)([KMGT]?)B?"
     r" and limit (?P<room>[\d.]+)(?P<scale>[KMGT]?)B? exceeded scoped (?P<space>\w+) limit"
 )
 _PART = re.compile(
@@ -41,8 +43,8 @@ COMPILER, VENDOR = "compiler", "vendor"
 
 
 class Allocation(msgspec.Struct, frozen=True):
-    """One of the largest buffers in the compiler's message: its size, its kind and the operation that writes
-    it.
+    """One of the largest buffers in the compiler's message: its size, its kind
+    and the operation that writes it.
 
     Attributes:
       bytes: of the buffer.
@@ -100,7 +102,9 @@ def capacity_of(target: Target) -> tuple[int, str] | None:
 
 
 def of_program(target: Target | None, peak: int | None) -> Fit:
-    """Return the fit of a program that compiled; a compiler that checks the size would have failed otherwise."""
+    """Return the fit of a program that compiled; a compiler that checks the
+    size would have failed otherwise.
+    """
     room = capacity_of(target) if target is not None else None
     if room is None:
         return Fit(None, peak, None, None)

@@ -33,8 +33,8 @@ class Apart(msgspec.Struct, frozen=True):
 
 
 class Mismatch(msgspec.Struct, frozen=True):
-    """An argument has the sharding ``got``, in_shardings the sharding ``wanted``: PartitionSpecs or class
-    names.
+    """An argument has the sharding ``got``, in_shardings the sharding ``wanted``:
+    PartitionSpecs or class names.
     """
 
     wanted: str
@@ -48,7 +48,8 @@ _AXIS = re.compile(
     r"array axis (\d{1,3}) is partitioned (\d{1,9}) times, but the dimension size is (\d{1,15})"
 )
 _SPECS = re.compile(
-    r"the passed ([^\s]{1,200}) of shape .{0,400}maps array axis (\d{1,3}) \(of size (\d{1,15})\) to mesh ax[ei]s .{0,200}?"
+    r"the passed ([^\s]{1,200}) of shape .{0,400}maps array axis (\d{1,3}) \(of size (\d{1,15})\) to"
+    r" mesh ax[ei]s .{0,200}?"
     r"\(of (?:total )?size (\d{1,9})\)",
     re.DOTALL,
 )
@@ -58,7 +59,8 @@ _PLACE = re.compile(
     r"(?:argument (\S{1,200}) of |([\w ]{1,60}?) with device ids (?=\[)).{0,400}?\[([\d, ]{1,2000})\]$"
 )
 _MISMATCH = re.compile(
-    r"Sharding passed to jit does not match the sharding on the respective arg\. Got jit sharding: (.{1,600}?),\s"
+    r"Sharding passed to jit does not match the sharding on the respective arg\. Got jit sharding:"
+    r" (.{1,600}?),\s"
     r"arg sharding: (.{1,600}?) for arg type: (\S{1,100})",
     re.DOTALL,
 )

@@ -1,5 +1,5 @@
-"""Compare the containers of two keys: leaves and nodes that appeared, disappeared or changed kind; the call
-form.
+"""Compare the containers of two keys: leaves and nodes that appeared, disappeared
+or changed kind; the call form.
 
 Pure. ``analysis.causes`` decides which of the differences explains a miss.
 """
@@ -18,8 +18,8 @@ _KEYWORDS = re.compile(r"keywords: (.*)$")
 
 
 def structure(before: Facts, after: Facts, signature: str | None, *, statics_differ: bool) -> list[Cause]:
-    """Return causes for leaves and containers that appeared, disappeared or changed kind, and for another
-    call form.
+    """Return causes for leaves and containers that appeared, disappeared or changed
+    kind, and for another call form.
 
     Args:
       signature: the function's parameters as text; None: unknown.
@@ -96,7 +96,9 @@ def _instead(facts: Facts, path: str) -> Value | None:
 
 
 def _nodes(before: Facts, after: Facts, moved: set[str]) -> list[tuple[str, str | None, str | None]]:
-    """Return (path, before, after) of the outermost containers that differ in kind, without None and leaves."""
+    """Return (path, before, after) of the outermost containers that differ in
+    kind, without None and leaves.
+    """
     if not (before.nodes and after.nodes) or before.nodes == after.nodes:
         return []
     found: list[tuple[str, str | None, str | None]] = []

@@ -1,8 +1,9 @@
 """Names and arguments that JAX no longer has, with what replaces them.
 
-Source: the changelog of JAX (CHANGELOG.md of the repository jax-ml/jax), read up to version 0.11.0. A version is
-None where the changelog does not name the release. ``tests/analysis/test_removed_names.py`` compares the table with
-the installed JAX.
+Source: the changelog of JAX (CHANGELOG.md of the repository jax-ml/jax), read up
+  to version 0.11.0. A version is
+None where the changelog does not name the release. ``tests/analysis/test_removed_names.py`` compares
+the table with the installed JAX.
 """
 
 from __future__ import annotations

@@ -17,8 +17,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 WRAP = frozenset(
-    {"jit", "pjit", "filter_jit", "nnx_jit", "pmap", "filter_pmap", "partial", "Partial", "grad", "value_and_grad",
-     "filter_grad", "filter_value_and_grad", "vmap", "filter_vmap", "shard_map", "checkpoint", "remat", "transform"}
+    {"jit", "pjit", "filter_jit", "nnx_jit", "pmap", "filter_pmap", "partial", "Partial", "grad",
+        "value_and_grad",
+     "filter_grad", "filter_value_and_grad", "vmap", "filter_vmap", "shard_map", "checkpoint", "remat",
+     "transform"}
 )  # fmt: skip
 MAX_SOURCE = 2_000_000  # characters; a longer file is not parsed
 
@@ -82,17 +84,17 @@ class Makers:
     def where_defined(self, name: str, begins: int) -> Maker | None:
         """Return the definition of ``name`` that begins at line ``begins`` if that line also wraps it.
 
-        That is a decorated def, or a lambda inside a call of jit or the like: running it creates both
-        objects.
+        That is a decorated def, or a lambda inside a call of jit or the like:
+        running it creates both objects.
         """
         return Maker(begins, True) if (name, begins) in self._defined else None
 
     def where_called(self, name: str, site: int) -> Maker | None:
-        """Return the expression that wraps ``name`` in the function around line ``site``, the line of the
-        call.
+        """Return the expression that wraps ``name`` in the function around line
+        ``site``, the line of the call.
 
-        Certain if it is part of the call, as in ``jax.jit(partial(name, 2))(x)``; likely if it is the only
-        one in that function.
+        Certain if it is part of the call, as in ``jax.jit(partial(name, 2))(x)``; likely if it is
+        the only one in that function.
         """
         inside = [n for n, (first, last) in enumerate(self._functions) if first <= site <= last]
         calls = self._calls.get((inside[-1] if inside else MODULE, name), [])
@@ -177,7 +179,9 @@ def _runs_once(found: Syntax, line: int, deepest: int) -> bool:
 
 
 def _called_at(found: Syntax, name: str) -> int | None:
-    """Return the line of the one call of ``name``, or of ``run(name)``; None: it is mentioned elsewhere, too."""
+    """Return the line of the one call of ``name``, or of ``run(name)``; None:
+    it is mentioned elsewhere, too.
+    """
     mentions = [
         n for n in ast.walk(found.tree) if isinstance(n, (ast.Name, ast.Attribute)) and last_name(n) == name
     ]
@@ -201,8 +205,8 @@ def in_a_loop(source: str | None, line: int) -> bool:
 
 
 def loop_around(source: str | None, line: int) -> tuple[int, int] | None:
-    """Return the first and the last line of the innermost ``for`` or ``while`` of the function that has
-    ``line``.
+    """Return the first and the last line of the innermost ``for`` or ``while`` of
+    the function that has ``line``.
     """
     around = _blocks(source, line)
     begins = max((n.lineno for n in around if isinstance(n, _FUNCTIONS)), default=0)
@@ -242,8 +246,8 @@ def widens(source: str | None, line: int) -> bool:
 
 
 def kept_from_iteration_before(source: str | None, line: int) -> bool:
-    """Return whether ``line`` reads a variable that the loop sets only later, to another variable: ``kept =
-    loss``.
+    """Return whether ``line`` reads a variable that the loop sets only later, to
+    another variable: ``kept = loss``.
     """
     loops = [n for n in _blocks(source, line) if isinstance(n, (ast.For, ast.While))]
     around = [n for n in loops if n.lineno < line]

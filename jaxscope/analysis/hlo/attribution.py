@@ -1,8 +1,7 @@
 """Find the user's line of an instruction: its own frame, or that of the instructions it was made from.
 
-An instruction made by the compiler has no frame. A fusion stands for what it holds; a part of a
-reducer or of a fusion for the instruction that calls it; a reshard for what it reads, else for
-what reads it.
+An instruction made by the compiler has no frame. A fusion stands for what it holds; a part of a reducer or
+of a fusion for the instruction that calls it; a reshard for what it reads, else for what reads it.
 """
 
 from __future__ import annotations
@@ -73,8 +72,8 @@ class Attribution:
         return _printed(instruction)
 
     def line(self, where: Computation, instruction: Instruction) -> Frame | None:
-        """Return the user's line, through fusions, calls and the reducers of a reduce; None: there is
-        none."""
+        """Return the user's line, through fusions, calls and the reducers of
+        a reduce; None: there is none."""
         found = self._here(where, instruction)
         if found is not None:
             return found
@@ -103,8 +102,9 @@ class Attribution:
         return inside[0] if inside else None
 
     def near(self, where: Computation, instruction: Instruction) -> tuple[Frame | None, bool]:
-        """Return the line of the instruction's own metadata, and False; else a guess, and True: the line of the
-        nearest instruction that it reads, else of one that reads it, else of the call of its computation."""
+        """Return the line of the instruction's own metadata, and False; else a guess, and True: the line of
+        the nearest instruction that it reads, else of one that reads it, else of the call of its computation.
+        """
         own = self.own(instruction)
         if own is not None:
             return own, False
@@ -136,8 +136,8 @@ class Attribution:
         ]
 
     def sources(self, computations: Iterable[Computation]) -> list[Frame]:
-        """Return the lines of the instructions of computations and of their fusions, the most frequent
-        first."""
+        """Return the lines of the instructions of computations and of their
+        fusions, the most frequent first."""
         found = list(computations)
         if len(found) == 1 and found[0].name in self._sources:
             return self._sources[found[0].name]

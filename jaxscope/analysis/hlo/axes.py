@@ -31,9 +31,9 @@ def prime_factors(number: int) -> list[int]:
 def of_groups(groups: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
     """Return the axes in mesh order; ``[]`` if every group has one member.
 
-    None for a member outside of the mesh, and for groups that are not all devices along some axes: 0 with 7 and
-    1 with 6 of an axis of 8 (``axis_index_groups``). A mesh larger than the groups is fine: the texts of a
-    program for several TPU slices list the positions of one slice only.
+    None for a member outside of the mesh, and for groups that are not all devices along some axes: 0 with 7
+    and 1 with 6 of an axis of 8 (``axis_index_groups``). A mesh larger than the groups is fine: the texts of
+    a program for several TPU slices list the positions of one slice only.
     """
     several = list(groups)
     differing = _differing(_from_first(several), mesh)
@@ -47,7 +47,9 @@ def of_groups(groups: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
 
 
 def around(groups: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
-    """Return the whole axes along which the members of any group differ; None for a member outside of the mesh."""
+    """Return the whole axes along which the members of any group differ; None
+    for a member outside of the mesh.
+    """
     return of_pairs(_from_first(groups), mesh)
 
 
@@ -79,7 +81,9 @@ def _differing(
 
 
 def _along(size: int, pairs: set[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the smallest runs of factors along which the pairs differ, each as (product before it, its product)."""
+    """Return the smallest runs of factors along which the pairs differ, each as
+    (product before it, its product).
+    """
     best: list[tuple[int, int]] = [(1, size)]
     for cut in itertools.islice(_cuts(size), MAX_CUTS):
         runs = _varying(cut, size, pairs)
@@ -97,8 +101,8 @@ def _cuts(size: int) -> Iterable[tuple[int, ...]]:
 
 
 def _varying(cut: tuple[int, ...], size: int, pairs: set[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return runs of digits that differ in any pair, as (product of the digits before, product of the
-    run)."""
+    """Return runs of digits that differ in any pair, as (product of the
+    digits before, product of the run)."""
     runs: list[tuple[int, int]] = []
     before, stride, joined = 1, size, False
     for factor in cut:

@@ -55,10 +55,13 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
       bytes: of the result on one device (a tuple's sum), on every platform.
       operand_bytes: of the operands on one device.
       wire_bytes: sent per device and execution (module ``wire_bytes``).
-      executions: per call of the program; None: a trip count is unknown. At most these, if ``branches`` has any.
+      executions: per call of the program; None: a trip count is unknown. At most
+        these, if ``branches`` has any.
       branches: the branches of conditionals that it stands in, from the outermost to the innermost.
-      axes: mesh axes and sub-axes; None without a mesh, and where the groups are no axes; ``[]`` for groups of one.
-      axes_around: the whole axes that groups which are no axes lie in (``axis_index_groups``); None otherwise.
+      axes: mesh axes and sub-axes; None without a mesh, and where the groups are no
+        axes; ``[]`` for groups of one.
+      axes_around: the whole axes that groups which are no axes lie in
+        (``axis_index_groups``); None otherwise.
       group_size, groups: members of a group, and number of groups; None for a permute and for groups of
         different size.
       syntax: of the groups: explicit, iota, mesh, pairs.
@@ -68,8 +71,8 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
       weight: the argument that an all-gather gathers for a matrix product with an operand split over the same
         axes, as with fully sharded parameters (module ``fsdp_gathers``).
       gathered: the candidate for ``weight``, if this text alone does not show the other operand's sharding.
-      constraint: the sharding of the user's constraint that makes the partitioner communicate, in JAX's
-        spelling;
+      constraint: the sharding of the user's constraint that makes the partitioner
+        communicate, in JAX's spelling;
         None: there is none, or no lowered text.
       constrained_at: the line of that constraint.
     """
@@ -101,7 +104,9 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
 
     @property
     def conditional(self) -> str | None:
-        """Return the conditional (``computation/name``) in a branch of which it stands; None: it runs in each call."""
+        """Return the conditional (``computation/name``) in a branch of which it
+        stands; None: it runs in each call.
+        """
         return self.branches[-1].conditional if self.branches else None
 
     @property
@@ -136,8 +141,8 @@ BEGINS = {opcode: kind for kind in KINDS for opcode in (kind, f"{kind}-start")}
 
 
 def raw(graph: CallGraph) -> list[tuple[Computation, Instruction, str]]:
-    """Return all collective instructions that run, with their kind, without the dones of asynchronous
-    pairs."""
+    """Return all collective instructions that run, with their kind, without
+    the dones of asynchronous pairs."""
     found = [(c, i, BEGINS[i.opcode]) for c, i in graph.all(*BEGINS)]
     return [each for each in found if not _is_host_transfer(each[2], each[1])]
 
@@ -342,7 +347,9 @@ class Collectives:
 
 
 def _transfer(instruction: Instruction) -> str | None:
-    """Return the collective between slices that a send or recv is a part of: ``all-reduce``; None: a plain one."""
+    """Return the collective between slices that a send or recv is a part of:
+    ``all-reduce``; None: a plain one.
+    """
     found = _TRANSFER.search(instruction.tail)
     kind = found[1].lower().replace("_", "-") if found else None
     return "collective-permute" if kind == "one-to-one" else kind if kind in KINDS else None

@@ -85,8 +85,8 @@ class Total(NamedTuple):
     """The flops of one call of a program.
 
     Attributes:
-      least: lower bound by the element type of the operands, ``bf16 x f32`` if they differ, which is frequent
-        on TPU.
+      least: lower bound by the element type of the operands, ``bf16 x f32`` if they
+        differ, which is frequent on TPU.
       bounds: of the sum over all types.
       unknown: why the sum is not exact, as the end of a sentence; None: it is.
     """
@@ -101,8 +101,8 @@ def total_flops(
 ) -> Total:
     """Sum the flops of all dots and convolutions, times their executions.
 
-    What is unknown is left out of the lower bound: a custom call that may compute, a loop without a trip count,
-    a shape that cannot be read. The graph must have been created with ``WORK`` and ``CUSTOM_CALLS``.
+    What is unknown is left out of the lower bound: a custom call that may compute, a loop without a trip
+    count, a shape that cannot be read. The graph must have been created with ``WORK`` and ``CUSTOM_CALLS``.
     """
     total: dict[str, list[tuple[branches.Path, int]]] = {}
     unknown: dict[str, None] = {}
@@ -193,8 +193,8 @@ def _left_out(kernels: Counter[str]) -> str:
 def _of_gemm(where: Computation, instruction: Instruction) -> int | None:
     """Count the flops of a product that XLA gives to cuBLAS.
 
-    The contracted dimensions are in the call's own configuration; the product is the first of its results, a
-    workspace the other.
+    The contracted dimensions are in the call's own configuration; the product is the first of its
+    results, a workspace the other.
     """
     config = backend_config(instruction.tail).get("gemm_backend_config")
     numbers = config.get("dot_dimension_numbers") if isinstance(config, dict) else None

@@ -2,9 +2,10 @@
 
 The operand of such a gather is an argument of the program, perhaps converted, with another layout, or a slice
 of a stack of them in a loop; the result is an operand of a matrix product whose other operand is split over
-the gathered axes, like a batch. A batch that is gathered for a weight split over the same axes looks the same. What
-tells them apart: a weight is state, which reuses its memory for a result or has a result of its type in a program
-with derivatives; else it is the second operand of the forward products (``x @ w``, a convolution's kernel).
+the gathered axes, like a batch. A batch that is gathered for a weight split over the same axes looks
+the same. What tells them apart: a weight is state, which reuses its memory for a result or has a
+result of its type in a program with derivatives; else it is the second operand of the forward products
+(``x @ w``, a convolution's kernel).
 """
 
 from __future__ import annotations
@@ -61,8 +62,8 @@ class Gathered(NamedTuple):
     Attributes:
       argument: its name.
       beside: numbers of the program's inputs that the product's other operand is computed from.
-      shown: whether the text shows that operand to be split over the gathered axes. JAX 0.12 does not print
-        the sharding of inputs.
+      shown: whether the text shows that operand to be split over the gathered axes. JAX 0.12 does
+        not print the sharding of inputs.
     """
 
     argument: str
@@ -198,8 +199,8 @@ class Weights:
         return (calls[0].caller, inputs[at]) if at < len(inputs) else None
 
     def _element(self, where: Computation, instruction: Instruction) -> tuple[Computation, str] | None:
-        """Return the member of a get-tuple-element: of a tuple created here, or of a loop's if the loop keeps
-        it."""
+        """Return the member of a get-tuple-element: of a tuple created here, or of
+        a loop's if the loop keeps it."""
         at, inputs = number(attribute(instruction.tail, "index")), operands(instruction.tail)
         carried = where.find(inputs[0]) if inputs else None
         if at is None or carried is None:
@@ -226,8 +227,9 @@ class Weights:
     def _multiplied_with(
         self, where: Computation, gather: Instruction
     ) -> Iterator[tuple[Computation, str, int, Instruction]]:
-        """Yield the other operands of the products that use the result of ``gather``, passed on unchanged, with the
-        position of the gathered operand and the product."""
+        """Yield the other operands of the products that use the result of ``gather``, passed on unchanged,
+        with the position of the gathered operand and the product.
+        """
         end = self._end_of(gather)
         waiting: list[Place] = [(where, gather), *([end] if end is not None else [])]
         seen = {(where.name, gather.name)}
@@ -308,8 +310,8 @@ class Weights:
         return own is None or not axes.isdisjoint(axis.partition(":")[0] for axis in own)
 
     def _elements(self, where: Computation, instruction: Instruction) -> list[tuple[Computation, str] | None]:
-        """Return the sources of a tuple's element: of a loop's, its initial value and that of each
-        iteration."""
+        """Return the sources of a tuple's element: of a loop's, its initial
+        value and that of each iteration."""
         at, inputs = number(attribute(instruction.tail, "index")), operands(instruction.tail)
         carried = where.find(inputs[0]) if inputs else None
         if at is None or carried is None:

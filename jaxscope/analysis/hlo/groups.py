@@ -28,7 +28,8 @@ _INTEGERS = re.compile(r"\d{1,9}")
 _EXPLICIT = re.compile(r"\{(?:\s*+\{[\d,\s]*+\}\s*+,?+)*+\s*+\}$")
 _IOTA = re.compile(r"\[([\d,\s]*+)\](?:<=\[([\d,\s]*+)\])?(?:T\(([\d,\s]*+)\))?$")
 _MESH = re.compile(
-    r"@?mesh[\[<](?P<axes>[^\]>]*+)[\]>](?:,\s*device_ids=\((?P<ids>[^()]*+(?:\([^()]*+\))?+)\))?\s*\{(?P<used>.*)\}$"
+    r"@?mesh[\[<](?P<axes>[^\]>]*+)[\]>](?:,\s*device_ids=\((?P<ids>[^()]*+(?:\([^()]*+\))?+)\))?"
+    r"\s*\{(?P<used>.*)\}$"
 )
 AXIS = re.compile(r"(?:'([^']*+)'|\"([^\"]*+)\"|([^\s,='\"]++))=(\d{1,9})")
 USED = re.compile(r"(?:'([^']*+)'|\"([^\"]*+)\"|([^\s,:'\"]++))(?::\((\d{1,9})\)(\d{1,9}))?")
@@ -80,8 +81,8 @@ def between_slices(text: str, in_slice: int) -> Groups | None:
     """Parse ``_xla_megascale_target``, the groups of a transfer between the slices of a TPU.
 
     Args:
-      text: ``{1,2}x{0:3}``, each of the devices 0 to 3 of slice 1 with that of slice 2; or a list of groups or of
-        pairs ``100002->200002``, where device 2 of slice 1 is 100002. Slices count from 1.
+      text: ``{1,2}x{0:3}``, each of the devices 0 to 3 of slice 1 with that of slice 2; or a list of groups
+        or of pairs ``100002->200002``, where device 2 of slice 1 is 100002. Slices count from 1.
       in_slice: devices of a slice.
     """
     crossed = _CROSSED.match(text)

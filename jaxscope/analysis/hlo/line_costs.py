@@ -12,7 +12,8 @@ class LineCost(msgspec.Struct):
 
     Attributes:
       fusions: those that hold instructions of the line.
-      moved_bytes: read and written by the fusions that hold more of this line than of any other; None: unknown.
+      moved_bytes: read and written by the fusions that hold more of this line
+        than of any other; None: unknown.
       collectives: the kinds of the line's collectives, each with its number.
       sent_bytes: by the collectives of the line; None: unknown.
       flops: of the dots and convolutions of the line; None: unknown.

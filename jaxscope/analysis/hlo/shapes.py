@@ -67,7 +67,9 @@ class Array(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def allocated_bytes(self) -> int | None:
-        """Return the bytes of the array's buffer: a TPU fills up the tiles of its layout; others do not tile."""
+        """Return the bytes of the array's buffer: a TPU fills up the tiles of
+        its layout; others do not tile.
+        """
         if not self.tiles or self.layout is None or self.bits is None or None in self.dims:
             return self.bytes
         if sorted(self.layout) != list(range(len(self.dims))):
@@ -85,8 +87,8 @@ def _in_whole_tiles(sizes: list[int], tiles: str) -> int | None:
 
     Args:
       sizes: from the major to the minor dimension.
-      tiles: ``(8,128)(2,1)``: the last two dimensions are cut into parts of 8 and 128, then these two into parts of
-        2 and 1. A ``*`` joins a dimension with the next minor one before it is cut.
+      tiles: ``(8,128)(2,1)``: the last two dimensions are cut into parts of 8 and 128, then these two into
+        parts of 2 and 1. A ``*`` joins a dimension with the next minor one before it is cut.
     """
     for text in _TILE.findall(tiles)[:MAX_TILES]:
         tile = text.split(",") if text else []
@@ -170,10 +172,11 @@ def members(text: str) -> list[str]:
 
 
 def device_bytes(shape: Shape | None) -> int | None:
-    """Return the bytes that an array, or all members of a tuple, take in a device's memory; None: one is unknown.
+    """Return the bytes that an array, or all members of a tuple, take in a
+    device's memory; None: one is unknown.
 
-    Arrays in the memory of a TPU's host count 0. The tuple itself counts, too, a list of addresses: it takes a
-    buffer of a TPU (32 bytes on v5p).
+    Arrays in the memory of a TPU's host count 0. The tuple itself counts, too, a list of addresses: it takes
+    a buffer of a TPU (32 bytes on v5p).
     """
     if shape is None or isinstance(shape, Array):
         return None if shape is None else 0 if shape.space == HOST else shape.allocated_bytes
