@@ -9,6 +9,7 @@ The logs are written by hand: each rank compiles the same programs, the last one
 from __future__ import annotations
 
 import io
+import os
 import resource
 import sys
 import tempfile
@@ -21,6 +22,7 @@ from written import Log, exited, function, key, leaf
 
 from jaxscope import jax_internals
 from jaxscope.capture.peers import PER_RANK_S, ROUND_S, Peers
+from jaxscope.cli.progress import reading
 from jaxscope.log import ranks as places
 from jaxscope.log import store
 from jaxscope.log.store import RunDir
@@ -117,7 +119,8 @@ def main() -> None:
             live(whole)
             return
         began = time.perf_counter()
-        job = ranks.read(whole)
+        with reading("ranks"):  # as the command does
+            job = ranks.read(whole)
         read = time.perf_counter()
         groups, found = job.groups(), job.divergences()
         folded = time.perf_counter()
@@ -127,7 +130,9 @@ def main() -> None:
         ended = time.perf_counter()
         print(f"read {read - began:.1f} s, folded {folded - read:.2f} s, reported {ended - folded:.1f} s")
         print(f"{len(groups)} groups, {len(found)} difference at position {found[0].position}")
-        print(f"memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
+        of_processes = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+        own, child = (resource.getrusage(who).ru_maxrss / 1e6 for who in of_processes)
+        print(f"memory {own:.2f} GB, and {child:.2f} GB in each of {os.cpu_count()} processes that read")
 
 
 if __name__ == "__main__":

@@ -8,14 +8,20 @@ compiled ahead of time or by other threads are compared as a set.
 from __future__ import annotations
 
 import functools
+import multiprocessing
 import os
 import re
+import signal
+import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from jaxscope.analysis import sharding
 from jaxscope.analysis.stablehlo import differences
@@ -25,7 +31,7 @@ from jaxscope.log import ranks as places
 from jaxscope.log.counts import SUFFIX
 from jaxscope.log.store import RunDir
 from jaxscope.model.interning import Shared
-from jaxscope.model.load import Tail, load, state
+from jaxscope.model.load import Tail, state
 from jaxscope.model.records import Compilation, Process
 from jaxscope.model.run import Run
 from jaxscope.schema import events as ev
@@ -35,6 +41,7 @@ OTHER, EXTRA, MISSING, ORDER, STEP = "other", "extra", "missing", "order", "step
 LEFT_EARLY_NS = 10_000_000_000  # all ranks leave a program together: JAX waits for them at its end
 FEW = 16  # ranks that are read at each look; of more only those whose logs have grown,
 IN_TURN = 10  # and this part of the rest: for their steps, and whether they are alive
+IN_PART = 16  # ranks that are read together
 AGREED = 64  # calls named per rank
 WAITED_NS = 5_000_000_000  # a rank that has not come to a program by then has no such program, or hangs
 _COLLECTIVE = re.compile(r"= \S.*? (all-\w+|reduce-scatter|collective-\w+|ragged-all-\w+)(-start)?\(([^\n]*)")
@@ -390,22 +397,60 @@ def job_of(directory: RunDir) -> RunDir | None:
 def read(
     whole: RunDir, known: dict[str, Run] | None = None, step: Callable[[int], None] | None = None
 ) -> Job:
-    """Read the ranks of a job, one after the other, and keep of each only what is compared.
+    """Read the ranks of a job, and keep of each only what is compared. Many are read by several processes.
 
     Args:
       known: runs that have been read, by the name of the place.
-      step: is called after each rank, with the number of those read.
+      step: is called after some ranks, with the number of those read.
     """
-    found = []
+    found: list[tuple[int | None, Rank]] = []
     keys: dict[bytes, Key] = {}
-    for n, place in enumerate(store.rank_runs(whole)):
-        run = (known or {}).get(place.path.name)
-        index, rank = rank_of(load(place) if run is None else run, place)
-        rank.seen = [_sharing_key(s, keys) for s in rank.seen]
-        found.append((index, rank))
+    every = store.rank_runs(whole)
+    rest = [place for place in every if place.path.name not in (known or {})]
+    parts = [rest[n : n + IN_PART] for n in range(0, len(rest), IN_PART)]
+    read_by_name: dict[str, tuple[int | None, Rank]] = {}
+    for part in _mapped(_read_part, parts):
+        _share_keys([rank for _, rank in part], keys)
+        read_by_name.update((rank.directory.path.name, (index, rank)) for index, rank in part)
         if step is not None:
-            step(n + 1)
+            step(len(read_by_name))
+    for place in every:
+        run = (known or {}).get(place.path.name)
+        found.append(read_by_name[place.path.name] if run is None else rank_of(run, place))
+    _share_keys([rank for _, rank in found], keys)
     return _numbered(whole, found)
+
+
+def _read_part(part: Sequence[RunDir]) -> list[tuple[int | None, Rank]]:
+    """Read some ranks, one after the other, with one object for what is equal in them."""
+    shared, keys = Shared(), dict[bytes, Key]()
+    found = []
+    for place in part:
+        tail = Tail(place)
+        tail.run.shared = shared
+        tail.load()
+        found.append(rank_of(tail.run, place))
+    _share_keys([rank for _, rank in found], keys)
+    return found
+
+
+def _mapped(
+    read_part: Callable[[Sequence[RunDir]], list[tuple[int | None, Rank]]], parts: list[list[RunDir]]
+) -> Iterator[list[tuple[int | None, Rank]]]:
+    """Yield what ``read_part`` returns for each part, in their order; for many parts from forked processes.
+
+    A process with threads, or with JAX, which has threads of its own, is not forked.
+    """
+    number = min(len(parts) // 2, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
+    if number < 2 or threading.active_count() > 1 or "jax" in sys.modules:
+        yield from map(read_part, parts)
+        return
+    with ProcessPoolExecutor(number, multiprocessing.get_context("fork"), _ignore_interrupts) as pool:
+        yield from pool.map(read_part, parts)
+
+
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits for this one
 
 
 def _numbered(whole: RunDir, found: Sequence[tuple[int | None, Rank]]) -> Job:
@@ -505,12 +550,18 @@ def _stamp(place: RunDir) -> object:
         return None
 
 
-def _sharing_key(seen: Seen, keys: dict[bytes, Key]) -> Seen:
-    """Return ``seen`` with one key for all ranks whose keys are equal."""
-    if seen.key is None:
-        return seen
-    key = keys.setdefault(msgspec.msgpack.encode(seen.key), seen.key)
-    return seen if key is seen.key else msgspec.structs.replace(seen, key=key)
+def _share_keys(ranks: Iterable[Rank], keys: dict[bytes, Key]) -> None:
+    """Put one key in the place of equal ones of all ranks."""
+    known: dict[int, tuple[Key, Key]] = {}  # by the id of a key, which is kept so that no other has it
+    for rank in ranks:
+        for seen in rank.seen:
+            key = seen.key
+            if key is None:
+                continue
+            if id(key) not in known:
+                known[id(key)] = key, keys.setdefault(msgspec.msgpack.encode(key), key)
+            if (shared := known[id(key)][1]) is not key:
+                force_setattr(seen, "key", shared)
 
 
 def process_index(run: Run) -> int | None:

@@ -248,3 +248,26 @@ def test_a_setting_that_is_not_the_same_is_named_before_what_it_changes_in_the_p
         "rank 1 compiled another program for a at train.py:140 than the others; first difference: "
         "the setting precision is default on rank 1, highest on the others"
     ]
+
+
+def test_many_ranks_are_read_by_several_processes_with_the_same_result(tmp_path, monkeypatch):
+    whole = wrote(tmp_path / "j", [[A, B]] * 7 + [[A, D]])
+    alone = ranks.read(whole)
+    parents, counted = [], []
+    monkeypatch.setattr(ranks, "IN_PART", 2)
+    monkeypatch.setattr(ranks.os, "sched_getaffinity", lambda pid: {0, 1, 2}, raising=False)
+    monkeypatch.setattr(ranks.threading, "active_count", lambda: 1)
+    monkeypatch.delitem(ranks.sys.modules, "jax", raising=False)
+    real = ranks.ProcessPoolExecutor
+
+    def pool(number, *more):
+        parents.append(number)
+        return real(number, *more)
+
+    monkeypatch.setattr(ranks, "ProcessPoolExecutor", pool)
+    apart = ranks.read(whole, step=counted.append)
+    assert parents == [2] and counted == [2, 4, 6, 8]
+    assert [[r.number for r in g] for g in apart.groups()] == [[r.number for r in g] for g in alone.groups()]
+    assert [r.seen for r in apart.ranks] == [r.seen for r in alone.ranks]
+    keys = {id(s.key) for r in apart.ranks for s in r.seen if s.key is not None}
+    assert len(keys) == len({id(s.key) for r in alone.ranks for s in r.seen if s.key is not None})
