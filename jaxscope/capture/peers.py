@@ -12,6 +12,7 @@ import _thread
 import json
 import time
 import zlib
+from collections.abc import Sequence
 from typing import Any
 
 from jaxscope import jax_internals
@@ -45,7 +46,10 @@ class Peers:
         self._known: list[list[Program]] = [[] for _ in range(count if index == 0 else 0)]
         self._own: list[Program] = []
         self._left: set[int] = set()
-        self._published = (-1, False)
+        self._rounds = 0
+        self._beats: dict[
+            int, tuple[int, int]
+        ] = {}  # the last round of each rank, and when it was read first
         self._leaving = False
         self._since: dict[object, int] = {}  # when each difference was seen first
         self._recorded: set[object] = set()
@@ -84,23 +88,24 @@ class Peers:
         client = jax_internals.coordination_client()
         if client is None:
             return False
-        state = len(self._own), self._leaving
-        if state != self._published:
-            self._published = state
-            client.key_value_set(f"{PREFIX}{self._index}", self._value(*state), allow_overwrite=True)
+        self._rounds += 1  # published each time: a rank whose number stays has been killed, or hangs
+        value = self._value(len(self._own), self._leaving)
+        client.key_value_set(f"{PREFIX}{self._index}", value, allow_overwrite=True)
         if self._index == 0:
             for key, value in client.key_value_dir_get(PREFIX):
-                self._read(key, value)
+                self._read(key, value, now)
             self._compare(now)
         return True
 
     def _value(self, count: int, leaving: bool) -> str:
         latest = self._own[max(0, count - LATEST) : count]
-        return json.dumps([count, leaving, latest], separators=(",", ":"))
+        return json.dumps([count, leaving, latest, self._rounds], separators=(",", ":"))
 
-    def _read(self, key: str, value: str) -> None:
+    def _read(self, key: str, value: str, now: int) -> None:
         rank = int(key.rpartition("/")[2])
-        count, left, latest = json.loads(value)
+        count, left, latest, rounds = json.loads(value)
+        if self._beats.get(rank, (0, 0))[0] != rounds:
+            self._beats[rank] = rounds, now
         known = self._known[rank]
         if left:
             self._left.add(rank)
@@ -123,14 +128,28 @@ class Peers:
             if position and len(at) * 2 <= self._count:
                 # A rank 0 that leaves does not come to it any more.
                 after_ns = 0 if self._leaving and 0 not in at else AHEAD_NS
-                self._once(("ahead", position, tuple(at)), now, position, at, after_ns)
+                behind = [n for n in range(1, self._count) if n not in at and n not in self._left]
+                self._once(("ahead", position, tuple(at)), now, position, at, after_ns, behind)
             position += 1
         if self._left and len(self._left) * 2 <= self._count:
             self._once(("left", tuple(self._left)), now, position, {}, AHEAD_NS)
 
-    def _once(self, what: Any, now: int, position: int, at: dict[int, Program], after_ns: int) -> None:
-        """Record it if it has lasted for ``after_ns`` and was not recorded before."""
+    def _once(
+        self,
+        what: Any,
+        now: int,
+        position: int,
+        at: dict[int, Program],
+        after_ns: int,
+        behind: Sequence[int] = (),
+    ) -> None:
+        """Record it if it has lasted for ``after_ns`` and was not recorded before.
+
+        The ranks ``behind`` must be alive until then: one that was killed compiles nothing more.
+        """
         since = self._since.setdefault(what, now)
+        if any(self._beats.get(n, (0, 0))[1] < since + after_ns for n in behind):
+            return
         if now - since < after_ns or what in self._recorded or len(self._recorded) >= MOST_EVENTS:
             return
         self._recorded.add(what)

@@ -72,6 +72,17 @@ def test_ranks_that_compile_the_same_write_nothing(job):
     assert rounds(1) == [] and rounds(100) == []
 
 
+def test_ranks_that_go_on_after_others_were_killed_are_not_named_as_ahead(job):
+    ranks, _, rounds = job
+    compile_all(ranks, "a")
+    assert rounds(1) == []
+    killed = [ranks.pop(), ranks.pop()]
+    compile_all(ranks, "b")
+    assert [rounds(n) for n in range(2, 40)] == [[]] * 38
+    ranks += killed  # they were not killed, but stopped for a while
+    assert rounds(41) == [(1, [([0, 1], "b"), ([2, 3], None)])]
+
+
 def test_the_position_at_which_a_rank_compiled_something_else_is_recorded_once(job):
     ranks, _, rounds = job
     compile_all(ranks, "a")
