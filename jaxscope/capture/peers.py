@@ -132,7 +132,9 @@ class Peers:
                 self._once(("ahead", position, tuple(at)), now, position, at, after_ns, behind)
             position += 1
         if self._left and len(self._left) * 2 <= self._count:
-            self._once(("left", tuple(self._left)), now, position, {}, AHEAD_NS)
+            # A rank that waits for one that was killed leaves with an error.
+            stay = [n for n in range(1, self._count) if n not in self._left]
+            self._once(("left", tuple(self._left)), now, position, {}, AHEAD_NS, stay)
 
     def _once(
         self,
@@ -145,7 +147,8 @@ class Peers:
     ) -> None:
         """Record it if it has lasted for ``after_ns`` and was not recorded before.
 
-        The ranks ``behind`` must be alive until then: one that was killed compiles nothing more.
+        The ranks ``behind`` must be alive until then: one that was killed compiles nothing more, and makes others
+        leave.
         """
         since = self._since.setdefault(what, now)
         if any(self._beats.get(n, (0, 0))[1] < since + after_ns for n in behind):

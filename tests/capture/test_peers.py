@@ -83,6 +83,15 @@ def test_ranks_that_go_on_after_others_were_killed_are_not_named_as_ahead(job):
     assert rounds(41) == [(1, [([0, 1], "b"), ([2, 3], None)])]
 
 
+def test_a_rank_that_leaves_because_another_was_killed_is_not_named(job):
+    ranks, _, rounds = job
+    compile_all(ranks, "a")
+    assert rounds(1) == []
+    ranks.pop()  # killed
+    ranks[2]._leaving = True
+    assert [rounds(n) for n in range(2, 40)] == [[]] * 38
+
+
 def test_the_position_at_which_a_rank_compiled_something_else_is_recorded_once(job):
     ranks, _, rounds = job
     compile_all(ranks, "a")
