@@ -101,6 +101,12 @@ def published(size: int, compilations: int) -> None:
     print(f"{max(sizes):,} bytes for a rank, {sum(sizes) / 1e6:.2f} MB for rank 0 in each round")
 
 
+def cpu() -> float:
+    """Return the seconds of CPU of this process and of those that it has waited for."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
 def main() -> None:
     words = sys.argv[1:] or ["1024", "500"]
     size, compilations = int(words[0]), int(words[1])
@@ -118,17 +124,18 @@ def main() -> None:
         if words[2:] == ["live"]:
             live(whole)
             return
-        began = time.perf_counter()
+        began, used = time.perf_counter(), cpu()
         with reading("ranks"):  # as the command does
             job = ranks.read(whole)
-        read = time.perf_counter()
+        read, used_to_read = time.perf_counter(), cpu() - used
         groups, found = job.groups(), job.divergences()
-        folded = time.perf_counter()
+        folded, used_to_fold = time.perf_counter(), cpu() - used - used_to_read
         directory = store.one_process(whole)
         to = console(io.StringIO())
         text.render(load(directory), to, directory, job=job)
         ended = time.perf_counter()
         print(f"read {read - began:.1f} s, folded {folded - read:.2f} s, reported {ended - folded:.1f} s")
+        print(f"CPU of all processes: read {used_to_read:.1f} s, folded {used_to_fold:.1f} s")
         print(f"{len(groups)} groups, {len(found)} difference at position {found[0].position}")
         of_processes = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
         own, child = (resource.getrusage(who).ru_maxrss / 1e6 for who in of_processes)

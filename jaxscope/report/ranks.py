@@ -33,7 +33,7 @@ def section(job: Job, places: Places) -> Iterator[Line]:
         programs = len(group[0].seen)
         same = ", the same in each" if len(group) > 1 and programs else ""
         yield line(
-            (_named(group, job.ranks), "name"),
+            (named(group, job.ranks), "name"),
             f"  {count(programs, 'compilation')} for the devices of several processes{same}",
             indent=2,
             hang=4,
@@ -57,7 +57,7 @@ def section(job: Job, places: Places) -> Iterator[Line]:
         yield line(("not recorded: ", "warning"), f"{_word(missing)} {shown}{more}", indent=2, hang=4)
     yield from _where(job)
     for how, ended in _ends(job).items():
-        yield line((f"{_named(ended, job.ranks)}: ", "dim"), how, indent=2, hang=4)
+        yield line((f"{named(ended, job.ranks)}: ", "dim"), how, indent=2, hang=4)
 
 
 def _where(job: Job) -> Iterator[Line]:
@@ -83,14 +83,15 @@ def _cached(job: Job) -> Iterator[Line]:
         if hit and missed:
             yield line(
                 ("persistent cache: ", "dim"),
-                f"{escape(names[program])} was loaded by {_named(hit, job.ranks)}"
-                f" and compiled by {_named(missed, job.ranks)}",
+                f"{escape(names[program])} was loaded by {named(hit, job.ranks)}"
+                f" and compiled by {named(missed, job.ranks)}",
                 indent=2,
                 hang=4,
             )
 
 
-def _named(group: Sequence[Rank], every: Sequence[Rank]) -> str:
+def named(group: Sequence[Rank], every: Sequence[Rank]) -> str:
+    """Return ``ranks 0-2`` for a group of the ranks ``every``."""
     return f"{_word(group)} {ranks.numbers(group, every)}"
 
 

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jaxscope.log import files
 from jaxscope.log.store import RunDir, clean_name
+
+if TYPE_CHECKING:
+    from jaxscope.model.ranks import Job
+
+LANE = 60  # columns of the lane of a group of ranks
 
 
 def free(directory: RunDir, ending: str) -> Path:
@@ -57,4 +63,29 @@ def ranks(directory: RunDir) -> str | None:
     job = model.read(whole)
     lines = [f"{f.code} {escape(words.sentence(f))}" for f in report.findings(job)]
     section = report.section(job, Places(load(directory)))
-    return "\n".join([*lines, *(" " * each.indent + each.text.plain for each in section)]).strip()
+    page = [*lines, *(" " * each.indent + each.text.plain for each in section), "", *_rank_lanes(job)]
+    return "\n".join(page).strip()
+
+
+def _rank_lanes(job: Job) -> list[str]:
+    """Return a line per group of equal ranks: when its first rank ran, and when it compiled."""
+    from jaxscope.present.text import seconds
+    from jaxscope.report.ranks import GROUPS, named
+
+    began = min((r.began_ns for r in job.ranks if r.began_ns is not None), default=0)
+    length = max((r.left_ns or r.last_ns or 0 for r in job.ranks), default=0) - began
+    if length <= 0:
+        return []
+    groups = job.groups()[:GROUPS]
+    names = [named(group, job.ranks) for group in groups]
+    wide = max(map(len, names))
+    lines = [f"Time  0 … {seconds(length / 1e9)}  █ compiled a program for several processes  · ran"]
+    for name, group in zip(names, groups, strict=True):
+        rank = group[0]
+        until = (rank.left_ns or rank.last_ns or began) - began
+        first, last = ((t - began) * (LANE - 1) // length for t in (rank.began_ns or began, began + until))
+        lane = ["·" if first <= n <= last else " " for n in range(LANE)]
+        for seen in rank.seen:
+            lane[min(max(0, (seen.t_ns - began) * (LANE - 1) // length), LANE - 1)] = "█"
+        lines.append(f"  {name:{wide}}  {''.join(lane).rstrip()}")
+    return lines

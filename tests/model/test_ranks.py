@@ -250,6 +250,7 @@ def test_a_setting_that_is_not_the_same_is_named_before_what_it_changes_in_the_p
     ]
 
 
+@pytest.mark.subprocess
 def test_many_ranks_are_read_by_several_processes_with_the_same_result(tmp_path, monkeypatch):
     whole = wrote(tmp_path / "j", [[A, B]] * 7 + [[A, D]])
     alone = ranks.read(whole)

@@ -970,6 +970,7 @@ def test_the_ranks_of_a_job_are_shown_and_of_another_run_it_is_reported_that_the
 
     shown, _ = drive(RunDir(tmp_path / "job" / "ranks" / "00000"), steps)
     assert "ranks 0, 1  1 compilation" in shown and "JX850" in shown
+    assert "█ compiled a program" in shown and re.search(r"rank 2 +·*█", shown)
     _, notices = drive(typical, steps)
     assert "this run is no job of several processes" in notices
 
