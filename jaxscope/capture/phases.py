@@ -74,9 +74,10 @@ class Phases:
         if frame is not None and known(frame.out_avals):
             tree, out = shield.attempt("trace_results", results, frame.out_avals) or (None, None)
         captured = None
-        drawn = None
+        drawn = captured_constants.Drawn()
         if jaxpr is not None:
-            drawn = shield.attempt("keys_drawn_from", captured_constants.keys_drawn_from, jaxpr)
+            drawn = shield.attempt("keys_drawn_from", captured_constants.keys_drawn_from, jaxpr) or drawn
+        paths = call.paths if call.paths is not None and len(call.paths) == drawn.of else None
         if constants is not None and frame is not None:
             captured = shield.attempt(
                 "captured_constants",
@@ -85,7 +86,7 @@ class Phases:
                 constants,
                 signature.is_array,
                 jaxpr,
-                drawn,
+                drawn.constants,
             )
         self._writer.emit(
             ev.Traced(
@@ -96,7 +97,8 @@ class Phases:
                 captured=captured,
                 equations=jax_internals.equation_count(jaxpr),
                 effects=effects(jaxpr),
-                **_drawn_from(drawn, call.paths),
+                draws=_at(drawn.arguments, paths),
+                draws_alike=_at(drawn.on_devices, paths),
             )
         )
 
@@ -261,14 +263,11 @@ def _jit_shardings(stack: Stack, paths: list[str] | None) -> dict[str, Any]:
     }
 
 
-def _drawn_from(
-    drawn: captured_constants.Drawn | None, paths: list[str] | None
-) -> dict[str, list[str] | None]:
-    """Return the paths of the arguments that are drawn from, and of those on all devices alike; None: unknown."""
-    if drawn is None or paths is None or len(paths) != drawn.of:
-        return {"draws": None, "draws_alike": None}
-    kinds = {"draws": drawn.arguments, "draws_alike": drawn.on_devices}
-    return {kind: [paths[n] for n in sorted(positions)] for kind, positions in kinds.items()}
+def _at(positions: frozenset[int] | None, paths: list[str] | None) -> list[str] | None:
+    """Return the paths of the arguments at ``positions``; None: unknown."""
+    if positions is None or paths is None:
+        return None
+    return [paths[n] for n in sorted(positions)]
 
 
 def _donated(flags: list[bool] | None, paths: list[str] | None) -> list[str] | None:

@@ -124,7 +124,7 @@ def _global_names(code: CodeType) -> set[str]:
 
 
 class Drawn(NamedTuple):
-    """Keys that a trace draws random numbers from, by position; no argument other than the key takes part.
+    """Keys that a trace draws random numbers from, by position; None: unknown.
 
     Attributes:
       constants: among the captured constants; no argument takes part.
@@ -134,10 +134,10 @@ class Drawn(NamedTuple):
         while it splits another operand.
     """
 
-    constants: frozenset[int]
-    arguments: frozenset[int]
-    of: int
-    on_devices: frozenset[int] = frozenset()
+    constants: frozenset[int] | None = None
+    arguments: frozenset[int] | None = None
+    of: int | None = None
+    on_devices: frozenset[int] | None = None
 
 
 def keys_drawn_from(jaxpr: Any) -> Drawn:
@@ -236,7 +236,7 @@ def inner_programs(jaxpr: Any, left: int = MAX_INNER) -> Iterator[Any]:
 
 
 def of_trace(
-    function: Any, constants: list[Any], is_array: Any, jaxpr: Any = None, drawn: Drawn | None = None
+    function: Any, constants: list[Any], is_array: Any, jaxpr: Any = None, drawn: frozenset[int] | None = None
 ) -> list[Captured]:
     """Return name, place, shape, dtype and bytes of each array that the trace or one inside captured, largest first."""
     if jaxpr is not None:
@@ -268,7 +268,7 @@ def of_trace(
                 shape=None if shape is None else tuple(int(d) for d in shape),
                 dtype=None if not hasattr(c, "dtype") else str(c.dtype),
                 bytes=int(size) if isinstance(size, int) else None,
-                draws=None if drawn is None else n in drawn.constants,
+                draws=None if drawn is None else n in drawn,
             )
         )
     facts.sort(key=lambda f: -(f.bytes or 0))
