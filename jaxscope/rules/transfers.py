@@ -70,11 +70,25 @@ def host_copy(run: Run) -> Iterator[Finding]:
             title=_read_in_a_loop(run, t, looped) if often is None else _read_in_each_step(run, t, often),
             source=t.source,
             evidence=[
-                Evidence(message("copies-without-copy", copies=copies) if views else copies, source=t.source)
+                Evidence(message("copies-without-copy", copies=copies) if views else copies, source=t.source),
+                *_gap(run, t),
             ],
             fix=_instead(t),
             seconds=t.blocked_seconds or 0.0,
         )
+
+
+def _gap(run: Run, t: Transfer) -> Iterator[Evidence]:
+    """Yield for how long of each step the device may wait for the host, where every look found it without work.
+
+    It has none from the end of a wait to the next call. The program was outside its waits for longer than that:
+    when it makes the call is not recorded.
+    """
+    span = (t.last_ns - t.first_ns) / 1e9
+    rest = span - sum(other.blocked_seconds or 0.0 for other in model.waits(run))
+    if t.steps and t.steps > 1 and t.checks and not t.ahead and t.process is run.main and 0 < rest < span:
+        words = message("device-waits", share=Percent(rest / span), seconds=Seconds(rest / (t.steps - 1)))
+        yield Evidence(words, source=t.source)
 
 
 def _read_in_each_step(run: Run, t: Transfer, often: Message) -> Message:

@@ -43,6 +43,17 @@ def test_a_copy_in_each_step_is_reported_with_line_count_and_seconds(log):
     )
 
 
+@pytest.mark.parametrize(("looks", "gap"), [({"checks": 20}, 1), ({"checks": 20, "ahead": 1}, 0), ({}, 0)])
+def test_a_device_that_had_no_work_after_each_wait_may_have_waited_for_the_host(log, looks, gap):
+    log.say(ev.Step(index=200))
+    log.say(copied(**looks))
+    [f] = found(log, "JX601")
+    assert [words.evidence(e) for e in f.evidence[1:]] == gap * [
+        "the device has no work when this wait ends, until the next call: it waits for the host for at most 35% of the"
+        " time, 4 ms a step"
+    ]
+
+
 def test_a_view_is_not_called_a_copy(log):
     log.say(ev.Step(index=200))
     log.say(copied(views=200))
