@@ -21,6 +21,7 @@ _WHERE = {
     "compile_for": "jaxscope.compiling",
     "open_run": "jaxscope.recorded_run",
     "JaxscopeError": "jaxscope.errors",
+    "load_ipython_extension": "jaxscope.notebook",  # %load_ext jaxscope
     "_begin": "jaxscope.launch.environment",  # what $JAXSCOPE asks for
 }
 

@@ -6,6 +6,7 @@ This module uses both recording and reading; it imports the reading side only wh
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -107,17 +108,22 @@ class Recording:
         Raises:
           LogError: it cannot be created, or holds something else.
         """
+        from jaxscope.capture import notebook_cells
         from jaxscope.launch import job
 
         launched = job.here()
-        script = Path(sys.argv[0] or "session").stem or "session"
+        notebook = notebook_cells.notebook()
+        path, argv = self._path, list(sys.argv) if notebook is None else [notebook]
+        script = Path(argv[0] or "session").stem or "session"
+        if path is None and self._name is None and launched is None and notebook is not None:
+            path = Path(tempfile.mkdtemp(prefix="jaxscope-")) / script
         return job.create_run(
-            self._path if self._overwrite or launched is not None else _free(self._path),
+            path if self._overwrite or launched is not None else _free(path),
             launched,
             name=self._name or (self._path.name if self._path else script),
             overwrite=self._overwrite,
             how="record",
-            argv=list(sys.argv),
+            argv=argv,
         )
 
     def stop(self) -> None:
@@ -137,6 +143,11 @@ class Recording:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether nothing has been recorded."""
+        return self._run is None
 
     @property
     def path(self) -> Path:
@@ -161,7 +172,8 @@ class Recording:
         """Print the report (to ``file``, default stdout), as ``jaxscope report`` does."""
         from jaxscope.report import text
 
-        text.print_report(self.read(), file=file, **options)
+        run = self.read()
+        text.print_report(run, file=file, directory=run.directory, **options)
 
     def _repr_html_(self) -> str | None:
         """Return the HTML report of what has been recorded so far, which a notebook shows below the cell."""
@@ -213,7 +225,8 @@ def record(
     """Record a block without the command line.
 
     Args:
-      path: the run directory, new or empty; default: a new one under ``.jaxscope/runs``.
+      path: the run directory, new or empty; default: a new one under ``.jaxscope/runs``, in a notebook a temporary
+        one, if there is no ``name`` either.
       ir: which texts of user functions are kept: none, stats, stablehlo, hlo, all.
       name: what the run is called.
       wrapper_libraries: packages whose frames are not the user's, besides those known.

@@ -23,7 +23,7 @@ _KEEP = re.compile(r"/lib(?:64)?/python\d[\d.]*t?/.*|/(?:site|dist)-packages/.*"
 _PATH = re.compile(r"""(?:(?<=^)|(?<=[\s"'=(@,\[<]))/(?:[^\s"'(),;<>\[\]{}|:]+)""")
 _NODE = re.compile(r"\w\[")  # static data of a container: CustomNode(Model[...], [*])
 _VALUES = {"repr", "before", "after"}  # of a static argument; of what a function reads from outside
-_SOURCE = {"text"}  # of a transfer: the expression as it stands in the file
+_SOURCE = {"text"}  # the expression of a transfer; the source of a notebook's cell
 _ROOTS = (".git", "pyproject.toml", "setup.py", ".hg")
 
 
@@ -68,7 +68,7 @@ class Redaction:
         if isinstance(value, str):
             if name in _VALUES:
                 return self._mark(value)
-            if name in _SOURCE and kind == "Transferred":
+            if name in _SOURCE and kind in ("Transferred", "SourceSeen"):
                 return None
             if name in ("tree", "out_tree"):
                 return self._tree(value)

@@ -18,9 +18,10 @@ from typing import Any
 import msgspec
 
 from jaxscope import jax_internals
-from jaxscope.capture import announce, frames, last_exception, redaction, shield
+from jaxscope.capture import announce, frames, last_exception, notebook_cells, redaction, shield
 from jaxscope.capture.calls import functions
 from jaxscope.capture.closures.monitor import Guard
+from jaxscope.capture.notebook_cells import CellNames
 from jaxscope.capture.probe import Probe
 from jaxscope.capture.rank import Rank
 from jaxscope.capture.redaction import Redaction
@@ -81,8 +82,10 @@ class Session:
         self._how = "child" if how == "run" and run.logs() else how
         frames.configure(options.wrapper_libraries)
         self.writer = Writer(run, self._first, of_program=True)
+        if (shell := shield.attempt("cells", notebook_cells.shell)) is not None:
+            self.writer.filters.append(CellNames(shell))
         if options.redact:
-            self.writer.redaction = Redaction(redaction.project(sys.argv[0] if sys.argv else ""))
+            self.writer.filters.append(Redaction(redaction.project(sys.argv[0] if sys.argv else "")))
         shield.reset(self._degraded)
         self.probe = Probe(self.writer, options.ir)
         self.tracker = StepTracker(

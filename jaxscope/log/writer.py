@@ -30,11 +30,11 @@ from jaxscope.schema.events import Event, RecordingStopped, RunStarted
 E = TypeVar("E", bound=Event)
 
 
-class Redaction(Protocol):
-    """Removes confidential parts of events and texts."""
+class Filter(Protocol):
+    """Changes events and texts before they are written: removes confidential parts, names a notebook's cells."""
 
     def event(self, event: Any) -> Any:
-        """Return ``event`` redacted, as plain data."""
+        """Return ``event`` (or what an earlier filter made of it) changed, as plain data."""
 
     def text(self, text: str) -> str: ...
 
@@ -58,7 +58,7 @@ class Writer:
         self.run = run
         self._of_program = of_program
         self.process_index: int | None = None
-        self.redaction: Redaction | None = None  # applied to events and texts
+        self.filters: list[Filter] = []  # applied to events and texts, one after the other
         self.before: Callable[[], None] | None = None  # called before each event
         self._first = first
         self._encoder = msgspec.json.Encoder()
@@ -111,7 +111,9 @@ class Writer:
         if self.stopped is not None:
             return None
         try:
-            blob, size = self.run.put_text(text if self.redaction is None else self.redaction.text(text))
+            for each in self.filters:
+                text = each.text(text)
+            blob, size = self.run.put_text(text)
         except OSError as e:
             self._stop(e)
             return None
@@ -198,11 +200,13 @@ class Writer:
             thread=threading.get_ident(),
             process_index=self.process_index,
         )
-        redacted = stamped if self.redaction is None else self.redaction.event(stamped)
+        written: Any = stamped
+        for each in self.filters:
+            written = each.event(written)
         try:
-            return self._encoder.encode(redacted) + b"\n"
+            return self._encoder.encode(written) + b"\n"
         except UnicodeEncodeError:  # a file name or an argument that is not UTF-8 (os.fsdecode)
-            return self._encoder.encode(_spelled_out(msgspec.to_builtins(redacted))) + b"\n"
+            return self._encoder.encode(_spelled_out(msgspec.to_builtins(written))) + b"\n"
 
     def _put(self, line: bytes) -> None:
         """Append ``line``, completely or not at all.

@@ -265,16 +265,14 @@ def _created_at(run: Run, c: Compilation) -> tuple[Frame, bool] | None:
     defined = Frame(seen.file, seen.line, seen.qualname)
     if seen.form in ("lambda", "def") and not seen.wrappers:
         return defined, True
-    recorded = run.sources
     inner = "<locals>" in seen.qualname
-    if (inner or seen.form == "lambda") and sources.where_defined(
-        seen.file, seen.name, seen.line, recorded.get(seen.file, frozenset())
-    ) is not None:
+    searched = inner or seen.form == "lambda"
+    if searched and sources.where_defined(run, seen.file, seen.name, seen.line) is not None:
         return defined, True
     for frame in (c.site, *(c.missed.stack if c.missed is not None else ())):
         if frame is None:
             continue
-        wraps = sources.where_called(frame.file, seen.name, frame.line, recorded.get(frame.file, frozenset()))
+        wraps = sources.where_called(run, frame.file, seen.name, frame.line)
         if wraps is not None:
             return Frame(frame.file, wraps.line, frame.function), wraps.certain
     return (defined, False) if inner else None

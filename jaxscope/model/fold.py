@@ -45,6 +45,7 @@ class Fold:
         self.stderr: list[ev.StderrWatched] = []  # empty: XLA's output was not recorded
         self.warnings: list[ev.CompilerWarned] = []
         self.sources: dict[str, frozenset[str]] = {}  # checksums of the source files of functions and calls
+        self.cells: dict[str, str] = {}  # the text of the cells of a notebook, by their names (``In[3]``)
         self.unknown: dict[str, int] = {}  # number of events by unknown kind, of a newer version
         self.damaged = 0  # lines of the logs that were not events
         self.going_on: bool | None = None  # whether the program still runs; model.load sets it
@@ -139,6 +140,8 @@ class Fold:
 
     def _source(self, process: Process, event: ev.SourceSeen) -> None:
         self.sources[event.file] = self.sources.get(event.file, frozenset()) | {event.sha256}
+        if event.text is not None:
+            self.cells[event.file] = event.text
 
     def _context(self, process: Process, event: ev.ContextSeen) -> None:
         self.contexts[process.id, event.context] = event.settings

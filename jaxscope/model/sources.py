@@ -20,8 +20,13 @@ MAX_BYTES = 4_000_000
 
 
 def of(run: Run) -> Callable[[str], str | None]:
-    """Return a function that reads a file, ``text`` with the checksums that ``run`` recorded."""
-    return lambda file: text(file, run.sources.get(file, frozenset()))
+    """Return a function that reads a file: ``text`` with the checksums that ``run`` recorded, or its cell."""
+    return lambda file: _text(run, file)
+
+
+def _text(run: Run, file: str) -> str | None:
+    cell = run.cells.get(file)
+    return cell if cell is not None else text(file, run.sources.get(file, frozenset()))
 
 
 @functools.lru_cache(64)
@@ -67,15 +72,15 @@ def _root(here: Path) -> Path:
     return here
 
 
-def where_defined(file: str, name: str, begins: int, recorded: frozenset[str] = frozenset()) -> Maker | None:
+def where_defined(run: Run, file: str, name: str, begins: int) -> Maker | None:
     """Return ``Makers.where_defined`` of a file, which is parsed once; None if it cannot be read."""
-    source = text(file, recorded)
+    source = _text(run, file)
     return None if source is None else _makers(source).where_defined(name, begins)
 
 
-def where_called(file: str, name: str, site: int, recorded: frozenset[str] = frozenset()) -> Maker | None:
+def where_called(run: Run, file: str, name: str, site: int) -> Maker | None:
     """Return ``Makers.where_called`` of a file, which is parsed once; None if it cannot be read."""
-    source = text(file, recorded)
+    source = _text(run, file)
     return None if source is None else _makers(source).where_called(name, site)
 
 

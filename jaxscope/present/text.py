@@ -7,6 +7,7 @@ one line.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
@@ -14,6 +15,8 @@ from jaxscope.model.records import Function
 from jaxscope.model.run import Run
 from jaxscope.present.escape import escape
 from jaxscope.schema.keys import Frame
+
+_CELL = re.compile(r"In\[\d+\]")  # of a notebook
 
 
 def seconds(value: float | None) -> str:
@@ -61,8 +64,13 @@ def listed(names: Sequence[str], most: int | None = None, things: str = "") -> s
 
 
 def line(frame: Frame) -> str:
-    """Write a line of a file: ``train.py:12``."""
-    return f"{PurePath(frame.file).name}:{frame.line}"
+    """Write a line of a file: ``train.py:12``; of a notebook's cell: ``In[3], line 12``."""
+    return numbered(PurePath(frame.file).name, frame.line)
+
+
+def numbered(file: str, line: int) -> str:
+    """Return ``train.py:12``, ``In[3], line 12``."""
+    return f"{file}, line {line}" if _CELL.fullmatch(file) else f"{file}:{line}"
 
 
 def article(noun: str) -> str:
@@ -111,7 +119,7 @@ class Places:
 
     def frame(self, frame: Frame | None) -> str | None:
         """Return ``train.py:88``; None if the line is unknown."""
-        return None if frame is None else f"{self.file(frame.file)}:{frame.line}"
+        return None if frame is None else numbered(self.file(frame.file), frame.line)
 
     def inside(self, frame: Frame | None) -> str | None:
         """Return ``train.py:88 in main``; None if the line is unknown."""
@@ -120,7 +128,8 @@ class Places:
     def function(self, f: Function) -> str | None:
         if not f.seen.file:
             return None
-        return self.file(f.seen.file) + (f":{f.seen.line}" if f.seen.line is not None else "")
+        file = self.file(f.seen.file)
+        return file if f.seen.line is None else numbered(file, f.seen.line)
 
 
 def function_name(f: Function) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import PurePath
 
 from jaxscope.analysis.rewrap_site import (
     in_a_loop,
@@ -151,13 +150,10 @@ def _in_each_step(run: Run, t: Transfer) -> Message | None:
     return message("so-often", n=t.count) if t.count is not None and t.count >= FEWEST else None
 
 
-def _place(run: Run, t: Transfer) -> Message | None:
+def _place(run: Run, t: Transfer) -> Frame | Message | None:
     """``train.py:31``; of a helper ``log.py:8, called at train.py:31``."""
-    here, above = (
-        None if f is None else message("code-line", file=PurePath(f.file).name, line=str(f.line))
-        for f in (t.source, model.called_at(run, t))
-    )
-    return here if above is None else message("helper-line", line=here, caller=above)
+    above = model.called_at(run, t)
+    return t.source if above is None else message("helper-line", line=t.source, caller=above)
 
 
 def _expression(t: Transfer) -> str:

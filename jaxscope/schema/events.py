@@ -475,13 +475,17 @@ class RanksCompiled(Event, frozen=True, tag="RanksCompiled"):
 
 
 class SourceSeen(Event, frozen=True, tag="SourceSeen"):
-    """A checksum of a source file of the user, written once. ``sha256``: in hexadecimal.
+    """A source file of the user, written once.
 
-    On another machine, lines of a file are shown only if its content has this checksum.
+    Attributes:
+      sha256: checksum of its content, in hexadecimal. On another machine, lines of a file are shown only if its
+        content has this checksum.
+      text: the source itself, of a notebook's cell, which is in no file; None: of a file, or left out.
     """
 
     file: str = ""
     sha256: str = ""
+    text: str | None = None
 
 
 class Unknown(msgspec.Struct, frozen=True):

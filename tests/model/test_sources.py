@@ -7,6 +7,8 @@ import os
 import pytest
 
 from jaxscope.model import sources
+from jaxscope.model.run import Run
+from jaxscope.schema import events as ev
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +29,7 @@ def parsed(monkeypatch):
 def test_a_file_is_parsed_once_for_all_its_lines_and_names(tmp_path, parsed):
     file = tmp_path / "many.py"
     file.write_text("import jax\n" + "".join(f"y{n} = jax.jit(f{n % 7})(x)\n" for n in range(3_000)))
-    found = [sources.where_called(str(file), f"f{n % 7}", n + 2) for n in range(3_000)]
+    found = [sources.where_called(Run(), str(file), f"f{n % 7}", n + 2) for n in range(3_000)]
     assert found == [(line, True) for line in range(2, 3_002)]
     assert len(parsed) == 1
 
@@ -35,7 +37,7 @@ def test_a_file_is_parsed_once_for_all_its_lines_and_names(tmp_path, parsed):
 def test_a_file_that_is_no_python_is_parsed_once(tmp_path, parsed):
     file = tmp_path / "broken.py"
     file.write_text("def (\n")
-    assert {sources.where_called(str(file), "f", n) for n in range(2_000)} == {None}
+    assert {sources.where_called(Run(), str(file), "f", n) for n in range(2_000)} == {None}
     assert len(parsed) == 1
 
 
@@ -46,6 +48,13 @@ def test_a_file_elsewhere_is_shown_only_with_the_content_that_was_recorded(tmp_p
     assert sources.text(str(file)) is None
     assert sources.text(str(file), frozenset({"0" * 64})) is None
     assert sources.text(str(file), frozenset({"0" * 64, recorded})) == "secret\n"
+
+
+def test_the_text_of_a_notebooks_cell_comes_from_the_run():
+    run = Run()
+    run.apply(ev.SourceSeen(file="In[3]", sha256="0", text="f = jax.jit(lambda x: x)\n"))
+    assert sources.of(run)("In[3]") == "f = jax.jit(lambda x: x)\n" and sources.of(run)("In[4]") is None
+    assert sources.where_defined(run, "In[3]", "<lambda>", 1) is not None
 
 
 @pytest.mark.parametrize(

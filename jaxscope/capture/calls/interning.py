@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from jaxscope import jax_internals
-from jaxscope.capture import shield, texts
+from jaxscope.capture import notebook_cells, shield, texts
 from jaxscope.capture.calls import functions
 from jaxscope.capture.calls.in_progress import Weak
 from jaxscope.capture.calls.wrappers import UserCall
@@ -83,15 +83,20 @@ class Introductions:
         return seen
 
     def sources(self, names: Iterable[str | None]) -> None:
-        """Write a checksum of each of these files of the user, once."""
+        """Write a checksum of each of these files of the user, once; the text of a notebook's cell."""
         for name in names:
             if name is not None and name not in self._files:
                 self._files.add(name)
                 try:
                     content = files.read(Path(name), MAX_SOURCE)
+                    text = None
                 except OSError:  # no file: <stdin>, a notebook's cell
-                    continue
-                self._writer.emit(ev.SourceSeen(file=name, sha256=hashlib.sha256(content).hexdigest()))
+                    text = notebook_cells.text(name)
+                    if text is None:
+                        continue
+                    content = text.encode("utf-8", "surrogatepass")
+                digest = hashlib.sha256(content).hexdigest()
+                self._writer.emit(ev.SourceSeen(file=name, sha256=digest, text=text))
 
     def context(self) -> str:
         """Return the id of the current trace-context settings, and write them the first time."""

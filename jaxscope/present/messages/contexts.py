@@ -9,6 +9,5 @@ TEMPLATES = {
     "evidence-for-target": "for {target}: {evidence}",
     "evidence-with-setting": "with {setting}: {evidence}",
     "not-found-for-target": "not found in what was compiled for {target}",
-    "code-line": "{file}:{line}",
     "parts": "{parts}",
 }

@@ -1,0 +1,78 @@
+"""Name the cells of a notebook as the notebook does: ``In[3]`` instead of ``/tmp/ipykernel_7/2459163477.py``.
+
+Applied to each event and text before it is written, so that the lines of the program's texts have the same
+name. A cell that is run again with the same text keeps the number it had first.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import re
+import sys
+from typing import Any
+
+import msgspec
+
+from jaxscope.schema.events import AnyEvent
+
+# The names that IPython gives to cells: in a kernel, and in a terminal.
+_CELL = re.compile(r"(?:[A-Za-z]:)?[\\/][^\s\"'<>:]*ipykernel_\d+[\\/]\d+\.py|<ipython-input-\d+-[0-9a-f]+>")
+MAX_TEXT = 200_000  # characters of a cell
+
+
+def shell() -> Any | None:
+    """Return IPython's shell if this process runs one: a notebook's kernel, or IPython in a terminal."""
+    ipython = sys.modules.get("IPython")
+    return ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
+
+
+def notebook() -> str | None:
+    """Return the notebook's file, or ``notebook`` if its name is unknown; None if this is no notebook."""
+    running = shell()
+    if getattr(running, "kernel", None) is None:
+        return None
+    file = os.environ.get("JPY_SESSION_NAME") or running.user_ns.get("__vsc_ipynb_file__")
+    return file if isinstance(file, str) else "notebook"
+
+
+def text(file: str) -> str | None:
+    """Return the source of code that is in no file, as ``linecache`` has it; None if it is unknown."""
+    entry: tuple[Any, ...] = linecache.cache.get(file, ())  # of one element where the file is not read yet
+    found = "".join(entry[2]) if len(entry) == 4 else ""
+    return found if 0 < len(found) <= MAX_TEXT else None
+
+
+class CellNames:
+    """Replaces the file names of cells in events and texts. ``shell``: IPython's."""
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+        self._names: dict[str, str] = {}
+
+    def event(self, event: AnyEvent) -> Any:
+        """Return ``event`` as plain data with the names of cells."""
+        return self._value(msgspec.to_builtins(event))
+
+    def text(self, text: str) -> str:
+        """Return a program's text with the names of cells."""
+        return _CELL.sub(lambda m: self._name(m[0]), text)
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.text(value) if "ipykernel_" in value or "<ipython" in value else value
+        if isinstance(value, dict):
+            return {k: self._value(v) for k, v in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self._value(v) for v in value]
+        return value
+
+    def _name(self, file: str) -> str:
+        """Return ``In[3]``; the name as it is if IPython knows no such cell."""
+        if file not in self._names:
+            try:
+                kind, name = self._shell.compile.format_code_name(file)
+            except Exception:  # an IPython without it, or a file that is no cell
+                return file
+            self._names[file] = str(name) if kind == "Cell" else file
+        return self._names[file]

@@ -1,0 +1,86 @@
+"""Record the cell of a notebook: ``%load_ext jaxscope``, then ``%%jaxscope`` as the first line of the cell."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import re
+import shlex
+import sys
+from types import FrameType
+from typing import Any
+
+from jaxscope.recording import record
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Add ``%%jaxscope``; IPython calls this for ``%load_ext jaxscope``."""
+
+    def jaxscope(line: str, cell: str) -> Any:
+        return run_cell(shell, line, cell)
+
+    jaxscope.__doc__ = _parser().format_help()
+    shell.register_magic_function(jaxscope, "cell", "jaxscope")
+
+
+def run_cell(shell: Any, line: str, cell: str) -> Any:
+    """Run ``cell`` recorded, show the report below it, and return the value of its last expression.
+
+    Args:
+      shell: IPython's.
+      line: the options after ``%%jaxscope``.
+
+    Raises:
+      Exception: what the cell raises; the report of what was recorded before is shown then, too.
+    """
+    try:
+        options = _parser().parse_args(shlex.split(line))
+    except SystemExit:  # argparse has printed the help, or what is wrong
+        return None
+    # The line with the options is the first of the cell.
+    source = "\n" + shell.transform_cell(cell)
+    name = shell.compile.cache(source, _number(shell), raw_code=cell)
+    tree = shell.transform_ast(ast.parse(source, name))
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    value = None
+    recording = record(options.output, name=options.name)
+    try:
+        with recording:
+            exec(shell.compile(tree, name, "exec"), shell.user_ns)
+            if last is not None:
+                value = eval(shell.compile(ast.Expression(last.value), name, "eval"), shell.user_ns)
+    finally:
+        _show(recording, as_text=options.text)
+    return value
+
+
+def _number(shell: Any) -> int:
+    """Return the number of the cell that runs now: of the outermost frame that IPython knows as a cell."""
+    frame: FrameType | None = sys._getframe()
+    number: int = shell.execution_count
+    while frame is not None:
+        _, cell = shell.compile.format_code_name(frame.f_code.co_filename) or ("", "")
+        if found := re.fullmatch(r"In\[(\d+)\]", cell):
+            number = int(found[1])
+        frame = frame.f_back
+    return number
+
+
+def _show(recording: Any, *, as_text: bool) -> None:
+    if recording.is_empty:
+        return
+    if as_text:
+        recording.report()
+    else:
+        importlib.import_module("IPython.display").display(recording)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="%%jaxscope", description="Record this cell and show the report below it."
+    )
+    parser.add_argument("--text", action="store_true", help="show the report as text")
+    parser.add_argument("--name", help="what the run is called; it is then kept below .jaxscope/runs")
+    parser.add_argument("-o", "--output", metavar="DIR", help="the run directory; default: a temporary one")
+    return parser
