@@ -30,7 +30,7 @@ def shell() -> Any | None:
 def notebook() -> str | None:
     """Return the notebook's file, or ``notebook`` if its name is unknown; None if this is no notebook."""
     running = shell()
-    if getattr(running, "kernel", None) is None:
+    if running is None or getattr(running, "kernel", None) is None:
         return None
     file = os.environ.get("JPY_SESSION_NAME") or running.user_ns.get("__vsc_ipynb_file__")
     return file if isinstance(file, str) else "notebook"
