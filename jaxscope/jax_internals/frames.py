@@ -198,6 +198,7 @@ class ValueFrame(JaxFrame):
 
     module, owner, function = "jax._src.array", "ArrayImpl", "_value"
     i: Any = private("Transferred.count")
+    self: Any = private("Transferred.bytes")
 
 
 @declared

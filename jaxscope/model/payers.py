@@ -95,19 +95,35 @@ def _again(run: Run, members: list[Compilation]) -> list[Compilation]:
     """Return those of a function that the same lines of the user's had compiled before.
 
     Where these lines ran once, a library compiled it for several things in one call: only a function that the
-    library makes anew is compiled again then.
+    library makes anew is compiled again then. The body of a loop that is another one each time (the step of
+    another optimizer) is not compiled again: its program does other work.
     """
-    met: set[tuple[object, ...]] = set()
+    met: dict[tuple[object, ...], list[dict[str, float]]] = {}  # the work of the programs by place
     found = []
     for c in members:
         if c.missed is None or c.site is None:
             continue
         lines = [(f.file, f.line) for f in (c.site, *c.missed.stack)]
         place = (c.process.id, c.function.id, c.entry, c.missed.column, *lines)
-        if place in met and (kind(run, c) in MADE_ANEW or not ran_once(run, c)):
+        work = c.compiled.cost if c.compiled is not None else {}
+        earlier = met.setdefault(place, [])
+        another = c.function.seen.eager and _of_other_work(run, c, work, earlier)
+        if earlier and not another and (kind(run, c) in MADE_ANEW or not ran_once(run, c)):
             found.append(c)
-        met.add(place)
+        earlier.append(work)
     return found
+
+
+def _of_other_work(run: Run, c: Compilation, work: dict[str, float], earlier: list[dict[str, float]]) -> bool:
+    """Return whether ``c``, whose function is new, does other work than each of the ``earlier`` programs, on
+    arrays of the same sizes.
+
+    Programs that differ in numbers alone do the same work: these numbers could be arguments.
+    """
+    if not work or not all(earlier) or work in earlier:
+        return False
+    kinds = [cause.kind for cause in causes.of(run, c)]
+    return kinds[0] in MADE_ANEW and not SHAPES.intersection(kinds)
 
 
 def ran_once(run: Run, c: Compilation) -> bool:

@@ -61,23 +61,27 @@ class HostCopies:
         row = self._transfers.row(frame, TO_HOST, "other")
         if row is None:
             return None
-        shard = self._shard(frame)
-        ended = functools.partial(self._copied, row, array, shard, time.perf_counter_ns())
+        shard, whole = self._shard(frame)
+        ended = functools.partial(self._copied, row, array, shard, whole, time.perf_counter_ns())
         # C code only from here: next() calls the outer map(), which calls ``ended`` with the method's result.
         return functools.partial(next, map(ended, map(method, (array,))))
 
-    def _copied(self, row: Row, array: Any, shard: int | None, began: int, result: Any) -> Any:
+    def _copied(
+        self, row: Row, array: Any, shard: int | None, whole: int | None, began: int, result: Any
+    ) -> Any:
         ns = time.perf_counter_ns() - began
-        shield.attempt("host_copies", self._note, row, array, shard, ns, result)
+        shield.attempt("host_copies", self._note, row, array, shard, whole, ns, result)
         return result
 
-    def _note(self, row: Row, array: Any, shard: int | None, ns: int, result: Any) -> None:
+    def _note(self, row: Row, array: Any, shard: int | None, whole: int | None, ns: int, result: Any) -> None:
         self._noted.copies = getattr(self._noted, "copies", 0) + 1
         values, copied = result
         view = not copied and shard is None  # JAX copies shards into one array
         if view and not self._first_reading(array):
             return
-        self._transfers.add(row, 0 if shard else 1, int(values.nbytes), ns, view=view)
+        # The first shard counts for the whole array: the program may end before the others are written.
+        size = int(values.nbytes) if whole is None else 0 if shard else whole
+        self._transfers.add(row, 0 if shard else 1, size, ns, view=view)
 
     def calling_item(self, method: Any, array: Any, frame: FrameType) -> Callable[..., Any] | None:
         """Do the same for ``array.item``, which reads the array's buffer or copies as other methods do."""
@@ -96,20 +100,24 @@ class HostCopies:
         if getattr(self._noted, "copies", 0) == before and self._first_reading(array):
             self._transfers.add(row, 1, int(array.nbytes), ns, view=True)
 
-    def _shard(self, frame: FrameType) -> int | None:
-        """Return the number of the shard that is copied: JAX 0.10 copies an array on several devices by
-        shards."""
+    def _shard(self, frame: FrameType) -> tuple[int | None, int | None]:
+        """Return the number of the shard that is copied, and the bytes of the whole array.
+
+        JAX 0.10 copies an array on several devices by shards. None: the array is copied as a whole.
+        """
         place = (id(frame.f_code), frame.f_lasti)
         if self._by_shard.get(place) is False:
-            return None
-        shard = None
+            return None, None
+        shard = whole = None
         if jax_internals.on_stack(jax_internals.ValueFrame, frame):
-            shard = jax_internals.ValueFrame(frame).i
+            local = jax_internals.ValueFrame(frame)
+            shard = local.i
             if shard is jax_internals.Missing.UNKNOWN:
                 raise LookupError("which shard of an array is copied is unknown: its copies are not counted")
+            whole = int(local.self.nbytes) if jax_internals.known(local.self) else None
         by_shard = isinstance(shard, int)
         self._by_shard.setdefault(place, by_shard)
-        return shard if by_shard else None
+        return (shard, whole) if by_shard else (None, None)
 
     def _was_read(self, array: Any) -> bool:
         """Return whether the array was read before without a copy: reading it again costs nothing."""

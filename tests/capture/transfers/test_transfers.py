@@ -70,6 +70,23 @@ def test_what_shares_memory_with_the_device_is_called_a_view_and_what_is_gathere
             assert t.views == t.count, kind
 
 
+def test_a_program_killed_after_a_reshard_through_the_host_has_the_bytes_of_the_whole_array(record):
+    done = record(
+        """
+        import os, signal
+        import jax, jax.numpy as jnp
+        from jax.sharding import NamedSharding, PartitionSpec as P
+        mesh = jax.make_mesh((2, 2), ("a", "b"))
+        x = jax.device_put(jnp.ones((64, 64)), NamedSharding(mesh, P("a", "b")))
+        jax.device_put(x, NamedSharding(mesh, P("a", None)))
+        os.kill(os.getpid(), signal.SIGKILL)
+        """,
+        env=FOUR,
+        check=False,
+    )
+    assert [t.bytes for t in rows(done, model.TO_HOST).values()] == [64 * 64 * 4]
+
+
 def test_steps_are_those_in_which_a_line_was_reached(record):
     done = record(
         """
