@@ -51,6 +51,7 @@ def whole(session: Session) -> Opened:
     if tail is None:
         tail = _tails[session] = Tail(session.run, Opened())
     session.tracker.flush()
+    session.probe.phases.memory.wait()
     tail.poll()
     assert isinstance(tail.run, Opened)
     return tail.run
@@ -63,6 +64,7 @@ def alone(session: Session, block: RecordingScope) -> Opened:
     from jaxscope.recorded_run import Opened
     from jaxscope.schema import events as ev
 
+    session.probe.phases.memory.wait()
     calls = set(block.steps())
     run = Opened()
     run.texts_of = Reader(session.run, run.overheard).texts

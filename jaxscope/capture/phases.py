@@ -16,6 +16,7 @@ from jaxscope.capture.calls.in_progress import Call, Weak
 from jaxscope.capture.calls.interning import Introductions
 from jaxscope.capture.closures import captured_constants
 from jaxscope.capture.closures.monitor import ClosureMonitor
+from jaxscope.capture.program_memory import MemoryReading, Readings
 from jaxscope.capture.rank import Rank
 from jaxscope.capture.retarget import Retarget
 from jaxscope.jax_internals import first_known, known, known_or_none
@@ -54,6 +55,7 @@ class Phases:
         self.ir = ir
         self.retarget = retarget  # lowers for the targets of --target
         self.rank: Rank | None = None  # of a job of several processes
+        self.memory = Readings(lambda call, memory: writer.emit(ev.MemoryRead(call=call, memory=memory)))
         self.traces = Weak()  # jaxpr -> Call
         self.modules = Weak()  # MLIR module -> Lowering
 
@@ -152,7 +154,7 @@ class Phases:
         program = lowering.program if lowering is not None else None
         memory = cost = fingerprint = results = None
         if executable is not None and self.ir != "none":
-            memory = shield.attempt("memory", texts.memory, executable)
+            memory = MemoryReading(executable, seconds)
             cost = shield.attempt("cost", texts.cost, executable)
             fingerprint = shield.attempt("fingerprint", texts.fingerprint, executable)
             if call.detail and program is not None and self.ir in ("all", "hlo"):
@@ -163,6 +165,7 @@ class Phases:
         callbacks = known_or_none(frame.host_callbacks) if frame is not None else None
         calls_back = None if callbacks is None else bool(callbacks)
         cache = shield.attempt("persistent_cache", persistent_cache, call.cache, seconds, calls_back)
+        late = memory is not None and not memory.read
         self._writer.emit(
             ev.Compiled(
                 call=call.number,
@@ -170,12 +173,14 @@ class Phases:
                 program=program,
                 persistent_cache=cache[0] if cache else call.cache,
                 persistent_cache_reason=cache[1] if cache else None,
-                memory=memory,
+                memory=memory.memory if memory is not None and not late else None,
                 cost=cost or {},
                 fingerprint=fingerprint,
                 **(results or {"dropped_arguments": None}),
             )
         )
+        if memory is not None and late:
+            self.memory.follow(call.number, memory)
         if self.rank is not None and outer is not None:
             module = _text(known_or_none(outer.name))
             shield.attempt("rank", self._of_job, call, outer, program, module, calls_back is not False)

@@ -167,6 +167,7 @@ class Session:
     def _leaving(self) -> None:
         if current() is self and not _goes_on():
             self._leave_job()
+            self.probe.phases.memory.wait()
             self._last_look(leaving=True)
 
     def rest(self) -> None:
@@ -223,7 +224,8 @@ class Session:
         self.writer.close()
 
     def _flush(self) -> None:
-        """Write the counts to the log."""
+        """Write the counts to the log, and what is still being read."""
+        self.probe.phases.memory.wait()
         self.tracker.flush()
         self.probe.flush()
         if self.transfers is not None:

@@ -201,6 +201,15 @@ class Fold:
                 program.target = process.backend.platform or None
         return c
 
+    def _memory_read(self, process: Process, event: ev.MemoryRead) -> Compilation:
+        c = self._call(process, event)
+        if c.compiled is not None:
+            before, c.compiled = c.compiled, msgspec.structs.replace(c.compiled, memory=event.memory)
+            program = self.programs.get(before.program or "")
+            if program is not None and program.compiled is before:
+                program.compiled = c.compiled
+        return c
+
     def _targets(self, process: Process, event: ev.TargetsWanted) -> None:
         self.targets += [t for t in event.targets if t not in self.targets]
         self.forced_devices = event.forced if event.forced is not None else self.forced_devices
@@ -418,6 +427,7 @@ _HANDLERS: dict[type, Callable[..., Any]] = {
     ev.Called: Fold._called,
     ev.Brought: Fold._brought,
     ev.ArgumentFate: Fold._fate,
+    ev.MemoryRead: Fold._memory_read,
     ev.CaptureChanged: Fold._capture_changed,
     ev.CaptureRenewed: Fold._capture_renewed,
     ev.ArraysSeen: Fold._arrays,

@@ -242,6 +242,13 @@ class Compiled(Event, frozen=True, tag="Compiled"):
     devices: str | None = None
 
 
+class MemoryRead(Event, frozen=True, tag="MemoryRead"):
+    """The memory of the program that ``call`` compiled, where it was not known yet when Compiled was written."""
+
+    call: int = 0
+    memory: Memory | None = None
+
+
 class PhaseFailed(Event, frozen=True, tag="PhaseFailed"):
     """``phase`` ended with an exception of the program or of JAX.
 
@@ -507,7 +514,7 @@ class Unknown(msgspec.Struct, frozen=True):
 
 AnyEvent = (
     RunStarted | BackendSeen | FunctionSeen | ContextSeen | Missed | PhaseBegan | Traced | TraceReused
-    | Lowered | Compiled | PhaseFailed | ProgramText | MissesCounted | Step | Watched | Called | Brought
+    | Lowered | Compiled | MemoryRead | PhaseFailed | ProgramText | MissesCounted | Step | Watched | Called | Brought
     | ArgumentFate | Degraded | Died | RunEnded | ProgramExited | CaptureChanged | CaptureRenewed | ArraysSeen
     | StderrWatched | CompilerWarned | RecordingStopped | Transferred | TargetsWanted | Retargeted | TargetCompiling
     | TargetCompiled | SourceSeen | MainThreadSeen | RanksCompiled

@@ -315,3 +315,32 @@ def test_where_counts_cannot_be_mapped_they_are_written_to_the_log(record):
     )
     assert run.out == "[]\n"
     assert [(e.count, e.cell) for e in run.of(ev.Called)][-1] == (1000, None)
+
+
+def test_memory_that_is_read_beside_the_program_is_complete_when_the_recording_ends(record):
+    run = record(
+        """
+        import os, time, jax, jax.numpy as jnp
+        from jaxscope.capture import program_memory, texts
+        program_memory.WORTH_A_THREAD_S, read = 0, texts.memory
+        def slow(executable):
+            time.sleep(0.2)
+            return read(executable)
+        texts.memory = slow
+        x = jnp.ones(64)
+        for n in (2, 3, 4):
+            jax.jit(lambda x: jnp.sin(x) * n)(x)
+            if n == 2:
+                child = os.fork()
+                if child == 0:
+                    os._exit(0)  # the thread that reads is not in the child, and nothing waits for it
+                os.waitpid(child, 0)
+        """
+    )
+    folded = load(run.run)
+    compiled = [c.compiled for c in folded.compilations.values() if c.compiled is not None]
+    assert len(compiled) >= 4 and all(
+        c.memory is not None and c.memory.temp_bytes is not None for c in compiled
+    )
+    assert run.of(ev.MemoryRead)
+    assert isinstance(run.events[-1], ev.RunEnded)

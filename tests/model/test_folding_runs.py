@@ -18,6 +18,7 @@ from jaxscope.model.run import Run
 from jaxscope.present.causes import values
 from jaxscope.report.json_report import as_json, dumps
 from jaxscope.schema import events as ev
+from jaxscope.schema.keys import Memory
 
 F, G = function("step"), function("other", line=7)
 
@@ -38,6 +39,17 @@ def log(directory):
 def only(run: Run):
     [c] = run.compilations.values()
     return c
+
+
+def test_memory_that_xla_computed_after_the_compilation_is_the_programs(directory, log):
+    call = log.compiled(F, key(leaf("x", 4)), program="p")
+    again = log.compiled(G, key(leaf("y", 4)), program="p", line=150)
+    for number, temp in ((call, 1), (again, 2)):
+        log.say(ev.MemoryRead(call=number, memory=Memory(4, 4, 0, temp, 0)))
+    run = load(directory)
+    assert [c.compiled.memory.temp_bytes for c in run.compilations.values()] == [1, 2]
+    assert run.programs["p"].compiled.memory.temp_bytes == 2 and not any(run.lost)
+    run.apply(ev.MemoryRead(call=99, memory=Memory(4, 4, 0, 3, 0)), log="")  # its Compiled is missing
 
 
 def test_a_training_run_is_counted_as_it_was(tmp_path):
