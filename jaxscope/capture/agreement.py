@@ -1,7 +1,9 @@
-"""Hold a process of a job after it has compiled a program, until all ranks have compiled the same: before it runs.
+"""Hold a process of a job after it has compiled a program, until all ranks have
+compiled the same: before it runs.
 
-For ``--stop-on-divergence`` only. No message is sent and no collective runs: rank 0's watcher compares the logs of the
-ranks in the directory that they share, and writes there which programs agree. A process waits for a limited time.
+For ``--stop-on-divergence`` only. No message is sent and no collective runs: rank 0's watcher compares
+the logs of the ranks in the directory that they share, and writes there which programs agree. A
+process waits for a limited time.
 """
 
 from __future__ import annotations

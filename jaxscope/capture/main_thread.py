@@ -1,9 +1,10 @@
-"""Record where the main thread of a process of a job is, while nothing else is recorded: who waits, and for whom.
+"""Record where the main thread of a process of a job is, while nothing else is
+recorded: who waits, and for whom.
 
 A thread looks every two seconds at the counters that Linux has of the main thread: whether it has run since.
-It writes an event where the main thread has waited for a while, where it goes on, and where it runs without an event
-of its own for a while; a job that makes progress writes few. There is no such thread in a program of one process, and
-none where the system has no such counters.
+It writes an event where the main thread has waited for a while, where it goes on, and where it runs without
+an event of its own for a while; a job that makes progress writes few. There is no such thread in a program of
+one process, and none where the system has no such counters.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Compare the ranks of a job that share no directory, through the key-value store of JAX's coordination service.
+"""Compare the ranks of a job that share no directory, through the key-value store
+of JAX's coordination service.
 
-Each rank publishes its latest programs for all processes under a key of its own; rank 0 reads the keys and records where
-they differ. The calls are in a thread, and none of them waits for another rank. The first one that fails is the last
-one; the first is made after a program for several processes has been compiled, when the client is connected, and the
-last one before JAX disconnects.
+Each rank publishes its latest programs for all processes under a key of its own; rank 0 reads the keys and
+records where they differ. The calls are in a thread, and none of them waits for another rank. The first one
+that fails is the last one; the first is made after a program for several processes has been compiled, when
+the client is connected, and the last one before JAX disconnects.
 """
 
 from __future__ import annotations
@@ -57,7 +58,10 @@ class Peers:
         self._stop.acquire()
 
     def compiled(self, program: str, function: str) -> None:
-        """Note a program for the devices of all processes, which this process has compiled. Start the thread."""
+        """Note a program for the devices of all processes, which this process has compiled.
+
+        Start the thread.
+        """
         self._own.append(
             (
                 program,
@@ -174,5 +178,7 @@ class Peers:
 
 
 def digest(program: str | None, module: str | None, *, calls_back: bool) -> str:
-    """Return a text that is equal for equal programs in all ranks; a callback's address is different in each."""
+    """Return a text that is equal for equal programs in all ranks; a
+    callback's address is different in each.
+    """
     return program if program is not None and not calls_back else f"{zlib.crc32((module or '').encode()):08x}"

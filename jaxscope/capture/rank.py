@@ -1,4 +1,5 @@
-"""What is recorded more in a process of a job of several: where its main thread waits, and what the other ranks compile.
+"""What is recorded more in a process of a job of several: where its main thread waits,
+and what the other ranks compile.
 
 Nothing of it runs in a program of one process.
 """
@@ -56,7 +57,9 @@ class Rank:
         self._main_thread = watched
 
     def _shares_directory(self) -> bool:
-        """Return whether all ranks record to one directory: each created its place before JAX connected them."""
+        """Return whether all ranks record to one directory: each created its
+        place before JAX connected them.
+        """
         whole = ranks.whole_of(self._run)
         try:
             return (
@@ -76,7 +79,9 @@ class Rank:
         *,
         calls_back: bool,
     ) -> None:
-        """Pass on that ``call`` has compiled a program for the devices of that many processes; hold it if wanted."""
+        """Pass on that ``call`` has compiled a program for the devices of that
+        many processes; hold it if wanted.
+        """
         if processes < 2 or threading.current_thread() is not threading.main_thread():
             return
         if self._peers is not None and processes == self._count:

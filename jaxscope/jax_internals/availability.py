@@ -1,5 +1,5 @@
-"""List the parts of JAX that jaxscope reads: whether this JAX has each, and which fields of the log it
-fills."""
+"""List the parts of JAX that jaxscope reads: whether this JAX has each, and
+which fields of the log it fills."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ def untested(version: str) -> str | None:
     if TESTED[0] <= found <= TESTED[1]:
         return None
     low, high = (".".join(map(str, v)) for v in TESTED)
-    return f"jaxscope is tested with JAX {low} to {high}; this one is {'older' if found < TESTED[0] else 'newer'}"
+    return (
+        f"jaxscope is tested with JAX {low} to {high}; this one is"
+        f" {'older' if found < TESTED[0] else 'newer'}"
+    )
 
 
 Kind = type[JaxFrame] | type[JaxObject]
@@ -43,8 +46,8 @@ class Seam(NamedTuple):
 
 
 class Status(NamedTuple):
-    """Whether this JAX has a seam. ``reason``: why not; ``fills``: fields of the log that are lost,
-    ``Event.field``."""
+    """Whether this JAX has a seam. ``reason``: why not; ``fills``: fields of the log
+    that are lost, ``Event.field``."""
 
     name: str
     gives: str
@@ -185,13 +188,15 @@ SEAMS = (
     Seam("array_traceback", "the line that made an array", [_traceback]),
     Seam(
         "host_copies",
-        "copies of arrays to the host, and how long they took (methods of ArrayImpl are replaced for it: off with --no-transfers)",
+        "copies of arrays to the host, and how long they took (methods of ArrayImpl are replaced for it:"
+        " off with --no-transfers)",
         [*_all(frames.ValueFrame), _copies],
     ),
     Seam("device_puts", "copies to devices and between them", [*_all(frames.DevicePutFrame)]),
     Seam(
         "staged_arrays",
-        "copies to devices by jnp.asarray and jnp.array (the implementation of two primitives is replaced for it: off with --no-transfers)",
+        "copies to devices by jnp.asarray and jnp.array (the implementation of two primitives is"
+        " replaced for it: off with --no-transfers)",
         [*_all(frames.EagerFrame), attributes.STAGE, attributes.CONVERT, attributes.HOST_ARRAY],
     ),
     Seam("device_copies", "copies between devices at calls", [*_all(frames.DeviceCopyFrame)]),
@@ -208,8 +213,8 @@ Lost = tuple[str, tuple[str, ...]]
 
 
 def _lost(need: Need) -> Lost | None:
-    """Return (missing names, fields of the log that are lost) of one need of a seam; None if nothing is
-    missing."""
+    """Return (missing names, fields of the log that are lost) of one need of a
+    seam; None if nothing is missing."""
     fills: tuple[str, ...] = ()
     if isinstance(need, Private):
         lacks, fills = need.lacks(), need.fills
@@ -241,8 +246,8 @@ def table() -> list[Status]:
 
 
 def needed_for(field: str) -> list[tuple[bool, str]]:
-    """Return (whether this JAX has it, its name) of every private name that ``Event.field`` of the log is
-    read from."""
+    """Return (whether this JAX has it, its name) of every private name that
+    ``Event.field`` of the log is read from."""
     found: list[tuple[bool, str]] = []
     for kind in (*frames.FRAMES, *objects.OBJECTS):
         for name in kind.names:

@@ -34,7 +34,8 @@ class Retargeting(NamedTuple):
 
 
 _POSITIONAL = (
-    "jaxpr", "in_shardings", "out_shardings", "in_layouts", "out_layouts", "donated_invars", "ctx_mesh", "name",
+    "jaxpr", "in_shardings", "out_shardings", "in_layouts", "out_layouts", "donated_invars", "ctx_mesh",
+    "name",
     "keep_unused", "inline", "compiler_options_kvs",
 )  # fmt: skip
 

@@ -35,8 +35,8 @@ class Rank(NamedTuple):
 def environment(environ: Mapping[str, str], rank: int, size: int, port: int, name: str) -> dict[str, str]:
     """Return the environment of one rank.
 
-    ``jax.distributed.initialize()`` finds the number of processes and its own only under a launcher that it knows:
-    the variables of SLURM's srun are set, and the coordinator's address, which comes before SLURM's.
+    ``jax.distributed.initialize()`` finds the number of processes and its own only under a launcher that it
+    knows: the variables of SLURM's srun are set, and the coordinator's address, which comes before SLURM's.
     """
     own = {
         job.NAME: name,
@@ -64,10 +64,11 @@ def free_port() -> int:
 
 
 def run(argv: Sequence[str], size: int, name: str | None = None) -> tuple[int, str]:
-    """Run ``argv`` ``size`` times, as the ranks of one job. Print their output with the rank before each line.
+    """Run ``argv`` ``size`` times, as the ranks of one job. Print their output
+    with the rank before each line.
 
-    The first rank that fails ends the job. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to all ranks; a
-    second one kills them.
+    The first rank that fails ends the job. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to all
+    ranks; a second one kills them.
 
     Returns:
       The exit code of that rank, 128 more than the signal that ended it, or 0; and the name of the job.
@@ -117,7 +118,10 @@ def _send(rank: Rank, number: int) -> None:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill the program; jaxscope run records its end. Where that does not help, kill the whole process group."""
+    """Kill the program; jaxscope run records its end.
+
+    Where that does not help, kill the whole process group.
+    """
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     with contextlib.suppress(OSError, ValueError):
         for pid in children.read_text().split():

@@ -55,8 +55,8 @@ class Result(msgspec.Struct, frozen=True):
 
     Attributes:
       id: of the job.
-      outcome: ok, exhausted (it does not fit), failed, crashed, late or missing (no such compiler is
-        installed).
+      outcome: ok, exhausted (it does not fit), failed, crashed, late or missing
+        (no such compiler is installed).
       seconds: the compiler took; None where it never ended.
       text: blob of the compiled HLO.
       text_bytes: its size.
@@ -188,8 +188,8 @@ class Queue:
             files.touch(self.path / "alive", within=self._run)
 
     def wait_behind(self, processes: Sequence[int]) -> None:
-        """Note that compiling waits for ``processes``, which compile for other runs; empty: it no longer
-        waits.
+        """Note that compiling waits for ``processes``, which compile for other
+        runs; empty: it no longer waits.
         """
         with contextlib.suppress(OSError):
             if processes:
@@ -207,7 +207,9 @@ class Queue:
             return ()
 
     def abandoned(self) -> frozenset[str]:
-        """Return the jobs whose compiler's process and whose writer have both given no sign of life for long."""
+        """Return the jobs whose compiler's process and whose writer have both
+        given no sign of life for long.
+        """
         waiting = self.waiting()
         if not waiting:
             return frozenset()

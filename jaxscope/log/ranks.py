@@ -5,8 +5,9 @@
         ranks/00002/      what the process of rank 2 recorded
         blobs/            the program texts of all ranks, each stored once
 
-The processes agree on the directory without a message: its name follows from the job's id, and ``mkdir`` gives a
-rank its place. A rank whose place is taken belongs to another launch of that job: it goes on to ``~2``, ``~3``, ...
+The processes agree on the directory without a message: its name follows from the job's id, and
+``mkdir`` gives a rank its place. A rank whose place is taken belongs to another launch of that job: it
+goes on to ``~2``, ``~3``, ...
 """
 
 from __future__ import annotations
@@ -119,7 +120,10 @@ def _joined(whole: RunDir, job: str, size: int | None, name: str, *, overwrite: 
 
 
 def _describe(whole: RunDir, job: str, size: int | None, name: str, started: float | None = None) -> None:
-    """Write ``meta.json``. Ranks that come at the same time write the same, each completely; the last one stays."""
+    """Write ``meta.json``.
+
+    Ranks that come at the same time write the same, each completely; the last one stays.
+    """
     begun = time.time() if started is None else started
     record = {"schema": store.SCHEMA, "name": name, "started": begun, "job": job, "ranks": size}
     files.write(whole.path / removal.META, json.dumps(record, indent=1) + "\n", within=whole.path)
@@ -130,7 +134,9 @@ def _describe(whole: RunDir, job: str, size: int | None, name: str, started: flo
 
 
 def _recent(whole: RunDir) -> bool:
-    """Return whether a rank may still come: a rank is alive, or the run was begun just now and none has ended."""
+    """Return whether a rank may still come: a rank is alive, or the run was
+    begun just now and none has ended.
+    """
     beats = [b for r in store.rank_runs(whole) if (b := liveness.beat_of(r.heartbeat)) is not None]
     if any(b.going or time.time() - b.at < OVER_S for b in beats):
         return True

@@ -12,11 +12,14 @@ from collections.abc import Sequence
 MARK = "<left out>"
 
 # Parts of a name, between dashes, dots, underscores and humps.
-_SECRET = {"password", "passwd", "passphrase", "pwd", "secret", "secrets", "credential", "credentials", "auth", "bearer",
-           "authorization", "cookie", "apikey", "authtoken", "accesstoken", "privatekey", "accesskey", "secretkey"}  # fmt: skip
+_SECRET = {"password", "passwd", "passphrase", "pwd", "secret", "secrets", "credential", "credentials",
+           "auth", "bearer", "authorization", "cookie", "apikey", "authtoken", "accesstoken", "privatekey",
+           "accesskey",
+           "secretkey"}  # fmt: skip
 _SECRET_AT_THE_END = {"token", "key", "pat", "dsn"}
 # ``--pad-token``, ``--sort-key``: of texts and of data.
-_HARMLESS_BEFORE = {"pad", "eos", "bos", "unk", "mask", "sep", "cls", "special", "sort", "rng", "prng", "group", "label",
+_HARMLESS_BEFORE = {"pad", "eos", "bos", "unk", "mask", "sep", "cls", "special", "sort", "rng", "prng",
+    "group", "label",
                     "image", "text", "target", "input", "output", "stop", "start", "end"}  # fmt: skip
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _NUMBER = re.compile(r"[+-]?[\d.]+(e[+-]?\d+)?", re.IGNORECASE)
@@ -27,7 +30,8 @@ _SHAPES = [
     re.compile(shape)
     for shape in (
         r"(?<![\w-])sk-[\w-]{16,}",
-        r"(?<!\w)(?:gh[opusr]_|github_pat_|glpat-|hf_|npm_|pypi-|dop_v1_|shpat_|xapp-|xox[abeoprs]-|ya29\.|AIza|wandb_v\d_)[\w.-]{16,}",
+        r"(?<!\w)(?:gh[opusr]_|github_pat_|glpat-|hf_|npm_|pypi-|dop_v1_|shpat_|xapp-|xox[abeoprs]-|ya29\."
+        r"|AIza|wandb_v\d_)[\w.-]{16,}",
         r"(?<!\w)(?:AKIA|ASIA|AROA|AIDA)[0-9A-Z]{12,}",
         r"(?<!\w)eyJ[\w-]{6,}\.[\w-]{6,}(?:\.[\w-]*)?",
         r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.)*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",

@@ -106,8 +106,8 @@ class Missed(Event, frozen=True, tag="Missed"):
 
     Attributes:
       call: its number in the process.
-      entry: call, aot (``.trace``, ``.lower``, ``.eval_shape``), transform (under grad, vmap, ...) or nested
-        (inside another trace).
+      entry: call, aot (``.trace``, ``.lower``, ``.eval_shape``), transform (under grad, vmap, ...) or
+        nested (inside another trace).
       site: the user's line that made the call.
       stack: the user's frames above ``site``, innermost first.
       column: where the expression begins on the line of ``site``, in bytes.
@@ -301,17 +301,17 @@ class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
 
     Attributes:
       why: step (a step ended), growth (there are more arrays), miss and time (at a compilation, at a
-        transfer, where no steps are known), asked (requested by the user), exit, or exhausted (memory ran out: ``error`` is the message, ``site`` the
-        user's line).
+        transfer, where no steps are known), asked (requested by the user), exit, or exhausted (memory ran
+        out: ``error`` is the message, ``site`` the user's line).
       step: the step that ended last.
       addressable: the devices of this process; other devices are unknown.
       host_limit: bytes of memory that this process may have, where devices of a CPU use it.
       cut: the search for names stopped at a limit.
       cost_seconds: that the snapshot took.
-      parts: number of further live arrays without a name, in the memory of those in the groups: shards that
-        JAX keeps.
-      overlap: bytes by device that two groups count, because an array shares another's memory on some devices
-        only.
+      parts: number of further live arrays without a name, in the memory of those in the
+        groups: shards that JAX keeps.
+      overlap: bytes by device that two groups count, because an array shares
+        another's memory on some devices only.
       lengths: the number of items of containers that lead to arrays, by path; of those in ``bounded``, which
         is a list of paths, the most that they may have (``deque(maxlen=...)``, ``lru_cache(maxsize=...)``).
     """
@@ -363,8 +363,8 @@ class RunEnded(Event, frozen=True, tag="RunEnded"):
 
 
 class RecordingStopped(Event, frozen=True, tag="RecordingStopped"):
-    """The recording of a process stopped, though the process goes on: its files are too large or cannot be
-    written."""
+    """The recording of a process stopped, though the process goes on: its files are
+    too large or cannot be written."""
 
     reason: str = ""
 
@@ -390,8 +390,8 @@ class CaptureChanged(Event, frozen=True, tag="CaptureChanged"):
     Attributes:
       call: the call that traced.
       name: as the code spells it (``scale``, ``config['lr']``, ``self.width``).
-      where: closure, global or static (of a static argument); "of g" is added where a called function g reads
-        it.
+      where: closure, global or static (of a static argument); "of g" is added
+        where a called function g reads it.
       how: rebound, or in place (the contents of a NumPy array).
       before, after: the values, shortened.
       read: the line that reads it.
@@ -469,7 +469,8 @@ class RankGroup(msgspec.Struct, frozen=True):
 
 
 class RanksCompiled(Event, frozen=True, tag="RanksCompiled"):
-    """What the ranks of the job had compiled, as they published it; written by rank 0 where they do not agree.
+    """What the ranks of the job had compiled, as they published it; written by
+    rank 0 where they do not agree.
 
     Attributes:
       position: from 0, among the programs for the devices of all processes.
@@ -516,6 +517,6 @@ AnyEvent = (
     RunStarted | BackendSeen | FunctionSeen | ContextSeen | Missed | PhaseBegan | Traced | TraceReused
     | Lowered | Compiled | MemoryRead | PhaseFailed | ProgramText | MissesCounted | Step | Watched | Called | Brought
     | ArgumentFate | Degraded | Died | RunEnded | ProgramExited | CaptureChanged | CaptureRenewed | ArraysSeen
-    | StderrWatched | CompilerWarned | RecordingStopped | Transferred | TargetsWanted | Retargeted | TargetCompiling
-    | TargetCompiled | SourceSeen | MainThreadSeen | RanksCompiled
+    | StderrWatched | CompilerWarned | RecordingStopped | Transferred | TargetsWanted | Retargeted
+    | TargetCompiling | TargetCompiled | SourceSeen | MainThreadSeen | RanksCompiled
 )  # fmt: skip

@@ -19,7 +19,8 @@ class Clearings:
     def look(self, traces: bool) -> dict[str, tuple[int, int]]:
         """Note, at the beginning of a miss, whether the caches were cleared since the last one (``count``).
 
-        Return the caches that are nearly full, as (entries, capacity). ``traces``: whether the call will trace.
+        Return the caches that are nearly full, as (entries, capacity).
+        ``traces``: whether the call will trace.
         """
         gauge = jax_internals.cache_gauge()
         if gauge.misses < self._misses or (traces and gauge.misses == self._misses):

@@ -132,7 +132,9 @@ def jitted_by_user(function: object, frame: FrameType | None) -> bool:
 
 
 def _wrapper_call(frame: FrameType, module: str) -> UserCall | None:
-    """Return the call that ``frame``, of a wrapper's own code in ``module``, makes for the user; None: it makes none."""
+    """Return the call that ``frame``, of a wrapper's own code in ``module``, makes for
+    the user; None: it makes none.
+    """
     for owner, _, endings, adapter in ADAPTERS:
         if module == owner and frame.f_code.co_qualname.endswith(endings):
             return adapter(frame)
@@ -178,8 +180,8 @@ def user_call(function: object, frame: FrameType | None) -> UserCall | Missing |
 
 
 class Hashed:
-    """The values that JAX compares in the key of a call: its static arguments, and the static data of its
-    tree.
+    """The values that JAX compares in the key of a call: its static arguments,
+    and the static data of its tree.
 
     A wrapper's own containers (graph definitions, partitions) and what compares by its parts are looked into;
     an object that compares by identity is in the key as a whole.

@@ -1,8 +1,8 @@
 """Count the calls of the function of ``--step-function NAME`` as steps.
 
-Calls of a jitted function on JAX's fast path are seen by its post hook, the others are misses; calls of a plain
-function are seen by ``sys.monitoring`` (Python 3.12). There is one counter for all. If some calls cannot be
-counted, the log has the reason instead of too small a number.
+Calls of a jitted function on JAX's fast path are seen by its post hook, the others are misses; calls of a
+plain function are seen by ``sys.monitoring`` (Python 3.12). There is one counter for all. If some calls
+cannot be counted, the log has the reason instead of too small a number.
 """
 
 from __future__ import annotations
