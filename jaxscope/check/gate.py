@@ -1,5 +1,5 @@
-"""JX190: find what is traced, lowered or compiled after step N, in a run or in a part of one (a block, a
-test).
+"""JX190: find what is traced, lowered or compiled after step N, in a run or in a
+part of one (a block, a test).
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ def late_after(
       allow_cache_hits: ignore compilations from the persistent cache.
       part: only these compilations, with their steps; None: the whole run with its own steps.
       since: where the recording began (``this block``), if functions may have been compiled before.
-      keep: does the check look at this code on this line? Called before compilations with one cause are
-        grouped.
+      keep: does the check look at this code on this line? Called before
+        compilations with one cause are grouped.
 
     Raises:
       UsageError: ``n`` is no step, or it is not 0 and the steps are unknown.
@@ -161,7 +161,8 @@ def unknown_steps(run: Run | None = None, part: Part | None = None) -> UsageErro
     option = f", or record with jaxscope run --step-function {name}" if outside else ""
     return UsageError(
         f"nothing counted the steps, so it is unknown what was compiled after which step{why}",
-        hint="call jaxscope.step() at the end of each step, or put @jaxscope.watch(step=True) on the step function"
+        hint="call jaxscope.step() at the end of each step, or put @jaxscope.watch(step=True) on the"
+        " step function"
         f"{option}; with 0 (nothing may compile) no steps are needed",
         slug=STEPS_UNKNOWN,
     )

@@ -270,7 +270,10 @@ def _cut_short(run: Run, directory: RunDir) -> str | None:
         assert first.stopped is not None
         whole = len(run.stopped) == 1 and first is run.main
         which = "" if whole else f" of {count(len(run.stopped), 'process', 'processes')}"
-        return f"the recording{which} stopped ({first.stopped.reason}): what the program did afterwards is unknown"
+        return (
+            f"the recording{which} stopped ({first.stopped.reason}):"
+            f" what the program did afterwards is unknown"
+        )
     how, main = state(run, directory), run.main
     if how == "lost":
         return "the log has no end: the program was killed, or the log was cut short"

@@ -93,8 +93,8 @@ def of_programs(run: Run, f: Function, limits: Limits, part: Part | None) -> Ite
 def of_target(run: Run, f: Function, target: str, limits: Limits) -> Iterator[Finding]:
     """Report each program of ``f`` for ``target`` that exceeds ``limits``, once.
 
-    The peak of one that does not fit is what its compiler states. Programs that were not compiled are not
-    reported.
+    The peak of one that does not fit is what its compiler states. Programs that were
+    not compiled are not reported.
     """
     if not limits.of_programs:
         return
@@ -155,7 +155,9 @@ def _sizes(named: Iterable[tuple[str, int]]) -> Parts:
 
 
 def _parts(memory: Memory, peak: int | None) -> list[Field]:
-    """Return the parts of the memory, largest first; with ``peak``, also what reduces or adds to their sum."""
+    """Return the parts of the memory, largest first; with ``peak``, also
+    what reduces or adds to their sum.
+    """
     parts = {
         "arguments": memory.argument_bytes,
         "results": memory.output_bytes,
@@ -302,8 +304,8 @@ def _too_many(
     figure: Callable[[Collective], int | None],
     amount: Callable[[int], Field],
 ) -> Iterator[Finding]:
-    """Report that the ``figure`` of the collectives meant by ``key`` (``kind@axis``) adds up to more than
-    ``limit``.
+    """Report that the ``figure`` of the collectives meant by ``key`` (``kind@axis``)
+    adds up to more than ``limit``.
     """
     kind, _, axis = key.partition("@")
     of_kind = [x for x in collectives if kind in (ANY, x.kind)]

@@ -125,8 +125,8 @@ def of_failure(run: Run) -> Snapshot | None:
 
 
 def fullest(found: list[Snapshot]) -> Snapshot | None:
-    """Return the snapshot with the most bytes, or one with nearly as many and more named arrays; of equals
-    the last.
+    """Return the snapshot with the most bytes, or one with nearly as many and more
+    named arrays; of equals the last.
 
     While a call returns, no variable refers to its results yet: a snapshot at that time can have a few bytes
     more than those before and after it, and fewer names.
@@ -210,8 +210,8 @@ def sums(s: Snapshot, name: Callable[[Group], str | None]) -> list[Sum]:
 
 
 def tree_of(g: Group) -> str | None:
-    """Return the variable that leads to ``g``, with its attribute: what a user calls parameters or optimizer
-    state.
+    """Return the variable that leads to ``g``, with its attribute: what a user calls
+    parameters or optimizer state.
 
     ``state.params['block0']['w']`` -> ``state.params``; ``opt_state[*].mu['w']`` -> ``opt_state``.
     """
@@ -322,8 +322,8 @@ def growing(run: Run) -> list[Growth]:
     """Return what grew from each snapshot to the next, the most bytes per step first.
 
     In at least FEWEST snapshots at different steps, the last of them in the second half of the run. The
-    groups of one container are added up, since its arrays may have changing shapes. Containers that fill up
-    to a bound are left out.
+    groups of one container are added up, since its arrays may have changing shapes. Containers that
+    fill up to a bound are left out.
     """
     found = []
     for process in run.processes.values():
@@ -388,7 +388,9 @@ def _holder(g: Group, gaining: set[str]) -> object:
 
 
 def _fills_up(path: str, seen: list[tuple[int, int, int]], snapshots: list[Snapshot]) -> bool:
-    """Return whether the container at ``path`` has a bound, or as many items, all the time, as arrays go in."""
+    """Return whether the container at ``path`` has a bound, or as many items,
+    all the time, as arrays go in.
+    """
     container = path.removesuffix("[*]").removesuffix(".<cache>")
     during = [s for s in snapshots if seen[0][0] <= (s.step or 0) <= seen[-1][0]]
     if any(container in s.bounded for s in during):

@@ -57,8 +57,8 @@ def of(run: Run, c: Compilation) -> list[Cause]:
 
 
 def further_back(run: Run, c: Compilation) -> int | None:
-    """Return the number of the compilation that ``c`` is compared with; None if it is the one right before
-    ``c``."""
+    """Return the number of the compilation that ``c`` is compared with; None if it
+    is the one right before ``c``."""
     comparison = compared(run, c)
     before = comparison.nearest if comparison is not None else None
     if before is None:
@@ -71,8 +71,8 @@ def further_back(run: Run, c: Compilation) -> int | None:
 
 
 def recompiled(c: Compilation) -> bool:
-    """Return whether ``c`` is one of its function's ``recompilations``, or would be if its trace had not
-    failed."""
+    """Return whether ``c`` is one of its function's ``recompilations``, or would
+    be if its trace had not failed."""
     if c.reached == ["fast_path"] or c.entry in ("aot", "nested"):
         return False
     caches, key, earlier, done = _served_by(c), _transform_key(c), False, 0
@@ -93,7 +93,8 @@ def recompiled(c: Compilation) -> bool:
 def _only_goes_on(c: Compilation, done: int) -> bool:
     """Return whether ``c`` has no phase in common with ``done``, the phases of the compilations before it.
 
-    ``f.eval_shape(x)`` traces, ``f.lower(x)`` also lowers; the call after them does what is left, nothing twice.
+    ``f.eval_shape(x)`` traces, ``f.lower(x)`` also lowers; the call after them
+    does what is left, nothing twice.
     """
     return c.reached_phases != 0 and c.reached_phases & done == 0
 
@@ -108,7 +109,8 @@ def recompilations(function: Function) -> list[Compilation]:
     """Return the calls that traced or compiled again after an earlier one, in order of time.
 
     Without explicit ``.lower()`` and ``.compile()``, calls that do what these have left to do, traces inside
-    another function's trace, and the first programs of a transform: a forward and a backward program besides that of the function itself.
+    another function's trace, and the first programs of a transform: a forward and a backward program
+    besides that of the function itself.
     """
     before: dict[object, set[object]] = {}
     done: dict[object, int] = {}
@@ -167,9 +169,9 @@ def _transformed(c: Compilation) -> object:
 def _nearest(run: Run, c: Compilation, key: Key, facts: Facts, level: str) -> int | None:
     """Return the position of the nearest earlier compilation in the index; None: there is none.
 
-    Compared are the latest, and of those before them the latest with the shapes or static values of ``c``: keys
-    with different shapes or statics can be hundreds, those with different dtypes, settings and containers are
-    few.
+    Compared are the latest, and of those before them the latest with the shapes or static values of
+    ``c``: keys with different shapes or statics can be hundreds, those with different dtypes,
+    settings and containers are few.
     """
     index = key_index.of(run, c)
     end, hashes = index.before(c.call), index.hashes(c.call, key)
@@ -187,8 +189,8 @@ def _nearest(run: Run, c: Compilation, key: Key, facts: Facts, level: str) -> in
 
 
 def _fitting(c: Compilation) -> list[key_index.Fits]:
-    """Return the conditions for a compilation to compare with, the best first; the next if the first has no
-    match."""
+    """Return the conditions for a compilation to compare with, the best first; the
+    next if the first has no match."""
 
     def same_caches(o: Compilation) -> bool:
         return o.entry == c.entry or {o.entry, c.entry} <= _DIRECT

@@ -63,7 +63,7 @@ class FunctionDiff(msgspec.Struct, frozen=True):
     @property
     def moved(self) -> bool:
         """Return whether it was matched by name, because file, line or wrappers differ."""
-        return None not in (self.before, self.after) and self.before.id != self.after.id  # type: ignore[union-attr]
+        return self.before is not None and self.after is not None and self.before.id != self.after.id
 
     @property
     def differs(self) -> bool:
@@ -194,8 +194,8 @@ def programs_of(run: Run, f: Function) -> list[Program]:
 
 
 def changed_programs(run: Run, f: Function) -> tuple[int, int] | None:
-    """Return the numbers of the last two consecutive compilations of ``f`` with different programs, if there
-    are any."""
+    """Return the numbers of the last two consecutive compilations of ``f`` with
+    different programs, if there are any."""
     numbered = [(n, c.program) for n, c in run.numbered(f) if c.program in run.programs]
     pairs = [(a, b) for (a, p), (b, q) in itertools.pairwise(numbered) if p != q]
     return pairs[-1] if pairs else None

@@ -52,7 +52,9 @@ class Earlier:
         return sum(other < call for other in self.positions) if position is None else position
 
     def latest(self, end: int, most: int, fits: Fits | None) -> list[int]:
-        """Return the last positions below ``end`` whose compilation ``fits`` (None: all), the latest first."""
+        """Return the last positions below ``end`` whose compilation ``fits``
+        (None: all), the latest first.
+        """
         return _latest(range(end), most, self._at(range(end), fits))
 
     def hashes(self, call: int, key: Key) -> tuple[int, int]:

@@ -51,7 +51,8 @@ class Collectives(Saved, frozen=True):
 
     Attributes:
       count: instructions in the program.
-      executions: per call, through loops, with the largest branch of each conditional; None where one is unknown.
+      executions: per call, through loops, with the largest branch of each
+        conditional; None where one is unknown.
       bytes: of all results on one device, each counted once; None where one is unknown.
       within: how many come from each of the user's functions. Renaming a function is no difference, but
         ``within`` identifies the line of a new collective.
@@ -143,8 +144,8 @@ class ProgramMetrics(SavedMetrics, frozen=True):
 
     @property
     def used_bytes(self) -> int | None:
-        """Return the bytes used on one device: as a target's compiler states, else the peak of the program
-        that ran."""
+        """Return the bytes used on one device: as a target's compiler states, else
+        the peak of the program that ran."""
         return self.fit.used if self.fit is not None else (self.memory or {}).get("peak")
 
 
@@ -175,8 +176,8 @@ class Metric(msgspec.Struct, frozen=True):
       name: as in a baseline file.
       better: LESS, or None where neither direction is better.
       extract: the figures by name; None where the program's are unknown.
-      tolerance: the share by which a figure may differ from the baseline's, where the file does not say
-        otherwise.
+      tolerance: the share by which a figure may differ from the baseline's, where
+        the file does not say otherwise.
       spelled: the name of one figure outside the baseline file.
       missing: what a figure is that only the other program has; None: unknown.
     """
@@ -273,8 +274,8 @@ def memory_of(p: Program, fit: Fit | None = None) -> tuple[Memory, int | None]:
     """Return the sizes on one device that the compiler states, and the peak.
 
     Args:
-      fit: of a program for a target. If it does not fit, its compiler states a peak and perhaps the
-        temporaries.
+      fit: of a program for a target. If it does not fit, its compiler states a
+        peak and perhaps the temporaries.
     """
     if fit is None:
         return sizes(p.compiled)

@@ -1,8 +1,8 @@
 """Find the user's line that pays for what is compiled outside the user's own functions.
 
-Operations outside jit and functions of libraries are compiled because a line of the user's calls them,
-perhaps through a library that calls lines of the user's again: the line that enters the library is the one to
-change.
+Operations outside jit and functions of libraries are compiled because a line of the user's
+calls them, perhaps through a library that calls lines of the user's again: the line that enters
+the library is the one to change.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class Payer(msgspec.Struct, frozen=True):
 
 
 def line_of(c: Compilation) -> Frame | None:
-    """Return the user's line that could be changed: a library may have called the one that applied the
-    operation.
+    """Return the user's line that could be changed: a library may have called the
+    one that applied the operation.
     """
     if c.missed is None or c.site is None:
         return None
@@ -75,8 +75,8 @@ def line_of(c: Compilation) -> Frame | None:
 
 @cached_until_changed
 def payers(run: Run) -> list[Payer]:
-    """Return the lines that made JAX compile something outside the user's functions, the most expensive
-    first.
+    """Return the lines that made JAX compile something outside the user's
+    functions, the most expensive first.
     """
     lines: dict[tuple[str, int], tuple[Frame, list[Compilation]]] = {}
     for c in run.compilations.values():
@@ -127,8 +127,8 @@ def _of_other_work(run: Run, c: Compilation, work: dict[str, float], earlier: li
 
 
 def ran_once(run: Run, c: Compilation) -> bool:
-    """Return whether the lines that led to ``c`` ran once: none of them, from the module's own on, is in a
-    loop.
+    """Return whether the lines that led to ``c`` ran once: none of them, from the
+    module's own on, is in a loop.
     """
     if c.missed is None or c.site is None:
         return False
@@ -209,8 +209,8 @@ class Unadvised(msgspec.Struct, frozen=True):
 
 
 def unadvised(run: Run, found: Iterable[Finding]) -> list[Unadvised]:
-    """Return by line what was compiled for the first time, and again where ``found`` has no advice, the most
-    expensive first.
+    """Return by line what was compiled for the first time, and again where ``found`` has no
+    advice, the most expensive first.
     """
     advised = set[str]()  # functions
     lines = set[tuple[str, int]]()
@@ -243,8 +243,8 @@ def unadvised(run: Run, found: Iterable[Finding]) -> list[Unadvised]:
 
 
 def _of_function(f: Function, *, advised: bool) -> Iterator[Unadvised]:
-    """Yield by line what compiling ``f`` took; ``advised``: findings are about its recompiles, which are left
-    out.
+    """Yield by line what compiling ``f`` took; ``advised``: findings are about its
+    recompiles, which are left out.
     """
     again = {c.id: c.seconds for c in recompilations(f)}
     lines: dict[tuple[str, int] | None, list[Compilation]] = {}
@@ -284,7 +284,9 @@ def sizes_change(run: Run, p: Payer) -> bool:
 
 
 def _one_after_the_other(a: dict[str, int], b: dict[str, int]) -> bool:
-    """Return whether most operations of two sizes are the same, those of the one size before those of the other."""
+    """Return whether most operations of two sizes are the same, those of the one
+    size before those of the other.
+    """
     both = a.keys() & b.keys()
     if 2 * len(both) < len(a.keys() | b.keys()):
         return False

@@ -1,8 +1,9 @@
-"""The processes of one job: what each compiled for several processes, who is equal, and where one first differs.
+"""The processes of one job: what each compiled for several processes, who is
+equal, and where one first differs.
 
-Only programs that run on the devices of several processes are compared: what a process compiles for its own devices
-(a checkpoint, a log line of process 0) may differ. Their order counts where the main thread called them; programs
-compiled ahead of time or by other threads are compared as a set.
+Only programs that run on the devices of several processes are compared: what a process compiles for its own
+devices (a checkpoint, a log line of process 0) may differ. Their order counts where the main thread called
+them; programs compiled ahead of time or by other threads are compared as a set.
 """
 
 from __future__ import annotations
@@ -126,7 +127,8 @@ class Divergence(NamedTuple):
     """The first position at which some ranks compiled something else than most.
 
     Attributes:
-      kind: OTHER program, one EXTRA, one MISSING, the same ones in another ORDER, or the same in another STEP.
+      kind: OTHER program, one EXTRA, one MISSING, the same ones in another
+        ORDER, or the same in another STEP.
       ranks: those that differ; ``most``: those that they are compared with.
       position: in the sequence of programs, from 0.
       here: what they compiled there, of the first of ``ranks``; None if they compiled nothing more.
@@ -172,7 +174,9 @@ class Job:
         return [n for n in range(min(self.size or 0, 1 << 20)) if n not in have]
 
     def groups(self) -> list[list[Rank]]:
-        """Return the ranks by equal programs, the largest group first; of two as large that of the lowest rank."""
+        """Return the ranks by equal programs, the largest group first; of two as
+        large that of the lowest rank.
+        """
         found: dict[object, list[Rank]] = {}
         for rank in self.ranks:
             others = frozenset(Counter(self.name(s) for s in rank.seen if not s.ordered).items())
@@ -182,8 +186,8 @@ class Job:
     def divergences(self) -> list[Divergence]:
         """Return for each rank that differs from most the first program that does; equal ones together.
 
-        At each position most is what most of the ranks have that agreed before it. Programs are compared among the
-        processes whose devices they run on: the stages of a pipeline may run different ones.
+        At each position most is what most of the ranks have that agreed before it. Programs are compared
+        among the processes whose devices they run on: the stages of a pipeline may run different ones.
         """
         if self._found is None:
             self._found = [d for processes in self._sets(ordered=True) for d in self._divergences(processes)]
@@ -234,7 +238,8 @@ class Job:
         return found
 
     def certain(self, d: Divergence) -> bool | None:
-        """Return whether a rank that compiled nothing more has ended orderly; None: it may have come to it later.
+        """Return whether a rank that compiled nothing more has ended orderly;
+        None: it may have come to it later.
 
         False: it was alive for WAITED_NS after the others had compiled the program.
         """
@@ -246,7 +251,8 @@ class Job:
         return False if any(end is not None and end - shown.t_ns > WAITED_NS for end in ends) else None
 
     def agreed(self) -> dict[str, list[int]]:
-        """Return by the name of each rank's directory the latest calls whose programs all their ranks compiled.
+        """Return by the name of each rank's directory the latest calls whose
+        programs all their ranks compiled.
 
         A program that is called is compared with those in the same position of the other ranks.
         """
@@ -267,8 +273,10 @@ class Job:
         return {place: sorted(calls)[-AGREED:] for place, calls in found.items()}
 
     def went_past(self, d: Divergence) -> bool:
-        """Return whether the ranks differ for certain, though some of them compile on: that is, whether a rank
-        that compiled nothing more has left the program, or counted more steps than were over at that program."""
+        """Return whether the ranks differ for certain, though some of them compile on: that is,
+        whether a rank that compiled nothing more has left the program, or counted more steps
+        than were over at that program.
+        """
         if d.here is not None and d.there is not None:
             return True
         shown, behind = (d.there, d.ranks) if d.here is None else (d.here, d.most)
@@ -328,7 +336,8 @@ class Job:
         return known
 
     def collectives_differ(self) -> Iterator[tuple[Seen, Seen, list[Rank], list[Rank]]]:
-        """Yield programs that are equal as lowered and were compiled to other collectives, or in another order.
+        """Yield programs that are equal as lowered and were compiled to other
+        collectives, or in another order.
 
         Yields:
           What the ranks that differ compiled, what most compiled, and both lists of ranks.
@@ -389,7 +398,9 @@ def text_of(rank: Rank, blob: str | None) -> str | None:
 
 
 def job_of(directory: RunDir) -> RunDir | None:
-    """Return the run of the job in which ``directory`` is the place of one rank; None: it is a run of its own."""
+    """Return the run of the job in which ``directory`` is the place of one
+    rank; None: it is a run of its own.
+    """
     parent = store.parent_of(directory) if directory.path.parent.name == store.RANKS else None
     return parent if parent is not None and len(store.rank_runs(parent)) > 1 else None
 

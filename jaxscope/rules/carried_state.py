@@ -19,7 +19,8 @@ from jaxscope.schema.messages import message
 def carried_state(run: Run) -> Iterator[Finding]:
     for p in predictions.predictions(run):
         if p.status != PENDING and not (p.status is None and p.leaves > 1):
-            continue  # confirmed: the recompile itself is a finding; a lone array that nobody passed again: none
+            # confirmed: the recompile itself is a finding; a lone array that nobody passed again: none
+            continue
         name = p.after.function.display_name
         yield Finding(
             code="JX130",

@@ -72,7 +72,9 @@ def _donated(f: Finding) -> float:
 
 
 def _of_the_same(run: Run, f: Finding, largest: Finding) -> bool:
-    """Return whether nnx.jit passes only objects to the function of ``f`` that that of ``largest`` has, too."""
+    """Return whether nnx.jit passes only objects to the function of ``f``
+    that that of ``largest`` has, too.
+    """
     return _updates_in_place(run, f) and f.contexts == largest.contexts and {*_names(f)} <= {*_names(largest)}
 
 
@@ -119,8 +121,8 @@ def _possible(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable,
 
 
 def _objects_of_nnx(p: Program, f: Function, names: Sequence[str]) -> bool:
-    """Return whether all arguments ``names`` are objects, which nnx.jit gives the new arrays, and not arrays or
-    containers of Python.
+    """Return whether all arguments ``names`` are objects, which nnx.jit gives the new arrays, and not
+    arrays or containers of Python.
     """
     key = p.compilations[-1].key
     return IN_PLACE in f.seen.wrappers and key is not None and all("." in key.nodes.get(n, "") for n in names)

@@ -1,7 +1,7 @@
 """Merge equal findings of the program that ran and of the same program for targets; the finding names all.
 
-The lowered text is the same for every machine, the compiled text is read for each. A rule decides which findings
-are equal, because figures may differ.
+The lowered text is the same for every machine, the compiled text is read for each. A rule decides which
+findings are equal, because figures may differ.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def users(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
 def _latest(run: Run) -> dict[str, tuple[Function, list[Program]]]:
     """Return the user's functions with their programs, latest first, by id.
 
-    What was compiled ahead of time counts only where no call compiled anything: nobody knows that it ever
-    ran.
+    What was compiled ahead of time counts only where no call compiled anything:
+    nobody knows that it ever ran.
     """
     found: dict[str, tuple[Function, list[Program]]] = {}
     for p in run.programs.values():
@@ -62,9 +62,9 @@ def _latest(run: Run) -> dict[str, tuple[Function, list[Program]]]:
 def of_compiled(run: Run, look: Look) -> Iterator[Finding]:
     """Run ``look`` on the latest programs of each of the user's functions, here and for each target.
 
-    Equal findings of several programs become one, that of the latest program. A finding that the latest program
-    does not have names the programs that have it. What a CPU's compiler does alone, where the CPU stood in for machines whose compilers do not, is
-    a note.
+    Equal findings of several programs become one, that of the latest program. A finding that the latest
+    program does not have names the programs that have it. What a CPU's compiler does alone, where the CPU
+    stood in for machines whose compilers do not, is a note.
     """
     latest, targets = _latest(run), {f.id: ps for f, ps in target_programs.of_run(run) if f.user}
     for id in dict.fromkeys([*latest, *targets]):

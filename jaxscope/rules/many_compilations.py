@@ -73,7 +73,9 @@ def recompile_rate(run: Run) -> Iterator[Finding]:
 
 
 def _has_own_finding(run: Run, again: list[Compilation]) -> bool:
-    """Return whether more than half have one cause, which the rule about that cause reports with its advice."""
+    """Return whether more than half have one cause, which the rule about that
+    cause reports with its advice.
+    """
     found: dict[tuple[str, str | None], list[tuple[Compilation, Cause]]] = {}
     for c in again:
         cause = causes.of(run, c)[0]
@@ -134,7 +136,8 @@ def _by_line(run: Run) -> Iterator[tuple[Payer, Finding]]:
         if fix is None or cost < (least * SOME if len(p.compilations) >= BARRAGE else least):
             continue
         if p.again and why in (SIZES, None) and (p.line.file, p.line.line) in resized:
-            continue  # it is the size that the function on this line is called with, which has its own finding
+            # it is the size that the function on this line is called with, which has its own finding
+            continue
         again = (
             message("of-them-again", n=Count(len(p.again), "repeat"), why=why) if p.again and why else None
         )
@@ -189,7 +192,9 @@ class Turn(NamedTuple):
 
 
 def _turn(run: Run, p: Payer) -> Turn | None:
-    """Return the loop of the same file that runs the line of ``p``; None: there is none, as far as is known."""
+    """Return the loop of the same file that runs the line of ``p``; None:
+    there is none, as far as is known.
+    """
     missed = p.compilations[0].missed
     if missed is None:
         return None
@@ -210,7 +215,9 @@ def _slug(finding: Finding) -> str | None:
 
 
 def _of_turn(turn: Turn, of: Sequence[Payer], found: Sequence[Finding]) -> Finding:
-    """Return one finding about several lines that one turn of a loop runs: the step as a whole can be jitted."""
+    """Return one finding about several lines that one turn of a loop runs: the
+    step as a whole can be jitted.
+    """
     again, seconds = sum(len(p.again) for p in of), sum(f.seconds or 0.0 for f in found)
     title = message(
         "compiled-outside-jit",
@@ -227,7 +234,9 @@ def _of_turn(turn: Turn, of: Sequence[Payer], found: Sequence[Finding]) -> Findi
 
 
 def _of_one_cause(run: Run, again: list[Compilation]) -> recompiles.Group | None:
-    """Return the most expensive recompiles of one function of a library for one cause that its arguments have."""
+    """Return the most expensive recompiles of one function of a library for one
+    cause that its arguments have.
+    """
     found: dict[tuple[str, str], list[tuple[Compilation, Cause]]] = {}
     for c in again:
         cause, module = causes.of(run, c)[0], c.function.seen.module or ""
@@ -246,8 +255,8 @@ def _of_one_cause(run: Run, again: list[Compilation]) -> recompiles.Group | None
 def _creates(p: Payer) -> bool:
     """Return whether the line creates parameters once: most of the seconds are those of random draws.
 
-    One program for all of them has each of these draws, too: with jit the creation of ten models took 0.5 to 2.3
-    times the seconds of that without, the predictions of one network a quarter (benchmarks/README.md).
+    One program for all of them has each of these draws, too: with jit the creation of ten models took 0.5 to
+    2.3 times the seconds of that without, the predictions of one network a quarter (benchmarks/README.md).
     """
     if p.again:
         return False
@@ -262,8 +271,8 @@ def _draws(f: Function) -> bool:
 
 
 def _what_to_do(run: Run, p: Payer) -> tuple[Message | None, Fix | None, float]:
-    """Return why it is compiled again and what to do, by the library that the line calls, and the avoidable
-    seconds.
+    """Return why it is compiled again and what to do, by the library that the line
+    calls, and the avoidable seconds.
 
     No fix where nothing is known to help: what is compiled once, and cannot be put into one program.
     """

@@ -1,4 +1,6 @@
-"""Define JX202 to JX401: unrolled loops, programs without a result, host callbacks, precision, communication of the user's programs."""
+"""Define JX202 to JX401: unrolled loops, programs without a result, host callbacks, precision,
+communication of the user's programs.
+"""
 
 from __future__ import annotations
 
@@ -72,8 +74,8 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
 
 
 def _in_library(run: Run, f: Function, r: Repeated) -> bool:
-    """Return whether a library repeats the block: its function, which a line of the user's calls or gave to jit, or
-    one that a line calls which stands in no loop.
+    """Return whether a library repeats the block: its function, which a line of the user's calls or gave to
+    jit, or one that a line calls which stands in no loop.
     """
     sites = [c.site for c in f.compilations if c.site is not None and STANDING(c.site.file) == Standing.USER]
     if r.source is None or not sites:
@@ -153,7 +155,9 @@ def host_callback(run: Run) -> Iterator[Finding]:
 
 
 def _with_cache(p: Program, text: Message) -> Message:
-    """Add what the persistent cache of the JAX that compiled it does with such a program, where it matters."""
+    """Add what the persistent cache of the JAX that compiled it does with
+    such a program, where it matters.
+    """
     c: Compilation = p.compilations[-1]
     version = c.process.started.jax if c.process.started is not None else None
     on = c.compiled is not None and c.compiled.persistent_cache in ("hit", "miss")
@@ -185,7 +189,9 @@ def upcast(run: Run) -> Iterator[Finding]:
 
 
 def _small(p: Program) -> float:
-    """Return the bytes below which an array does not matter to the memory of ``p``; 0 where that is unknown."""
+    """Return the bytes below which an array does not matter to the memory of
+    ``p``; 0 where that is unknown.
+    """
     compiled = p.compilations[-1].compiled
     peak = peak_bytes(compiled.memory) if compiled is not None and compiled.memory is not None else None
     return SMALL * (peak or 0)

@@ -46,7 +46,9 @@ CHANGED = {
 }
 FOLLOWED = frozenset({"transform", "new_function", "unknown"})  # whatever else differs follows from these
 # Kinds of cause that are a property of one array.
-OF_AN_ARRAY = frozenset({"shape", "rank", "dtype", "weak_type", "sharding", "committed", "layout", "memory_kind", "mesh"})  # fmt: skip
+OF_AN_ARRAY = frozenset(
+    {"shape", "rank", "dtype", "weak_type", "sharding", "committed", "layout", "memory_kind", "mesh"}
+)
 
 # Kinds of cause that are a difference in what was passed, and never the consequence of a new function object.
 OF_INPUTS = frozenset({*SHAPES, "dtype", "prng", "tree", "tree_static", "static_value"})
@@ -56,7 +58,8 @@ class Group(msgspec.Struct, frozen=True):
     """Calls of ``function`` whose decisive cause is of one kind at one path, in order of time.
 
     ``came_back``: the array on another device or with another sharding is a result of the function itself.
-    ``lengthened``: so is the array of another size, in most of the latest calls. ``source``: the text of a file of the user's,
+    ``lengthened``: so is the array of another size, in most of the latest calls. ``source``:
+      the text of a file of the user's,
     where it may be shown.
     """
 
@@ -101,8 +104,8 @@ def group_of(run: Run, compilations: list[Compilation], found: list[Cause]) -> G
 
 
 def one_for_each_place(group: Group, of: Callable[[Key], Hashable]) -> bool:
-    """Return whether each of the few places that call the function passes one value of ``of(key)``: a training
-    set and a test set, two functions to draw.
+    """Return whether each of the few places that call the function passes one value of ``of(key)``: a
+    training set and a test set, two functions to draw.
     """
     values: dict[Hashable, Hashable] = {}
     for c in group.function.compilations:
@@ -166,8 +169,9 @@ def _by_kind(run: Run, misses: Callable[[Function], Iterable[tuple[Compilation, 
 
 
 def _has_other_inputs(run: Run, c: Compilation) -> bool:
-    """Return whether ``c`` would be compiled with the nearest earlier function object, too: its shapes, dtypes,
-    containers or static values differ from those of every earlier call."""
+    """Return whether ``c`` would be compiled with the nearest earlier function object, too: its shapes,
+    dtypes, containers or static values differ from those of every earlier call.
+    """
     return any(o.kind in OF_INPUTS and o.certainty == CERTAIN for o in causes.of(run, c)[1:])
 
 
@@ -307,8 +311,8 @@ def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
 
 
 def _of_optimizer(path: str, of: str | None) -> bool:
-    """Return whether ``path`` is a copy of the parameter at ``of`` that an optimizer made of it:
-    ``opt[0].mu.layer.w``.
+    """Return whether ``path`` is a copy of the parameter at ``of`` that an optimizer
+    made of it: ``opt[0].mu.layer.w``.
     """
     if of is None or root(path) == root(of):
         return False

@@ -1,8 +1,8 @@
 """The rules by code, and how one is written.
 
-A rule is a function from a run to findings. Its page, ``pages/CODE.md``, is what ``jaxscope rule CODE`` and
-the documentation site show: ruff's headings, with a program that has the problem and one that does not; a
-test runs both.
+A rule is a function from a run to findings. Its page, ``pages/CODE.md``, is what ``jaxscope rule
+CODE`` and the documentation site show: ruff's headings, with a program that has the problem and one
+that does not; a test runs both.
 """
 
 from __future__ import annotations
@@ -125,7 +125,9 @@ def rule(
     needs_limit: bool = False,
     target: str | None = None,
 ) -> Callable[[Check], Check]:
-    """Register a rule: ``@rule("JX130", "carried-state", WARNING)`` before a function from a run to findings."""
+    """Register a rule: ``@rule("JX130", "carried-state", WARNING)`` before a
+    function from a run to findings.
+    """
 
     def decorate(check: Check) -> Check:
         add(code, name, severity, check, slow=slow, needs_limit=needs_limit, target=target)

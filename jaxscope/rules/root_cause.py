@@ -62,10 +62,10 @@ def eager(f: Function) -> bool:
 def together(run: Run, groups: Sequence[list[Miss]]) -> list[Change]:
     """Merge groups (each one function and one cause) that one change of size explains.
 
-    Two belong together where, in one process and not more than a step apart, an argument or a result of both
-    went from one size to the same other one. (A step that begins with the call of its function leaves what
-    stages its batch to the step before.) Functions of the user's come before eager operations, then the
-    slowest.
+    Two belong together where, in one process and not more than a step apart, an argument or a result
+    of both went from one size to the same other one. (A step that begins with the call of its
+    function leaves what stages its batch to the step before.) Functions of the user's come before
+    eager operations, then the slowest.
     """
     spent = [sum(m.compilation.seconds for m in group) for group in groups]
     order = sorted(range(len(groups)), key=lambda i: (eager(groups[i][0].compilation.function), -spent[i]))
@@ -144,7 +144,9 @@ def _sizes(run: Run, c: Compilation, before: Compilation | None) -> set[tuple[in
 
 
 def _on_their_lines(functions: Iterable[Function]) -> dict[str, Compilation]:
-    """Compilation of an eager operation -> the one before it, in its process, on its line, of the same ranks."""
+    """Compilation of an eager operation -> the one before it, in its process,
+    on its line, of the same ranks.
+    """
     before: dict[str, Compilation] = {}
     for f in functions:
         latest: dict[Hashable, Compilation] = {}
@@ -174,7 +176,9 @@ def also(change: Change) -> Message | None:
 
 
 def evidence(run: Run, change: Change) -> list[tuple[int, Evidence]]:
-    """Return what else was recompiled, with its seconds: a function by its calls, eager operations by line."""
+    """Return what else was recompiled, with its seconds: a function by its
+    calls, eager operations by line.
+    """
     found: list[tuple[int, Evidence]] = []
     lines: dict[tuple[str, int], list[Miss]] = {}
     for group in change.others:
@@ -254,8 +258,8 @@ def with_what_follows(run: Run, found: Iterable[Finding]) -> list[Finding]:
 
 
 def _follows(run: Run, recompiled: Finding, refused: Finding) -> bool:
-    """Return whether the array of ``recompiled`` is the result of ``refused``: it has its path, or its type and
-    the line that calls its function.
+    """Return whether the array of ``recompiled`` is the result of ``refused``: it has its path, or its type
+    and the line that calls its function.
     """
     path = str(refused.subject[1] or "") if isinstance(refused.subject, tuple) else ""
     if path and (recompiled.path or "").endswith(path):

@@ -245,7 +245,10 @@ def _new_function(entry: FunctionEntry) -> Finding:
 
 
 def _recompiled(f: Function, surplus: Sequence[tuple[Compilation, Cause]], total: Message | None) -> Finding:
-    """Report recompiles of one cause that the baseline has not. ``total``: None if their number did not grow."""
+    """Report recompiles of one cause that the baseline has not.
+
+    ``total``: None if their number did not grow.
+    """
     last, cause = surplus[-1]
     times = message("baseline-times", n=len(surplus)) if len(surplus) > 1 else None
     return Finding(

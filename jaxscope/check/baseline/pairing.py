@@ -63,7 +63,9 @@ class Pair(NamedTuple):
 
     @property
     def resized(self) -> bool:
-        """Return whether its arguments have other shapes: it is then larger or smaller, not worse or better."""
+        """Return whether its arguments have other shapes: it is then larger
+        or smaller, not worse or better.
+        """
         return bool(self.changed) and not _same_shapes(self.old.arguments, self.new.arguments)
 
     def finding(
@@ -104,7 +106,8 @@ def definition(f: Function) -> Frame | None:
 def note(code: str, text: Message, fix: Words, f: Function | None = None, about: str = "") -> Finding:
     """Make a finding that does not fail a check by itself.
 
-    ``about``: what it is about, if no function of the run; notes about different things are different findings.
+    ``about``: what it is about, if no function of the run; notes about different
+      things are different findings.
     """
     source = definition(f) if f is not None else None
     return Finding(
@@ -128,8 +131,8 @@ def pairs(old: schema.Function, entry: FunctionEntry) -> tuple[list[Pair], list[
     now correspond in any case.
 
     Returns:
-      The programs with a counterpart, and those without, each with a program of the baseline that has none,
-      either.
+      The programs with a counterpart, and those without, each with a program of the
+      baseline that has none, either.
     """
     left, rest = list(old.programs), list(entry.programs)
     found: list[tuple[SavedMetrics, ProgramEntry]] = []
@@ -162,7 +165,9 @@ def pairs(old: schema.Function, entry: FunctionEntry) -> tuple[list[Pair], list[
 
 
 def _same_shapes(before: Mapping[str, int], after: Mapping[str, int]) -> bool:
-    """Return whether the arguments that both take have equal shapes, whatever the size of their containers."""
+    """Return whether the arguments that both take have equal shapes,
+    whatever the size of their containers.
+    """
     old, new = _shapes(before), _shapes(after)
     both = old.keys() & new.keys()
     return bool(both) and all(old[path] == new[path] for path in both)
