@@ -1,7 +1,7 @@
 """A cause in words: a clause with a subject and a verb, and its two values as text.
 
-``batch['ids'] changed from i32[32,512] to i32[32,511]``. Text of the program's is not escaped here: views do
-that.
+``batch['ids'] changed from i32[32,512] to i32[32,511]``. Text of the program's is
+not escaped here: views do that.
 """
 
 from __future__ import annotations
@@ -171,7 +171,9 @@ _DEFINED = re.compile(r"<function (\S+) at (?:[^<>]*[\\/])?([^<>\\/]*:\d+)>")
 
 
 def _without_folders(*texts: str) -> tuple[str, ...]:
-    """Write functions in the ``texts`` of static values as ``loss (train.py:12)``, unless that makes two equal."""
+    """Write functions in the ``texts`` of static values as ``loss
+    (train.py:12)``, unless that makes two equal.
+    """
     short = tuple(_DEFINED.sub(r"\1 (\2)", text) for text in texts)
     return short if len(set(short)) == len(set(texts)) else texts
 
@@ -333,7 +335,10 @@ def _static_identity(c: Cause) -> str:
     detail, b = c.detail, c.after
     assert isinstance(detail, StaticDetail) and isinstance(b, StaticValue)
     if c.count > 1:
-        return f"the static fields of {c.path} were created again: {c.count:,} functions in it are new objects, and functions compare by identity"
+        return (
+            f"the static fields of {c.path} were created again: {c.count:,} functions in it are new"
+            f" objects, and functions compare by identity"
+        )
     kind = b.type.rpartition(".")[2]
     if detail.why == UNSTABLE_HASH:
         why = f"{kind} hashes differently each time although it compares equal"
@@ -488,7 +493,9 @@ _CLAUSES: dict[str, Callable[[Cause], str]] = {
 
 
 def cause_count(kind: str, n: int) -> str:
-    """Return ``2 shape changes``, ``1 new function object``: how often recompiles had a cause of this kind."""
+    """Return ``2 shape changes``, ``1 new function object``: how often
+    recompiles had a cause of this kind.
+    """
     return count(n, _KINDS.get(kind) or f"{escape(kind.replace('_', ' '), 40)} change")
 
 

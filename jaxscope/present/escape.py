@@ -36,8 +36,9 @@ _CONTROL = re.compile(
 
 
 def as_printed(line: str) -> str:
-    """Return the line of an output as a terminal showed it, without colours: what follows a carriage return is
-    written over what precedes it."""
+    """Return the line of an output as a terminal showed it, without colours: what follows a carriage return
+    is written over what precedes it.
+    """
     line = _CONTROL.sub("", line)
     if "\r" in line:
         line = next((part for part in reversed(line.split("\r")) if part), "")

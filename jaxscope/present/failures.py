@@ -1,4 +1,6 @@
-"""Word why a program failed: its exception, arrays that were donated, the memory that was needed and in use."""
+"""Word why a program failed: its exception, arrays that were donated, the
+memory that was needed and in use.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,8 @@ def uncaught(died: Died) -> list[Span]:
 
 
 def removed(died: Died) -> list[Span]:
-    """Return what to write instead of the name or argument that JAX does not have any more; empty if it is
-    about none."""
+    """Return what to write instead of the name or argument that JAX does not have any
+    more; empty if it is about none."""
     found = removed_names.find(died.error, died.message)
     if found is None:
         return []

@@ -9,9 +9,8 @@ from jaxscope.schema.causes import Cause
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Bytes, Count, Field, Message, Names, Parts, Percent, Seconds, Words
 
-CLAUSE = (
-    300  # characters of a cause within a message: paths, static values and containers can be of any length
-)
+# Characters of a cause within a message: paths, static values and containers can be of any length.
+CLAUSE = 300
 
 
 def text(value: Field) -> str:

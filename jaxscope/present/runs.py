@@ -1,5 +1,5 @@
-"""Word the facts of a whole run: its command, its time, what is in progress, how it ended, what was not
-recorded.
+"""Word the facts of a whole run: its command, its time, what is in progress, how
+it ended, what was not recorded.
 """
 
 from __future__ import annotations
@@ -140,6 +140,9 @@ def gaps(run: Run) -> list[list[Span]]:
         damaged = f"{count(run.damaged, 'line')} of the log could not be read"
         lines.append([("Damaged  ", "warning"), damaged])
     if run.unreadable:
-        texts = f"{count(len(run.unreadable), 'program text')} could not be read: this report lacks what they contain"
+        texts = (
+            f"{count(len(run.unreadable), 'program text')} could not be read:"
+            f" this report lacks what they contain"
+        )
         lines.append([("Damaged  ", "warning"), texts])
     return lines

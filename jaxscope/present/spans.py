@@ -1,5 +1,5 @@
-"""Text in parts that each have a role: what the report, the terminal view and HTML show in colours of their
-own.
+"""Text in parts that each have a role: what the report, the terminal view and
+HTML show in colours of their own.
 
 Nothing is escaped here: whoever draws a span escapes its text.
 """
@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 Span = str | tuple[str, str]  # a text; a text and its role
 # Colour alone says nothing: where one of these matters, a glyph or a word stands beside it.
 ROLES = (
-    "dim", "bold", "title", "name", "figure", "path", "error", "warning", "note", "good", "retrace", "collective",
+    "dim", "bold", "title", "name", "figure", "path", "error", "warning", "note", "good", "retrace",
+    "collective",
     "trace", "lower", "compile", "hit", "before", "after", "key",
 )  # fmt: skip
 

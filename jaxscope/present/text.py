@@ -1,7 +1,7 @@
 """Write single facts as text: bytes, seconds, counts, lists, file places, functions and commands.
 
-Numbers and lists are plain. Names of the program (``Places``, ``function_name``, ``command``) are escaped:
-one line.
+Numbers and lists are plain. Names of the program (``Places``, ``function_name``,
+``command``) are escaped: one line.
 """
 
 from __future__ import annotations
@@ -142,7 +142,8 @@ def missing_accelerators(packages: Iterable[str]) -> str:
     named = " and ".join("libtpu" if name == "libtpu" else name.replace("_", "-") for name in packages)
     verb = "are" if " and " in named else "is"
     return (
-        f"{named} {verb} installed, but this machine has no such accelerator: the errors that JAX prints about it "
+        f"{named} {verb} installed, but this machine has no such accelerator:"
+        f" the errors that JAX prints about it "
         "at startup are harmless; JAX_PLATFORMS=cpu in the environment avoids them"
     )
 

@@ -88,7 +88,15 @@ def _memory(memory: Memory | None, made: Compiled | None, stated: int | None) ->
     known = memory or Memory()
     argument = known.argument_bytes if memory is not None else (made.memory.argument_bytes if made else None)
     output = known.output_bytes if memory is not None else (made.memory.output_bytes if made else None)
-    parts = [(name, n) for name, n in ((MEMORY_PARTS["argument_bytes"], argument), (MEMORY_PARTS["output_bytes"], output), (MEMORY_PARTS["temp_bytes"], known.temp_bytes)) if n is not None]  # fmt: skip
+    parts = [
+        (name, n)
+        for name, n in (
+            (MEMORY_PARTS["argument_bytes"], argument),
+            (MEMORY_PARTS["output_bytes"], output),
+            (MEMORY_PARTS["temp_bytes"], known.temp_bytes),
+        )
+        if n is not None
+    ]
     text = " + ".join(f"{name} {size(n)}" for name, n in parts)
     shared = known.alias_bytes if memory is not None else (made.memory.alias_bytes if made else None)
     if shared:
@@ -102,7 +110,13 @@ def _memory(memory: Memory | None, made: Compiled | None, stated: int | None) ->
             "of other buffers, such as constants" if rest > 0 else "not live at the same time"
         )
         peak = stated
-    yield line(("memory", "bold"), f"  {text}", (f" = {size(peak)} on a device" if peak is not None else "", "bold"), indent=2, hang=4)  # fmt: skip
+    yield line(
+        ("memory", "bold"),
+        f"  {text}",
+        (f" = {size(peak)} on a device" if peak is not None else "", "bold"),
+        indent=2,
+        hang=4,
+    )
 
 
 def _collectives(made: Compiled, places: Places, *, everything: bool) -> Iterator[Line]:
@@ -128,9 +142,13 @@ def _collectives(made: Compiled, places: Places, *, everything: bool) -> Iterato
 
 def _collective(c: Collective, places: Places) -> list[str]:
     return [
-        f"{c.kind} ({c.transfer})" if c.transfer else escape(c.kind), escape(axes(c)), f"{size(c.bytes)} {times(c)}".strip(), escape(reason(c, places)), overlap(c),
+        f"{c.kind} ({c.transfer})" if c.transfer else escape(c.kind),
+        escape(axes(c)),
+        f"{size(c.bytes)} {times(c)}".strip(),
+        escape(reason(c, places)),
+        overlap(c),
         line_of(c, places),
-    ]  # fmt: skip
+    ]
 
 
 def _donation(read: Reading) -> Iterator[Line]:
@@ -157,7 +175,11 @@ def _constants(read: Reading, places: Places, *, everything: bool) -> Iterator[L
     large = sorted((c for c in read.constants if c.bytes and not c.splat), key=lambda c: -(c.bytes or 0))
     if not large:
         return
-    yield line(("captured constants", "bold"), f"  {count(len(large), 'array')}, {size(sum(c.bytes or 0 for c in large))}", indent=2)  # fmt: skip
+    yield line(
+        ("captured constants", "bold"),
+        f"  {count(len(large), 'array')}, {size(sum(c.bytes or 0 for c in large))}",
+        indent=2,
+    )
     shown = large if everything else large[:PATHS]
     yield from table(
         [
@@ -187,9 +209,13 @@ def _remarks(read: Reading, places: Places, *, everything: bool) -> Iterator[Lin
         if not u.backward
     ]
     rows += [
-        [f"calls back into Python ({escape(c.kind or 'unknown')})", "in every iteration" if c.in_loop else "", places.inside(c.source) or ""]
+        [
+            f"calls back into Python ({escape(c.kind or 'unknown')})",
+            "in every iteration" if c.in_loop else "",
+            places.inside(c.source) or "",
+        ]
         for c in read.callbacks
-    ]  # fmt: skip
+    ]
     if rows:
         counts = Counter(map(tuple, rows))
         rows = [[*row, f"{n:,} of these" if n > 1 else ""] for row, n in counts.items()]

@@ -254,7 +254,9 @@ class Cause(Entry):
 
 
 class Intent(Entry):
-    """The sharding that was asked for, the one compiled and the one the array has, of one argument or result."""
+    """The sharding that was asked for, the one compiled and the one the array
+    has, of one argument or result.
+    """
 
     path: str | None
     of: str
@@ -414,10 +416,14 @@ class Fusions(Entry):
 class Collective(Entry):
     """One collective.
 
-    ``bytes``: its result on one device, of a reduce-scatter the part that stays on a device, on every platform;
+    ``bytes``: its result on one device, of a reduce-scatter the part that stays
+      on a device, on every platform;
     ``operand_bytes``: its operands on one device; ``wire_bytes``: what a device sends in one execution.
-    ``source_certainty``: ``certain`` where the compiler kept the line, ``likely`` where it is that of a neighbour.
-    ``transfer``: of a send or recv between slices, the collective that it is a part of. ``axes_around``: of groups that are no mesh axes, the axes they lie in. ``conditional``: the conditional in a branch of which it stands; ``executions`` is then the most.
+    ``source_certainty``: ``certain`` where the compiler kept the line, ``likely``
+      where it is that of a neighbour.
+    ``transfer``: of a send or recv between slices, the collective that it is a part of. ``axes_around``: of
+      groups that are no mesh axes, the axes they lie in. ``conditional``: the conditional in a branch of
+      which it stands; ``executions`` is then the most.
     """
 
     kind: str
@@ -483,8 +489,8 @@ class RepeatedBlock(Entry):
 
 
 class Donation(Entry):
-    """An argument's memory: aliased, unused (donated in vain) or possible (not donated, and a result would
-    fit).
+    """An argument's memory: aliased, unused (donated in vain) or possible (not
+    donated, and a result would fit).
     """
 
     path: str | None
@@ -566,9 +572,9 @@ class Bounds(Entry):
 class Texts(Entry):
     """The contents of the program's StableHLO and HLO.
 
-    ``matrix_flops``, ``estimated_cycles``, ``wire_bytes_by_axes``: null where not exact. ``_at_least``: with the
-    smallest branch of each conditional, without what is unknown (the work of custom kernels, loops without a trip
-    count); ``_at_most``: with the largest branch of each conditional.
+    ``matrix_flops``, ``estimated_cycles``, ``wire_bytes_by_axes``: null where not exact. ``_at_least``: with
+    the smallest branch of each conditional, without what is unknown (the work of custom kernels, loops
+    without a trip count); ``_at_most``: with the largest branch of each conditional.
     """
 
     num_partitions: int | None
@@ -604,8 +610,8 @@ class Texts(Entry):
 class Program(Texts):
     """One program.
 
-    ``of``: the program that ran, where this one was compiled for a target instead; from ``state`` on:
-    of a target."""
+    ``of``: the program that ran, where this one was compiled for a target instead;
+    from ``state`` on: of a target."""
 
     id: str
     of: str | None
@@ -675,8 +681,8 @@ class ArraySum(Entry):
 
 
 class Snapshot(Entry):
-    """The live arrays at one moment. ``bytes``, also of its sums: on all devices of this process, each buffer
-    once."""
+    """The live arrays at one moment. ``bytes``, also of its sums: on all devices of
+    this process, each buffer once."""
 
     time_seconds: float | None
     step: int | None
@@ -827,7 +833,10 @@ class SlowestCompilation(Entry):
 
 
 class Rank(Entry):
-    """One process of a job. ``shared_programs``: those that run on several processes, in order of compilation."""
+    """One process of a job.
+
+    ``shared_programs``: those that run on several processes, in order of compilation.
+    """
 
     rank: int
     directory: str

@@ -191,7 +191,8 @@ def _key(
     # A cache that is off is off for all compilations; the JSON report has it.
     if c.compiled is not None and c.compiled.persistent_cache_reason and c.compiled.persistent_cache != "off":
         where.append(
-            f"persistent cache: {escape(c.compiled.persistent_cache)}, {escape(c.compiled.persistent_cache_reason, 200)}"
+            f"persistent cache: {escape(c.compiled.persistent_cache)},"
+            f" {escape(c.compiled.persistent_cache_reason, 200)}"
         )
     yield line((" · ".join(where), "dim"), indent=4, hang=2)
     if comparison is None:

@@ -1,4 +1,6 @@
-"""Write a line as soon as some ranks of a running job differ from the others, or wait for one that does not come."""
+"""Write a line as soon as some ranks of a running job differ from the others, or
+wait for one that does not come.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,8 @@ class Comparison:
 
     Args:
       patience_s: without progress, before the ranks that wait are named.
-      holds: each rank waits with a program until all have compiled it: a program of one rank alone is a difference
-        for certain when the others have waited for ``patience_s``.
+      holds: each rank waits with a program until all have compiled it: a program of one rank alone is a
+        difference for certain when the others have waited for ``patience_s``.
 
     Attributes:
       agreed: by the name of each rank's directory the latest calls whose programs all ranks have compiled.
@@ -115,7 +117,9 @@ class Comparison:
                     yield rules.differs(job, ahead)
 
     def _held(self, job: Job, d: Divergence, now: int) -> bool:
-        """Return whether a rank is held with a program of its own, while all others wait for something else."""
+        """Return whether a rank is held with a program of its own, while all
+        others wait for something else.
+        """
         ahead = _ahead(d) if self._holds else None
         since = [blocked_since(r) for r in ahead.most] if ahead is not None else []
         return bool(since) and all(s is not None and now - s >= self._patience_ns for s in since)

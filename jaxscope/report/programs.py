@@ -79,8 +79,10 @@ def _problems(made: Compiled | None, read: Reading | None) -> list[contract.Prob
 
 
 _OF_HLO = (
-    "instructions", "mesh", "fusions", "unfused_elementwise", "custom_calls", "collectives", "wire_bytes_by_axes",
-    "wire_bytes_at_least_by_axes", "wire_bytes_at_most_by_axes", "loops", "matrix_flops", "matrix_flops_at_least",
+    "instructions", "mesh", "fusions", "unfused_elementwise", "custom_calls", "collectives",
+    "wire_bytes_by_axes",
+    "wire_bytes_at_least_by_axes", "wire_bytes_at_most_by_axes", "loops", "matrix_flops",
+    "matrix_flops_at_least",
     "matrix_flops_at_most", "estimated_cycles", "estimated_cycles_at_least",
 )  # fmt: skip
 _OF_STABLEHLO = ("upcasts", "callbacks", "repeated_blocks", "donation", "constants", "op_counts")

@@ -1,6 +1,8 @@
-"""Make the sections of a report that are about the run as a whole: how it ended, what recompiling took, what was not recorded.
+"""Make the sections of a report that are about the run as a whole: how it ended, what
+recompiling took, what was not recorded.
 
-Each is a stream of lines, empty where there is nothing to show. The text report and the HTML report share them.
+Each is a stream of lines, empty where there is nothing to show. The text report
+and the HTML report share them.
 """
 
 from __future__ import annotations
@@ -30,8 +32,8 @@ LONG = 0.1  # share of all seconds: recompiles outside the user's functions are 
 
 
 def death(run: Run, places: Places, *, out_of_memory: bool = False) -> Iterator[Line]:
-    """Show the exception that ended the program, and for a deleted array the functions that may have donated
-    it.
+    """Show the exception that ended the program, and for a deleted array the
+    functions that may have donated it.
 
     Out of memory has a section of its own and is left out, unless ``out_of_memory`` is set.
     """
@@ -46,7 +48,9 @@ def death(run: Run, places: Places, *, out_of_memory: bool = False) -> Iterator[
 
 
 def removed_name(run: Run) -> list[Span]:
-    """Return what replaces the name whose removal from JAX ended the program; empty if that is not what did."""
+    """Return what replaces the name whose removal from JAX ended the program;
+    empty if that is not what did.
+    """
     return removed(run.main.died) if run.main is not None and run.main.died is not None else []
 
 
@@ -87,7 +91,9 @@ def recompile_seconds(run: Run) -> Iterator[Line]:
 
 
 def without_advice(run: Run, places: Places) -> Iterator[Line]:
-    """Show the lines that took a tenth of all compile time or more and that no finding is about: needed once."""
+    """Show the lines that took a tenth of all compile time or more and that no
+    finding is about: needed once.
+    """
     total = payers.total_seconds(run)
     entries = payers.unadvised(run, registry.findings(run))
     shown = [entry for entry in entries if entry.seconds >= LONG * total > 0]
@@ -117,7 +123,8 @@ def each_step(run: Run, places: Places) -> Iterator[Line]:
     if step is not None and step.operations:
         yield BLANK
         yield line(
-            f"A step, the loop at {places.frame(step.loop)}, is {count(len(step.programs), 'program')} and at least "
+            f"A step, the loop at {places.frame(step.loop)}, is {count(len(step.programs), 'program')}"
+            f" and at least "
             f"{count(step.operations, 'eager operation')}.",
             hang=2,
         )
@@ -146,7 +153,9 @@ def in_progress(run: Run, directory: RunDir | None, places: Places) -> Iterator[
 
 
 def not_yours(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
-    """Show library-internal and eager compilations: one line per group; with ``everything`` one per function."""
+    """Show library-internal and eager compilations: one line per group; with
+    ``everything`` one per function.
+    """
     for title, what, wanted in (
         ("Eager operations", "operations", lambda f: f.seen.eager),
         ("Inside libraries", "functions", lambda f: f.seen.library and not f.seen.eager),
@@ -175,24 +184,22 @@ def not_yours(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
         yield from slowest_recompile(run, functions, places, indent=4)
         if everything:
             for f in functions:
+                sites = by_site(f.compilations, places)[: function_summary.SITES]
                 yield line(
                     function_name(f),
                     (f"  {work(f)}", "dim"),
-                    (
-                        f"  at {', '.join(s for s, _, _ in by_site(f.compilations, places)[: function_summary.SITES])}",
-                        "dim",
-                    ),
+                    (f"  at {', '.join(site for site, _, _ in sites)}", "dim"),
                     indent=4,
                     hang=4,
                 )
 
 
 def slowest_recompile(run: Run, functions: list[Function], places: Places, *, indent: int) -> Iterator[Line]:
-    """Show the slowest recompile of ``functions``, none of them the user's, if it took a share of LONG or
-    more.
+    """Show the slowest recompile of ``functions``, none of them the user's, if
+    it took a share of LONG or more.
 
-    The sum in the report's head counts the same ones: where a library compiles an operation once for each of its
-    layers, none of these is a recompile.
+    The sum in the report's head counts the same ones: where a library compiles an operation once for each of
+    its layers, none of these is a recompile.
     """
     least = LONG * payers.total_seconds(run)
     ids = {f.id for f in functions}
@@ -232,7 +239,8 @@ def blind_spots(run: Run, directory: RunDir | None) -> Iterator[Line]:
     if other_schema:
         yield line(
             ("Not understood  ", "warning"),
-            f"the run has schema {escape(str(schema), 40)}, this jaxscope reads schema {store.SCHEMA}: some of it"
+            f"the run has schema {escape(str(schema), 40)}, this jaxscope reads schema"
+            f" {store.SCHEMA}: some of it"
             " may be misread",
             hang=4,
         )

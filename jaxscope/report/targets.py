@@ -54,7 +54,8 @@ def devices(run: Run) -> Iterator[Line]:
             whose = "the environment's or the script's own number" if run.forced_devices != have else "given"
             yield line(
                 (
-                    f"the script ran on {count(have, 'device')} ({whose}); {escape(t.name, 40)} has {t.devices:,}",
+                    f"the script ran on {count(have, 'device')} ({whose});"
+                    f" {escape(t.name, 40)} has {t.devices:,}",
                     "warning",
                 ),
                 indent=2,

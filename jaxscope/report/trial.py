@@ -110,8 +110,8 @@ class Trial(contract.Entry):
 
     Attributes:
       verdict: better, worse, equal, mixed; ``outputs differ`` or ``failed`` where that decides.
-      facts: of the run, then of the functions that both versions have; without ``--all``, of the functions only
-        those that differ.
+      facts: of the run, then of the functions that both versions have; without ``--all``, of the
+        functions only those that differ.
       facts_equal: how many of the functions' facts are left out.
       findings_gone, findings_new: findings that only the first or only the second has.
     """

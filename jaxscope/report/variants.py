@@ -1,5 +1,5 @@
-"""Collect the runs of one program under several settings or numbers of devices, and each function's programs
-in them.
+"""Collect the runs of one program under several settings or numbers of devices, and
+each function's programs in them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def of(run: Run, directory: RunDir | None) -> list[Variant]:
 
 
 class Ended:
-    """A run that has just ended and those inside its directory; each is read once, when it is first needed."""
+    """A run that has just ended and those inside its directory; each is read
+    once, when it is first needed.
+    """
 
     def __init__(self, directory: RunDir) -> None:
         self.directory = directory
@@ -70,8 +72,8 @@ def one(run: Run, directory: RunDir | None) -> Variant:
 def by_function(variants: Sequence[Variant]) -> list[tuple[Function, list[Column]]]:
     """Return the user's functions, slowest first, each with its latest program for each target in each run.
 
-    Without targets but with several runs: the programs for the devices that they ran on. Functions with one
-    id are one.
+    Without targets but with several runs: the programs for the devices that they ran on.
+    Functions with one id are one.
     """
     found: dict[str, tuple[Function, list[Column]]] = {}
     elsewhere = any(v.run.retargeted for v in variants)
@@ -95,7 +97,9 @@ def _here(run: Run) -> Iterable[tuple[Function, list[Program]]]:
 
 
 def groups(variants: Sequence[Variant]) -> dict[str, list[Variant]]:
-    """Group the runs by setting, whatever the number of devices; the key is what distinguishes the setting."""
+    """Group the runs by setting, whatever the number of devices; the key is
+    what distinguishes the setting.
+    """
     everywhere_alike = {
         item for item in variants[0].settings.items() if all(item in v.settings.items() for v in variants)
     }
@@ -121,7 +125,9 @@ def of_each(
 
 
 def sub_run(f: Finding, variants: Sequence[Variant]) -> int | None:
-    """Return the index in ``sub_runs`` of the run that the evidence of ``f`` refers to; None: the run itself."""
+    """Return the index in ``sub_runs`` of the run that the evidence of ``f``
+    refers to; None: the run itself.
+    """
     same_settings = [
         v
         for label, runs in groups(variants).items()

@@ -29,9 +29,11 @@ TEMPLATES = {
     ),
     "of-params-before": "; the values are then those of the parameters before the update",
     "no-result": "{function} returns no array and has no effect: XLA removes its {operations}",
-    "returns-nothing": "what the function assigns to its arguments or to other variables is lost after the call",
+    "returns-nothing": "what the function assigns to its arguments or to other variables is lost"
+    " after the call",
     "fix-return-values": (
-        "return the new values and assign them where you call it; Flax modules that it changes: use nnx.jit, not jax.jit"
+        "return the new values and assign them where you call it; Flax modules that it changes:"
+        " use nnx.jit, not jax.jit"
     ),
     "host-callback": "{function} calls back into Python {often} per call{loop}",
     "in-each-iteration": ", and in each iteration of a loop",

@@ -195,11 +195,13 @@ TEMPLATES = {
     ),
     "fix-jit-around": "put the computation around this line into one jax.jit, or do it in NumPy",
     "fix-jit-step": (
-        "put what a turn of the loop computes into one function, outside of the loop, and {how} that: its lines are"
+        "put what a turn of the loop computes into one function, outside of the loop, and {how} that:"
+        " its lines are"
         " then one program"
     ),
     "fix-jit-step-function": (
-        "{how} {function} as a whole: its lines are then one program; what it reads and what changes become arguments"
+        "{how} {function} as a whole: its lines are then one program;"
+        " what it reads and what changes become arguments"
     ),
     "fix-if-faster": (
         "{fix}; most of the seconds are random draws, which one program compiles, too: compare the seconds"

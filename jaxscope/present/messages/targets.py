@@ -5,9 +5,11 @@ TEMPLATES = {
         "{function} does not fit into {target}: it needs {needed}, {excess} more than one {device} has"
         " ({capacity}){others}"
     ),
-    "ran-out-of-memory": "{function} does not fit into {target}: its compiler ran out of memory{capacity}{others}",
+    "ran-out-of-memory": "{function} does not fit into {target}: its compiler ran out of"
+    " memory{capacity}{others}",
     "beyond-scoped-limit": (
-        "{function} does not compile for {target}: {operation} needs {needed} of {space} at once, and the compiler's limit"
+        "{function} does not compile for {target}: {operation} needs {needed} of {space} at once,"
+        " and the compiler's limit"
         " for one operation is {limit}{others}"
     ),
     "device-capacity": " (one {device} has {capacity})",
@@ -25,21 +27,26 @@ TEMPLATES = {
     "bytes-on-each-device": "{bytes} on each device",
     "bytes-on-all-devices": "{bytes} on all devices together",
     "size-unknown": "its size is unknown",
-    "fix-smaller-blocks": "use smaller blocks in the Pallas kernel of this program: they must fit into {space}",
+    "fix-smaller-blocks": "use smaller blocks in the Pallas kernel of this program:"
+    " they must fit into {space}",
     "fix-kernel-limit": (
         "make the blocks that the kernel keeps in {space} smaller, or allow it more: vmem_limit_bytes in its"
         " pltpu.CompilerParams, or the flag --xla_tpu_scoped_vmem_limit_kib={kib} in LIBTPU_INIT_ARGS"
     ),
     "fix-scoped-limit": (
-        "allow one operation more: the flag --xla_tpu_scoped_vmem_limit_kib={kib} in LIBTPU_INIT_ARGS, or jax.jit with"
-        " compiler_options={{'xla_tpu_scoped_vmem_limit_kib': '{kib}'}}; or change the sizes that this operation has"
+        "allow one operation more: the flag --xla_tpu_scoped_vmem_limit_kib={kib} in LIBTPU_INIT_ARGS,"
+        " or jax.jit with"
+        " compiler_options={{'xla_tpu_scoped_vmem_limit_kib': '{kib}'}};"
+        " or change the sizes that this operation has"
     ),
     "fix-smaller-pieces": (
-        "process smaller pieces (jax.lax.map with batch_size=, a scan over microbatches), save less for the backward"
+        "process smaller pieces (jax.lax.map with batch_size=, a scan over microbatches),"
+        " save less for the backward"
         " pass (jax.checkpoint), or shard its arrays over more devices"
     ),
     "fix-shard-and-donate": (
-        "shard {path} over the mesh (PartitionSpec) or over more devices, and donate the arguments that {function}"
+        "shard {path} over the mesh (PartitionSpec) or over more devices,"
+        " and donate the arguments that {function}"
         " replaces"
     ),
 }

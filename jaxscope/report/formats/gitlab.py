@@ -1,7 +1,8 @@
 """GitLab's code quality report: the findings that its merge requests show.
 
-A JSON list; of each ``description``, ``check_name``, ``fingerprint``, ``severity`` and
-``location.path``/``location.lines.begin`` are required (docs.gitlab.com, Code Quality, "Implement a custom tool").
+A JSON list; of each ``description``, ``check_name``, ``fingerprint``, ``severity``
+and ``location.path``/``location.lines.begin`` are required (docs.gitlab.com, Code
+Quality, "Implement a custom tool").
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ _SEVERITIES = {ERROR: "critical", NOTE: "info"}
 
 
 def render(findings: Sequence[Placed]) -> str:
-    """Return the report. A finding without a file stands at ``.``, line 1: GitLab drops those without a place."""
+    """Return the report.
+
+    A finding without a file stands at ``.``, line 1: GitLab drops those without a place.
+    """
     seen: Counter[str] = Counter()
     return dumps([_entry(p, seen) for p in findings])
 

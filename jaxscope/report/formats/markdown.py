@@ -1,8 +1,8 @@
 """Findings as GitHub-flavoured Markdown: a table, and the evidence and fix of each below it, folded.
 
-For the comment on a pull request and for ``$GITHUB_STEP_SUMMARY``. The first line is a comment that a workflow
-finds its earlier comment by. Everything that comes from the program is a code span: in it no character is markup,
-a link or a mention (CommonMark 0.31, section 6.1; GFM tables additionally need ``\\|``).
+For the comment on a pull request and for ``$GITHUB_STEP_SUMMARY``. The first line is a comment that a
+workflow finds its earlier comment by. Everything that comes from the program is a code span: in it no
+character is markup, a link or a mention (CommonMark 0.31, section 6.1; GFM tables additionally need ``\\|``).
 """
 
 from __future__ import annotations

@@ -36,7 +36,8 @@ def pieces(
 ) -> Iterator[str]:
     """Yield the document in pieces.
 
-    ``job``: the ranks of which ``run`` is one; ``everything``: as in the text report, lists are not shortened.
+    ``job``: the ranks of which ``run`` is one; ``everything``: as in the text
+      report, lists are not shortened.
     """
     style, script = _packaged("page.css"), _packaged("page.js")
     name = title(run, directory)
@@ -60,17 +61,33 @@ def pieces(
     found = [*ranks.findings(job), *variants.findings(parts)]
     chapters = [
         ("timeline-of-the-run", "Timeline", timeline.section(run, job, places)),
-        ("findings", "Findings", findings.section(run, found, places) if found else lines([sections.no_problems(run)])),
+        (
+            "findings",
+            "Findings",
+            findings.section(run, found, places) if found else lines([sections.no_problems(run)]),
+        ),
         ("ranks", "Ranks", lines(ranks.section(job, places), below="Ranks") if job is not None else None),
         ("functions", "Your functions", functions.section(run, places, everything=everything)),
         ("programs", "Programs", programs.section(run, places, everything=everything)),
-        ("targets", "Targets and settings", _aligned(lines(targets_section.section(parts, places, width=WIDTH, everything=everything)))),
+        (
+            "targets",
+            "Targets and settings",
+            _aligned(lines(targets_section.section(parts, places, width=WIDTH, everything=everything))),
+        ),
         ("sizes", "Sizes to pad to", lines(finding_lines.buckets(run), below="Sizes to pad to")),
-        ("transfers", "Transfers", lines(transfers.section(run, places, everything=everything), below="Transfers")),
+        (
+            "transfers",
+            "Transfers",
+            lines(transfers.section(run, places, everything=everything), below="Transfers"),
+        ),
         ("arrays", "Live arrays", arrays.section(run, places, everything=everything)),
-        ("libraries", "Eager operations and libraries", lines(sections.not_yours(run, places, everything=everything))),
+        (
+            "libraries",
+            "Eager operations and libraries",
+            lines(sections.not_yours(run, places, everything=everything)),
+        ),
         ("gaps", "Not recorded", lines(sections.blind_spots(run, directory))),
-    ]  # fmt: skip
+    ]
     shown = [(id, heading, body) for id, heading, body in chapters if body]
     yield el(
         "header",
@@ -84,7 +101,8 @@ def pieces(
     yield "</main>\n"
     yield el(
         "footer",
-        f"jaxscope {__version__}. This file holds names and lines of the program's source, and loads nothing.",
+        f"jaxscope {__version__}. This file holds names and lines of the program's source,"
+        f" and loads nothing.",
     )
     yield f"\n<script>{script}</script>\n</body>\n</html>\n"
 

@@ -202,16 +202,23 @@ def _ranks(run: Run, job: Job, length: float) -> Iterable[Html]:
 
 
 def _table(run: Run, places: Places) -> Html:
-    """Return the compilations of the user's functions in order of time, for those who do not see the drawing."""
+    """Return the compilations of the user's functions in order of time, for
+    those who do not see the drawing.
+    """
     numbered = [c for f in run.functions.values() if f.user for _, c in run.numbered(f)]
     numbered.sort(key=lambda c: (c.t_ns, c.id))
     heads = ("at", "compilation", "step", "time", "phases", "cause", "line")
     rows = []
     for c in numbered[:MOST_ROWS]:
         cells = (
-            seconds(run.seconds_at(c.t_ns)), compilation_name(run, c), "" if c.step is None else f"{c.step:,}",
-            seconds(c.seconds), ", ".join(phases(c)), known_cause(run, c), places.frame(c.site) or "?",
-        )  # fmt: skip
+            seconds(run.seconds_at(c.t_ns)),
+            compilation_name(run, c),
+            "" if c.step is None else f"{c.step:,}",
+            seconds(c.seconds),
+            ", ".join(phases(c)),
+            known_cause(run, c),
+            places.frame(c.site) or "?",
+        )
         rows.append(el("tr", *(el("td", cell) for cell in cells)))
     left = len(numbered) - len(rows)
     more = el("p", f"and {count(left, 'more compilation')}", class_="dim") if left > 0 else None
