@@ -53,24 +53,40 @@ ACTIONS = (
         Action(f"view.{name}", "app", key, f"show('{name}')", title, f"The screen {title}.", "go")
         for key, name, title in VIEWS
     ),
-    Action("find", "app", "slash", "find", "find", "Search a text or filter a table; esc ends the search.", "find", 3),
-    Action("back", "app", "escape,backspace", "back", "back", "Close a notice, end a search, leave a zoomed pane, return to the previous pane or screen."),
+    Action("find", "app", "slash", "find", "find", "Search a text or filter a table; esc ends the search.",
+        "find", 3),
+    Action("back", "app", "escape,backspace", "back", "back",
+        "Close a notice, end a search, leave a zoomed pane, return to the previous pane or screen."),
     Action("pane.next", "app", "tab", "focus_next", "next pane", "Go to the next pane.", "", 4),
-    Action("pane.previous", "app", "shift+tab", "focus_previous", "previous pane", "Go to the previous pane."),
-    Action("pane.zoom", "app", "z", "zoom", "zoom", "Show only the focused pane, or all panes again.", "view", 5),
-    Action("pause", "app", "p", "pause", "pause", "Pause the updates from the program, or resume them.", "run", 6),
-    Action("source", "app", "o", "source", "editor", "Open $EDITOR at the source line of the selection.", "view", 5),
-    Action("ranks", "app", "R", "ranks", "ranks", "Show the ranks of the job: which compiled the same, and what each group does now.", "go"),
-    Action("export", "app", "e", "export", "export", "Write the screen, the report or programs to files.", "", 7),
-    Action("export.text", "app", "", "export_text", "this screen as text", "Write this screen as a text file.", "export"),
-    Action("export.svg", "app", "", "export_svg", "this screen as SVG", "Write this screen as an SVG image.", "export"),
-    Action("export.json", "app", "", "export_json", "report as JSON", "Write the output of jaxscope report --format json.", "export"),
-    Action("export.programs", "app", "", "export_programs", "texts of this program", "Write StableHLO, HLO and cache key of the selected compilation.", "export"),
-    Action("theme", "app", "ctrl+t", "theme", "dark or light", "Switch between dark and light colours.", "theme"),
+    Action("pane.previous", "app", "shift+tab", "focus_previous", "previous pane",
+        "Go to the previous pane."),
+    Action("pane.zoom", "app", "z", "zoom", "zoom", "Show only the focused pane, or all panes again.", "view",
+        5),
+    Action("pause", "app", "p", "pause", "pause", "Pause the updates from the program, or resume them.",
+        "run", 6),
+    Action("source", "app", "o", "source", "editor", "Open $EDITOR at the source line of the selection.",
+        "view", 5),
+    Action("ranks", "app", "R", "ranks", "ranks",
+        "Show the ranks of the job: which compiled the same, and what each group does now.", "go"),
+    Action("export", "app", "e", "export", "export", "Write the screen, the report or programs to files.", "",
+        7),
+    Action("export.text", "app", "", "export_text", "this screen as text",
+        "Write this screen as a text file.", "export"),
+    Action("export.svg", "app", "", "export_svg", "this screen as SVG", "Write this screen as an SVG image.",
+        "export"),
+    Action("export.json", "app", "", "export_json", "report as JSON",
+        "Write the output of jaxscope report --format json.", "export"),
+    Action("export.programs", "app", "", "export_programs", "texts of this program",
+        "Write StableHLO, HLO and cache key of the selected compilation.", "export"),
+    Action("theme", "app", "ctrl+t", "theme", "dark or light", "Switch between dark and light colours.",
+        "theme"),
     Action("help", "app", "question_mark,f1", "help", "help", "Explain this pane and its keys.", "view", 2),
-    Action("palette", "app", "ctrl+p,ctrl+o", "command_palette", "palette", "Find any command or function by name.", "", 6),
-    Action("quit", "app", "q,ctrl+q", "leave", "quit", "Quit. If the program was started here and still runs, choose whether it continues.", "run", 1),
-    Action("interrupt", "app", "ctrl+c", "leave", "quit", "Quit, also from a dialog or a search line.", prior=True),
+    Action("palette", "app", "ctrl+p,ctrl+o", "command_palette", "palette",
+        "Find any command or function by name.", "", 6),
+    Action("quit", "app", "q,ctrl+q", "leave", "quit",
+        "Quit. If the program was started here and still runs, choose whether it continues.", "run", 1),
+    Action("interrupt", "app", "ctrl+c", "leave", "quit", "Quit, also from a dialog or a search line.",
+        prior=True),
     Action("line.up", "lines", "up,k", "move(-1)", "up", "Move one line up."),
     Action("line.down", "lines", "down,j", "move(1)", "down", "Move one line down."),
     Action("line.page_up", "lines", "pageup", "page(-1)", "page up", "Move one page up."),
@@ -85,31 +101,52 @@ ACTIONS = (
     Action("line.copy", "lines", "y", "copy", "copy", "Copy the line to the clipboard.", "export", 7),
     Action("text.next", "text", "n", "next_match(1)", "next", "Go to the next match."),
     Action("text.previous", "text", "N", "next_match(-1)", "previous", "Go to the previous match."),
-    Action("text.linked", "text", "right_square_bracket", "next_linked(1)", "linked", "Go to the next line linked with the other pane."),
-    Action("text.linked_before", "text", "left_square_bracket", "next_linked(-1)", "previous linked", "Go to the previous linked line."),
-    Action("table.sort", "table", "s", "sort", "sort", "Sort by the next column; after the last, in the default order.", "view", 5),
-    Action("timeline.closer", "timeline", "plus,equals_sign", "zoom_time(1)", "zoom in", "Show half as much of the run, around the selected function's compilations.", "view", 5),
-    Action("timeline.wider", "timeline", "minus", "zoom_time(-1)", "zoom out", "Show twice as much of the run.", "view", 5),
-    Action("timeline.earlier", "timeline", "comma", "move_time(-1)", "earlier", "Show the previous part of the run.", "view"),
-    Action("timeline.later", "timeline", "full_stop", "move_time(1)", "later", "Show the next part of the run.", "view"),
-    Action("functions.star", "functions", "w", "star", "star", "Keep this function at the top of the list.", "view", 6),
-    Action("functions.program", "functions", "m", "program", "program", "Show the program of this compilation.", "go", 3),
-    Action("functions.compare", "functions", "c", "compare", "compare", "Compare its key with a compilation you choose instead of the nearest.", "view", 4),
-    Action("program.fusions", "program", "f", "fusions", "fusions", "List the fusions by bytes; enter goes to one.", "view", 5),
-    Action("program.diff", "program", "d", "diff", "diff", "Compare this program with that of another compilation.", "view", 5),
-    Action("program.earlier", "program", "comma", "other(-1)", "earlier", "Go to the previous compilation.", "go", 4),
-    Action("program.later", "program", "full_stop", "other(1)", "later", "Go to the next compilation.", "go", 4),
-    Action("machines.next", "machines", "t", "machine(1)", "target", "Show the program compiled for the next target (jaxscope run --target).", "view"),
-    Action("machines.beside", "machines", "T", "machines", "targets", "Compare the program's targets side by side; enter selects one.", "view"),
-    Action("arrays.earlier", "arrays", "comma", "look(-1)", "earlier", "Show the previous snapshot of the arrays.", "go", 4),
+    Action("text.linked", "text", "right_square_bracket", "next_linked(1)", "linked",
+        "Go to the next line linked with the other pane."),
+    Action("text.linked_before", "text", "left_square_bracket", "next_linked(-1)", "previous linked",
+        "Go to the previous linked line."),
+    Action("table.sort", "table", "s", "sort", "sort",
+        "Sort by the next column; after the last, in the default order.", "view", 5),
+    Action("timeline.closer", "timeline", "plus,equals_sign", "zoom_time(1)", "zoom in",
+        "Show half as much of the run, around the selected function's compilations.", "view", 5),
+    Action("timeline.wider", "timeline", "minus", "zoom_time(-1)", "zoom out",
+        "Show twice as much of the run.", "view", 5),
+    Action("timeline.earlier", "timeline", "comma", "move_time(-1)", "earlier",
+        "Show the previous part of the run.", "view"),
+    Action("timeline.later", "timeline", "full_stop", "move_time(1)", "later",
+        "Show the next part of the run.", "view"),
+    Action("functions.star", "functions", "w", "star", "star", "Keep this function at the top of the list.",
+        "view", 6),
+    Action("functions.program", "functions", "m", "program", "program",
+        "Show the program of this compilation.", "go", 3),
+    Action("functions.compare", "functions", "c", "compare", "compare",
+        "Compare its key with a compilation you choose instead of the nearest.", "view", 4),
+    Action("program.fusions", "program", "f", "fusions", "fusions",
+        "List the fusions by bytes; enter goes to one.", "view", 5),
+    Action("program.diff", "program", "d", "diff", "diff",
+        "Compare this program with that of another compilation.", "view", 5),
+    Action("program.earlier", "program", "comma", "other(-1)", "earlier", "Go to the previous compilation.",
+        "go", 4),
+    Action("program.later", "program", "full_stop", "other(1)", "later", "Go to the next compilation.", "go",
+        4),
+    Action("machines.next", "machines", "t", "machine(1)", "target",
+        "Show the program compiled for the next target (jaxscope run --target).", "view"),
+    Action("machines.beside", "machines", "T", "machines", "targets",
+        "Compare the program's targets side by side; enter selects one.", "view"),
+    Action("arrays.earlier", "arrays", "comma", "look(-1)", "earlier",
+        "Show the previous snapshot of the arrays.", "go", 4),
     Action("arrays.later", "arrays", "full_stop", "look(1)", "later", "Show the next snapshot.", "go", 4),
-    Action("findings.hide", "findings", "x", "hide", "hide code", "Hide findings with this code until you quit, or show them again.", "view", 4),
-    Action("findings.ignore", "findings", "i", "ignore", "ignore line", "Copy a line for pyproject.toml that ignores this code.", "export", 5),
-    Action("output.follow", "output", "f", "follow", "follow", "Follow the end of the output, or stop following.", "view", 2),
+    Action("findings.hide", "findings", "x", "hide", "hide code",
+        "Hide findings with this code until you quit, or show them again.", "view", 4),
+    Action("findings.ignore", "findings", "i", "ignore", "ignore line",
+        "Copy a line for pyproject.toml that ignores this code.", "export", 5),
+    Action("output.follow", "output", "f", "follow", "follow",
+        "Follow the end of the output, or stop following.", "view", 2),
 )  # fmt: skip
 
 _NAMES = {
-    "slash": "/", "question_mark": "?", "escape": "esc", "left_square_bracket": "[", "right_square_bracket": "]",
+    "slash": "/", "question_mark": "?", "escape": "esc", "left_square_bracket": "[",
+    "right_square_bracket": "]",
     "plus": "+", "equals_sign": "=", "minus": "-",
     "comma": ",", "full_stop": ".", "pageup": "PgUp", "pagedown": "PgDn", "up": "↑", "down": "↓", "left": "←",
     "right": "→", "shift+tab": "⇧tab",
@@ -159,7 +196,8 @@ def remapped(keys: Mapping[str, str]) -> tuple[Action, ...]:
 def _normal(id: str, keys: str) -> str:
     found = [k.strip() or k for k in keys.split(",")] if keys != "," else [keys]
     if not all(found) or any(" " in k.strip() for k in found):
-        raise UsageError(f"{keys!r} is no key for {id}", hint='for example: "x" or "ctrl+f,slash"', slug="config-value")  # fmt: skip
+        hint = 'for example: "x" or "ctrl+f,slash"'
+        raise UsageError(f"{keys!r} is no key for {id}", hint=hint, slug="config-value")
     long = (k.replace("^", "ctrl+", 1) if k.startswith("^") and len(k) > 1 else k for k in found)
     return ",".join("space" if k == " " else _KEYS.get(k, k) for k in long)
 
@@ -172,7 +210,11 @@ def bindings(scope: str) -> list[Binding]:
     """Return Textual's bindings for the keys of one scope."""
     from textual.binding import Binding  # late: reading the configuration needs only the ids
 
-    return [Binding(a.keys, a.does, a.words, show=False, priority=a.prior, id=a.id) for a in ACTIONS if a.scope == scope and a.keys]  # fmt: skip
+    return [
+        Binding(a.keys, a.does, a.words, show=False, priority=a.prior, id=a.id)
+        for a in ACTIONS
+        if a.scope == scope and a.keys
+    ]
 
 
 def spelled(keys: str, *, all_of_them: bool = False) -> str:

@@ -152,14 +152,14 @@ class App(Verbs):
         self.set_interval(feed.PERIOD_S, self._tick)
 
     def delay_update(self, delay: float = SETTLE_S) -> None:
-        """Textual waits 50 ms for the panes of another screen, which has half of what a key may take; ours
-        are there.
+        """Textual waits 50 ms for the panes of another screen, which has half of what
+        a key may take; ours are there.
         """
         super().delay_update(min(delay, SETTLE_S))
 
     def refresh_css(self, animate: bool = True) -> None:
-        """Textual asks for it once for the screen that is new, and once for the one that is left, which looks
-        as it did.
+        """Textual asks for it once for the screen that is new, and once for the one that
+        is left, which looks as it did.
         """
         with contextlib.suppress(AttributeError, KeyError, textual.app.ScreenError):
             if all(screen._css_update_count == self._css_update_count for screen in self.screen_stack):
@@ -273,7 +273,14 @@ class App(Verbs):
 
     # -- what is selected -------------------------------------------------------------------------
 
-    def select(self, *, function: str, compilation: str | None = None, instruction: str | None = None, place: Frame | None = None) -> None:  # fmt: skip
+    def select(
+        self,
+        *,
+        function: str,
+        compilation: str | None = None,
+        instruction: str | None = None,
+        place: Frame | None = None,
+    ) -> None:
         """Select the function, compilation, instruction and line that all screens show."""
         self.function, self.compilation, self.instruction, self.place = (
             function,

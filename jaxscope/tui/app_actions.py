@@ -166,7 +166,10 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
 
     async def action_export(self) -> None:
         able = [a for a in self.actions if a.id.startswith("export.")]
-        columns = [Column[Action]("write", lambda a, _: a.words), Column[Action]("content", lambda a, _: [(a.help, "dim")])]  # fmt: skip
+        columns = [
+            Column[Action]("write", lambda a, _: a.words),
+            Column[Action]("content", lambda a, _: [(a.help, "dim")]),
+        ]
 
         def write(chosen: Action | None) -> None:
             if chosen is not None:

@@ -46,7 +46,8 @@ def programs(directory: RunDir, function: str, number: int, out: Path) -> list[s
 
 
 def ranks(directory: RunDir) -> str | None:
-    """Return the report's lines about the ranks of the job that ``directory`` is a part of, and where they differ.
+    """Return the report's lines about the ranks of the job that ``directory`` is a
+    part of, and where they differ.
 
     None: it is no job. Reads all ranks: call it in a worker.
     """

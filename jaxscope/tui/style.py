@@ -14,7 +14,8 @@ DARK = {
     "retrace": "#ffb454", "collective": "#d2a6ff", "before": "#f07178", "after": "#aad94c",
     "phase-trace": "#59c2ff", "phase-lower": "#95a5c6", "phase-compile": "#ffb454", "phase-hit": "#aad94c",
     "code-value": "#95c8f0", "code-type": "#7fd1ae", "code-op": "#ffd173", "code-attr": "#b0b8c8",
-    "code-string": "#b8dd87", "code-number": "#e6b673", "code-comment": "#7a8290", "code-word": "#ff9a76", "code-symbol": "#d2a6ff",
+    "code-string": "#b8dd87", "code-number": "#e6b673", "code-comment": "#7a8290", "code-word": "#ff9a76",
+    "code-symbol": "#d2a6ff",
     "shard-0": "#59c2ff", "shard-1": "#ffb454", "shard-2": "#aad94c", "shard-3": "#d2a6ff",
     "shard-4": "#f07178", "shard-5": "#73d0c0", "shard-6": "#e6e1a5", "shard-7": "#f29ecb",
 }  # fmt: skip
@@ -23,7 +24,8 @@ LIGHT = {
     "retrace": "#a35200", "collective": "#7b3fb5", "before": "#b3262e", "after": "#2f7000",
     "phase-trace": "#0067a3", "phase-lower": "#5c6780", "phase-compile": "#a35200", "phase-hit": "#2f7000",
     "code-value": "#1b5a90", "code-type": "#00695c", "code-op": "#8a4b00", "code-attr": "#4a5568",
-    "code-string": "#3b6e00", "code-number": "#9c4a00", "code-comment": "#6b7280", "code-word": "#b23a12", "code-symbol": "#7b3fb5",
+    "code-string": "#3b6e00", "code-number": "#9c4a00", "code-comment": "#6b7280", "code-word": "#b23a12",
+    "code-symbol": "#7b3fb5",
     "shard-0": "#0067a3", "shard-1": "#a35200", "shard-2": "#2f7000", "shard-3": "#7b3fb5",
     "shard-4": "#b3262e", "shard-5": "#00695c", "shard-6": "#6b5d00", "shard-7": "#a3246b",
 }  # fmt: skip
@@ -32,8 +34,8 @@ LIGHT = {
 class Rules(Stylesheet):
     """The style rules, each parsed once.
 
-    Textual parses all rules again for each new screen, though none has changed: 20 ms each time, sometimes
-    several times per key.
+    Textual parses all rules again for each new screen, though none has changed: 20 ms each time,
+    sometimes several times per key.
     """
 
     def __init__(self, *, variables: dict[str, str] | None = None) -> None:
@@ -65,11 +67,15 @@ def is_light(environ: Mapping[str, str] | None = None) -> bool:
 _RULES = {
     "dim": "color: $muted;", "bold": "text-style: bold;", "title": "color: $primary; text-style: bold;",
     "name": "text-style: bold;", "figure": "text-style: bold;", "path": "color: $muted;",
-    "error": "color: $text-error; text-style: bold;", "warning": "color: $text-warning;", "note": "color: $muted;",
-    "good": "color: $text-success;", "retrace": "color: $retrace;", "collective": "color: $collective; text-style: bold;",
-    "trace": "color: $phase-trace;", "lower": "color: $phase-lower;", "compile": "color: $phase-compile;", "hit": "color: $phase-hit;",
+    "error": "color: $text-error; text-style: bold;", "warning": "color: $text-warning;",
+    "note": "color: $muted;",
+    "good": "color: $text-success;", "retrace": "color: $retrace;",
+    "collective": "color: $collective; text-style: bold;",
+    "trace": "color: $phase-trace;", "lower": "color: $phase-lower;", "compile": "color: $phase-compile;",
+    "hit": "color: $phase-hit;",
     "before": "color: $before;", "after": "color: $after;", "key": "color: $pressed; text-style: bold;",
-    "value": "color: $code-value;", "type": "color: $code-type;", "op": "color: $code-op;", "attr": "color: $code-attr;",
+    "value": "color: $code-value;", "type": "color: $code-type;", "op": "color: $code-op;",
+    "attr": "color: $code-attr;",
     "string": "color: $code-string;", "number": "color: $code-number;", "comment": "color: $code-comment;",
     "word": "color: $code-word;", "symbol": "color: $code-symbol;",
     "cursor": "background: $marked; text-style: bold;", "linked": "color: $pressed; text-style: bold;",
@@ -95,7 +101,9 @@ LineView {{
 }}
 LineView:focus {{ border-top: heavy $primary; border-title-color: $primary; }}
 Paragraphs {{ width: 1fr; height: auto; }}
-#header, #tabs, #footer, #lost, #link, #summary, #machines, #verdict {{ height: 1; text-wrap: nowrap; text-overflow: ellipsis; }}
+#header, #tabs, #footer, #lost, #link, #summary, #machines, #verdict {{
+    height: 1; text-wrap: nowrap; text-overflow: ellipsis;
+}}
 #header, #footer {{ background: $panel; }}
 #now, #reasons, #detail, #empty {{ padding: 0 1; }}
 #finding {{ height: 1; }}
@@ -138,7 +146,10 @@ Functions.narrow #right {{ height: 3fr; }}
 Overview.short #timeline, Overview.short #right, Overview.narrow #steps {{ display: none; }}
 ProgramView.narrow #columns {{ layout: horizontal; }}
 Help, Leave, Picker, Page {{ align: center middle; }}
-#dialog {{ width: 90%; max-width: {DIALOG_COLUMNS}; height: auto; max-height: 90%; border: round $primary; padding: 1 2; background: $surface; }}
+#dialog {{
+    width: 90%; max-width: {DIALOG_COLUMNS}; height: auto; max-height: 90%;
+    border: round $primary; padding: 1 2; background: $surface;
+}}
 #dialog.tall {{ height: 90%; max-width: 130; padding: 0 1; }}
 #dialog.tall LineView {{ background: $surface; }}
 #wanted {{ height: 1; border: none; padding: 0; background: $boost; }}

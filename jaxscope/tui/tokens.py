@@ -35,7 +35,8 @@ _HLO = re.compile(
     r"|[\w.\-]++"
 )
 _STABLEHLO = re.compile(
-    r'(?P<collective>"?+(?:stablehlo|mhlo)\.(?:all_reduce|all_gather|reduce_scatter|all_to_all|collective_\w++)"?+)'
+    r'(?P<collective>"?+(?:stablehlo|mhlo)\.'
+    r'(?:all_reduce|all_gather|reduce_scatter|all_to_all|collective_\w++)"?+)'
     r'|(?P<op>"?+(?:stablehlo|chlo|mhlo|func|sdy|builtin)\.[\w.]++"?+)'
     r'|(?P<string>"(?:[^"\\]++|\\.)*+"?+)'
     r"|(?P<comment>loc\((?:[^()\"]++|\"(?:[^\"\\]++|\\.)*+\"?+)*+\)?+|#loc\d*+|//.*+)"
@@ -49,7 +50,8 @@ _STABLEHLO = re.compile(
 )
 _PYTHON = re.compile(
     r"(?P<comment>\#.*+)"
-    r"|(?P<string>\b[rbfuRBFU]{0,2}(?:'(?:[^'\\]++|\\.)*+'?+|\"(?:[^\"\\]++|\\.)*+\"?+)|'(?:[^'\\]++|\\.)*+'?+|\"(?:[^\"\\]++|\\.)*+\"?+)"
+    r"|(?P<string>\b[rbfuRBFU]{0,2}(?:'(?:[^'\\]++|\\.)*+'?+|\"(?:[^\"\\]++|\\.)*+\"?+)"
+    r"|'(?:[^'\\]++|\\.)*+'?+|\"(?:[^\"\\]++|\\.)*+\"?+)"
     r"|(?P<symbol>@[\w.]++)"
     r"|(?P<number>(?<![\w.])\d[\d_]*+(?:\.\d++)?+(?:[eE][+-]?+\d++)?+)"
     rf"|(?P<word>\b(?:{'|'.join(keyword.kwlist)})\b)"

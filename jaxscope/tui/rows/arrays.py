@@ -1,4 +1,6 @@
-"""The live arrays at one moment, as a tree of their names: how many, how large, laid out how, growing or not."""
+"""The live arrays at one moment, as a tree of their names: how many, how
+large, laid out how, growing or not.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ class Looks:
         return True
 
     def default(self, *, running: bool) -> int:
-        """Return the look to show first: the latest while the program runs, then the failure's or the peak."""
+        """Return the look to show first: the latest while the program runs,
+        then the failure's or the peak.
+        """
         if running or not self.found:
             return len(self.found) - 1
         if self.found[-1].error is not None:
@@ -193,8 +197,8 @@ def row_id(r: Row) -> str:
 
 
 def spelled(g: Group) -> str:
-    """Return a short text for the sharding: ``P(data, None)``, ``device 3``, ``one device``; ``?`` if
-    unknown.
+    """Return a short text for the sharding: ``P(data, None)``, ``device 3``,
+    ``one device``; ``?`` if unknown.
     """
     s = g.sharding
     if s is None:
@@ -240,13 +244,49 @@ def columns(looks: Looks, shown: int, devices: int) -> list[Column[Row]]:
 
     return [
         Column("array", name, order=lambda r: r.prefix),
-        Column("shape", lambda r, _: [(form(r.groups[0]) if len(r.groups) == 1 else "", "dim")], 18, order=lambda r: form(r.largest), wide=96),
+        Column(
+            "shape",
+            lambda r, _: [(form(r.groups[0]) if len(r.groups) == 1 else "", "dim")],
+            18,
+            order=lambda r: form(r.largest),
+            wide=96,
+        ),
         Column("n", lambda r, _: f"{r.arrays:,}", 5, right=True, order=lambda r: r.arrays, first=True),
-        Column("global", lambda r, _: [(size(r.global_bytes), "bold")], 9, right=True, order=lambda r: r.global_bytes, first=True, unknown="the shape of an array is unknown"),
-        Column("a device", each, 9, right=True, order=lambda r: r.device_bytes, first=True, unknown="the placement of an array is unknown"),
-        Column("sharding", lambda r, _: placed(r), 16, order=lambda r: spelled(r.largest), unknown="the sharding was not recorded"),
-        Column("growth", lambda r, width: [(growth(looks, r.prefix, shown, width), "retrace" if _growing(looks, r) else "dim")], 8, wide=70, found=False),
-    ]  # fmt: skip
+        Column(
+            "global",
+            lambda r, _: [(size(r.global_bytes), "bold")],
+            9,
+            right=True,
+            order=lambda r: r.global_bytes,
+            first=True,
+            unknown="the shape of an array is unknown",
+        ),
+        Column(
+            "a device",
+            each,
+            9,
+            right=True,
+            order=lambda r: r.device_bytes,
+            first=True,
+            unknown="the placement of an array is unknown",
+        ),
+        Column(
+            "sharding",
+            lambda r, _: placed(r),
+            16,
+            order=lambda r: spelled(r.largest),
+            unknown="the sharding was not recorded",
+        ),
+        Column(
+            "growth",
+            lambda r, width: [
+                (growth(looks, r.prefix, shown, width), "retrace" if _growing(looks, r) else "dim")
+            ],
+            8,
+            wide=70,
+            found=False,
+        ),
+    ]
 
 
 def _growing(looks: Looks, r: Row) -> bool:
@@ -256,7 +296,9 @@ def _growing(looks: Looks, r: Row) -> bool:
 
 
 def growth(looks: Looks, prefix: str, shown: int, width: int) -> str:
-    """Draw the bytes of a name at the last ``width`` looks up to ``shown``, as bars from zero to the largest."""
+    """Draw the bytes of a name at the last ``width`` looks up to ``shown``, as
+    bars from zero to the largest.
+    """
     return sparkline([sums.get(prefix, 0) for sums in looks.sums[max(0, shown + 1 - width) : shown + 1]])
 
 

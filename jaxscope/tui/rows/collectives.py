@@ -33,7 +33,9 @@ class Row(NamedTuple):
 
 
 def rows(programs: Mapping[str, Program], texts: Mapping[str, Texts]) -> list[Row]:
-    """Return the collectives of the programs read so far, those with most bytes on the wire per call first."""
+    """Return the collectives of the programs read so far, those with most
+    bytes on the wire per call first.
+    """
     found: dict[tuple[object, ...], list[Collective]] = {}
     for id, read in list(texts.items()):
         if id in programs and read.hlo is not None:
@@ -91,17 +93,80 @@ def columns(run: Run, places: Places) -> list[Column[Row]]:
         return {True: "yes", False: "no", None: "?"}[r.collective.overlap]
 
     return [
-        Column("collective", lambda r, _: [(r.collective.kind, "collective")], 18, order=lambda r: r.collective.kind),
-        Column("axes", lambda r, _: axes(r.collective), 12, order=lambda r: axes(r.collective), unknown="the mesh of the program is unknown"),
-        Column("n", lambda r, _: f"{len(r.alike):,}", 4, right=True, order=lambda r: len(r.alike), first=True),
-        Column("bytes", lambda r, _: size(r.collective.bytes), 9, right=True, order=lambda r: r.collective.bytes, first=True, unknown=("the type of the result could not be read")),
-        Column("sends", lambda r, _: [(size(cost(r)), "bold")], 9, right=True, order=cost, first=True, wide=90, unknown=("its size, or how often it runs, is unknown")),
-        Column("runs", lambda r, _: ("≤" if r.collective.branches else "") + executions(r.collective.executions), 6, right=True, order=lambda r: r.collective.executions, first=True, wide=84, unknown=("the number of iterations of a loop is unknown")),
-        Column("origin", lambda r, _: [({"asked": "requested"}.get(r.collective.origin or "?", r.collective.origin or "?"), "warning" if r.collective.origin == "inserted" else "")], 9, order=lambda r: r.collective.origin or "?", unknown=("the text does not show who requested it")),
-        Column("overlap", lambda r, _: hidden(r), 7, order=hidden, wide=100, unknown=("the text does not show the order of execution")),
+        Column(
+            "collective",
+            lambda r, _: [(r.collective.kind, "collective")],
+            18,
+            order=lambda r: r.collective.kind,
+        ),
+        Column(
+            "axes",
+            lambda r, _: axes(r.collective),
+            12,
+            order=lambda r: axes(r.collective),
+            unknown="the mesh of the program is unknown",
+        ),
+        Column(
+            "n", lambda r, _: f"{len(r.alike):,}", 4, right=True, order=lambda r: len(r.alike), first=True
+        ),
+        Column(
+            "bytes",
+            lambda r, _: size(r.collective.bytes),
+            9,
+            right=True,
+            order=lambda r: r.collective.bytes,
+            first=True,
+            unknown=("the type of the result could not be read"),
+        ),
+        Column(
+            "sends",
+            lambda r, _: [(size(cost(r)), "bold")],
+            9,
+            right=True,
+            order=cost,
+            first=True,
+            wide=90,
+            unknown=("its size, or how often it runs, is unknown"),
+        ),
+        Column(
+            "runs",
+            lambda r, _: ("≤" if r.collective.branches else "") + executions(r.collective.executions),
+            6,
+            right=True,
+            order=lambda r: r.collective.executions,
+            first=True,
+            wide=84,
+            unknown=("the number of iterations of a loop is unknown"),
+        ),
+        Column(
+            "origin",
+            lambda r, _: [
+                (
+                    {"asked": "requested"}.get(r.collective.origin or "?", r.collective.origin or "?"),
+                    "warning" if r.collective.origin == "inserted" else "",
+                )
+            ],
+            9,
+            order=lambda r: r.collective.origin or "?",
+            unknown=("the text does not show who requested it"),
+        ),
+        Column(
+            "overlap",
+            lambda r, _: hidden(r),
+            7,
+            order=hidden,
+            wide=100,
+            unknown=("the text does not show the order of execution"),
+        ),
         Column("line", lambda r, _: line(r), order=line, unknown="the compiler kept no source line for it"),
-        Column("program", lambda r, _: [(owner(run, r.program), "dim")], 18, order=lambda r: owner(run, r.program), wide=100),
-    ]  # fmt: skip
+        Column(
+            "program",
+            lambda r, _: [(owner(run, r.program), "dim")],
+            18,
+            order=lambda r: owner(run, r.program),
+            wide=100,
+        ),
+    ]
 
 
 def mesh(r: Row, texts: Mapping[str, Texts], width: int) -> list[list[Part]]:

@@ -40,9 +40,23 @@ def columns(places: Places, findings: Sequence[Finding], hidden: Collection[str]
     return [
         Column("code", code, 7, order=lambda f: f.code),
         Column("finding", title, order=title_of),
-        Column("where", lambda f, _: [(places.frame(f.source) or "?", "dim")], 18, order=lambda f: places.frame(f.source) or "", wide=100, unknown="no source line is known"),
-        Column("cost", lambda f, _: [(seconds(f.seconds) if f.seconds else "", "bold")], 7, right=True, order=lambda f: f.seconds, first=True),
-    ]  # fmt: skip
+        Column(
+            "where",
+            lambda f, _: [(places.frame(f.source) or "?", "dim")],
+            18,
+            order=lambda f: places.frame(f.source) or "",
+            wide=100,
+            unknown="no source line is known",
+        ),
+        Column(
+            "cost",
+            lambda f, _: [(seconds(f.seconds) if f.seconds else "", "bold")],
+            7,
+            right=True,
+            order=lambda f: f.seconds,
+            first=True,
+        ),
+    ]
 
 
 def detail(f: Finding, places: Places) -> list[list[Part]]:

@@ -1,4 +1,6 @@
-"""Format functions, the compilations of one, and a cache key compared with the nearest earlier one, as rows."""
+"""Format functions, the compilations of one, and a cache key compared with
+the nearest earlier one, as rows.
+"""
 
 from __future__ import annotations
 
@@ -43,13 +45,48 @@ def function_columns(run: Run, starred: Collection[str], places: Places) -> list
     calls_known = any(f.calls is not None for f in run.functions.values())
     return [
         Column("function", name, order=function_name),
-        Column("site", lambda f, _: [(kind(f), "dim")], 18, order=kind, unknown=("the source line of the function is unknown")),
+        Column(
+            "site",
+            lambda f, _: [(kind(f), "dim")],
+            18,
+            order=kind,
+            unknown=("the source line of the function is unknown"),
+        ),
         Column("traces", lambda f, _: _number(f.traces), 6, right=True, order=lambda f: f.traces, first=True),
-        Column("compiles", lambda f, _: _number(f.compiled), 8, right=True, order=lambda f: f.compiled, first=True, wide=90),
-        *([Column[Function]("calls", lambda f, _: "" if f.calls is None else f"{f.calls:,}", 7, right=True, order=lambda f: f.calls, first=True, wide=100)] if calls_known else []),
-        Column("time", lambda f, _: [(seconds(f.seconds), "bold")], 7, right=True, order=lambda f: f.seconds, first=True),
+        Column(
+            "compiles",
+            lambda f, _: _number(f.compiled),
+            8,
+            right=True,
+            order=lambda f: f.compiled,
+            first=True,
+            wide=90,
+        ),
+        *(
+            [
+                Column[Function](
+                    "calls",
+                    lambda f, _: "" if f.calls is None else f"{f.calls:,}",
+                    7,
+                    right=True,
+                    order=lambda f: f.calls,
+                    first=True,
+                    wide=100,
+                )
+            ]
+            if calls_known
+            else []
+        ),
+        Column(
+            "time",
+            lambda f, _: [(seconds(f.seconds), "bold")],
+            7,
+            right=True,
+            order=lambda f: f.seconds,
+            first=True,
+        ),
         Column("last cause", cause),
-    ]  # fmt: skip
+    ]
 
 
 def _number(n: int) -> Cell:
@@ -80,10 +117,29 @@ def attempt_columns(run: Run, found: Sequence[Attempt]) -> list[Column[Attempt]]
 
     return [
         Column("#", lambda a, _: f"#{a.number}" if a.number else "·", 5, order=lambda a: a.number),
-        *([Column[Attempt]("step", lambda a, _: "" if a.compilation.step is None else f"{a.compilation.step:,}", 6, right=True, order=lambda a: a.compilation.step)] if steps_known else []),
-        Column("time", lambda a, _: seconds(a.compilation.seconds), 7, right=True, order=lambda a: a.compilation.seconds, first=True),
+        *(
+            [
+                Column[Attempt](
+                    "step",
+                    lambda a, _: "" if a.compilation.step is None else f"{a.compilation.step:,}",
+                    6,
+                    right=True,
+                    order=lambda a: a.compilation.step,
+                )
+            ]
+            if steps_known
+            else []
+        ),
+        Column(
+            "time",
+            lambda a, _: seconds(a.compilation.seconds),
+            7,
+            right=True,
+            order=lambda a: a.compilation.seconds,
+            first=True,
+        ),
         Column("cause", cause, order=lambda a: known_cause(run, a.compilation)),
-    ]  # fmt: skip
+    ]
 
 
 def attempt_id(a: Attempt) -> str:

@@ -24,8 +24,8 @@ class Axis(msgspec.Struct, frozen=True):
     begin: float = 0.0
 
     def zoomed(self, lane: Lane | None, whole: float, *, closer: bool) -> Axis:
-        """Half as long, around what ``lane`` compiled in the part that is drawn, or twice as long; within
-        ``whole``.
+        """Half as long, around what ``lane`` compiled in the part that is drawn, or
+        twice as long; within ``whole``.
         """
         length = self.length / 2 if closer else self.length * 2
         if length >= whole or length < SHORTEST_S:
@@ -79,10 +79,28 @@ def bar(lane: Lane, axis: Axis, width: int) -> list[Part]:
 def columns(axis: Axis) -> list[Column[Lane]]:
     return [
         Column("function", lambda lane, _: name(lane), 20, order=name),
-        Column("again", lambda lane, _: again(lane.recompiles), 6, right=True, order=lambda lane: lane.recompiles, first=True),
-        Column("time", lambda lane, _: [(seconds(lane.seconds), "bold")], 8, right=True, order=lambda lane: lane.seconds, first=True),
-        Column(f"{seconds(axis.begin) if axis.begin else 0} … {seconds(axis.begin + axis.length)}", lambda lane, width: bar(lane, axis, width), found=False),
-    ]  # fmt: skip
+        Column(
+            "again",
+            lambda lane, _: again(lane.recompiles),
+            6,
+            right=True,
+            order=lambda lane: lane.recompiles,
+            first=True,
+        ),
+        Column(
+            "time",
+            lambda lane, _: [(seconds(lane.seconds), "bold")],
+            8,
+            right=True,
+            order=lambda lane: lane.seconds,
+            first=True,
+        ),
+        Column(
+            f"{seconds(axis.begin) if axis.begin else 0} … {seconds(axis.begin + axis.length)}",
+            lambda lane, width: bar(lane, axis, width),
+            found=False,
+        ),
+    ]
 
 
 def name(lane: Lane) -> str:

@@ -152,7 +152,9 @@ def seen_as(c: Compilation, machine: Machine, main: Run) -> Seen:
 
 
 def counterpart(c: Compilation, own: Run, run: Run) -> Compilation | None:
-    """Return the compilation in ``run`` with the function and number that ``c`` has in its own run ``own``."""
+    """Return the compilation in ``run`` with the function and number that
+    ``c`` has in its own run ``own``.
+    """
     if run is own:
         return c
     function, number = run.functions.get(c.function.id), number_of(own, c)
@@ -244,8 +246,8 @@ def _state(p: Program) -> tuple[str, str]:
 
 
 def verdict(seen: Seen) -> list[Part]:
-    """Memory against capacity and what bounds it: ``3.2 MiB of 15.8 GiB on a device · no call takes less than
-    ...``
+    """Memory against capacity and what bounds it: ``3.2 MiB of 15.8 GiB on a device
+    · no call takes less than ...``
     """
     if seen.program is None or seen.machine.target is None or seen.texts is None:
         return []
@@ -263,8 +265,8 @@ def verdict(seen: Seen) -> list[Part]:
 
 
 def absent(seen: Seen, stage: str) -> str:
-    """Explain why a program's text is missing, and what to do; for one that does not fit, what fills the
-    memory.
+    """Explain why a program's text is missing, and what to do; for one that does
+    not fit, what fills the memory.
     """
     name, p = called(seen.machine), seen.program
     if p is None:
@@ -291,8 +293,10 @@ def absent(seen: Seen, stage: str) -> str:
     if p.state == OK:
         return "The compiler returned no text." if "hlo" not in p.texts else "The text is missing."
     said = {
-        CRASHED: f"The compiler of {name} crashed: {error}\nOther programs are not affected. To retry this one: jaxscope compile MODULE:FUNCTION --target {seen.machine.target}",
-        LATE: f"{error}\nTo compile it alone: jaxscope compile MODULE:FUNCTION --target {seen.machine.target}",
+        CRASHED: f"The compiler of {name} crashed: {error}\nOther programs are not affected."
+        f" To retry this one: jaxscope compile MODULE:FUNCTION --target {seen.machine.target}",
+        LATE: f"{error}\nTo compile it alone: jaxscope compile MODULE:FUNCTION --target"
+        f" {seen.machine.target}",
         MISSING: error,
     }
     return said.get(p.state, f"The compiler of {name} failed: {error}")
@@ -331,7 +335,10 @@ def no_collectives(machine: Machine) -> str:
     unread = sum(s == OK and id not in machine.recording.texts for id, s in zip(found, states, strict=True))
     going = states.count(COMPILING) + states.count(WAITING) + unread
     if going:
-        return f"{count(going, 'program')} for {name} {'is' if going == 1 else 'are'} being compiled or read. Collectives appear here when that is done."
+        return (
+            f"{count(going, 'program')} for {name} {'is' if going == 1 else 'are'} being compiled or"
+            f" read. Collectives appear here when that is done."
+        )
     if OK in states:
         rest = len(states) - states.count(OK)
         more = f" {count(rest, 'further program')} not compiled: press 3 for the reason." if rest else " ✓"

@@ -69,7 +69,8 @@ def summary(run: Run, c: Compilation, program: Program | None, texts: Texts | No
             if found:
                 parts.append(
                     (
-                        f" · {len(found):,} {words.partition(' if ')[0]} ({size(sum(d.bytes or 0 for d in found))})",
+                        f" · {len(found):,} {words.partition(' if ')[0]}"
+                        f" ({size(sum(d.bytes or 0 for d in found))})",
                         style,
                     )
                 )
@@ -112,11 +113,29 @@ def fusion_columns(places: Places) -> list[Column[Fusion]]:
     return [
         Column("fusion", lambda f, _: [(f.name, "bold")], 24),
         Column("kind", lambda f, _: f.kind, 7),
-        Column("runs", lambda f, _: executions(f.executions), 6, right=True, unknown="the number of iterations of a loop is unknown"),
-        Column("moves", lambda f, _: size(f.moved_bytes), 10, right=True, unknown="a size, or how often it runs, is unknown"),
-        Column("line", lambda f, _: [(places.frame(f.sources[0]) or "?" if f.sources else "?", "dim")], 20, wide=90, unknown="the compiler kept no source line for it"),
+        Column(
+            "runs",
+            lambda f, _: executions(f.executions),
+            6,
+            right=True,
+            unknown="the number of iterations of a loop is unknown",
+        ),
+        Column(
+            "moves",
+            lambda f, _: size(f.moved_bytes),
+            10,
+            right=True,
+            unknown="a size, or how often it runs, is unknown",
+        ),
+        Column(
+            "line",
+            lambda f, _: [(places.frame(f.sources[0]) or "?" if f.sources else "?", "dim")],
+            20,
+            wide=90,
+            unknown="the compiler kept no source line for it",
+        ),
         Column("holds", holds),
-    ]  # fmt: skip
+    ]
 
 
 def fusion_id(f: Fusion) -> str:

@@ -28,7 +28,8 @@ class Collectives(ByMachine):
     def panes(self) -> Iterable[Widget]:
         self.table: TableView[rows.Row] = TableView(
             (), rows.row_id, title="Collectives", id="collectives",
-            about="Communication between devices in the compiled programs, the most bytes first. Enter shows the line in its program.",
+            about="Communication between devices in the compiled programs, the most bytes first."
+                  " Enter shows the line in its program.",
         )  # fmt: skip
         yield Paragraphs(id="machines")
         yield self.table
@@ -37,8 +38,8 @@ class Collectives(ByMachine):
             yield Paragraphs(id="mesh")
 
     def spoken_of(self) -> Compilation | None:
-        """Return the compilation of the row under the cursor; without one, the compilation that all screens
-        show.
+        """Return the compilation of the row under the cursor; without one, the
+        compilation that all screens show.
         """
         run, row = self.feed.run, self.table.current
         if row is not None and row.program.compilations:

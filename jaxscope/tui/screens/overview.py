@@ -40,7 +40,8 @@ class Overview(View):
         self.lanes: TableView[timeline.Lane] = TableView(
             lanes.columns(lanes.Axis(0.0)), lanes.ident, title="Compile time", id="lanes",
             empty="Nothing was compiled yet. Did the program import jax?",
-            about="When each function was traced, lowered and compiled. A tick or a number marks the start of a compilation. Enter opens the function.",
+            about="When each function was traced, lowered and compiled."
+                  " A tick or a number marks the start of a compilation. Enter opens the function.",
         )  # fmt: skip
         self.findings: TableView[Finding] = TableView(
             rows.FINDING_COLUMNS, rows.finding_id, title="Findings", id="advice",

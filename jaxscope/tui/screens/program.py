@@ -30,7 +30,8 @@ from jaxscope.tui.rows.functions import Other, other_columns, others
 from jaxscope.tui.screens.machines import ByMachine
 from jaxscope.tui.textview import NOTHING, TextView
 
-READING = "reading …"  # not Textual's indicator: its rules are parsed when it is first seen, for a fifth of what a key may take
+# not Textual's indicator: its rules are parsed when it is first seen, for a fifth of what a key may take
+READING = "reading …"
 TITLES = {"stablehlo": "StableHLO, as lowered", "hlo": "HLO, optimised"}
 
 
@@ -56,7 +57,8 @@ class ProgramView(ByMachine):
             stage: TextView(
                 title=title,
                 id=stage,
-                about=f"{title}. Moving here marks the source line of an operation; ] and [ go to the next and previous marked line.",
+                about=f"{title}. Moving here marks the source line of an operation;"
+                f" ] and [ go to the next and previous marked line.",
             )
             for stage, title in TITLES.items()
         }
