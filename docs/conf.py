@@ -1,4 +1,6 @@
-"""The documentation site, built by Sphinx with MyST: ``pip install '.[docs]' && sphinx-build -W docs docs/_build``.
+"""The documentation site, built by Sphinx with MyST.
+
+``pip install '.[docs]' && sphinx-build -W docs docs/_build`` builds it.
 
 Pages that repeat what the code states are written by ``generated.py`` each time the site is built.
 """

@@ -49,8 +49,10 @@ def _rules(folder: Path) -> None:
     index = [
         "# Rules",
         "",
-        "Every finding has a code. Each page says what the rule looks for and why it matters. Most pages show a program"
-        " that has the problem and one that does not; a test runs both on the oldest and the newest JAX that CI uses.",
+        "Every finding has a code. Each page says what the rule looks for and why it matters."
+        " Most pages show a program"
+        " that has the problem and one that does not; a test runs both on the oldest and the newest JAX"
+        " that CI uses.",
         "`jaxscope rule JX101` prints the same page in a terminal.",
         "",
     ]
@@ -81,8 +83,10 @@ def _configuration(folder: Path) -> None:
     page = [
         "# Configuration",
         "",
-        "An option is looked up on the command line, then in the environment, then in the nearest `pyproject.toml` at or"
-        " above the current directory; the first that has it wins. In `pyproject.toml` the keys are the long options.",
+        "An option is looked up on the command line, then in the environment,"
+        " then in the nearest `pyproject.toml` at or"
+        " above the current directory; the first that has it wins. In `pyproject.toml` the keys are the"
+        " long options.",
         "",
         "```toml",
         "[tool.jaxscope]",
@@ -106,7 +110,8 @@ def _configuration(folder: Path) -> None:
         page += ["| key | environment | value | meaning |", "|---|---|---|---|"]
         for key, option in known.items():
             value = ", ".join(option.choices) or {
-                str: "text", bool: "true or false", int: "a whole number", list: "a list of texts", dict: "a table"
+                str: "text", bool: "true or false", int: "a whole number", list: "a list of texts",
+                dict: "a table",
             }.get(option.type, "a limit")  # fmt: skip
             meaning = helps.get(table, {}).get(key, LIMITS.get(key, "")).replace("|", "\\|")
             variable = "" if option.type is dict else f"`{config.variable_of(key)}`"
@@ -119,12 +124,14 @@ LIMITS = {
     "max-compilations": "of your functions, eager operations not counted",
     "max-compile-seconds": "seconds of tracing, lowering and compiling",
     "max-collectives": "how many one program has: a number, or a table by kind, `kind@axis` or `*@axis`",
-    "max-collective-bytes": "bytes of their results on one device in one call, loops counted; a number or such a table",
+    "max-collective-bytes": "bytes of their results on one device in one call, loops counted;"
+    " a number or such a table",
     "max-temp-bytes": "temporaries of one program on one device",
     "max-peak-bytes": "peak memory of one program on one device",
     "max-replicated-bytes": "arguments of one program on one device of which another device has a copy",
     "max-constant-bytes": "captured constants of one program",
-    "wrapper-libraries": "packages whose lines are not yours: a call is attributed to the line that called into them",
+    "wrapper-libraries": "packages whose lines are not yours: a call is attributed to the line that"
+    " called into them",
     "per-file-ignores": 'codes that are left out for some files: `{"data/*.py" = ["JX101"]}`',
     "functions": 'limits for functions by pattern: `[tool.jaxscope.check.functions."train_*"]`',
     "targets": 'limits for targets by pattern: `[tool.jaxscope.check.targets."v5p:*"]`',

@@ -87,7 +87,8 @@ class _Watched(Call):
 
     def __eq__(self, other: object) -> Any:
         watched = issubclass(type(other), _Watched)  # isinstance would resolve the class of a lazy object
-        return self._jaxscope_function == (other._jaxscope_function if watched else other)  # type: ignore[attr-defined]
+        function = other._jaxscope_function if watched else other  # type: ignore[attr-defined]
+        return self._jaxscope_function == function
 
     def __hash__(self) -> int:
         return hash(self._jaxscope_function)

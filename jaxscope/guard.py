@@ -1,5 +1,5 @@
-"""``jaxscope.no_recompiles``: raise if something compiles after step N of a block, or of a call of a
-function.
+"""``jaxscope.no_recompiles``: raise if something compiles after step N of a
+block, or of a call of a function.
 
 Records the block unless something records already, and reads that recording.
 """
@@ -65,7 +65,8 @@ class NoRecompiles:
         if not callable(function) or isinstance(function, type):
             raise UsageError(
                 f"no_recompiles needs a function, not {_kind(function)}",
-                hint="use it as @jaxscope.no_recompiles(after=1), or as with jaxscope.no_recompiles(after=1): ...",
+                hint="use it as @jaxscope.no_recompiles(after=1), or as with"
+                " jaxscope.no_recompiles(after=1): ...",
                 slug="gate-function",
             )
         new_watch = functools.partial(Watch, self._after, self._functions)
@@ -93,18 +94,18 @@ def no_recompiles(after: Any = 1, functions: Functions = None) -> Any:
     its marks of ``jaxscope.step()``, else the calls in it of the function watched with ``step=True``, else of
     the first watched function called in it; ``after=0`` needs no steps: nothing may compile at all.
 
-    Your functions called from your lines count, and eager operations that compile, also from the persistent
-    cache. NumPy arguments, callbacks and debug prints do not: they compile nothing. Warm calls run no code of
-    jaxscope.
+    Your functions called from your lines count, and eager operations that compile, also from the
+    persistent cache. NumPy arguments, callbacks and debug prints do not: they compile nothing. Warm
+    calls run no code of jaxscope.
 
     Args:
       after: the last step that may compile.
       functions: names, patterns or functions; None: all.
 
     Raises:
-      RecompileError: at the next step mark, the next call of a watched function or the end of the block,
-        never inside JAX and never in place of the block's own exception; its ``findings`` have the cause and
-        the line.
+      RecompileError: at the next step mark, the next call of a watched function or the end of
+        the block, never inside JAX and never in place of the block's own exception; its
+        ``findings`` have the cause and the line.
       UsageError: ``after`` is not a step, or something compiled and nothing counts the block's steps.
     """
     if callable(after) or isinstance(after, (staticmethod, classmethod)):
@@ -209,8 +210,8 @@ class Watch:
     # -- the verdict ----------------------------------------------------------------------------------
 
     def _alarm(self) -> bool:
-        """Raise if a compilation since the last check was too late. Return False if it cannot be checked
-        here."""
+        """Raise if a compilation since the last check was too late. Return
+        False if it cannot be checked here."""
         if (
             threading.get_ident() != self.thread
             or self._session is None

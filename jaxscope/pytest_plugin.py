@@ -118,7 +118,10 @@ def _wrong_usage(item: pytest.Item) -> str | None:
 
             near = get_close_matches(mark.name, MARKS, 1, 0.8)
             if near:
-                return f"there is no mark {mark.name!r}\n  did you mean {near[0]}? (register it as your own mark where not)"
+                return (
+                    f"there is no mark {mark.name!r}\n  did you mean {near[0]}? (register it as your"
+                    f" own mark where not)"
+                )
     return None
 
 
@@ -199,10 +202,12 @@ def jaxscope(request: pytest.FixtureRequest) -> TestRecording:
 
 @pytest.fixture
 def jaxscope_ranks(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Ended]:
-    """Give the test ``jaxscope_ranks(n, program, *arguments)``: run a script as a job of ``n`` processes on the CPU.
+    """Give the test ``jaxscope_ranks(n, program, *arguments)``: run a script as a job
+    of ``n`` processes on the CPU.
 
-    The test fails where a rank compiles another program than the others, or in another order, or where the job fails;
-    with ``check=False`` look at ``findings`` and ``returncode`` of the result instead. ``timeout``: seconds.
+    The test fails where a rank compiles another program than the others, or in another order, or
+    where the job fails; with ``check=False`` look at ``findings`` and ``returncode`` of the result
+    instead. ``timeout``: seconds.
     """
 
     def run(

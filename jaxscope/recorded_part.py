@@ -1,6 +1,7 @@
 """A part of what this process records, read back from its own log while the recording goes on.
 
-Imports the recording and the reading side: the block that was open in the program, and the run that is read from disk.
+Imports the recording and the reading side: the block that was open in the program, and
+the run that is read from disk.
 """
 
 from __future__ import annotations

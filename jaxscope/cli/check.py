@@ -30,15 +30,16 @@ FOR_PEOPLE = ("full", "concise")
 
 DESCRIPTION = """\
 Check a recorded run: no recompile after step N; limits on compilations, seconds, collectives and memory
-([tool.jaxscope.check] in pyproject.toml); a baseline, which is a committed file of what the compiler made of your
-functions (jaxscope-baseline.json, if it exists). Without a limit or a baseline, the findings of the run are checked.
-Programs that do not fit into a target they were compiled for (run --target) always fail; with --target, limits on
-programs apply to those compiled for that target instead of those that ran.
+([tool.jaxscope.check] in pyproject.toml); a baseline, which is a committed file of what the compiler made of
+your functions (jaxscope-baseline.json, if it exists). Without a limit or a baseline, the findings of the run
+are checked. Programs that do not fit into a target they were compiled for (run --target) always fail; with
+--target, limits on programs apply to those compiled for that target instead of those that ran.
 
-Baselines from another JAX minor version, platform or device count are skipped with a note (an error with --strict).
+Baselines from another JAX minor version, platform or device count are skipped with a note (an error with
+--strict).
 
-The exit code is 0 if all checks pass, 1 if one fails, 2 for wrong usage or an option that cannot be checked in this run
-(everything else is checked). What is unknown is reported in a note; with --strict notes fail.
+The exit code is 0 if all checks pass, 1 if one fails, 2 for wrong usage or an option that cannot be checked
+in this run (everything else is checked). What is unknown is reported in a note; with --strict notes fail.
 """
 EXAMPLES = """\
 examples:
@@ -47,7 +48,8 @@ examples:
   jaxscope check --no-recompiles-after 0      nothing may compile at all
   jaxscope check --update-baseline            write the baseline from the latest run; commit the file
   jaxscope check --target v5e:16x16           do the programs compiled for it fit, and keep the limits?
-  jaxscope check --output-format github       annotations on a pull request; also markdown, gitlab, sarif, junit, json
+  jaxscope check --output-format github       annotations on a pull request
+  jaxscope check --output-format markdown     also gitlab, sarif, junit, json
   jaxscope check --select JX1 --ignore JX107  recompiles, except those for static values
   jaxscope run --check no-recompiles-after=2 train.py     record and check in one command
 """

@@ -25,28 +25,45 @@ from jaxscope.log import store
 from jaxscope.log.store import RunDir
 
 DESCRIPTION = """\
-Compile one function for an accelerator you don't have. It is traced from shapes, in this process, on as many CPU
-devices as the target has; nothing is computed and no array is created. WHERE is a module or a file, FUNCTION a function
-in it, jitted or not. Targets of different sizes are compiled one after the other and compared. The arguments (--args)
-are either
+Compile one function for an accelerator you don't have. It is traced from shapes, in this process, on as many
+CPU devices as the target has; nothing is computed and no array is created. WHERE is a module or a file,
+FUNCTION a function in it, jitted or not. Targets of different sizes are compiled one after the other and
+compared. The arguments (--args) are either
 
-  dtype[shape]         f32[8,128]   bf16[4096,1024]@data,model   i32[]   ("-" is an axis that is not sharded; --mesh)
-  a function's name    of the same module, or MODULE:FUNCTION, which returns the tuple of arguments (ShapeDtypeStructs)
+  dtype[shape]         f32[8,128]   bf16[4096,1024]@data,model   i32[]   ("-": an axis that is not sharded)
+  a function's name    of the same module, or MODULE:FUNCTION; it returns the arguments as a tuple of
+                       ShapeDtypeStructs
 
-The result is recorded like a run: report, view and dump show it. The exit code is 1 if the program does not fit or does not compile.
+The result is recorded like a run: report, view and dump show it. The exit code is 1 if the
+program does not fit or does not compile.
 """
 EXAMPLES = """\
 examples:
   jaxscope compile train.py:train_step --target v5p:8x8x8 --args train_shapes
-  jaxscope compile package.model:loss --target v5e:4x4 --mesh data=4,model=4 --args 'bf16[1024,512]@-,model' 'f32[64,1024]@data'
+  jaxscope compile package.model:loss --target v5e:4x4 --mesh data=4,model=4 \\
+      --args 'bf16[1024,512]@-,model' 'f32[64,1024]@data'
   jaxscope compile train:step --target v5e:4x4 --target v6e:4x4 --args shapes --format json
   jaxscope compile --rest latest
 """
 DTYPES = {
-    "f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "f8e4m3fn": "float8_e4m3fn",
-    "f8e5m2": "float8_e5m2", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8",
-    "u16": "uint16", "u32": "uint32", "u64": "uint64", "bool": "bool", "c64": "complex64", "c128": "complex128",
-}  # fmt: skip
+    "f64": "float64",
+    "f32": "float32",
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "f8e4m3fn": "float8_e4m3fn",
+    "f8e5m2": "float8_e5m2",
+    "i8": "int8",
+    "i16": "int16",
+    "i32": "int32",
+    "i64": "int64",
+    "u8": "uint8",
+    "u16": "uint16",
+    "u32": "uint32",
+    "u64": "uint64",
+    "bool": "bool",
+    "c64": "complex64",
+    "c128": "complex128",
+}
 _SHAPE = re.compile(r"([a-z0-9]+)\[((?:\d{1,15}(?:,\d{1,15})*)?)\](?:@(.+))?")
 
 
@@ -70,7 +87,8 @@ def add_parser(subparsers: Any) -> None:
         nargs="?",
         const="latest",
         metavar="RUN",
-        help="compile only the programs of RUN that are missing because the compiler's process ended (default: latest)",
+        help="compile only the programs of RUN that are missing because the compiler's process ended"
+        " (default: latest)",
     )
     parser.add_argument("--args", nargs="*", default=[], metavar="ARG", help="see above")
     parser.add_argument(
@@ -148,7 +166,8 @@ def _apart(args: argparse.Namespace, groups: Sequence[Sequence[Any]]) -> int:
             more = ["--out", str(out), "--format", "json", "-o", str(Path(aside) / "programs.json")]
             names = [word for t in targets for word in ("--target", t.name)]
             sys.stderr.write(
-                f"jaxscope: {i + 1} of {len(groups)}: on {targets[0].devices:,} devices for {', '.join(names[1::2])}\n"
+                f"jaxscope: {i + 1} of {len(groups)}: on {targets[0].devices:,} devices for"
+                f" {', '.join(names[1::2])}\n"
             )
             sys.stderr.flush()
             code = subprocess.run([*words, *names, *more], check=False).returncode
@@ -206,8 +225,10 @@ def _spec(word: str) -> tuple[str, tuple[int, ...], list[str | None] | None] | s
         if re.fullmatch(r"[\w.]+(:[\w.]+)?", word):
             return word
         raise UsageError(
-            f"{word!r} is neither a shape nor the name of a function", hint="write f32[8,128], or bf16[8,128]@data,-", slug="usage"
-        )  # fmt: skip
+            f"{word!r} is neither a shape nor the name of a function",
+            hint="write f32[8,128], or bf16[8,128]@data,-",
+            slug="usage",
+        )
     if match[1] not in DTYPES:
         raise UsageError(f"{match[1]!r} is not a dtype", hint=f"known: {', '.join(DTYPES)}", slug="usage")
     shape = tuple(int(n) for n in match[2].split(",") if n)
@@ -275,7 +296,10 @@ def _fitting(name: str, function: Callable[..., Any], arguments: Sequence[Any]) 
     try:
         inspect.signature(function).bind(*arguments)
     except TypeError as e:
-        hint = "--args f32[8,128] i32[]: a shape for each; or --args shapes: a function of the module that returns them"
+        hint = (
+            "--args f32[8,128] i32[]: a shape for each; or --args shapes:"
+            " a function of the module that returns them"
+        )
         raise UsageError(f"{name} with {len(arguments)} arguments: {e}", hint=hint, slug="usage") from e
     except ValueError:  # its signature is unknown
         pass

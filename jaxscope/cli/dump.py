@@ -151,7 +151,10 @@ def _texts(args: argparse.Namespace) -> int:
     except RunNotFound as e:
         if args.function is None and args.run and e.slug == "run-not-found":
             # `jaxscope dump train_step -o out` is what fingers type.
-            e.hint = f"for a function of the latest run: jaxscope dump latest {args.run} -o {args.output}; {e.hint}"
+            e.hint = (
+                f"for a function of the latest run: jaxscope dump latest {args.run} -o"
+                f" {args.output}; {e.hint}"
+            )
         raise
     directory.everything = args.all
     with reading(f"reading {directory.path.name}") as progress:

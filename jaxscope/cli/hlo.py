@@ -15,9 +15,9 @@ from jaxscope.cli.output import deliver
 from jaxscope.errors import JaxscopeError, UsageError
 
 DESCRIPTION = """\
-Print what XLA made of a program: fusions, collectives over the mesh axes, loops, memory, donation. FILE is a compiled
-text: from `compiled.as_text()`, an --xla_dump_to folder, a pod. A .gz file is read as it is; - is stdin.
-With the lowered text (--stablehlo) also constants, casts, callbacks and unrolled loops.
+Print what XLA made of a program: fusions, collectives over the mesh axes, loops, memory, donation. FILE is a
+compiled text: from `compiled.as_text()`, an --xla_dump_to folder, a pod. A .gz file is read as it is; - is
+stdin. With the lowered text (--stablehlo) also constants, casts, callbacks and unrolled loops.
 """
 EXAMPLES = """\
 examples:

@@ -1,5 +1,6 @@
-"""Print lines on stderr while the program runs: ``--live``, one for each recompile, of our program or of another
-process; ``--compare-ranks``, where ranks of the job differ or wait for one that does not come."""
+"""Print lines on stderr while the program runs: ``--live``, one for each recompile, of our program or of
+another process; ``--compare-ranks``, where ranks of the job differ or wait for one that does not come.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +100,8 @@ def compare_ranks(
             pass  # stderr is closed, or the shared directory is gone
         except Exception as e:
             print_message(
-                f"--compare-ranks stopped because of an error: {type(e).__name__}: {e}; the recording continues"
+                f"--compare-ranks stopped because of an error: {type(e).__name__}: {e};"
+                f" the recording continues"
             )
 
     return follow

@@ -93,7 +93,8 @@ def _add_where_to_record(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--job",
         metavar="NAME",
-        help="the name of the job, if no launcher sets one: processes with the same NAME and --out, or in the same"
+        help="the name of the job, if no launcher sets one: processes with the same NAME and --out,"
+        " or in the same"
         " directory, write into one run",
     )
 
@@ -121,13 +122,16 @@ def _add_what_to_record(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--redact",
         action=argparse.BooleanOptionalAction,
-        help="do not record values of static arguments, lines of source and paths outside the project (default: no)",
+        help="do not record values of static arguments, lines of source and paths outside the project"
+        " (default: no)",
     )
     group.add_argument(
         "--check",
         metavar="SPEC",
-        help="check the run when it has ended, as jaxscope check does: no-recompiles-after=2,max-compile-seconds=60. "
-        "The exit code is 3 if the program succeeded and the check failed. With --target, wait for the target's "
+        help="check the run when it has ended, as jaxscope check does:"
+        " no-recompiles-after=2,max-compile-seconds=60. "
+        "The exit code is 3 if the program succeeded and the check failed. With --target,"
+        " wait for the target's "
         "programs and check them",
     )
 
@@ -137,7 +141,8 @@ def _add_targets(group: argparse._ArgumentGroup) -> None:
         "--target",
         action="append",
         metavar="TARGET",
-        help="also compile your functions for this accelerator: v5e:16x16, v5p:8x8x8, 2*v5e:4x4. The script itself "
+        help="also compile your functions for this accelerator: v5e:16x16, v5p:8x8x8, 2*v5e:4x4."
+        " The script itself "
         "runs on that many CPU devices (repeatable; jaxscope targets lists all)",
     )
     group.add_argument(
@@ -149,14 +154,17 @@ def _add_targets(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--dry-run",
         action="store_true",
-        help="end the script when its step function (--step-function, or watch(step=True)) has been lowered, before it runs",
+        help="end the script when its step function (--step-function,"
+        " or watch(step=True)) has been lowered, before it runs",
     )
     group.add_argument(
         "--vary",
         action="append",
         metavar="NAME=A,B",
-        help="run the script once per value of an environment variable ('MESH=64x4,32x8') or of an option of the"
-        " script ('--mesh=64x4,32x8'), and compare the programs (repeatable: every combination; a comma within a value:"
+        help="run the script once per value of an environment variable ('MESH=64x4,32x8') or of an"
+        " option of the"
+        " script ('--mesh=64x4,32x8'), and compare the programs (repeatable: every combination;"
+        " a comma within a value:"
         " '\"a,b\"' or a\\,b)",
     )
 
@@ -165,7 +173,8 @@ def _add_how_it_runs(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--tui",
         action=argparse.BooleanOptionalAction,
-        help="show the run in the terminal interface and keep the program's output in a file (default: if stdin and"
+        help="show the run in the terminal interface and keep the program's output in a file (default:"
+        " if stdin and"
         " stdout are a terminal). --no-tui leaves the terminal to the program, which can then read from it",
     )
     group.add_argument(
@@ -185,7 +194,8 @@ def _add_how_it_runs(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--compare-ranks",
         action=argparse.BooleanOptionalAction,
-        help="of a job of many processes: print a line as soon as some ranks compile other programs than the others,"
+        help="of a job of many processes: print a line as soon as some ranks compile other programs"
+        " than the others,"
         " or wait for one that does not come (default: yes, for up to 256 ranks)",
     )
     group.add_argument(
@@ -204,15 +214,16 @@ def _add_how_it_runs(group: argparse._ArgumentGroup) -> None:
         "--metrics",
         metavar="FILE",
         type=Path,
-        help="at the end, write scalars by step for a dashboard into FILE: JSON lines with the seconds of compiling,"
+        help="at the end, write scalars by step for a dashboard into FILE:"
+        " JSON lines with the seconds of compiling,"
         " recompiles by cause and bytes",
     )
     group.add_argument("-q", "--quiet", action="store_true", default=None, help="print no summary at the end")
 
 
 def split(words: list[str], parser: argparse.ArgumentParser) -> tuple[list[str], list[str]]:
-    """Split ``words`` into our options and the program's words, which begin after ``--`` or at the first
-    other word."""
+    """Split ``words`` into our options and the program's words, which begin after
+    ``--`` or at the first other word."""
     takes_value = {
         name: action.nargs is None for action in parser._actions for name in action.option_strings
     }  # nargs 0: a flag

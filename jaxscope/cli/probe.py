@@ -52,10 +52,12 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "Key": ("arguments", "static", "tree", "options", "context", "shardings", "function_object", "call_form"),
     "Traced": ("seconds", "out_tree", "out", "captured", "equations", "effects"),
     "Lowered": (
-        "seconds", "program", "module", "donated", "num_partitions", "platforms", "asked", "asked_in", "asked_out",
+        "seconds", "program", "module", "donated", "num_partitions", "platforms", "asked", "asked_in",
+        "asked_out",
     ),
     "Compiled": (
-        "seconds", "program", "module", "persistent_cache", "memory", "cost", "out_shardings", "out_sharding_of",
+        "seconds", "program", "module", "persistent_cache", "memory", "cost", "out_shardings",
+        "out_sharding_of",
         "out_committed", "dropped_arguments", "devices",
     ),
     "ProgramText": ("blob",),

@@ -108,7 +108,8 @@ def handle(args: argparse.Namespace) -> int:
         if args.function:
             raise UsageError(
                 "--function is for the text report; JSON holds every function",
-                hint="jaxscope report --format json | jq '.compilations[] | select(.function | startswith(\"NAME\"))'",
+                hint="jaxscope report --format json | jq '.compilations[] | select(.function |"
+                ' startswith("NAME"))\'',
                 slug="usage",
             )
         if args.brief:

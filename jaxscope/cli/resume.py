@@ -1,5 +1,5 @@
-"""``jaxscope compile --rest RUN``: compile the jobs of a run that have no result because the compiler's
-process ended."""
+"""``jaxscope compile --rest RUN``: compile the jobs of a run that have no result
+because the compiler's process ended."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ COMPILER_VARIABLES = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
 
 
 def handle(which: str) -> int:
-    """Compile the remaining jobs of ``which`` and the runs within it. Return 1 if some are still not
-    compiled.
+    """Compile the remaining jobs of ``which`` and the runs within it. Return 1
+    if some are still not compiled.
 
     Raises:
       RunNotFound: there is no such run.
@@ -70,8 +70,8 @@ def handle(which: str) -> int:
 def require_same_flags(run: RunDir, which: str) -> None:
     """Check that the compiler's environment variables have the values recorded in ``run``.
 
-    They are not set from the run: it may come from another person, and such flags can make the compiler write
-    files.
+    They are not set from the run: it may come from another person, and such flags can
+    make the compiler write files.
 
     Raises:
       UsageError: a variable differs; the hint is the command that sets it.
@@ -80,6 +80,7 @@ def require_same_flags(run: RunDir, which: str) -> None:
         if name in COMPILER_VARIABLES and MARK not in value and os.environ.get(name, "") != value:
             raise UsageError(
                 f"{store.address(run)} was recorded with {name}={value}, which is not set now",
-                hint=f"if you trust it: {name}={shlex.quote(value)} jaxscope compile --rest {shlex.quote(which)}",
+                hint=f"if you trust it: {name}={shlex.quote(value)} jaxscope compile --rest"
+                f" {shlex.quote(which)}",
                 slug="rest-flags",
             )

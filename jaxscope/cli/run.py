@@ -187,8 +187,8 @@ def _detach(each: Round, opts: argparse.Namespace) -> int:
 
 
 def _opens_view(program: Command, opts: argparse.Namespace) -> bool:
-    """Return whether to open the terminal interface: on request, or by default if nothing else needs the
-    terminal."""
+    """Return whether to open the terminal interface: on request, or by default if
+    nothing else needs the terminal."""
     if opts.tui is None:
         return not opts.live and program.words[0] != "-" and view.by_default()
     return bool(opts.tui) and view.on_a_terminal()
@@ -351,7 +351,9 @@ def _write_metrics(path: Path | None, record: RunDir | None, read: Callable[[], 
 
 
 def _removed_name(died: Died | None) -> str | None:
-    """Return what replaces the name whose removal from JAX ended the program; None if that is not what did."""
+    """Return what replaces the name whose removal from JAX ended the
+    program; None if that is not what did.
+    """
     if died is None:
         return None
     from jaxscope.present.failures import removed
@@ -361,7 +363,9 @@ def _removed_name(died: Died | None) -> str | None:
 
 
 def _other_ranks(record: RunDir) -> Job | None:
-    """Return the ranks of the job of ``record`` as far as they have come; None where they are many, or alone."""
+    """Return the ranks of the job of ``record`` as far as they have come; None
+    where they are many, or alone.
+    """
     whole = ranks.whole_of(record)
     if whole is None or not 1 < len(store.rank_runs(whole)) <= RANKS_IN_SUMMARY:
         return None

@@ -30,22 +30,23 @@ EXAMPLES = """\
 examples:
   jaxscope runs                           the list, newest last
   jaxscope runs rm train-20260102-030405-a1b2
-  jaxscope report latest/MESH=4x4         one of the runs that --vary made, as the list shows it below the first
+  jaxscope report latest/MESH=4x4         one of the runs of --vary, as the list shows it below the first
   jaxscope runs gc --keep 20              all but the 20 newest
   jaxscope runs gc --older-than 30 --dry-run
   jaxscope runs merge host0/run host1/run -o job    one run of what the processes of a job recorded
   jaxscope runs upload latest s3://bucket/run     what the store does not have yet
 """
 MERGING = """\
-Copy what the processes of one job recorded, each on a file system of its own, into one run. DIR is a run, or any folder
-that holds runs. The rank of a process is the one its launcher gave it, else JAX's process index.
+Copy what the processes of one job recorded, each on a file system of its own, into one run. DIR is a run, or
+any folder that holds runs. The rank of a process is the one its launcher gave it, else JAX's process index.
 """
 UPLOADING = """\
 Upload what a store does not have of a run: after run --out s3://..., where the store did not answer, or for the first
 time. Read it there: jaxscope report URL.
 """
 REMOVAL = """\
-Remove runs by name or directory: the files that jaxscope wrote, and the directory where nothing else is in it.
+Remove runs by name or directory: the files that jaxscope wrote, and the directory
+where nothing else is in it.
 """
 DAY_S = 86_400
 OLD_S = 60 * DAY_S
@@ -71,7 +72,8 @@ def add_parser(subparsers: Any) -> None:
     clear = verbs.add_parser(
         "gc",
         help="remove old runs",
-        description="Remove old runs, selected by --keep or --older-than. Without either, nothing is removed: those "
+        description="Remove old runs, selected by --keep or --older-than. Without either,"
+        " nothing is removed: those "
         f"beyond the {KEEP} newest are listed. A run that is still going on stays.",
     )
     clear.add_argument("--keep", type=_natural, metavar="N", help="keep the N newest")
@@ -320,8 +322,8 @@ def _agreed(chosen: Sequence[RunDir], *, yes: bool) -> bool:
 
 
 def _remove(found: RunDir) -> bool:
-    """Remove a run and print it, with the files that are not jaxscope's and stay. False: it is already
-    removed.
+    """Remove a run and print it, with the files that are not jaxscope's and
+    stay. False: it is already removed.
 
     Raises:
       LogError: it cannot be removed.
@@ -343,8 +345,8 @@ def _remove(found: RunDir) -> bool:
 
 
 def _going_on(found: RunDir) -> bool:
-    """Return whether a process writes in it or in a run within it; if unknown, whether it did in the last
-    day."""
+    """Return whether a process writes in it or in a run within it; if unknown,
+    whether it did in the last day."""
     from jaxscope.model.load import going_on, load
 
     places = store.rank_runs(found)

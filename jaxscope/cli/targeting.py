@@ -64,7 +64,8 @@ def of_options(opts: argparse.Namespace) -> list[list[Any]]:
     many = max((targets[0].devices for targets in groups), default=0)
     if many > THREADS and not opts.dry_run and not opts.quiet:
         print_message(
-            f"a step with several collectives on {many:,} CPU devices may hang: XLA has {THREADS} threads for them and"
+            f"a step with several collectives on {many:,} CPU devices may hang:"
+            f" XLA has {THREADS} threads for them and"
             " aborts the process after 40 s",
             f"programs lowered before that are still compiled for the target; {_DRY}",
         )
@@ -112,8 +113,8 @@ def force(env: dict[str, str], targets: Sequence[Any]) -> int | None:
 def begin(record: RunDir, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes] | None:
     """Start the worker that compiles the queued programs. Print a message and return None if it cannot start.
 
-    ``env`` is the program's environment (default: this process's); its compiler flags apply to the worker,
-    too.
+    ``env`` is the program's environment (default: this process's); its compiler
+    flags apply to the worker, too.
     """
     from jaxscope.log.jobs import Queue
     from jaxscope.targets import worker
@@ -136,8 +137,8 @@ def end(
     quiet: bool,
     env: Mapping[str, str] | None = None,
 ) -> bool:
-    """Close the queue after the end of the program, and ``wait`` for the remaining jobs. Return whether
-    Ctrl-C came.
+    """Close the queue after the end of the program, and ``wait`` for the remaining
+    jobs. Return whether Ctrl-C came.
 
     After Ctrl-C the worker continues in the background. A worker that was killed is started again as long as
     that compiles more programs.

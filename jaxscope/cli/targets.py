@@ -10,9 +10,10 @@ from typing import Any
 from jaxscope.cli.output import deliver
 
 DESCRIPTION = """\
-List the accelerators that `run --target`, `compile` and `compile_for` compile for. A target is a machine and its grid of chips:
-v5e:4x4, v5p:8x8x8, 2*v5e:4x4 (two slices), h100:8 (one host), h100:128x8 (128 hosts). All figures are peaks that the
-vendor states for one chip, not measurements; "not stated" means that no public page has the figure.
+List the accelerators that `run --target`, `compile` and `compile_for` compile for. A target is a
+machine and its grid of chips: v5e:4x4, v5p:8x8x8, 2*v5e:4x4 (two slices), h100:8 (one host), h100:128x8
+(128 hosts). All figures are peaks that the vendor states for one chip, not measurements; "not stated"
+means that no public page has the figure.
 """
 EXAMPLES = """\
 examples:

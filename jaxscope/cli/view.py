@@ -86,9 +86,9 @@ def by_default() -> bool:
 def show(directory: RunDir, *, owned: bool = False, alive: Callable[[], bool] | None = None) -> str | None:
     """Show the interface until the user leaves it, and return how.
 
-    ``terminated``: by SIGTERM or with the terminal. ``detach`` or ``stop``: the answer of the user, if the
-    program is ``owned`` and still runs according to ``alive``; it is returned even if the interface fails
-    afterwards.
+    ``terminated``: by SIGTERM or with the terminal. ``detach`` or ``stop``: the answer of the
+    user, if the program is ``owned`` and still runs according to ``alive``; it is returned even if
+    the interface fails afterwards.
 
     Raises:
       JaxscopeError: the interface failed; Textual printed the reason on stderr.
@@ -112,7 +112,8 @@ def show(directory: RunDir, *, owned: bool = False, alive: Callable[[], bool] | 
         words = f": {type(app.failed).__name__}: {app.failed}"[:300] if app.failed is not None else ""
         raise JaxscopeError(
             f"the view ended with an internal error{words}",
-            hint=f"the same as text: jaxscope report {directory.path}; JAXSCOPE_DEBUG=1 shows where it failed",
+            hint=f"the same as text: jaxscope report {directory.path};"
+            f" JAXSCOPE_DEBUG=1 shows where it failed",
             slug="view-crashed",
         )
     return app.return_value

@@ -58,7 +58,10 @@ def serve(run: RunDir, queue: Queue, path: Path, topologies: dict[str, list[Any]
         outcome = EXHAUSTED if NO_MEMORY in message[:400] else FAILED
         if outcome == FAILED and 1 < job.partitions < job.target.devices:
             # libtpu takes a block of a slice's chips, and fails a check of its own on a row of them.
-            message = f"the program uses {job.partitions:,} of the {job.target.devices:,} devices of {job.target.name}, and the compiler may not support that subset: {message}"
+            message = (
+                f"the program uses {job.partitions:,} of the {job.target.devices:,} devices of"
+                f" {job.target.name}, and the compiler may not support that subset: {message}"
+            )
         return Result(
             job.id,
             outcome,
@@ -190,8 +193,8 @@ def compile_job(job: Job, module: bytes, devices: list[Any]) -> Any:
 
 
 def _end_with(parent: int) -> None:
-    """End this process with its parent: an abandoned compilation would use a gigabyte and all cores for
-    minutes.
+    """End this process with its parent: an abandoned compilation would use a
+    gigabyte and all cores for minutes.
     """
     while os.getppid() == parent:
         time.sleep(1.0)
@@ -199,8 +202,8 @@ def _end_with(parent: int) -> None:
 
 
 def _most_memory() -> int:
-    """Return the peak memory of this process in bytes; ``ru_maxrss`` is in KiB on Linux and in bytes on
-    macOS.
+    """Return the peak memory of this process in bytes; ``ru_maxrss`` is in KiB
+    on Linux and in bytes on macOS.
     """
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else most * 1024

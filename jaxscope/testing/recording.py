@@ -60,8 +60,8 @@ class TestRecording:
     """What one test compiles while it is entered; the functions of ``jaxscope`` are attributes.
 
     Attributes:
-      failure: why an earlier attempt of the test failed (``--reruns``). JAX keeps its programs, so a later attempt
-        compiles nothing and must fail, too.
+      failure: why an earlier attempt of the test failed (``--reruns``). JAX keeps its programs, so a later
+        attempt compiles nothing and must fail, too.
       entered, raised: did the test begin, and end with an exception?
 
     Raises:
