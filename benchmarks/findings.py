@@ -120,14 +120,14 @@ def slugs(words: Words) -> set[str]:
 
 
 def applied(source: str) -> set[str]:
-    """Return the slugs of the advice that a mended program applies."""
+    """Return the slugs of the advice that a fixed program applies."""
     return {slug.strip() for line in _APPLIES.findall(source) for slug in line.split(",")}
 
 
 def of_the_mending(
     case: list[Finding], known: list[Label], mended: list[Finding], source: str
 ) -> Iterator[str]:
-    """Yield what is wrong with a pair of programs: advice that is not applied, a finding that only the mended one has."""
+    """Yield what is wrong with a pair of programs: advice that is not applied, a finding that only the fixed one has."""
     advice = applied(source)
     for f in case:
         fix = fix_of(f)

@@ -1,4 +1,4 @@
-"""Count wrong verdicts of the gate: ways to compile late, each in a failing program and a passing twin.
+"""Count wrong verdicts of the gate: ways to compile late, each in a program that must fail and a correct version.
 
     python benchmarks/gates.py [-o FILE] [name ...]
 

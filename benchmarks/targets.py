@@ -1,4 +1,4 @@
-"""Measure compiling for accelerators that are not there: ``python benchmarks/targets.py [--json FILE]``.
+"""Measure compiling for accelerators that this machine does not have: ``python benchmarks/targets.py [--json FILE]``.
 
 A 24-layer training step (scan, bf16, data x model mesh) from its shapes, for 16, 256, 1,024 and 4,096 TPU
 chips: seconds and memory of the compiler's process, and seconds of the lowering. Then the delay that a

@@ -57,7 +57,7 @@ def dirty(app) -> bool:
 
 
 async def drawn(app, *, first: bool = False) -> None:
-    """Until whatever was asked for is on the screen: what a key sets off goes on in several messages, and
+    """Wait until the screen shows the result of a key: it takes several messages, and
     the frame after the first of them shows half of it.
 
     ``first``: until the first frame after those messages, where work goes on in slices and is drawn again and

@@ -129,7 +129,7 @@ def repository(folder: Path, slow: str, mended: str) -> None:
 
 
 def judge(outcome: Outcome, finding: dict[str, Any], tried: dict[str, Any], slow: str, mended: str) -> None:
-    """Compare what was found with the labels of the program and the advice that the mended one applies."""
+    """Compare what was found with the labels of the program and the advice that the fixed one applies."""
     source, fix = finding["source"] or {}, finding["fix"] or ""
     outcome.code, outcome.line, outcome.fix = finding["code"], source.get("line"), fix
     outcome.verdict = tried["verdict"]

@@ -30,7 +30,7 @@ def users(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
 
     For a function that was only lowered for targets (``jaxscope compile``), one of those programs.
 
-    Of a function that was only lowered for machines that are not there (``jaxscope compile``) one of those.
+    Of a function that was only lowered for targets (``jaxscope compile``) one of those.
     """
     latest = _latest(run)
     for f, ps in latest.values():

@@ -31,7 +31,7 @@ def grouped(several: Iterable[Iterable[Finding]]) -> list[list[tuple[int, Findin
     return list(groups.values())
 
 
-# -- machines that are not there -------------------------------------------------------------------------
+# -- targets -------------------------------------------------------------------------
 
 
 def findings(run: Run, further: Sequence[Run] = ()) -> list[Finding]:

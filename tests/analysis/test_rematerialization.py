@@ -161,7 +161,7 @@ def test_a_sharding_is_spelled_in_axes_or_not_at_all(text, mesh, expected):
 
 @st.composite
 def placed(draw):
-    """A mesh, and which of its whole axes each of two dimensions lies along."""
+    """A mesh, and which of its whole axes each of two dimensions are sharded over."""
     sizes = draw(st.lists(st.sampled_from([2, 3, 4]), min_size=1, max_size=3))
     mesh = [("abc"[i], n) for i, n in enumerate(sizes)]
     order = draw(st.permutations(mesh))

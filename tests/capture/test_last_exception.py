@@ -1,4 +1,4 @@
-"""A program that ends with an exception says so in its log; one that ends well, or is told to, does not."""
+"""The log has the exception that ended a program, and none for a program that ended without one or by sys.exit."""
 
 import io
 import subprocess

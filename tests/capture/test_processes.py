@@ -161,7 +161,7 @@ def test_an_unwritable_place_costs_the_recording_and_not_the_program(record):
 
 
 def test_a_file_of_the_programs_is_never_written_to(record):
-    """os.closerange closes descriptors nobody knows, ours among them; the next open gets the number."""
+    """os.closerange closes all descriptors, ours among them; the next open gets the number."""
     run = record(
         """
         import os, jax, jax.numpy as jnp

@@ -100,7 +100,7 @@ def test_a_compiler_that_does_not_load_is_the_result_and_the_program_goes_on(ran
 
 
 def test_our_lowering_is_none_of_the_programs(ran):
-    """Every phase that is told of is one that JAX did for the program."""
+    """Each recorded phase is one that JAX did for the program."""
     _, events, _ = ran
     handed = {e.call for e in of(events, ev.Retargeted)}
     for call in handed:

@@ -1,4 +1,4 @@
-"""What a check asks of programs for machines that are not there; on runs written by hand."""
+"""Limits on programs for targets, on runs written by hand."""
 
 import pytest
 from aimed_runs import EVAL, GIB, STEP, Aimed

@@ -7,7 +7,7 @@ from jaxscope import cli
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    """Where runs are kept; the current directory and the environment are nobody else's."""
+    """Return a directory for runs; the current directory and the environment belong to the test alone."""
     for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "CI"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("JAXSCOPE_HOME", str(tmp_path / "home"))

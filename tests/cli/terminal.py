@@ -136,7 +136,7 @@ class Terminal:
         os.write(self.fd, keys.encode())
 
     def resize(self, columns: int, rows: int) -> None:
-        """As a window would be; the program is told by the kernel."""
+        """Change the size as a window does; the kernel signals the program."""
         self.screen = Screen(columns, rows)
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 

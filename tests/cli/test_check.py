@@ -75,7 +75,7 @@ def test_a_run_without_steps_leaves_with_2_and_says_how_they_are_given(check, ho
 
 @pytest.fixture
 def plain(home):
-    """A run of one function, compiled for three sizes, whose steps nobody counts."""
+    """A run of one function, compiled for three sizes, whose steps are not counted."""
     log = written.Log(store.create(home / "plain-1"))
     step = written.function("update")
     log.say(step)

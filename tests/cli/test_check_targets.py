@@ -1,4 +1,4 @@
-"""``jaxscope check`` of what was compiled for machines that are not there: on a machine without any of them."""
+"""``jaxscope check`` of programs for targets, on a machine without any of their devices."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What ``--target`` is told before anything runs."""
+"""Errors of ``--target`` before anything runs."""
 
 import argparse
 

@@ -26,7 +26,7 @@ def test_every_seam_is_there_on_this_jax():
     ],
 )
 def test_a_seam_that_is_missing_is_named_in_the_log_and_by_doctor(gone, seam, lost, record):
-    """Only the table is asked here: the seam is put back before the program goes on."""
+    """Only the table is read here: the seam is put back before the program goes on."""
     run = record(
         f"""
         import jax, jaxscope

@@ -1,4 +1,4 @@
-"""What XLA says on stderr is heard by whoever passes it on, and reaches stderr as before."""
+"""XLA's messages on stderr are read by the process that passes them on, and reach stderr unchanged."""
 
 import time
 

@@ -128,7 +128,7 @@ def test_the_latest_call_says_how_the_arguments_lie_now(run_of):
 
 
 def test_what_was_not_recorded_is_not_known(run_of):
-    """A log of an older version: no shardings of arguments, nothing of what was asked."""
+    """A log of an older version: no shardings of arguments, no requested shardings."""
     run = run_of(lambda log: compiled(log, [written.leaf("w", 8, 4)], gives=[0], out=["[0]"]))
     [f] = run.functions.values()
     _, [w, result] = sharding_audit.latest(run, f)

@@ -18,7 +18,7 @@ TEXT = (
 
 
 class Machine:
-    """A run whose programs are compiled at known seconds, and what was heard."""
+    """A run whose programs are compiled at known seconds, and the warnings on stderr."""
 
     def __init__(self, path):
         self.run = store.create(path)

@@ -1,4 +1,4 @@
-"""Shardings asked for in every way there is on eight devices; what becomes of them is known."""
+"""Shardings requested in every way on eight devices, with known results."""
 
 import functools
 

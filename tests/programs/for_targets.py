@@ -1,4 +1,4 @@
-"""Sharded training steps, to be run on forced CPU devices and to be compiled for devices that are not there.
+"""Sharded training steps, run on simulated CPU devices and compiled for targets.
 
 ``build(devices)`` gives the jitted functions with the shapes of their arguments on any devices; run as a script
 it calls them on those JAX has.

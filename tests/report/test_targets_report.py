@@ -1,4 +1,4 @@
-"""Programs for machines that are not there, in the report and as data, from logs written by hand."""
+"""Programs for targets in the text and JSON reports, from logs written by hand."""
 
 import io
 import itertools

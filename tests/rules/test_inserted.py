@@ -1,4 +1,4 @@
-"""Communication that the partitioner put in: told once a line, and not where fully sharded parameters ask for it."""
+"""Collectives that the partitioner inserted: one finding a line, and none where fully sharded parameters need them."""
 
 import pytest
 

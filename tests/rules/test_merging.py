@@ -34,7 +34,7 @@ def finding(title="step recompiled", severity=WARNING, **more):
 
 
 def under(variants, by_position):
-    """What is told where the n-th setting has the findings ``by_position[n]``."""
+    """Return the merged findings where the n-th setting has the findings ``by_position[n]``."""
     at = {id(v): n for n, v in enumerate(variants)}
     return of_each(variants, lambda runs: by_position.get(at[id(runs[0])], []))
 

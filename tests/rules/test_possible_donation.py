@@ -1,4 +1,4 @@
-"""Donation is proposed for what was let go, and never as if nobody could still want it."""
+"""Donation is proposed for arguments without a live reference after the call, with the condition."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is true of a program that ran and of the same for machines that are not there is one finding that names both."""
+"""A problem of the program that ran and of the same program for targets is one finding that names both."""
 
 import pytest
 from aimed_runs import EVAL, STEP, Aimed, text

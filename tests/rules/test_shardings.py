@@ -1,4 +1,4 @@
-"""JX503 and JX508 on runs written by hand: what is told together, and what is too little to tell."""
+"""JX503 and JX508 on runs written by hand: what is one finding, and what is too small for one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TABLE = [written.ONE_CPU, SPLIT, WHOLE]
 
 @pytest.fixture
 def found(tmp_path):
-    """``found(code, leaves, results)``: findings of one call; results are (path, shape, asked, given)."""
+    """``found(code, leaves, results)``: findings of one call; results are (path, shape, requested, actual)."""
 
     def make(code, leaves=(), takes=(), results=(), calls=None):
         directory = store.create(tmp_path / "run", name="run", argv=[])

@@ -1,4 +1,4 @@
-"""What does not fit into a machine that is not there: figures, what fills it, and what to do; no compiler needed."""
+"""Programs that do not fit into a target: figures, the largest buffers and the fix; no compiler needed."""
 
 import pytest
 from aimed_runs import EARLY, GIB, STEP, Aimed

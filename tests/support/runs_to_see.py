@@ -148,7 +148,7 @@ def typical(path: Path) -> RunDir:
 
 
 class Compiler:
-    """The log of what compiles for machines that are not there."""
+    """Return the log of a program that is compiled for targets."""
 
     def __init__(self, run: RunDir) -> None:
         self.run, self.writer = run, None

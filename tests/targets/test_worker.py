@@ -203,7 +203,7 @@ def killed_while_compiling(place, word="hang"):
 
 
 def later(queue):
-    """As if nobody had given a sign of life for a minute."""
+    """Make the last sign of life a minute old."""
     for path in queue.path.iterdir():
         os.utime(path, (time.time() - 60,) * 2)
 

@@ -1,4 +1,4 @@
-"""Python's collector runs when nobody waits for a key, and is as it was once the view has ended."""
+"""Python's garbage collector runs between keys, and has its old settings when the interface has ended."""
 
 from __future__ import annotations
 

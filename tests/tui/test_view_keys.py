@@ -585,7 +585,7 @@ def test_ctrl_c_asks_once_before_it_leaves_a_program_that_runs(tmp_path, before)
 
 
 def at_once(app, *keys):
-    """As a terminal gives what was typed ahead: all of it in the app's queue before the first is heard."""
+    """As a terminal gives what was typed ahead: all keys are in the app's queue before the first is handled."""
     for key in keys:
         app.post_message(events.Key(key, key if len(key) == 1 else None))
 

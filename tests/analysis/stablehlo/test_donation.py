@@ -1,4 +1,4 @@
-"""What is told of an argument, from the text alone, with the call's own words, and with the compiled answer."""
+"""The donation of an argument: from the text alone, with the donated paths of the call, and with the compiled aliases."""
 
 import pytest
 

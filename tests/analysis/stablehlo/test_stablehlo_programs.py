@@ -1,4 +1,4 @@
-"""What is told of programs lowered by the JAX at hand; every count follows from how they are built."""
+"""Programs lowered by the installed JAX; every expected count follows from how they are built."""
 
 import pytest
 

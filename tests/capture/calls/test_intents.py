@@ -1,4 +1,4 @@
-"""What real programs were asked for, compiled to and passed, and what is found where that differs."""
+"""The requested, compiled and actual shardings of real programs, and the differences between them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def run(recorded):
 
 
 def told(run, name, number=None):
-    """(path, asked, by what, compiled, as what it came, what is wrong) of each argument and result."""
+    """Return (path, requested, by what, compiled, actual, difference) of each argument and result."""
     [f] = [f for f in run.functions.values() if f.seen.qualname == name]
     c = dict(run.numbered(f))[number] if number else sharding_audit.latest(run, f)[0]
     rows = []
@@ -105,7 +105,7 @@ def test_what_jit_was_given_is_reported_for_each_leaf(run):
 
 
 def test_arguments_are_those_of_the_latest_call(run):
-    """The parameters were moved once, and came back where they are asked for; the batch is moved every time."""
+    """The parameters were moved once, and came back with the requested sharding; the batch is moved every time."""
     down, up, batch, *_ = told(run, "step", 2)
     assert (down[6], up[6], batch[6]) == (None, None, MOVED)
 

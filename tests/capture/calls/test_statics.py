@@ -1,4 +1,4 @@
-"""Static values in words: the program's own code is not asked."""
+"""Static values as text, without calling the program's own code."""
 
 import collections
 import dataclasses

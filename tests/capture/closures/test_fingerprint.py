@@ -1,4 +1,4 @@
-"""A value as it was: told from another later, and not kept alive."""
+"""A fingerprint of a value: it differs from that of another value, and does not keep the value alive."""
 
 import weakref
 

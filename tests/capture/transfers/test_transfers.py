@@ -425,7 +425,7 @@ float(bad(jnp.ones(())))
 
 
 def without_runner(text: str) -> list[str]:
-    """What went wrong in a callback is told with the whole stack: runpy's frames, which start us, are left out."""
+    """An error in a callback is reported with the whole stack, without the frames of runpy that start us."""
     return [line for line in text.splitlines() if "<string>" not in line and "<frozen runpy>" not in line]
 
 

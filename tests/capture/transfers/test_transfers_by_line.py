@@ -1,4 +1,4 @@
-"""Whose line a copy is, when it is told, and that many are few events: without JAX."""
+"""The line of a copy, the time of its event, and few events for many copies: without JAX."""
 
 from __future__ import annotations
 
