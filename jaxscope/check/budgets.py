@@ -90,8 +90,12 @@ def _no_such_axes(run: Run, limits: Sequence[Limits]) -> Iterator[Finding]:
     known = axes(run) if limited else set()
     for axis in sorted(limited - known) if known else ():
         near = difflib.get_close_matches(axis, known, 1, 0.5)
-        fix = f"did you mean {near[0]}?" if near else f"the axes of this run: {', '.join(sorted(known))}"
-        text = f"a limit names the mesh axis {axis!r}, which no mesh of this run has"
+        fix = (
+            message("fix-similar-name", name=near[0])
+            if near
+            else message("fix-known-axes", axes=Parts(tuple(sorted(known))))
+        )
+        text = message("no-such-axis", axis=repr(axis))
         yield msgspec.structs.replace(not_known(text), severity=ERROR, fix=fix)
 
 

@@ -22,7 +22,7 @@ from jaxscope.schema.causes import Cause, RecordingBegan
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, Evidence, Finding, Fix, extended
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import UNHEARD
-from jaxscope.schema.messages import message
+from jaxscope.schema.messages import Count, Message, Parts, Words, message
 from jaxscope.schema.steps import Either, Step, known
 
 CODE = "JX190"
@@ -235,12 +235,13 @@ def _finding(run: Run, n: int, change: Change, since: str | None) -> Finding:
     first, last = group[0], group[-1]
     f = first.compilation.function
     name = f.display_name
-    subject = f"the eager operation {name}" if eager(f) else name
+    subject: Words = message("eager-operation", name=name) if eager(f) else name
     if _nameless(f):
-        subject = "a function whose name is not known"
+        subject = message("function-without-name")
     library = _of_library(last.compilation)
     if library:
-        subject = f"{name}, a function of {(f.seen.module or 'a library').partition('.')[0]},"
+        package = (f.seen.module or "a library").partition(".")[0]
+        subject = message("function-of-library", name=name, library=package)
     # Among those of other functions each call needs its step and all are in order of time.
     apart = [(x.compilation.t_ns, _call(run, x, where=bool(change.others))) for x in _shown(group, change)]
     return Finding(
@@ -299,26 +300,37 @@ def _fix(run: Run, n: int, change: Change, since: str | None) -> Fix | None:
     return extended(fix, "fix-pad-before-jit") if eagerly else fix
 
 
-def _done(group: Sequence[Miss]) -> str:
-    """Write what was done: ``traced and compiled``, ``lowered and compiled 3 times``, ``traced``."""
-    bits = 0
-    for x in group:
-        bits |= x.compilation.reached_phases
-    if bits & 4:
-        word = "traced and compiled" if bits & 1 else "lowered and compiled" if bits & 2 else "compiled"
+def _done(group: Sequence[Miss]) -> Message:
+    """Return what was done: ``traced and compiled``, ``lowered and compiled 3 times``, ``traced``."""
+    traced, lowered, compiled = (
+        any(x.compilation.reached_phases & phase for x in group) for phase in (1, 2, 4)
+    )
+    phases: Words
+    if compiled and traced:
+        phases = message("traced-and-compiled")
+    elif compiled and lowered:
+        phases = message("lowered-and-compiled")
+    elif traced and lowered:
+        phases = message("traced-and-lowered")
     else:
-        word = "traced and lowered" if bits & 3 == 3 else "lowered" if bits & 2 else "traced"
-    if all(x.compilation.persistent_hit for x in group):
-        word += " (from the persistent cache)"
-    return word if len(group) == 1 else f"{word} {len(group):,} times"
+        phases = "compiled" if compiled else "lowered" if lowered else "traced"
+    cached = all(x.compilation.persistent_hit for x in group)
+    return message(
+        "done",
+        phases=phases,
+        cached=message("from-persistent-cache") if cached else None,
+        times=message("done-times", n=len(group)) if len(group) > 1 else None,
+    )
 
 
-def _when(n: int, group: Sequence[Miss]) -> str:
+def _when(n: int, group: Sequence[Miss]) -> Message:
+    """Return in which steps it was: `` in steps 3 to 5, after step 2``."""
     steps = sorted({x.step for x in group if x.step is not None})
     if not n or not steps:
-        return ", where nothing may compile"
-    where = f"step {steps[0]:,}" if len(steps) == 1 else f"steps {steps[0]:,} to {steps[-1]:,}"
-    return f" in {where}, after step {n:,}"
+        return message("where-nothing-may-compile")
+    if len(steps) == 1:
+        return message("in-step-after", step=steps[0], n=n)
+    return message("in-steps-after", first=steps[0], last=steps[-1], n=n)
 
 
 def _unplaced(n: int, compilations: Sequence[Compilation], part: Part) -> Iterator[Finding]:
@@ -326,22 +338,26 @@ def _unplaced(n: int, compilations: Sequence[Compilation], part: Part) -> Iterat
 
     Nothing counts the steps of their process, or two ways of counting contradict each other.
     """
-    by_reason: dict[str, list[Compilation]] = {}
+    by_reason: dict[object, tuple[Message, list[Compilation]]] = {}
     for c in compilations:
-        step = part[c.id]
-        reason = step.because if isinstance(step, Either) else None
-        by_reason.setdefault(reason or f"nothing counts the steps of process {c.process.pid}", []).append(c)
-    for reason, those in by_reason.items():
+        step, pid = part[c.id], c.process.pid
+        key, reason = (
+            (step.because.slug, step.because)
+            if isinstance(step, Either)
+            else (pid, message("process-without-steps", pid=str(pid)))
+        )
+        by_reason.setdefault(key, (reason, []))[1].append(c)
+    for reason, those in by_reason.values():
         names = sorted({c.function.name for c in those})
-        some = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-        text = (
-            f"{'a compilation' if len(those) == 1 else f'{len(those):,} compilations'} ({some}) "
-            f"may be before or after step {n}: {reason}"
+        more = (message("and-so-on"),) if len(names) > 3 else ()
+        text = message(
+            "maybe-late",
+            compilations=message("a-compilation") if len(those) == 1 else Count(len(those), "compilation"),
+            functions=Parts((*names[:3], *more)),
+            step=n,
+            reason=reason,
         )
-        fix = (
-            "count the steps in one way: jaxscope.step() at the end of each, or"
-            " @jaxscope.watch(step=True) on the step function"
-        )
+        fix = message("fix-count-in-one-way")
         yield msgspec.structs.replace(unknown.not_known(text, those[0]), severity=ERROR, fix=fix)
 
 

@@ -16,12 +16,12 @@ from jaxscope.model import deaths, sources
 from jaxscope.model.load import state
 from jaxscope.model.ranks import Job
 from jaxscope.model.run import Run
-from jaxscope.present.text import count
 from jaxscope.report import variants
 from jaxscope.report.formats.placed import relative
 from jaxscope.report.variants import Variant
 from jaxscope.rules import ranks, registry
 from jaxscope.schema.findings import Finding
+from jaxscope.schema.messages import Count, Message, message
 
 # The code that reports what an option limits.
 CODES = {
@@ -142,7 +142,7 @@ class Plan:
             if first:
                 return found
             return found + chosen.keep(
-                unknown.not_known(f"this setting cannot be checked: {e.message}") for e in errors
+                unknown.not_known(message("setting-not-checked", error=e.message)) for e in errors
             )
 
         found = variants.of_each(every, look)
@@ -252,35 +252,34 @@ def _incomplete(run: Run, directory: RunDir, parts: Sequence[Variant]) -> list[F
         found.append(unknown.program_failed(died.text, died.source, surely=died.surely))
     for v in parts:
         assert v.directory is not None
-        prefix = f"{v.label}: " if v.run is not run else ""
         text = _cut_short(v.run, v.directory)
         if text is not None:
-            found.append(unknown.not_recorded(f"{prefix}{text}"))
+            named = text if v.run is run else message("of-setting", setting=v.label, text=text)
+            found.append(unknown.not_recorded(named))
         if v.run is run and state(run, directory) == "running":
-            found.append(
-                unknown.not_known("the run is still going on: only what it has done so far is checked")
-            )
+            found.append(unknown.not_known(message("run-not-ended")))
     return found
 
 
-def _cut_short(run: Run, directory: RunDir) -> str | None:
+def _cut_short(run: Run, directory: RunDir) -> Message | None:
     """Return why the recording ends before what it records; None if it does not."""
     if run.stopped:
         first = run.stopped[0]
         assert first.stopped is not None
         whole = len(run.stopped) == 1 and first is run.main
-        which = "" if whole else f" of {count(len(run.stopped), 'process', 'processes')}"
-        return (
-            f"the recording{which} stopped ({first.stopped.reason}):"
-            f" what the program did afterwards is unknown"
+        several = Count(len(run.stopped), "process", "processes")
+        return message(
+            "recording-stopped",
+            processes=None if whole else message("of-processes", processes=several),
+            reason=first.stopped.reason,
         )
     how, main = state(run, directory), run.main
     if how == "lost":
-        return "the log has no end: the program was killed, or the log was cut short"
+        return message("log-without-end")
     if how == "exited" and main is not None and run.main_recorded and main.ended is None:
         signal = run.exited is not None and run.exited.signal is not None
         if not signal:  # reported with the failure of the program
-            return "the program's log has no end: it left through os._exit, or recording it failed"
+            return message("log-of-program-without-end")
     return None
 
 

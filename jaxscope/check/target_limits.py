@@ -21,6 +21,7 @@ from jaxscope.model.run import Run
 from jaxscope.rules import merging, registry
 from jaxscope.rules.targets import too_large
 from jaxscope.schema.findings import Finding
+from jaxscope.schema.messages import Message, message
 
 LONGEST = 200  # characters of a compiler's message
 
@@ -113,11 +114,7 @@ def over(a: Aim, limits: Limits, functions: Mapping[str, Limits]) -> list[Findin
                 found += [*_over(run, name, Limits(), {}, a.tables), *_unknown(run, name)]
     there = {t.name for run in a.runs for t in run.targets}
     missing = [one for text in a.tables if (one := alone(text)) is not None and one not in there]
-    found += [
-        not_known(f"limits are set for {one}, but the run was not compiled for it")
-        for one in missing
-        if not a.names
-    ]
+    found += [not_known(message("target-not-compiled-for", target=one)) for one in missing if not a.names]
     return found
 
 
@@ -173,25 +170,29 @@ def _unknown(run: Run, name: str) -> Iterator[Finding]:
             who = (
                 f"{c.function.display_name}#{number_of(run, c)}" if c is not None else p.module or "a program"
             )
-            yield not_known(f"{who} for {name} is unknown: {_why(p)}", c)
+            text = message("program-for-target-unknown", program=who, target=name, reason=_why(p))
+            yield not_known(text, c)
     lowered = {c.function.id for p in programs for c in p.compilations}
     for f in _users(run):
         if f.compiled and f.id not in lowered:
-            yield not_known(f"{f.display_name} was compiled, but not for {name}", f.compilations[-1])
+            text = message("function-not-compiled-for", function=f.display_name, target=name)
+            yield not_known(text, f.compilations[-1])
     if not programs:
-        yield not_known(f"no function of yours was lowered for {name}")
+        yield not_known(message("nothing-lowered-for", target=name))
 
 
 def _users(run: Run) -> list[Function]:
     return [f for f in run.functions.values() if f.user]
 
 
-def _why(p: Program) -> str:
-    message = " ".join((p.made.error or "").split())[:LONGEST] if p.made is not None else ""
+def _why(p: Program) -> Message:
+    """Return why ``p`` was not compiled."""
     if p.state == "skipped":
-        return f"it was not lowered: {(p.asked.skipped or '')[:LONGEST] if p.asked is not None else ''}"
-    if p.state in ("waiting", "compiling"):
-        whose = " of another run" if p.behind else ""
-        still = "still being compiled" if p.state == "compiling" else f"still waiting for the compiler{whose}"
-        return f"it is {still} (jaxscope run --wait-targets waits)"
-    return f"it was not compiled ({p.state}): {message or 'no reason was given'}"
+        reason = (p.asked.skipped or "")[:LONGEST] if p.asked is not None else ""
+        return message("target-program-skipped", reason=reason)
+    if p.state == "compiling":
+        return message("target-program-compiling")
+    if p.state == "waiting":
+        return message("target-program-waiting", behind=message("of-another-run") if p.behind else None)
+    error = " ".join((p.made.error or "").split())[:LONGEST] if p.made is not None else ""
+    return message("target-program-failed", state=p.state, reason=error or message("no-reason-given"))

@@ -10,7 +10,7 @@ from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, WARNING, Evidence, Finding
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.messages import Words
+from jaxscope.schema.messages import Words, message
 
 CODE = "JX901"
 
@@ -24,14 +24,14 @@ def not_known(text: Words, c: Compilation | None = None) -> Finding:
     )
 
 
-def not_recorded(text: str) -> Finding:
+def not_recorded(text: Words) -> Finding:
     """Make an error: a part of the run was not recorded, so nothing is known about it."""
     return msgspec.structs.replace(not_known(text), severity=ERROR)
 
 
-def program_failed(how: str, source: Frame | None, *, surely: bool) -> Finding:
+def program_failed(failure: Words, source: Frame | None, *, surely: bool) -> Finding:
     """Make a warning, or a note if it is not sure: the program failed before its end."""
-    found = not_known(f"{how}: only what it did until then is checked")
+    found = not_known(message("checked-until-failure", failure=failure))
     return msgspec.structs.replace(found, severity=WARNING if surely else NOTE, source=source)
 
 
@@ -39,6 +39,6 @@ def no_such_function(run: Run, pattern: str) -> Finding:
     """Make an error: no recorded function has the name ``pattern``."""
     names = {f.display_name for f in run.functions.values() if f.user}
     near = difflib.get_close_matches(pattern, names, 1, 0.5)
-    text = f"no function called {pattern!r} was compiled: check the spelling"
-    fix = f"did you mean {near[0]}?" if near else None
+    text = message("no-such-function", pattern=repr(pattern))
+    fix = message("fix-similar-name", name=near[0]) if near else None
     return msgspec.structs.replace(not_known(text), severity=ERROR, fix=fix)

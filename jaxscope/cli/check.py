@@ -170,8 +170,9 @@ def _raise_unchecked(result: Result) -> None:
 
 def _not_checked(e: UsageError) -> Finding:
     from jaxscope.check import unknown
+    from jaxscope.schema.messages import message
 
-    return msgspec.structs.replace(unknown.not_recorded(f"not checked: {e.message}"), fix=e.hint)
+    return msgspec.structs.replace(unknown.not_recorded(message("not-checked", error=e.message)), fix=e.hint)
 
 
 def _same_program(which: str | None, directory: RunDir) -> None:

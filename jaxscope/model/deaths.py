@@ -10,6 +10,7 @@ from jaxscope.analysis.avals import short_aval
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.schema.keys import Frame
+from jaxscope.schema.messages import Message, message
 
 # "Array has been deleted with shape=float32[4,4]." and "... buffer has been deleted or donated."
 _DELETED = re.compile(r"deleted (?:with shape=(\w+)\[([\d,]*)\]|or donated)", re.IGNORECASE)
@@ -19,7 +20,7 @@ MOST = 3
 class Death(NamedTuple):
     """How a program failed. ``surely``: by a signal or an exception; an exit code may be intended."""
 
-    text: str
+    text: Message
     source: Frame | None
     surely: bool
 
@@ -31,17 +32,21 @@ def of_run(run: Run) -> Death | None:
     if exited is not None and exited.signal is not None:
         known = exited.signal in {s.value for s in signal.Signals}
         name = signal.Signals(exited.signal).name if known else f"signal {exited.signal}"
-        return Death(f"the program was killed by {name}", None, True)
+        return Death(message("program-killed", signal=name), None, True)
     if exited is not None and not exited.exit_code:
         return None
-    code = f" (exit code {exited.exit_code})" if exited is not None else ""
     if died is not None:
-        message = died.message.strip().partition("\n")[0]
-        text = f"the program failed with {died.error}" + (f": {message}" if message else "") + code
+        first = died.message.strip().partition("\n")[0]
+        text = message(
+            "program-raised",
+            error=died.error,
+            message=message("error-message", message=first) if first else None,
+            code=message("exit-code", code=str(exited.exit_code)) if exited is not None else None,
+        )
         return Death(text, died.stack[0] if died.stack else None, True)
-    return (
-        Death(f"the program exited with code {exited.exit_code}", None, False) if exited is not None else None
-    )
+    if exited is None:
+        return None
+    return Death(message("program-exited", code=str(exited.exit_code)), None, False)
 
 
 def donors(run: Run, message: str) -> list[tuple[Compilation, str]]:

@@ -12,13 +12,15 @@ from typing import NamedTuple
 
 import msgspec
 
+from jaxscope.schema.messages import Message, message
+
 
 class Either(NamedTuple):
     """A step with different numbers by two ways of counting. ``because``: the reason, for messages."""
 
     least: int
     most: int
-    because: str
+    because: Message
 
 
 Step = int | Either | None  # None: steps are not counted
@@ -52,9 +54,7 @@ class Counting(msgspec.Struct, frozen=True):
         most = max((calls.get(f, 0) for f in steppers or self.calls), default=0)
         if self.marks:
             if steppers and not marks and most > 1:
-                return Either(
-                    1, most, "the first step mark and the calls of a watched step function disagree"
-                )
+                return Either(1, most, message("mark-and-calls-disagree"))
             return marks + 1
         if steppers:
             return most
@@ -63,7 +63,7 @@ class Counting(msgspec.Struct, frozen=True):
             return None
         step = calls.get(first, 0)
         if most > step and not inside(first):
-            return Either(step, most, "several functions are watched, and none of them with step=True")
+            return Either(step, most, message("several-functions-watched"))
         return step
 
 

@@ -30,7 +30,14 @@ ORDER_RESIZED = ("JX709", "JX704", "JX713", "JX702", "JX705", "JX706", "JX708", 
 
 
 class Regression(NamedTuple):
-    """A figure of one program that is worse. ``source``: None where the line is unknown."""
+    """A figure of one program that is worse than in the baseline.
+
+    Attributes:
+      code: of the rule.
+      title: the figure and its change.
+      source: None: the line is unknown.
+      evidence: all figures that changed with it.
+    """
 
     code: str
     title: Words
@@ -146,7 +153,7 @@ def _sorted(metric: Metric, pair: Pair, tolerance: float = 0.0) -> tuple[list[Di
 
 
 def _together(
-    metric: Metric, code: str, advice: str, prefix: str = "", shown: int = 1
+    metric: Metric, code: str, advice: Message, per_device: bool = False, shown: int = 1
 ) -> Callable[..., Result]:
     """Make a check: one regression for all figures of ``metric`` that grew,
     ``shown`` of them in its title.
@@ -157,7 +164,8 @@ def _together(
         texts = [differences.since_baseline(metric.name, d) for d in (*grew, *fell)]
         if grew:
             parts = [t for d, t in zip(grew, texts, strict=False) if d.what != "peak_bytes"] or texts
-            title = f"{prefix}{', '.join(parts[:shown])}"
+            figures = Parts(tuple(parts[:shown]))
+            title = message("memory-per-device" if per_device else "figures", figures=figures)
             return [Regression(code, title, None, texts, advice)], []
         # Fewer kernels of one kind are better only if there are fewer in all.
         return [], [
@@ -168,7 +176,7 @@ def _together(
 
 
 def _each(
-    metric: Metric, code: str, advice: str, items: str, key: Callable[[Any], str]
+    metric: Metric, code: str, advice: Message, items: str, key: Callable[[Any], str]
 ) -> Callable[..., Result]:
     """Make a check: a regression for each figure of ``metric`` that grew.
 
@@ -205,9 +213,9 @@ def _products(pair: Pair, _: float) -> Result:
     if not changed or (not fell and not pair.old.products):
         return [], []
     texts = [differences.since_baseline("products", d) for d in (*changed, *fell)]
-    title = texts[0] + (f"; {texts[len(changed)]}" if fell else "")
+    title = message("figures", figures=Parts((texts[0], *texts[len(changed) :][:1]), "; "))
     source = _first_source(pair, "products", metrics.product_key, changed[0].what)
-    return [Regression("JX707", title, source, texts, "restore the precision and dtypes")], []
+    return [Regression("JX707", title, source, texts, message("fix-restore-precision"))], []
 
 
 def _loops(pair: Pair, _: float) -> Result:
@@ -216,15 +224,16 @@ def _loops(pair: Pair, _: float) -> Result:
     if not grew and not fell:
         return [], []
     texts = [differences.since_baseline("loops", d) for d in (*grew, *fell)]
-    title, source = ", ".join(texts[:2]), None
+    title, source = message("figures", figures=Parts(tuple(texts[:2]))), None
     lowered = pair.entry.texts.stablehlo
     repeated = (
         next((r for r in lowered.repeated if r.source is not None), None) if lowered is not None else None
     )
     if repeated is not None and sum((pair.new.loops or {}).values()) < sum((pair.old.loops or {}).values()):
         source = repeated.source
-        title += f"; a block of {repeated.length} operations is repeated {repeated.times} times: unrolled"
-    return [Regression("JX709", title, source, texts, "keep the loop in jax.lax.scan")], []
+        unrolled = message("loops-unrolled", loops=title, length=repeated.length, times=repeated.times)
+        return [Regression("JX709", unrolled, source, texts, message("fix-keep-scan"))], []
+    return [Regression("JX709", title, source, texts, message("fix-keep-scan"))], []
 
 
 # -- collectives and donation ----------------------------------------------------------------------
@@ -236,33 +245,43 @@ def _collectives(pair: Pair, _: float) -> Result:
     none = Collectives(0, 0, 0)
     for key in dict.fromkeys([*after, *before]):
         old, new = before.get(key, none), after.get(key, none)
-        texts, worse = [], new.count > old.count
+        texts: list[Words] = []
+        worse = new.count > old.count
         for what, unit, x, y in (
             ("executions per call", metrics.COUNT, old.executions, new.executions),
             ("size", metrics.BYTES, old.bytes, new.bytes),
         ):
             if x is not None and y is None:
-                texts.append(f"{what} unknown now, {differences.amount(x, unit)} in the baseline")
+                amount = differences.amount(x, unit)
+                texts.append(message("figure-unknown-now", figure=what, before=amount))
                 worse = True
             elif x is not None and y is not None and x != y:
                 texts.append(differences.since_baseline("", Difference(what, x, y, unit)))
                 worse = worse or y > x
         if new.count != old.count:
-            texts.insert(0, f"{new.count:,} {key}, {old.count:,} in the baseline")
+            texts.insert(0, _number(key, old, new))
         if not texts:
             continue
-        title = texts[0] if new.count != old.count else f"{key}: {texts[0]}"
         if not worse:
-            improvements.append(title)
+            improvements.append(_title(key, old, new, texts[0]))
             continue
         source, function = _new_collective(pair, key, old, new)
+        named: Words = key
         if function is not None:
-            title = title.replace(key, f"{key} in {function}", 1)
-        advice = (
-            "jaxscope report shows where it comes from; use the same sharding for all operands of that line"
-        )
-        regressions.append(Regression("JX702", title, source, texts, advice))
+            named = message("collective-in-function", collective=key, function=function)
+        title = _title(named, old, new, texts[0])
+        regressions.append(Regression("JX702", title, source, texts, message("fix-find-collective")))
     return regressions, improvements
+
+
+def _number(what: Words, old: Collectives, new: Collectives) -> Message:
+    return message("number-in-baseline", now=new.count, what=what, before=old.count)
+
+
+def _title(what: Words, old: Collectives, new: Collectives, change: Words) -> Message:
+    if new.count != old.count:
+        return _number(what, old, new)
+    return message("change-of", what=what, change=change)
 
 
 def _new_collective(
@@ -333,25 +352,21 @@ CHECKS: dict[str, Callable[[Pair, float], Result]] = {
     "collectives": _collectives,
     "donation": _donation,
     "constants": _each(
-        metrics.CONSTANTS, "JX706", "pass it as an argument", "constants", metrics.constant_key
+        metrics.CONSTANTS, "JX706", message("fix-pass-constant"), "constants", metrics.constant_key
     ),
     "callbacks": _each(
-        metrics.CALLBACKS, "JX708", "return the value and use it outside", "callbacks", metrics.callback_key
+        metrics.CALLBACKS, "JX708", message("fix-no-callback"), "callbacks", metrics.callback_key
     ),
     "upcasts": _each(
         metrics.UPCASTS,
         "JX707",
-        "cast the other operand down if the wider type is not intended",
+        message("fix-cast-down"),
         "upcasts",
         metrics.upcast_key,
     ),
     "products": _products,
     "loops": _loops,
-    "flops": _together(metrics.WORK, "JX713", "shard the operands over the mesh as before"),
-    "fusions": _together(
-        metrics.FUSIONS, "JX703", "jaxscope diff of both runs shows the lines they come from"
-    ),
-    "memory": _together(
-        metrics.MEMORY, "JX704", "jaxscope report shows what uses it", prefix="memory per device: ", shown=2
-    ),
+    "flops": _together(metrics.WORK, "JX713", message("fix-shard-operands")),
+    "fusions": _together(metrics.FUSIONS, "JX703", message("fix-compare-fusions")),
+    "memory": _together(metrics.MEMORY, "JX704", message("fix-find-memory"), per_device=True, shown=2),
 }

@@ -127,8 +127,8 @@ TEMPLATES = {
         "call the object that .lower(...).compile() returned, or lower with the arguments of the real call"
     ),
     "constant-random-key": (
-        "{function} draws the same random numbers in each call: {keys} {is_constant} of its program, and no"
-        " argument takes part"
+        "{function} draws the same random numbers in each call: {keys} {is_constant} of its program,"
+        " whatever its arguments are"
     ),
     "fix-pass-key": (
         "pass a key as an argument: a new one in each call (jax.random.split), or"
@@ -195,9 +195,8 @@ TEMPLATES = {
     ),
     "fix-jit-around": "put the computation around this line into one jax.jit, or do it in NumPy",
     "fix-jit-step": (
-        "put what a turn of the loop computes into one function, outside of the loop, and {how} that:"
-        " its lines are"
-        " then one program"
+        "put what a turn of the loop computes into one function, outside of the loop, and {how} that: its"
+        " lines are then one program"
     ),
     "fix-jit-step-function": (
         "{how} {function} as a whole: its lines are then one program;"

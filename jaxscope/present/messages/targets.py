@@ -8,9 +8,8 @@ TEMPLATES = {
     "ran-out-of-memory": "{function} does not fit into {target}: its compiler ran out of"
     " memory{capacity}{others}",
     "beyond-scoped-limit": (
-        "{function} does not compile for {target}: {operation} needs {needed} of {space} at once,"
-        " and the compiler's limit"
-        " for one operation is {limit}{others}"
+        "{function} does not compile for {target}: {operation} needs {needed} of {space} at once, and the"
+        " compiler's limit for one operation is {limit}{others}"
     ),
     "device-capacity": " (one {device} has {capacity})",
     "device-of-machine": "{machine} {kind}",
@@ -34,19 +33,16 @@ TEMPLATES = {
         " pltpu.CompilerParams, or the flag --xla_tpu_scoped_vmem_limit_kib={kib} in LIBTPU_INIT_ARGS"
     ),
     "fix-scoped-limit": (
-        "allow one operation more: the flag --xla_tpu_scoped_vmem_limit_kib={kib} in LIBTPU_INIT_ARGS,"
-        " or jax.jit with"
-        " compiler_options={{'xla_tpu_scoped_vmem_limit_kib': '{kib}'}};"
-        " or change the sizes that this operation has"
+        "allow one operation more: the flag --xla_tpu_scoped_vmem_limit_kib={kib} in LIBTPU_INIT_ARGS, or"
+        " jax.jit with compiler_options={{'xla_tpu_scoped_vmem_limit_kib': '{kib}'}}; or change the sizes"
+        " that this operation has"
     ),
     "fix-smaller-pieces": (
-        "process smaller pieces (jax.lax.map with batch_size=, a scan over microbatches),"
-        " save less for the backward"
-        " pass (jax.checkpoint), or shard its arrays over more devices"
+        "process smaller pieces (jax.lax.map with batch_size=, a scan over microbatches), save less for the"
+        " backward pass (jax.checkpoint), or shard its arrays over more devices"
     ),
     "fix-shard-and-donate": (
-        "shard {path} over the mesh (PartitionSpec) or over more devices,"
-        " and donate the arguments that {function}"
-        " replaces"
+        "shard {path} over the mesh (PartitionSpec) or over more devices, and donate the arguments that"
+        " {function} replaces"
     ),
 }
