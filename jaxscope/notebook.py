@@ -1,4 +1,6 @@
-"""Record the cell of a notebook: ``%load_ext jaxscope``, then ``%%jaxscope`` as the first line of the cell."""
+"""Record the cell of a notebook: ``%load_ext jaxscope``, then ``%%jaxscope`` as the
+first line of the cell.
+"""
 
 from __future__ import annotations
 

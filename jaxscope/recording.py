@@ -225,8 +225,8 @@ def record(
     """Record a block without the command line.
 
     Args:
-      path: the run directory, new or empty; default: a new one under ``.jaxscope/runs``, in a notebook a temporary
-        one, if there is no ``name`` either.
+      path: the run directory, new or empty; default: a new one under ``.jaxscope/runs``, in a notebook a
+        temporary one, if there is no ``name`` either.
       ir: which texts of user functions are kept: none, stats, stablehlo, hlo, all.
       name: what the run is called.
       wrapper_libraries: packages whose frames are not the user's, besides those known.

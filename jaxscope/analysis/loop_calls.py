@@ -47,7 +47,9 @@ class LoopCall(NamedTuple):
 
     @property
     def feeds_itself(self) -> bool:
-        """Return whether the call's statement sets a name that the call reads: a result is the next argument."""
+        """Return whether the call's statement sets a name that the call reads:
+        a result is the next argument.
+        """
         return bool(self.targets & names_read([self.call]))
 
 
@@ -176,8 +178,8 @@ def stays_the_same(node: ast.expr, repeated: Sequence[ast.AST]) -> bool:
 def turns_alone(of: LoopCall, jitted: Collection[str], modules: Collection[str]) -> bool:
     """Return whether a turn of the loop computes nothing but the call and operations of JAX.
 
-    Then it could be an operation over all turns. A turn that calls Python functions of the user's or leaves the
-    loop could not.
+    Then it could be an operation over all turns. A turn that calls Python functions of the user's or leaves
+    the loop could not.
 
     Args:
       jitted: names of jitted functions.

@@ -1,6 +1,7 @@
 """Find random numbers that NumPy or Python draws in the body of a jitted function: once, while it is traced.
 
-Reads source as text. A generator that the function itself makes of a seed is meant to be constant and left out.
+Reads source as text. A generator that the function itself makes of a seed is meant to be constant and left
+out.
 """
 
 from __future__ import annotations

@@ -151,8 +151,8 @@ class Peers:
     ) -> None:
         """Record it if it has lasted for ``after_ns`` and was not recorded before.
 
-        The ranks ``behind`` must be alive until then: one that was killed compiles nothing more, and makes others
-        leave.
+        The ranks ``behind`` must be alive until then: one that was killed compiles nothing more, and makes
+        others leave.
         """
         since = self._since.setdefault(what, now)
         if any(self._beats.get(n, (0, 0))[1] < since + after_ns for n in behind):

@@ -1,8 +1,9 @@
 """Read how much memory a compiled program takes, in a thread beside the program.
 
-XLA needs 2 % of a compilation's time on a CPU to compute these figures, as much as all the rest of a recording
-together, and releases the GIL for it. So the program goes on meanwhile: figures that are not ready when Compiled is
-written follow in an event of their own. The executable is referred to until XLA has read it, no longer.
+XLA needs 2 % of a compilation's time on a CPU to compute these figures, as much as all the rest of a
+recording together, and releases the GIL for it. So the program goes on meanwhile: figures that are not ready
+when Compiled is written follow in an event of their own. The executable is referred to until XLA has read it,
+no longer.
 """
 
 from __future__ import annotations

@@ -85,7 +85,8 @@ def _add_where_to_record(group: argparse._ArgumentGroup) -> None:
         "-o",
         "--out",
         metavar="DIR",
-        help="record into DIR, which is new or empty (default: a new directory in .jaxscope/runs). s3://... and"
+        help="record into DIR, which is new or empty (default: a new directory in .jaxscope/runs). s3://..."
+        " and"
         " gs://...: record in .jaxscope/runs, and upload from there while the program runs",
     )
     group.add_argument("--overwrite", action="store_true", help="replace the run in DIR")

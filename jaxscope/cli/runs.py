@@ -41,8 +41,8 @@ Copy what the processes of one job recorded, each on a file system of its own, i
 any folder that holds runs. The rank of a process is the one its launcher gave it, else JAX's process index.
 """
 UPLOADING = """\
-Upload what a store does not have of a run: after run --out s3://..., where the store did not answer, or for the first
-time. Read it there: jaxscope report URL.
+Upload what a store does not have of a run: after run --out s3://..., where the store did not answer, or for
+the first time. Read it there: jaxscope report URL.
 """
 REMOVAL = """\
 Remove runs by name or directory: the files that jaxscope wrote, and the directory

@@ -315,7 +315,9 @@ def _batches(pieces: Iterable[Piece], most: int) -> Iterator[list[Piece]]:
 
 
 def _own(name: str) -> tuple[str, int] | None:
-    """Return the file that the object ``name`` is a piece of, and the piece's number; None: of none of ours."""
+    """Return the file that the object ``name`` is a piece of, and the piece's number;
+    None: of none of ours.
+    """
     file, plus, number = name.rpartition("+")
     if not plus:
         return (name, 0) if removal.is_own_name(name) else None

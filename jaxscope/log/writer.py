@@ -31,7 +31,9 @@ E = TypeVar("E", bound=Event)
 
 
 class Filter(Protocol):
-    """Changes events and texts before they are written: removes confidential parts, names a notebook's cells."""
+    """Changes events and texts before they are written: removes confidential parts,
+    names a notebook's cells.
+    """
 
     def event(self, event: Any) -> Any:
         """Return ``event`` (or what an earlier filter made of it) changed, as plain data."""

@@ -1,4 +1,6 @@
-"""JX135, JX204, JX205: calls that a loop repeats: with one key, for each row of an array, for work done already."""
+"""JX135, JX204, JX205: calls that a loop repeats: with one key, for each row of an array,
+for work done already.
+"""
 
 from __future__ import annotations
 
@@ -127,8 +129,8 @@ def _turns_alone(run: Run, c: Compilation, call: LoopCall, jitted: set[str]) -> 
 def _rows(run: Run, f: Function, c: Compilation, call: LoopCall) -> tuple[int, ...] | None:
     """Return the shape of the array whose rows are the arguments of the calls, one after the other.
 
-    It is known from the operations outside jit that take the rows, on the loop's lines. None: there is none, or
-    the loop runs once.
+    It is known from the operations outside jit that take the rows, on the loop's lines. None: there is none,
+    or the loop runs once.
     """
     if c.site is None or c.key is None or not _again(run, c, call):
         return None
@@ -288,7 +290,9 @@ def _touched(statements: Sequence[ast.AST]) -> set[str | None]:
 
 
 def _depends(call: ast.Call, on: LoopCall, between: Sequence[ast.AST]) -> bool:
-    """Return whether the arguments of ``call`` follow from the results of ``on``, through statements in between."""
+    """Return whether the arguments of ``call`` follow from the results of ``on``,
+    through statements in between.
+    """
     names = set(on.targets)
     for statement in between:
         if names & loop_calls.names_read([statement]):

@@ -1,5 +1,5 @@
-"""JX131, JX134 and JX136: values from outside that a compiled function keeps, and random numbers that are the same
-in each call, or on each device.
+"""JX131, JX134 and JX136: values from outside that a compiled function keeps, and random numbers that are the
+same in each call, or on each device.
 """
 
 from __future__ import annotations

@@ -78,10 +78,11 @@ def host_copy(run: Run) -> Iterator[Finding]:
 
 
 def _gap(run: Run, t: Transfer) -> Iterator[Evidence]:
-    """Yield for how long of each step the device may wait for the host, where every look found it without work.
+    """Yield for how long of each step the device may wait for the host, where every look found it without
+    work.
 
-    It has none from the end of a wait to the next call. The program was outside its waits for longer than that:
-    when it makes the call is not recorded.
+    It has none from the end of a wait to the next call. The program was outside its waits for longer than
+    that: when it makes the call is not recorded.
     """
     span = (t.last_ns - t.first_ns) / 1e9
     rest = span - sum(other.blocked_seconds or 0.0 for other in model.waits(run))

@@ -243,7 +243,9 @@ class Compiled(Event, frozen=True, tag="Compiled"):
 
 
 class MemoryRead(Event, frozen=True, tag="MemoryRead"):
-    """The memory of the program that ``call`` compiled, where it was not known yet when Compiled was written."""
+    """The memory of the program that ``call`` compiled, where it was not known yet
+    when Compiled was written.
+    """
 
     call: int = 0
     memory: Memory | None = None
@@ -486,8 +488,8 @@ class SourceSeen(Event, frozen=True, tag="SourceSeen"):
     """A source file of the user, written once.
 
     Attributes:
-      sha256: checksum of its content, in hexadecimal. On another machine, lines of a file are shown only if its
-        content has this checksum.
+      sha256: checksum of its content, in hexadecimal. On another machine, lines of a file are shown only if
+        its content has this checksum.
       text: the source itself, of a notebook's cell, which is in no file; None: of a file, or left out.
     """
 
@@ -514,9 +516,41 @@ class Unknown(msgspec.Struct, frozen=True):
 
 
 AnyEvent = (
-    RunStarted | BackendSeen | FunctionSeen | ContextSeen | Missed | PhaseBegan | Traced | TraceReused
-    | Lowered | Compiled | MemoryRead | PhaseFailed | ProgramText | MissesCounted | Step | Watched | Called | Brought
-    | ArgumentFate | Degraded | Died | RunEnded | ProgramExited | CaptureChanged | CaptureRenewed | ArraysSeen
-    | StderrWatched | CompilerWarned | RecordingStopped | Transferred | TargetsWanted | Retargeted
-    | TargetCompiling | TargetCompiled | SourceSeen | MainThreadSeen | RanksCompiled
-)  # fmt: skip
+    RunStarted
+    | BackendSeen
+    | FunctionSeen
+    | ContextSeen
+    | Missed
+    | PhaseBegan
+    | Traced
+    | TraceReused
+    | Lowered
+    | Compiled
+    | MemoryRead
+    | PhaseFailed
+    | ProgramText
+    | MissesCounted
+    | Step
+    | Watched
+    | Called
+    | Brought
+    | ArgumentFate
+    | Degraded
+    | Died
+    | RunEnded
+    | ProgramExited
+    | CaptureChanged
+    | CaptureRenewed
+    | ArraysSeen
+    | StderrWatched
+    | CompilerWarned
+    | RecordingStopped
+    | Transferred
+    | TargetsWanted
+    | Retargeted
+    | TargetCompiling
+    | TargetCompiled
+    | SourceSeen
+    | MainThreadSeen
+    | RanksCompiled
+)

@@ -238,7 +238,9 @@ def inner_programs(jaxpr: Any, left: int = MAX_INNER) -> Iterator[Any]:
 def of_trace(
     function: Any, constants: list[Any], is_array: Any, jaxpr: Any = None, drawn: frozenset[int] | None = None
 ) -> list[Captured]:
-    """Return name, place, shape, dtype and bytes of each array that the trace or one inside captured, largest first."""
+    """Return name, place, shape, dtype and bytes of each array that the trace or one
+    inside captured, largest first.
+    """
     if jaxpr is not None:
         inner: list[Any] = shield.attempt("captured_constants", list, inner_programs(jaxpr)) or []
         constants = [*constants, *{id(c): c for p in inner for c in p.consts}.values()]

@@ -9,19 +9,22 @@ TEMPLATES = {
     "repeated-block": "a block of {operations} operations is repeated {times} times in {function}",
     "fix-scan": "stack the parameters of the iterations and use jax.lax.scan (Flax: nnx.scan, nn.scan)",
     "called-row-by-row": (
-        "{function} is called for one row of {aval} after the other: each time the loop runs, it starts {n} programs"
+        "{function} is called for one row of {aval} after the other: each time the loop runs, it starts {n} "
+        "programs"
     ),
     "called-in-step": "each step calls {function} {n} times, in a loop that does nothing else",
     "fix-vmap-calls": (
-        "call jax.vmap({function}) once, in one jitted function; or jax.lax.map, where that needs too much memory"
+        "call jax.vmap({function}) once, in one jitted function; or jax.lax.map, where that needs too"
+        " much memory"
     ),
     "fix-scan-calls": "put the loop into one jitted function, as a jax.lax.scan of {function}",
     "work-done-twice": (
-        "{function} computes what {other} computes, too: the loop at line {line} calls both in each turn, with the"
-        " same arguments"
+        "{function} computes what {other} computes, too: the loop at line {line} calls both in each turn, "
+        "with the same arguments"
     ),
     "work-done-twice-after": (
-        "{function} runs the forward pass of {other} again in each turn of the loop at line {line}: on the same"
+        "{function} runs the forward pass of {other} again in each turn of the loop at line {line}: on"
+        " the same"
         " batch, after the update"
     ),
     "fix-has-aux": (

@@ -135,22 +135,23 @@ TEMPLATES = {
         " jax.random.fold_in(key, step)"
     ),
     "drawn-while-traced": (
-        "{function} has the same random numbers in each call: {call} runs while JAX traces, and what it returns is"
-        " a constant of the program"
+        "{function} has the same random numbers in each call: {call} runs while JAX traces, and what it "
+        "returns is a constant of the program"
     ),
     "fix-draw-with-jax": (
         "draw with jax.random from a key that is an argument, or pass what NumPy has drawn as an argument"
     ),
     "same-numbers-on-devices": (
-        "{function} draws the same random numbers on each device: its shard_map takes {key} whole, and the device's"
-        " number takes no part"
+        "{function} draws the same random numbers on each device: its shard_map takes {key} whole, and the "
+        "device's number takes no part"
     ),
     "fix-fold-device": (
-        "inside the shard_map, draw from jax.random.fold_in({key}, jax.lax.axis_index(axis)) where each device has"
-        " other data; nothing, if all devices need equal numbers"
+        "inside the shard_map, draw from jax.random.fold_in({key}, jax.lax.axis_index(axis)) where each "
+        "device has other data; nothing, if all devices need equal numbers"
     ),
     "one-key-for-all-steps": (
-        "{function} draws the same random numbers in each turn of the loop at line {line}: {key} is the same each"
+        "{function} draws the same random numbers in each turn of the loop at line {line}: {key} is"
+        " the same each"
         " time, and no other argument takes part"
     ),
     "fix-new-key": (

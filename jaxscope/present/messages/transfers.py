@@ -24,8 +24,8 @@ TEMPLATES = {
     "large-transfer-to-host": "{what} at {line} copies {bytes} to the host, {n} times",
     "large-transfer-to-device": "{what} at {line} copies {bytes} to the device, {n} times",
     "device-waits": (
-        "the device has no work when this wait ends, until the next call: it waits for the host for at most {share} of"
-        " the time, {seconds} a step"
+        "the device has no work when this wait ends, until the next call: it waits for the host for at most "
+        "{share} of the time, {seconds} a step"
     ),
     "large-transfer-each-call": "{what} at {line} copies {bytes} to the device in each turn of its loop",
     "in-all": "{amount} in all",
