@@ -143,7 +143,9 @@ def _call(action: Callable[[], Any]) -> Any:
     def late(number: int, frame: object) -> None:
         raise TimeoutError(f"no answer for {CALL_S:.0f} s")
 
+    # A program that reads a run may have a timer of its own.
     timed = threading.current_thread() is threading.main_thread()
+    timed = timed and signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
     before = signal.signal(signal.SIGALRM, late) if timed else None
     try:
         if timed:

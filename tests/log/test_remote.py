@@ -180,6 +180,7 @@ def test_a_run_into_a_store_without_its_package_ends_before_the_program_starts(m
     assert "fsspec has no store nostore://" in capsys.readouterr().err
 
 
+@pytest.mark.timeout(0)  # it has a timer of its own
 def test_a_call_that_is_not_answered_ends(monkeypatch):
     import time
 
