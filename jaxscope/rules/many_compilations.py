@@ -36,6 +36,7 @@ INTO_ONE_STEP = frozenset(
         "fix-jit-around-body",
     }
 )
+ONE_SIZE = "fix-one-size-or-numpy"  # advice for lines whose sizes change
 ARGUMENTS = frozenset({"weak_type", "dtype", "tree", "committed", "sharding"})
 STEPS = frozenset(
     {"update", "step", "init", "init_state", "evaluate"}
@@ -106,11 +107,13 @@ def _by_number(f: Function, again: list[Compilation]) -> Message | None:
 
 @rule(payers.CODE, "eager-barrage", WARNING)
 def eager_barrage(run: Run) -> Iterator[Finding]:
-    turns: dict[object, list[tuple[Payer, Finding]]] = {}
+    turns: dict[tuple[object, object], list[tuple[Payer, Finding]]] = {}
     for p, finding in _by_line(run):
-        found = _turn(run, p) if _slug(finding) in INTO_ONE_STEP else None
-        turns.setdefault(found or (p.line.file, p.line.line), []).append((p, finding))
-    for turn, members in turns.items():
+        slug = _slug(finding)
+        found = _turn(run, p) if slug in INTO_ONE_STEP or slug == ONE_SIZE else None
+        key = (found, slug == ONE_SIZE) if found is not None else (p.line.file, p.line.line)
+        turns.setdefault(key, []).append((p, finding))
+    for (turn, _), members in turns.items():
         if len(members) > 1 and isinstance(turn, Turn):
             yield _of_turn(turn, [p for p, _ in members], [finding for _, finding in members])
         else:
@@ -215,16 +218,24 @@ def _slug(finding: Finding) -> str | None:
 
 
 def _of_turn(turn: Turn, of: Sequence[Payer], found: Sequence[Finding]) -> Finding:
-    """Return one finding about several lines that one turn of a loop runs: the
-    step as a whole can be jitted.
+    """Return one finding about several lines that one turn of a loop runs: the step as a whole can be
+    jitted.
+
+    Where the sizes of what all of them compute change, one jit would compile for each size, too: the fix
+    is that of one line.
     """
-    again, seconds = sum(len(p.again) for p in of), sum(f.seconds or 0.0 for f in found)
+    seconds, fix = sum(f.seconds or 0.0 for f in found), fix_of(found[0])
+    repeats = Count(sum(len(p.again) for p in of), "repeat")
+    sizes = fix is not None and _slug(found[0]) == ONE_SIZE
+    again = message("of-them-again", n=repeats, why=SIZES) if sizes else message("compiled-again", n=repeats)
     title = message(
         "compiled-outside-jit",
         lines=message("lines-of-a-loop", n=len(of), line=Frame(turn.file, turn.line, "")),
-        again=message("compiled-again", n=Count(again, "repeat")) if again else None,
+        again=again if repeats.n else None,
         **_compiled(of),
     )
+    if fix is not None and sizes:
+        return _finding(of, title, fix, seconds)
     how = "jit" if all(p.library != "equinox" for p in of) else jit_decorators.MODULES["equinox"]
     if turn.function is not None:
         words = message("fix-jit-step-function", function=turn.function.replace(".<locals>", ""), how=how)

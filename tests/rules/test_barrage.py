@@ -211,6 +211,26 @@ for x in data:
 """
 
 
+def test_lines_of_one_loop_whose_sizes_change_are_one_finding_with_the_advice_of_one_size(tmp_path, run):
+    program = tmp_path / "train.py"
+    program.write_text(LOOPED)
+    log = Log(run)
+    log.say(ev.SourceSeen(file=str(program), sha256=hashlib.sha256(LOOPED.encode()).hexdigest()))
+    ops = [function(f"op{n}", None, None, eager=True, form="primitive") for n in range(4)]
+    for op in ops:
+        log.say(op)
+    for size in (8, 9, 10):
+        for line, op in ((7, ops[0]), (7, ops[1]), (8, ops[2]), (8, ops[3])):
+            site = Frame(str(program), line, "<module>")
+            log.compiled(op, key(leaf("x", size)), (0.0, 0.0, 1.0), site=site, stack=[], into_library=0)
+    log.end()
+    (f,) = barrage(run)
+    assert "2 lines that each turn" in words.title(
+        f
+    ) and "because the sizes of the arrays change" in words.title(f)
+    assert "pad to one size" in words.fix_text(f) and f.seconds == 8.0
+
+
 @pytest.mark.parametrize(
     ("lines", "one", "advice"),
     [
