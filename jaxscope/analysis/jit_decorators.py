@@ -18,6 +18,7 @@ GENERAL = f"as in jax.jit(net.init)(key, x), with {ELSE}"
 FIRST = frozenset(
     {"init", "init_with_output", "apply", "tabulate"}
 )  # of several calls on a line the library's
+CHECKED = "as in check_grads"  # it compares numbers itself, and cannot be jitted
 MODULES = {
     "equinox": "eqx.filter_jit",
     "flax": "nnx.jit",
@@ -30,19 +31,26 @@ def advice(source: str | None, line: int, library: str | None) -> str:
     """Write the replacement for the call on ``line``, beginning with ``as in``; general advice if unclear."""
     found = syntax(source) if source is not None else None
     here = found.calls.get(line, []) if found is not None else []
+    jax = names_of_jax(found.imports) if found is not None else set()
     calls = [c for c in here if not (isinstance(c.func, ast.Name) and c.func.id in BUILTINS)]
+    own = [c for c in calls if _root(c.func) not in jax]  # jnp.abs(net(x)): it is net that can be jitted
     named = [c for c in calls if last_name(c.func) in FIRST]
-    inner = {id(n) for c in calls for n in ast.walk(c) if n is not c}
-    chosen = named or [c for c in calls if id(c) not in inner]
-    if len(chosen) != 1:
+    inner = {id(n) for c in own for n in ast.walk(c) if n is not c}
+    chosen = named or [c for c in own if id(c) not in inner]
+    checked = [c for c in calls if last_name(c.func) == "check_grads" and c.args]
+    if checked and not own:
+        return f"{CHECKED}(jax.jit({ast.unparse(checked[0].args[0])}), ...)"
+    if len(chosen) != 1 or found is None:
         return GENERAL
     call = chosen[0]
     name, last = ast.unparse(call.func), last_name(call.func) or ""
-    if found is not None and _root(call.func) in names_of_jax(found.imports):
+    if _root(call.func) in jax:
         return GENERAL  # one operation of JAX's own
+    # filter_jit takes modules, whose functions are no arrays.
+    filtered = library not in MODULES and _imports(found.imports, "equinox")
     if isinstance(call.func, ast.Call):  # a transform is applied: jax.grad(loss)(w, x)
         applied = name if len(name) <= MOST else f"{ast.unparse(call.func.func)[:MOST]}(...)"
-        return f"as in {MODULES.get(library or '', 'jax.jit')}({applied})(...)"
+        return f"as in {MODULES.get('equinox' if filtered else library or '', 'jax.jit')}({applied})(...)"
     if len(name) > MOST or any(isinstance(a, ast.Starred) for a in call.args):
         return GENERAL
     if last[:1].isupper():
@@ -53,6 +61,8 @@ def advice(source: str | None, line: int, library: str | None) -> str:
         return f"as in {MODULES[library]}(lambda: {name}(...))()"
     if library in MODULES and last not in FIRST:
         return GENERAL  # an object of theirs is called: what it holds is no array
+    if filtered:
+        return f"as in {MODULES['equinox']}({name})(...)"
     numbers = [i for i, a in enumerate(call.args) if _for_python(a)]
     names = [k.arg for k in call.keywords if k.arg is not None and _for_python(k.value)]
     options = f", static_argnums={numbers[0] if len(numbers) == 1 else tuple(numbers)}" if numbers else ""
@@ -84,6 +94,12 @@ def _root(node: ast.AST) -> str | None:
     while isinstance(node, ast.Attribute):
         node = node.value
     return node.id if isinstance(node, ast.Name) else None
+
+
+def _imports(imports: Sequence[ast.Import | ast.ImportFrom], package: str) -> bool:
+    """Return whether ``imports`` bring in ``package`` or what is in it."""
+    modules = [[i.module] if isinstance(i, ast.ImportFrom) else [a.name for a in i.names] for i in imports]
+    return any((name or "").partition(".")[0] == package for names in modules for name in names)
 
 
 def names_of_jax(imports: Sequence[ast.Import | ast.ImportFrom]) -> set[str]:

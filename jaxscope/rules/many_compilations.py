@@ -316,7 +316,7 @@ def _what_to_do(run: Run, p: Payer) -> tuple[Message | None, Fix | None, float]:
         return MADE, Fix(words, "make_once", {"path": objects[-1]}), again
     if jax or p.library in TRACED_WHOLE:
         why = BODIES if anew else None  # other sizes may be those of the layers that one call makes
-        if p.within:
+        if p.within and not how.startswith(jit_decorators.CHECKED):
             return None, Fix(message("fix-jit-through-library", how=how, library=p.library), "jit"), at_once
         known = how != jit_decorators.GENERAL
         words = message("fix-jit-this-call", how=how) if known else message("fix-jit-around")

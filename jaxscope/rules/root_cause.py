@@ -14,7 +14,7 @@ from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.schema.causes import Cause
-from jaxscope.schema.findings import WARNING, Evidence, Finding
+from jaxscope.schema.findings import WARNING, Evidence, Finding, fix_of
 from jaxscope.schema.keys import Frame, Key
 from jaxscope.schema.libraries import JAX_ROOTS
 from jaxscope.schema.messages import Count, Message, Names, Words, message
@@ -239,9 +239,10 @@ def with_what_follows(run: Run, found: Iterable[Finding]) -> list[Finding]:
     """Return ``found``, a result that is not sharded as requested together with the recompile that it causes.
 
     The next function is passed the result as it came, and returns it as it was meant: that it recompiles
-    (JX115) has no remedy of its own.
+    (JX115) has no remedy of its own. Nor has a jitted function that a transform outside jit compiles for each
+    size: jit around the transform (JX133) makes it part of one program.
     """
-    kept = list(found)
+    kept = _without_what_jit_takes_in(run, list(found))
     for refused in [f for f in kept if f.code == "JX503"]:
         following = [f for f in kept if f.code == "JX115" and _follows(run, f, refused)]
         if not following:
@@ -255,6 +256,37 @@ def with_what_follows(run: Run, found: Iterable[Finding]) -> list[Finding]:
         )
         kept = [together if f is refused else f for f in kept if f not in following]
     return kept
+
+
+def _without_what_jit_takes_in(run: Run, found: list[Finding]) -> list[Finding]:
+    """Return ``found`` with each recompile for a size in a line to be jitted as a whole joined to the finding
+    about that line.
+    """
+    for line in [
+        f for f in found if f.code == "JX133" and (fix := fix_of(f)) is not None and fix.kind == "jit"
+    ]:
+        inner = [f for f in found if f.code == "JX101" and _all_through(run, f, line.subject)]
+        if inner:
+            together = msgspec.structs.replace(
+                line,
+                evidence=[*line.evidence, *(e for f in inner for e in f.evidence)],
+                seconds=sum(f.seconds or 0.0 for f in (line, *inner)),
+            )
+            found = [together if f is line else f for f in found if f not in inner]
+    return found
+
+
+def _all_through(run: Run, resized: Finding, line: object) -> bool:
+    """Return whether transforms outside jit compiled all that ``resized`` is about, for a call on ``line``."""
+    again = [run.compilations.get(e.compilation or "") for e in resized.evidence]
+    return bool(again) and all(
+        c is not None
+        and c.entry == "transform"
+        and c.site is not None
+        and c.missed is not None
+        and line in [(at.file, at.line) for at in (c.site, *c.missed.stack)]
+        for c in again
+    )
 
 
 def _follows(run: Run, recompiled: Finding, refused: Finding) -> bool:
