@@ -43,10 +43,16 @@ COMPUTE, MEMORY = "compute", "memory"
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """Seconds; ``axes`` by axes joined with a comma. ``binds``: compute, memory or an entry of ``axes``.
+    """The least time that one call can take on a target, by what limits it. All in seconds.
 
-    ``quoted``: those of them that stand on a figure read where others quote its source. ``uncounted``: why
-    ``compute`` is None, or what it leaves out.
+    Attributes:
+      compute: of the matrix products; None: unknown.
+      memory: of reading and writing the device's memory; None: unknown.
+      axes: of the collectives, by their mesh axes, joined with a comma.
+      least: the largest of these; None: all are unknown.
+      binds: the one that is the largest: ``compute``, ``memory`` or a key of ``axes``.
+      quoted: those whose figure was read where others quote its source.
+      uncounted: why ``compute`` is None, or what it leaves out.
     """
 
     compute: float | None

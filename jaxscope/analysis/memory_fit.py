@@ -180,7 +180,10 @@ def _bytes(number: str, unit: str) -> int:
 class Contributor(msgspec.Struct, frozen=True):
     """An argument or a result by the user's name.
 
-    ``bytes`` are those on one device; None: the compiler decides.
+    Attributes:
+      of: ``argument`` or ``output``.
+      bytes: on one device; None: the compiler decides.
+      global_bytes: of the whole array; None: unknown.
     """
 
     of: str  # argument, output

@@ -98,6 +98,8 @@ def add_parser(subparsers: Any) -> None:
 
 
 class Row(NamedTuple):
+    """One run in the list, each column as text."""
+
     name: str
     when: str
     program: str

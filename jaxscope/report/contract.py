@@ -101,7 +101,7 @@ class Device(Entry):
 
 
 class Target(Entry):
-    """A machine that the programs were compiled for without being there (``run --target``)."""
+    """A target that the programs were compiled for (``run --target``), without its devices."""
 
     name: str
     platform: str

@@ -28,10 +28,13 @@ _FIGURE = re.compile(r"(?<=\d) (?=(?:s|ms|min|h|%|B|[KMGT]iB)\b|%)")
 
 
 class Line(NamedTuple):
-    """One paragraph: wrapped at the console's width, each of its lines indented by ``indent``.
+    """One paragraph, wrapped at the console's width.
 
-    ``hang`` indents the second and further lines by that much more; ``right`` stands at the right edge.
-    ``cells``: of a row of a table, its columns without the spaces that align them.
+    Attributes:
+      indent: columns before each of its lines.
+      hang: columns more before the second and all further lines.
+      right: text at the right edge.
+      cells: of a row of a table: its columns, without the spaces that align them.
     """
 
     text: Text

@@ -43,7 +43,14 @@ _NAMES = {
 
 
 class Side(NamedTuple):
-    """One of the two runs. ``findings``: those while its files existed; ``name``: as commands take it."""
+    """One of the two runs.
+
+    Attributes:
+      label: its name in the report.
+      name: the run's name, as commands take it.
+      findings: computed while the files of the program were as in this run.
+      output: what the program printed.
+    """
 
     label: str
     name: str

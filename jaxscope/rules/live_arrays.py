@@ -97,10 +97,14 @@ def replicated(run: Run) -> Iterator[Finding]:
 
 
 class _Copied(msgspec.Struct, frozen=True):
-    """Arrays with copies along ``missing`` (axes and their sizes), to be split over ``axis`` in
-    ``dimension``.
+    """Arrays with copies on several devices, and how to shard them.
 
-    ``like``: the largest arrays of the same tree that are split over it, the largest first.
+    Attributes:
+      look: the snapshot that has them.
+      missing: the axes along which they are copied, as (axis, size).
+      axis: the one of them to shard over.
+      dimension: the dimension to shard.
+      like: arrays of the same tree that are sharded over ``axis``, the largest first.
     """
 
     group: Group

@@ -55,12 +55,14 @@ OF_INPUTS = frozenset({*SHAPES, "dtype", "prng", "tree", "tree_static", "static_
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Calls of ``function`` whose decisive cause is of one kind at one path, in order of time.
+    """Calls of one function with the same decisive cause: its kind and its path.
 
-    ``came_back``: the array on another device or with another sharding is a result of the function itself.
-    ``lengthened``: so is the array of another size, in most of the latest calls. ``source``:
-      the text of a file of the user's,
-    where it may be shown.
+    Attributes:
+      compilations: in order of time.
+      causes: the decisive one of each compilation.
+      came_back: the array on another device or with another sharding is a result of the function itself.
+      lengthened: the array of another size is a result of the function itself, in most of the latest calls.
+      source: returns the text of a file of the user's, if it may be shown.
     """
 
     function: Function

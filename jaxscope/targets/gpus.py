@@ -18,7 +18,15 @@ PLUGINS = ("jax_cuda13_plugin", "jax_cuda12_plugin")
 class Card(msgspec.Struct, frozen=True):
     """Figures of one GPU.
 
-    Bytes, bytes a second, GHz; ``shared`` is per multiprocessor, ``block`` per block at most.
+    Attributes:
+      capability: compute capability, as (major, minor).
+      lanes: floating-point units per multiprocessor.
+      clock: GHz.
+      shared: bytes of shared memory per multiprocessor.
+      block: bytes of shared memory per block, at most.
+      cache: bytes of the second-level cache.
+      bandwidth: of the memory, bytes per second.
+      memory: bytes.
     """
 
     name: str

@@ -24,7 +24,13 @@ _DONOR = re.compile(r"\((\d{1,9}),\s*\{([\d,\s]*+)\}\)")
 
 
 class Alias(msgspec.Struct, frozen=True):
-    """An output that reuses the memory of an input. Indices are paths into tuples, ``[]`` for the whole."""
+    """An output that reuses the memory of an input.
+
+    Attributes:
+      output: its path into the tuple of results, ``[]`` for the whole.
+      parameter: number of the input.
+      kind: ``may-alias`` or ``must-alias``.
+    """
 
     output: list[int]
     parameter: int
@@ -53,10 +59,14 @@ class Parameter(msgspec.Struct, frozen=True, gc=False):
 
 
 class Memory(msgspec.Struct, frozen=True):
-    """The inputs and outputs of a program.
+    """The inputs and outputs of a program. Bytes are per device; None: one of them is unknown.
 
-    Bytes are on one device, of its buffers (module ``shapes``), without what is in the host's memory; None if
-    one is unknown.
+    Attributes:
+      outputs: the types of the results.
+      aliases: outputs that reuse the memory of an input.
+      donors: numbers of the parameters that are donated without an alias.
+      argument_bytes, output_bytes, alias_bytes: of the buffers in the device's memory, as laid out there
+        (module ``shapes``); arrays in the host's memory are not counted.
     """
 
     parameters: list[Parameter]

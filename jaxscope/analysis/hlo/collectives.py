@@ -130,6 +130,15 @@ class Devices(NamedTuple):
 
 
 class _Who(NamedTuple):
+    """The devices of a collective.
+
+    Attributes:
+      members: its groups of devices; None: unknown.
+      axes: the mesh axes of the groups; None: unknown, or the groups are no axes.
+      syntax: the format in which the text states the groups.
+      around: the whole axes that contain groups which are no axes.
+    """
+
     members: list[groups.Group] | None
     axes: list[str] | None
     syntax: str | None

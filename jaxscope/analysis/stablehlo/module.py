@@ -21,12 +21,19 @@ class Problem(msgspec.Struct, frozen=True):
 class Op(msgspec.Struct, frozen=True, gc=False):
     """One operation.
 
-    ``block`` numbers the region it stands in, ``parent`` is the operation that holds that region (None: the
-    function itself). ``operands`` are indices of the operations that made them; -1 - k is argument k of
-    the function, and arguments of regions are left out. ``inputs`` and ``outputs`` are types as text.
-    ``detail`` is the rest of the line with every value written ``%``; ``location`` what stands in
-    ``loc(...)``. ``callee``: the function called, or a custom call's target. ``picks``, of a return: which
-    result of each operand's operation is meant; empty where each is the first.
+    Attributes:
+      line: its line in the text.
+      function: position of its function in ``Module.functions``.
+      block: number of the region that it is in.
+      parent: position of the operation that has this region; None: the function itself.
+      results: how many results it has.
+      operands: positions of the operations that produce its operands; -1 - k is argument k of the function.
+        Arguments of regions are left out.
+      inputs, outputs: types, as text.
+      detail: the rest of the line, with each value written ``%``.
+      location: the text in ``loc(...)``.
+      callee: the called function, or the target of a custom call.
+      picks: of a return: which result of the operation each operand is; empty where each is the first.
     """
 
     name: str
@@ -58,7 +65,12 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class Function(msgspec.Struct, frozen=True):
-    """A function. Its operations are ``Module.ops[first:end]``."""
+    """A function of a module.
+
+    Attributes:
+      line: its line in the text.
+      first, end: its operations are ``Module.ops[first:end]``.
+    """
 
     name: str
     public: bool
@@ -70,8 +82,14 @@ class Function(msgspec.Struct, frozen=True):
 
 
 class Module(msgspec.Struct, frozen=True):
-    """``locations`` are the ``#loc`` lines, ``symbols`` operations of the module itself that are no
-    functions (``sdy.mesh @mesh`` and the like), each by its symbol."""
+    """A StableHLO module.
+
+    Attributes:
+      ops: the operations of all functions.
+      locations: the ``#loc`` lines, by name.
+      symbols: operations of the module itself that are no functions (``sdy.mesh @mesh``), by symbol.
+      problems: the lines that could not be read.
+    """
 
     name: str | None = None
     attributes: dict[str, str] = {}

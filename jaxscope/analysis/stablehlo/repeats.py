@@ -29,13 +29,19 @@ SLICED = re.compile(r"\[[^\]]*\]")
 
 
 class Repeated(msgspec.Struct, frozen=True):
-    """``times`` turns of ``length`` operations each (constants not counted, calls written out).
+    """A block of operations that is written several times: constants are not counted, calls are written out.
 
-    ``carried``: a turn takes something the turn before made, as a scan's carry; otherwise the turns do
-    not depend on one another (the same update of many arrays). ``in_loop``: it stands inside a loop
-    already (``unroll=``). ``line``: of the text, where it begins. ``source``: the line that repeats it.
-    ``backward``: differentiation made it. ``under``: the user's lines, file and number, that its operations
-    stand under, outermost first.
+    Attributes:
+      length: operations of one turn.
+      times: the number of turns.
+      line: of the text, where the first turn begins.
+      carried: a turn takes a result of the turn before it, like the carry of a scan; otherwise the turns are
+        independent (the same update of many arrays).
+      in_loop: it is inside a loop already (``unroll=``).
+      source: the user's line that repeats it.
+      first, end: positions of its operations.
+      backward: differentiation produced it.
+      under: the user's lines above its operations, as (file, number), outermost first.
     """
 
     length: int

@@ -43,9 +43,14 @@ class Mesh(msgspec.Struct, frozen=True):
 
 
 class Spec(msgspec.Struct, frozen=True):
-    """A sharding as the text states it. ``dimensions``: the axes of each, None: not read (a GSPMD string);
-    ``open``: the partitioner may shard it further. ``mesh`` are axes and sizes, ``order`` its devices as
-    positions, None: in order."""
+    """A sharding as the text states it.
+
+    Attributes:
+      mesh: (axis, size) of each axis.
+      dimensions: the axes of each dimension; None: not read (a GSPMD string).
+      open: the partitioner may shard it further.
+      order: the devices of the mesh as positions; None: in order.
+    """
 
     text: str
     mesh: tuple[tuple[str, int], ...] | None = None
@@ -56,8 +61,13 @@ class Spec(msgspec.Struct, frozen=True):
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """Shardings stated inside a program on one line. ``kind``: constraint, reshard, manual (shard_map),
-    placement (memory kind), layout. ``manual`` marks have the axes as ``text``."""
+    """Equal shardings stated inside a program on one line.
+
+    Attributes:
+      kind: constraint, reshard, manual (shard_map), placement (memory kind) or layout.
+      text: the sharding; of ``manual`` its axes.
+      count: how many there are on this line.
+    """
 
     kind: str
     text: str

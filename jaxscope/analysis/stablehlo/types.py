@@ -17,9 +17,12 @@ BITS = {"float64": 64, "float32": 32, "float16": 16, "bfloat16": 16, "tfloat32":
 
 
 class Tensor(msgspec.Struct, frozen=True):
-    """``shape`` None: not a tensor, or unranked; a dimension None: dynamic. ``dtype`` None: not known.
+    """A type of StableHLO.
 
-    ``bytes`` counts a bool as one byte and packs what is narrower than a byte.
+    Attributes:
+      shape: None: not a tensor, or unranked; a dimension that is None is dynamic.
+      dtype: None: unknown.
+      bytes: of the whole tensor. A bool is one byte; types narrower than a byte are packed.
     """
 
     text: str

@@ -31,7 +31,14 @@ class JitOptions(NamedTuple):
 
 
 class UserCall(NamedTuple):
-    """A call as the user wrote it."""
+    """A call as the user wrote it, behind a library's wrapper.
+
+    Attributes:
+      function: the user's.
+      args, kwargs: the user's.
+      signature: of the function; None: unknown.
+      wrapper: name of the wrapper.
+    """
 
     function: Any
     args: tuple[Any, ...]

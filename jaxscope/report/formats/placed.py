@@ -12,8 +12,13 @@ from jaxscope.schema.findings import Finding
 
 
 class Placed(msgspec.Struct, frozen=True):
-    """``file``: with ``/``, below the base where it is, else absolute; None where there is no file (code from
-    a string, no line known). Not yet escaped. ``line`` from 1."""
+    """A finding with its place, not yet escaped.
+
+    Attributes:
+      file: with ``/``, relative to the base if it is below it, else absolute; None: there is no file (code
+        from a string) or the line is unknown.
+      line: from 1.
+    """
 
     finding: Finding
     file: str | None
