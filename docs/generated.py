@@ -49,10 +49,9 @@ def _rules(folder: Path) -> None:
     index = [
         "# Rules",
         "",
-        "Every finding has a code. Each page says what the rule looks for and why it matters."
-        " Most pages show a program"
-        " that has the problem and one that does not; a test runs both on the oldest and the newest JAX"
-        " that CI uses.",
+        "Every finding has a code. Each page says what the rule looks for and why it matters. Most pages"
+        " show a program that has the problem and one that does not; a test runs both on the oldest and the"
+        " newest JAX that CI uses.",
         "`jaxscope rule JX101` prints the same page in a terminal.",
         "",
     ]
@@ -83,10 +82,9 @@ def _configuration(folder: Path) -> None:
     page = [
         "# Configuration",
         "",
-        "An option is looked up on the command line, then in the environment,"
-        " then in the nearest `pyproject.toml` at or"
-        " above the current directory; the first that has it wins. In `pyproject.toml` the keys are the"
-        " long options.",
+        "An option is looked up on the command line, then in the environment, then in the nearest"
+        " `pyproject.toml` at or above the current directory; the first that has it wins. In"
+        " `pyproject.toml` the keys are the long options.",
         "",
         "```toml",
         "[tool.jaxscope]",

@@ -95,8 +95,7 @@ def _add_where_to_record(group: argparse._ArgumentGroup) -> None:
         "--job",
         metavar="NAME",
         help="the name of the job, if no launcher sets one: processes with the same NAME and --out,"
-        " or in the same"
-        " directory, write into one run",
+        " or in the same directory, write into one run",
     )
 
 
@@ -130,10 +129,8 @@ def _add_what_to_record(group: argparse._ArgumentGroup) -> None:
         "--check",
         metavar="SPEC",
         help="check the run when it has ended, as jaxscope check does:"
-        " no-recompiles-after=2,max-compile-seconds=60. "
-        "The exit code is 3 if the program succeeded and the check failed. With --target,"
-        " wait for the target's "
-        "programs and check them",
+        " no-recompiles-after=2,max-compile-seconds=60. The exit code is 3 if the program succeeded and the"
+        " check failed. With --target, wait for the target's programs and check them",
     )
 
 
@@ -143,8 +140,7 @@ def _add_targets(group: argparse._ArgumentGroup) -> None:
         action="append",
         metavar="TARGET",
         help="also compile your functions for this accelerator: v5e:16x16, v5p:8x8x8, 2*v5e:4x4."
-        " The script itself "
-        "runs on that many CPU devices (repeatable; jaxscope targets lists all)",
+        " The script itself runs on that many CPU devices (repeatable; jaxscope targets lists all)",
     )
     group.add_argument(
         "--wait-targets",
@@ -163,10 +159,8 @@ def _add_targets(group: argparse._ArgumentGroup) -> None:
         action="append",
         metavar="NAME=A,B",
         help="run the script once per value of an environment variable ('MESH=64x4,32x8') or of an"
-        " option of the"
-        " script ('--mesh=64x4,32x8'), and compare the programs (repeatable: every combination;"
-        " a comma within a value:"
-        " '\"a,b\"' or a\\,b)",
+        " option of the script ('--mesh=64x4,32x8'), and compare the programs (repeatable: every"
+        " combination; a comma within a value: '\"a,b\"' or a\\,b)",
     )
 
 
@@ -175,8 +169,8 @@ def _add_how_it_runs(group: argparse._ArgumentGroup) -> None:
         "--tui",
         action=argparse.BooleanOptionalAction,
         help="show the run in the terminal interface and keep the program's output in a file (default:"
-        " if stdin and"
-        " stdout are a terminal). --no-tui leaves the terminal to the program, which can then read from it",
+        " if stdin and stdout are a terminal). --no-tui leaves the terminal to the program, which can then"
+        " read from it",
     )
     group.add_argument(
         "--live", action="store_true", default=None, help="print a line on stderr when a function recompiles"
@@ -196,8 +190,7 @@ def _add_how_it_runs(group: argparse._ArgumentGroup) -> None:
         "--compare-ranks",
         action=argparse.BooleanOptionalAction,
         help="of a job of many processes: print a line as soon as some ranks compile other programs"
-        " than the others,"
-        " or wait for one that does not come (default: yes, for up to 256 ranks)",
+        " than the others, or wait for one that does not come (default: yes, for up to 256 ranks)",
     )
     group.add_argument(
         "--ranks-patience",
@@ -216,8 +209,7 @@ def _add_how_it_runs(group: argparse._ArgumentGroup) -> None:
         metavar="FILE",
         type=Path,
         help="at the end, write scalars by step for a dashboard into FILE:"
-        " JSON lines with the seconds of compiling,"
-        " recompiles by cause and bytes",
+        " JSON lines with the seconds of compiling, recompiles by cause and bytes",
     )
     group.add_argument("-q", "--quiet", action="store_true", default=None, help="print no summary at the end")
 
