@@ -5,12 +5,18 @@ from __future__ import annotations
 import argparse
 import io
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxscope.cli.output import chosen, deliver, functions, job_of
 from jaxscope.cli.progress import reading
 from jaxscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from jaxscope.log.store import RunDir
+    from jaxscope.model.ranks import Job
+    from jaxscope.model.run import Run
 
 DESCRIPTION = """\
 Print what a run traced, lowered and compiled, the slowest functions first, and what changed each time a
@@ -65,28 +71,13 @@ def add_parser(subparsers: Any) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Print it."""
+    """Print the report, or write it where the options select."""
     from jaxscope.model.load import load
-    from jaxscope.report.console import console
 
+    _check(args)
     if args.schema:
-        from jaxscope.report import brief, contract
-        from jaxscope.report.json_report import dumps
-
-        if args.run:
-            raise UsageError("--schema is the same for every run: leave RUN out", slug="usage")
-        deliver(dumps(brief.schema() if args.brief else contract.schema()), args.output)
+        deliver(_schema(args.brief), args.output)
         return 0
-    if args.brief and args.format != "json":
-        raise UsageError(
-            "--brief is for the JSON report", hint="jaxscope report --format json --brief", slug="usage"
-        )
-    if args.html is not None and (args.function or args.output or args.format == "json"):
-        raise UsageError(
-            "--html is a report of its own",
-            hint="leave out --function, --format and -o",
-            slug="usage",
-        )
     directory = chosen(args.run, args.rank)
     directory.everything = args.all
     with reading(f"reading {directory.path.name}") as progress:
@@ -101,26 +92,62 @@ def handle(args: argparse.Namespace) -> int:
         from jaxscope.report import html
 
         deliver(html.pieces(run, directory, job, everything=args.all), args.html)
-        return 0
-    if args.format == "json":
-        from jaxscope.report.json_report import pieces
+    elif args.format == "json":
+        deliver(_json(run, directory, job, short=args.brief), args.output)
+    else:
+        _text(args, run, directory, job)
+    return 0
 
-        if args.function:
-            raise UsageError(
-                "--function is for the text report; JSON holds every function",
-                hint="jaxscope report --format json | jq '.compilations[] | select(.function |"
-                ' startswith("NAME"))\'',
-                slug="usage",
-            )
-        if args.brief:
-            from jaxscope.report import brief
-            from jaxscope.report.text import which
 
-            short = brief.brief(run, directory, which(directory).strip(), job)
-            deliver(brief.dumps(short), args.output)
-            return 0
-        deliver(pieces(run, directory, job), args.output)
-        return 0
+def _check(args: argparse.Namespace) -> None:
+    """Check that the options can be combined.
+
+    Raises:
+      UsageError: they cannot.
+    """
+    if args.schema:
+        if args.run:
+            raise UsageError("--schema is the same for every run: leave RUN out", slug="usage")
+        return
+    if args.brief and args.format != "json":
+        hint = "jaxscope report --format json --brief"
+        raise UsageError("--brief is for the JSON report", hint=hint, slug="usage")
+    if args.html is not None and (args.function or args.output or args.format == "json"):
+        hint = "leave out --function, --format and -o"
+        raise UsageError("--html is a report of its own", hint=hint, slug="usage")
+    if args.function and args.format == "json" and not args.metrics:
+        raise UsageError(
+            "--function is for the text report; JSON holds every function",
+            hint="jaxscope report --format json | jq '.compilations[] | select(.function |"
+            ' startswith("NAME"))\'',
+            slug="usage",
+        )
+
+
+def _schema(brief_one: bool) -> str:
+    """Return the JSON Schema of the JSON report, or of the brief one."""
+    from jaxscope.report import brief, contract
+    from jaxscope.report.json_report import dumps
+
+    return dumps(brief.schema() if brief_one else contract.schema())
+
+
+def _json(run: Run, directory: RunDir, job: Job | None, *, short: bool) -> str | Iterable[str]:
+    """Return the JSON report; with ``short`` the brief one."""
+    from jaxscope.report.json_report import pieces
+
+    if not short:
+        return pieces(run, directory, job)
+    from jaxscope.report import brief
+    from jaxscope.report.text import which
+
+    return brief.dumps(brief.brief(run, directory, which(directory).strip(), job))
+
+
+def _text(args: argparse.Namespace, run: Run, directory: RunDir, job: Job | None) -> None:
+    """Print the text report, of one function if ``args`` names one; to a file without colours."""
+    from jaxscope.report.console import console
+
     buffer = io.StringIO()
     to_file = args.output is not None and str(args.output) != "-"
     page = console(buffer) if to_file else console(sys.stdout)
@@ -135,4 +162,3 @@ def handle(args: argparse.Namespace) -> int:
         render(run, page, directory, everything=args.all, job=job)
     if to_file:
         deliver(buffer.getvalue(), args.output)
-    return 0

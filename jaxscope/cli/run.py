@@ -11,7 +11,7 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,16 +73,8 @@ def handle(args: argparse.Namespace) -> int:
         _as_one_of_many(opts)
     rounds = sweep.rounds_of(opts, program)
     first = rounds[0]
-    limits = None if opts.check is None else check.options(sweep.checks(opts.check, rounds))
-    if limits is not None and first.targets:
-        opts.wait_targets = True  # a program that is not compiled yet cannot be checked
+    limits = _limits(opts, rounds)
     if opts.detach:
-        if limits is not None:
-            raise UsageError(
-                "--check has to wait for the end of the program, but --detach returns at once",
-                hint="leave out --check, and when the program has ended: jaxscope check",
-                slug="usage",
-            )
         return _detach(first, opts)
     record = _make_run(first, opts)
     if record is not None and len(rounds) < 2 and _opens_view(program, opts):
@@ -98,10 +90,7 @@ def handle(args: argparse.Namespace) -> int:
     read = _read(record)
     with contextlib.suppress(KeyboardInterrupt, OSError):  # the exit code is returned in any case
         if program.is_python_itself():
-            print_message(
-                f"jaxscope run starts Python itself: give only the script, without {words[0]}:",
-                f"jaxscope run {' '.join(words[1:3])}",
-            )
+            _explain_python(words)
         elif record is not None and not opts.quiet:
             _report(record, ended, read)
     _write_metrics(opts.metrics, record, read)
@@ -110,6 +99,34 @@ def handle(args: argparse.Namespace) -> int:
         if whole is not None and ranks.diverged(whole):
             return live.DIVERGED
     return _checked(record, ended, limits, read)
+
+
+def _limits(opts: argparse.Namespace, rounds: list[Round]) -> dict[str, Any] | None:
+    """Return the options of ``--check``; None without it. With targets the run waits for their compiler.
+
+    Raises:
+      UsageError: ``--detach`` is given, too.
+    """
+    if opts.check is None:
+        return None
+    found = check.options(sweep.checks(opts.check, rounds))
+    if opts.detach:
+        raise UsageError(
+            "--check has to wait for the end of the program, but --detach returns at once",
+            hint="leave out --check, and when the program has ended: jaxscope check",
+            slug="usage",
+        )
+    if rounds[0].targets:
+        opts.wait_targets = True  # a program that is not compiled yet cannot be checked
+    return found
+
+
+def _explain_python(words: Sequence[str]) -> None:
+    """Print that only the script is given; ``words`` begin with Python itself."""
+    print_message(
+        f"jaxscope run starts Python itself: give only the script, without {words[0]}:",
+        f"jaxscope run {' '.join(words[1:3])}",
+    )
 
 
 def _as_one_of_many(opts: argparse.Namespace) -> None:

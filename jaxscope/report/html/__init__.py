@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import resources
 
 from jaxscope import __version__
@@ -26,6 +26,7 @@ from jaxscope.report import ranks, sections, targets_section, transfers, variant
 from jaxscope.report.header import header
 from jaxscope.report.html import arrays, findings, functions, programs, timeline
 from jaxscope.report.html.markup import Html, el, lines, spans
+from jaxscope.schema.findings import Finding
 
 FRAME_HEIGHT = 700  # pixels in a notebook
 WIDTH = 100  # columns of a table that the text report aligns
@@ -59,7 +60,38 @@ def pieces(
     yield el("a", "Skip to the findings", href="#findings", class_="skip")
     places, parts = Places(run), variants.of(run, directory)
     found = [*ranks.findings(job), *variants.findings(parts)]
-    chapters = [
+    chapters = _chapters(run, directory, job, places, parts, found, everything=everything)
+    shown = [(id, heading, body) for id, heading, body in chapters if body]
+    yield el(
+        "header",
+        *_answer(run, directory, name, places, None if not found else findings.first(run, found[0], places)),
+    )
+    links = (el("a", heading, href=f"#{id}") for id, heading, _ in shown)
+    yield el("nav", *links, aria_label="Sections")
+    yield "<main>\n"
+    for id, heading, body in shown:
+        yield el("section", el("h2", heading), body, id=id) + "\n"
+    yield "</main>\n"
+    yield el(
+        "footer",
+        f"jaxscope {__version__}. This file holds names and lines of the program's source,"
+        f" and loads nothing.",
+    )
+    yield f"\n<script>{script}</script>\n</body>\n</html>\n"
+
+
+def _chapters(
+    run: Run,
+    directory: RunDir | None,
+    job: Job | None,
+    places: Places,
+    parts: Sequence[variants.Variant],
+    found: Sequence[Finding],
+    *,
+    everything: bool,
+) -> list[tuple[str, str, Html | None]]:
+    """Return the sections in their order, each as (id, heading, content); without content it is not shown."""
+    return [
         ("timeline-of-the-run", "Timeline", timeline.section(run, job, places)),
         (
             "findings",
@@ -88,23 +120,6 @@ def pieces(
         ),
         ("gaps", "Not recorded", lines(sections.blind_spots(run, directory))),
     ]
-    shown = [(id, heading, body) for id, heading, body in chapters if body]
-    yield el(
-        "header",
-        *_answer(run, directory, name, places, None if not found else findings.first(run, found[0], places)),
-    )
-    links = (el("a", heading, href=f"#{id}") for id, heading, _ in shown)
-    yield el("nav", *links, aria_label="Sections")
-    yield "<main>\n"
-    for id, heading, body in shown:
-        yield el("section", el("h2", heading), body, id=id) + "\n"
-    yield "</main>\n"
-    yield el(
-        "footer",
-        f"jaxscope {__version__}. This file holds names and lines of the program's source,"
-        f" and loads nothing.",
-    )
-    yield f"\n<script>{script}</script>\n</body>\n</html>\n"
 
 
 def frame(run: Run, directory: RunDir | None = None) -> str:
