@@ -277,7 +277,9 @@ def _without_what_jit_takes_in(run: Run, found: list[Finding]) -> list[Finding]:
 
 
 def _all_through(run: Run, resized: Finding, line: object) -> bool:
-    """Return whether transforms outside jit compiled all that ``resized`` is about, for a call on ``line``."""
+    """Return whether transforms outside jit compiled all that ``resized`` is about,
+    for a call on ``line``.
+    """
     again = [run.compilations.get(e.compilation or "") for e in resized.evidence]
     return bool(again) and all(
         c is not None

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -104,12 +105,19 @@ def test_the_fixture_fails_a_test_whose_ranks_differ(pytester, monkeypatch, clea
     done.stdout.fnmatch_lines(["*JX85? rank 1 compiled * x is f32[[]32] on rank 1, f32[[]16] on *"])
 
 
+def slurm_runs():
+    try:
+        return subprocess.run(["sinfo", "-h"], capture_output=True, timeout=5).stdout != b""
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_a_launcher_of_this_machine_gives_job_and_rank(launcher, tmp_path, clean_env):
-    import shutil
-
     if shutil.which(launcher) is None:
         pytest.skip(f"{launcher} is not installed")
+    if launcher == "srun" and not slurm_runs():
+        pytest.skip("SLURM is installed, but its daemons do not run")
     root = ["--allow-run-as-root", "--oversubscribe"] if launcher == "mpirun" and os.geteuid() == 0 else []
     words = [
         launcher,
