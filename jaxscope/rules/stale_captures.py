@@ -15,7 +15,7 @@ from jaxscope.model.run import Run
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.messages import Names, message
+from jaxscope.schema.messages import Field, Message, Names, message
 
 
 @rule("JX131", "stale-capture", ERROR)
@@ -31,10 +31,15 @@ def _finding(run: Run, stale: StaleCapture) -> Finding:
     certain = changed.certain and changed.seen == SEEN_AT_CALL
     name = stale.function.display_name
     number = number_of(run, compilation) if compilation is not None else None
-    traced = f"{name}#{number}" if number else "its trace"
     evidence = [
         Evidence(
-            f"{traced} read {changed.name} ({changed.where}) as {changed.before}",
+            message(
+                "traced-with-value",
+                program=f"{name}#{number}" if number else message("a-trace"),
+                name=changed.name,
+                where=changed.where,
+                before=changed.before,
+            ),
             compilation=compilation.id if compilation is not None else None,
             source=changed.read,
         ),
@@ -44,7 +49,7 @@ def _finding(run: Run, stale: StaleCapture) -> Finding:
         again = run.compilation(stale.process, stale.renewed.by)
         evidence.append(
             Evidence(
-                "traced again with the new value",
+                message("traced-again-with-new-value"),
                 compilation=again.id if again is not None else None,
                 source=again.site if again is not None else None,
             )
@@ -63,33 +68,35 @@ def _finding(run: Run, stale: StaleCapture) -> Finding:
     )
 
 
-def _title(stale: StaleCapture, name: str) -> str:
+def _title(stale: StaleCapture, name: str) -> Message:
     changed = stale.changed
-    verb = "computed" if stale.renewed is not None else "computes"
-    line = f" (read at line {changed.read.line})" if changed.read is not None else ""
-    now = "holds" if changed.how == "in place" else "is"
-    return (
-        f"{name} {verb} with an old {changed.name}{line}: it was {changed.before} when traced,"
-        f" and {now} {changed.after} now; JAX does not trace again for that"
-    )
+    line = message("read-at-line", line=str(changed.read.line)) if changed.read is not None else None
+    values = {"before": changed.before, "after": changed.after}
+    in_place = changed.how == "in place"
+    change = message("contents-changed", **values) if in_place else message("value-changed", **values)
+    fields: dict[str, Field] = {"function": name, "name": changed.name, "line": line, "change": change}
+    if stale.renewed is not None:
+        return message("computed-with-old-value", **fields)
+    return message("computes-with-old-value", **fields)
 
 
-def _seen(stale: StaleCapture) -> str:
+def _seen(stale: StaleCapture) -> Message:
     changed = stale.changed
     if changed.seen == SEEN_AT_CALL:
-        return f"it was {changed.after} at a call that was not traced again"
-    when = "when the program ended" if changed.seen == SEEN_AT_EXIT else "at the end of a step"
-    how = "its contents had" if changed.how == "in place" else "it had"
-    return f"{how} changed to {changed.after} {when}"
+        return message("changed-at-call", after=changed.after)
+    when = message("at-the-end") if changed.seen == SEEN_AT_EXIT else message("at-the-end-of-a-step")
+    if changed.how == "in place":
+        return message("contents-had-changed", after=changed.after, when=when)
+    return message("value-had-changed", after=changed.after, when=when)
 
 
-def _fix(stale: StaleCapture) -> str:
+def _fix(stale: StaleCapture) -> Message:
     name, where = stale.changed.name, stale.changed.where.partition(" ")[0]
     if stale.changed.how == "in place":
-        return f"pass {name} as an argument: what is written into it later is not seen by what is compiled"
+        return message("fix-pass-what-is-written-into", name=name)
     if where == "static":
-        return f"pass {name} as an argument, or make a new object instead of changing this one"
-    return f"pass {name} as an argument"
+        return message("fix-pass-or-make-anew", name=name)
+    return message("fix-pass-as-argument", constant=name)
 
 
 @rule("JX134", "constant-random-key", WARNING)

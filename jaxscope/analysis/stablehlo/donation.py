@@ -176,14 +176,14 @@ def _offered(value: Value, outputs: _Outputs, aliased: Collection[int] | None) -
     if aliased is not None and value.index in aliased:
         return _donation(value, "aliased", None, same[0] if len(same) == 1 else None)
     if not same:
-        reason = f"no output is {_spell(value)}; XLA may still reuse it for another one"
+        reason = f"no output is {_spell(value)}"
     elif any(r.sharding is None for r in same):
         reason = "XLA chooses the output's sharding"
     else:
         reason = "the output has another sharding or layout"
     if aliased is not None:
-        reason = "XLA did not reuse it: " + reason.removesuffix("; XLA may still reuse it for another one")
-    return _donation(value, None if aliased is None else "unused", reason)
+        return _donation(value, "unused", f"XLA did not reuse it: {reason}")
+    return _donation(value, None, reason if same else f"{reason}; XLA may still reuse it for another one")
 
 
 def _donation(value: Value, status: str | None, reason: str | None, output: Value | None = None) -> Donation:

@@ -126,6 +126,29 @@ TEMPLATES = {
     "fix-call-compiled": (
         "call the object that .lower(...).compile() returned, or lower with the arguments of the real call"
     ),
+    "computes-with-old-value": (
+        "{function} computes with an old {name}{line}: {change}; JAX does not trace again for that"
+    ),
+    "computed-with-old-value": (
+        "{function} computed with an old {name}{line}: {change}; JAX does not trace again for that"
+    ),
+    "read-at-line": " (read at line {line})",
+    "value-changed": "it was {before} when traced, and is {after} now",
+    "contents-changed": "it was {before} when traced, and holds {after} now",
+    "traced-with-value": "{program} read {name} ({where}) as {before}",
+    "a-trace": "its trace",
+    "traced-again-with-new-value": "traced again with the new value",
+    "changed-at-call": "it was {after} at a call that was not traced again",
+    "value-had-changed": "it had changed to {after} {when}",
+    "contents-had-changed": "its contents had changed to {after} {when}",
+    "at-the-end": "when the program ended",
+    "at-the-end-of-a-step": "at the end of a step",
+    "fix-pass-what-is-written-into": (
+        "pass {name} as an argument: what is written into it later is not seen by what is compiled"
+    ),
+    "fix-pass-or-make-anew": (
+        "pass {name} as an argument, or make a new object instead of changing this one"
+    ),
     "constant-random-key": (
         "{function} draws the same random numbers in each call: {keys} {is_constant} of its program,"
         " whatever its arguments are"

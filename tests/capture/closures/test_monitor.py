@@ -134,7 +134,7 @@ for _ in range(9): f(x)
     assert {(s.changed.name, s.status) for s in load(served.run).stale} == {("rate", "ended"), ("array", "ended")}  # fmt: skip
     found = [f for f in registry.findings(load(served.run)) if f.code == "JX131"]
     assert found and all("computed with an old" in words.title(f) for f in found)
-    assert all("traced again" in f.evidence[-1].text for f in found)
+    assert all("traced again" in words.evidence(f.evidence[-1]) for f in found)
 
 
 def test_a_static_self_is_looked_after_object_by_object(record):
