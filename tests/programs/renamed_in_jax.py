@@ -127,6 +127,9 @@ def facts(events: list) -> dict:
             counts[f"{e.direction} {e.via} {place(e.site)}"] = [e.count, e.bytes]
         elif isinstance(e, ev.MissesCounted):
             counts[f"misses of {e.function.partition('@')[0]}"] = True
+        elif isinstance(e, ev.MemoryRead):  # of a compilation that took long: of any, on a busy machine
+            compiled = [data for name, data in calls[e.call]["events"] if name == "Compiled"]
+            compiled[-1]["memory"] = msgspec.to_builtins(e.memory)
         if kind not in OF_CALL:
             continue
         data = {f: getattr(e, f) for f in e.__struct_fields__ if f not in VARIES}
