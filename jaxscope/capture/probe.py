@@ -43,14 +43,7 @@ PHASES = {
 }
 CACHE = {"/jax/compilation_cache/cache_hits": "hit", "/jax/compilation_cache/cache_misses": "miss"}
 
-TEST_EVENTS = frozenset(
-    {
-        jax_internals.EVENT_MISS,
-        jax_internals.EVENT_TRACE,
-        jax_internals.EVENT_LOWER,
-        *jax_internals.PUT_EVENTS,
-    }
-)
+MISS, PUT_EVENTS = jax_internals.EVENT_MISS, frozenset(jax_internals.PUT_EVENTS)
 
 
 class Probe:
@@ -104,22 +97,18 @@ class Probe:
         if self._previous is not None and getattr(self._passing, "on", False):
             return  # the listener that we called with this event calls ours back
         self.callbacks += 1
-        if name not in TEST_EVENTS:
-            pass
-        elif name == jax_internals.EVENT_MISS:
+        if name == MISS:
             frame = sys._getframe(1)
             if not self._repeated(frame.f_back):
                 self._guarded("miss_event", self._missed, frame)
+        elif name in PUT_EVENTS:
+            puts = self.puts
+            if puts is not None and (shield.busy() or not puts.uncounted(name, sys._getframe(1))):
+                self._guarded("device_puts", puts.on_event, name, sys._getframe(1))
         elif name == jax_internals.EVENT_TRACE:
             self._guarded("trace_event", self._tracing, sys._getframe(1))
         elif name == jax_internals.EVENT_LOWER:
             self._guarded("listeners", listeners.restore, self, self._writer)
-        elif self.puts is None or (
-            name == jax_internals.EVENT_PUT_DONE and not shield.busy() and self.puts.over()
-        ):
-            pass
-        else:
-            self._guarded("device_puts", self.puts.on_event, name, sys._getframe(1))
         if self._previous is not None:
             self._passing.on = True
             try:
@@ -165,8 +154,8 @@ class Probe:
         if self._calls.open or self._nested.waiting or shield.busy():
             return False
         try:
-            local = jax_internals.ImplFrame(impl)
-            return self._repeats.counted(local.jaxpr, local.args) is not None
+            jaxpr, arguments = jax_internals.ImplFrame.values(impl, "jaxpr", "args")
+            return self._repeats.counted(jaxpr, arguments) is not None
         except Exception:
             return False
 

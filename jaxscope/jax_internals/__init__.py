@@ -54,6 +54,7 @@ from jaxscope.jax_internals.names import CALLBACK as CALLBACK
 from jaxscope.jax_internals.names import CALLBACK_FRAMES as CALLBACK_FRAMES
 from jaxscope.jax_internals.names import CONSTANT as CONSTANT
 from jaxscope.jax_internals.names import COPY_METHODS as COPY_METHODS
+from jaxscope.jax_internals.names import EVENT_COPIED as EVENT_COPIED
 from jaxscope.jax_internals.names import EVENT_LOWER as EVENT_LOWER
 from jaxscope.jax_internals.names import EVENT_MISS as EVENT_MISS
 from jaxscope.jax_internals.names import EVENT_PUT as EVENT_PUT

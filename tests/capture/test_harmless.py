@@ -99,14 +99,17 @@ def test_no_callback_runs_on_a_warm_call_and_repeated_misses_are_only_counted(re
         for _ in range(5): one(jnp.ones(3)); one(np.ones(3, 'f4')); many(tree); noisy(tree["l0"])
         x = jnp.ones(3); n = np.ones(3, 'f4')
         before = probe.callbacks, probe._writer._seq
+        looked_at = []
+        probe.puts.on_event = lambda name, frame: looked_at.append(name)
         for _ in range(500): one(x); one(n); many(tree)
         print("warm:", probe.callbacks - before[0], probe._writer._seq - before[1])
         for _ in range(400): noisy(tree["l0"])
         jax.effects_barrier()
         print("noisy:", probe.callbacks - before[0] >= 400, probe._writer._seq - before[1] <= 20)
+        print("copies looked at:", looked_at)
         """
     )
-    assert run.out.split("\n")[:2] == ["warm: 0 0", "noisy: True True"]
+    assert run.out.split("\n")[:3] == ["warm: 0 0", "noisy: True True", "copies looked at: []"]
     counted = run.of(ev.MissesCounted)[-1].count
     assert len(run.misses("noisy")) + counted == 405
 

@@ -7,11 +7,13 @@ next is written when the count has grown by a quarter: a loop of 100,000 ``float
 from __future__ import annotations
 
 import functools
+import itertools
 import linecache
 import stat
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
@@ -35,6 +37,7 @@ FIRST_CHECKS = 4  # waits, then those that are powers of two
 MOST_CHECKED = 2000  # arrays
 MAX_ROWS = 500
 MAX_KNOWN = 4096  # code objects, and lines, in each cache
+MAX_WAYS = 8
 MAX_TEXT = 60
 MAX_SOURCE_BYTES = 4_000_000
 
@@ -105,6 +108,8 @@ class Transfers:
         self._marked = marked
         self.after: Callable[[FrameType], None] | None = None  # called after each transfer
         self._codes: dict[int, _Code] = {}
+        # The code of the frames from JAX's events up to its callbacks
+        self._ways_to_callbacks: deque[tuple[CodeType, ...]] = deque(maxlen=MAX_WAYS)
         self._places: dict[
             tuple[int, int, str, str, int, int], tuple[CodeType, CodeType | None, Row | None]
         ] = {}
@@ -163,13 +168,31 @@ class Transfers:
             cached = self._places[key] = (f.f_code, above, row)
         return cached[2]
 
-    def for_callback(self, frame: FrameType) -> bool:
-        """Return whether ``frame``, a frame of JAX, is about to call a callback of the program."""
+    def for_callback(self, frame: FrameType, event_frame: FrameType) -> bool:
+        """Return whether ``frame``, a frame of JAX, is about to call a callback of the program.
+
+        Args:
+          event_frame: ``frame`` or a frame that it called, which announced an event.
+        """
         for f in frames.walk(frame):
             code = self._code(f)
             if code.owner != _JAX:
                 return False
             if code.via == jax_internals.CALLBACK:
+                called = itertools.takewhile(lambda g: g is not f.f_back, frames.walk(event_frame))
+                self._ways_to_callbacks.append(tuple(g.f_code for g in called))
+                return True
+        return False
+
+    def known_for_callback(self, event_frame: FrameType) -> bool:
+        """Return whether the stack above ``event_frame`` equals one that ``for_callback`` has found."""
+        for way in self._ways_to_callbacks:
+            f: FrameType | None = event_frame
+            for code in way:
+                if f is None or f.f_code is not code:
+                    break
+                f = f.f_back
+            else:
                 return True
         return False
 

@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
@@ -35,28 +35,58 @@ class DevicePuts(threading.local):
     def __init__(self, transfers: Transfers) -> None:
         self._transfers = transfers
         self._open: list[tuple[int, list[tuple[Row, int]]]] = []
+        self._copying: CodeType | None = None  # of DeviceCopyFrame, once it was seen
+
+    def uncounted(self, name: str, event_frame: FrameType) -> bool:
+        """Return whether nothing of the event counts, and then handle it: the fast path of ``on_event``.
+
+        A call with effects sends these events each time: for arguments that stay where they are, and for
+        the values that its callback receives.
+        """
+        try:
+            if name == jax_internals.EVENT_PUT_DONE:
+                return self._over()
+            if name == jax_internals.EVENT_COPIED:
+                return self._in_place(event_frame)
+            if not self._transfers.known_for_callback(event_frame):
+                return False
+            self._open.append((0, []))
+            return True
+        except Exception:
+            return False  # ``on_event`` reads the same, and reports why it fails
 
     def on_event(self, name: str, event_frame: FrameType) -> None:
         """Handle JAX's event ``name``, one of PUT_EVENTS."""
         if name == jax_internals.EVENT_PUT_DONE:
             self.ended()
         elif (frame := jax_internals.up(event_frame, _FRAMES)) is not None:
-            (self.began if name == jax_internals.EVENT_PUT else self.copied)(frame)
+            if name == jax_internals.EVENT_PUT:
+                self.began(frame, event_frame)
+            else:
+                self.copied(frame)
 
-    def began(self, frame: FrameType) -> None:
+    def began(self, frame: FrameType, event_frame: FrameType) -> None:
         """Note that JAX's ``frame`` begins to put the shards of one array on their devices."""
         self._open.append((0, []))  # even if the code below fails: ends and beginnings must match
-        if self._transfers.for_callback(frame):
+        if self._transfers.for_callback(frame, event_frame):
             return
         moved = self._moved(frame)
         self._open[-1] = (time.perf_counter_ns(), moved)
 
-    def over(self) -> bool:
+    def _over(self) -> bool:
         """End the copy that began last if nothing of it counts; return False if ``ended`` must be called."""
         if not self._open or self._open[-1][1]:
             return False
         self._open.pop()
         return True
+
+    def _in_place(self, event_frame: FrameType) -> bool:
+        """Return whether all arrays of EVENT_COPIED are on their devices already."""
+        frame = event_frame.f_back
+        if frame is None or frame.f_code is not self._copying:
+            return False
+        arrays, devices = jax_internals.DeviceCopyFrame.values(frame, "batch_xs", "batch_devs")
+        return all(map(jax_internals.is_on, arrays, devices))
 
     def ended(self) -> None:
         """Count the copy that began last: it is over."""
@@ -91,6 +121,7 @@ class DevicePuts(threading.local):
 
     def copied(self, frame: FrameType) -> None:
         """Count the arrays that JAX's ``frame`` is about to copy to other devices with the same sharding."""
+        self._copying = frame.f_code
         local = jax_internals.DeviceCopyFrame(frame)
         if not jax_internals.known(local.batch_xs) or not jax_internals.known(local.batch_devs):
             return
