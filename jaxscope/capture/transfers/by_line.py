@@ -7,7 +7,6 @@ next is written when the count has grown by a quarter: a loop of 100,000 ``float
 from __future__ import annotations
 
 import functools
-import itertools
 import linecache
 import stat
 import sys
@@ -179,8 +178,7 @@ class Transfers:
             if code.owner != _JAX:
                 return False
             if code.via == jax_internals.CALLBACK:
-                called = itertools.takewhile(lambda g: g is not f.f_back, frames.walk(event_frame))
-                self._ways_to_callbacks.append(tuple(g.f_code for g in called))
+                self._ways_to_callbacks.append(_codes_up_to(f, event_frame))
                 return True
         return False
 
@@ -335,6 +333,16 @@ def _computes() -> bool:
     """Return whether a device still computes an array. Waits for none."""
     live = (a for client in jax_internals.clients() for a in client.live_arrays())
     return any(not a.is_deleted() and not a.is_ready() for a in islice(live, MOST_CHECKED))
+
+
+def _codes_up_to(last: FrameType, frame: FrameType) -> tuple[CodeType, ...]:
+    """Return the code of ``frame`` and its callers up to ``last``."""
+    codes = []
+    for f in frames.walk(frame):
+        codes.append(f.f_code)
+        if f is last:
+            break
+    return tuple(codes)
 
 
 def _text(f: FrameType) -> str | None:
