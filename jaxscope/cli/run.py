@@ -11,6 +11,7 @@ import functools
 import json
 import os
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 CHECK_FAILED = 3
 RANKS_IN_SUMMARY = 64  # reading more of them delays the prompt by seconds
 END_BYTES = 10_000  # of the program's output
+IMPORT_S = 0.2  # between two looks whether the program is recorded
 
 
 def add_parser(subparsers: Any) -> None:
@@ -147,7 +149,7 @@ def _once(each: Round, opts: argparse.Namespace, record: RunDir | None) -> progr
         env,
         record,
         tee=opts.tee_stderr,
-        beside=_beside(opts, record),
+        beside=_beside(opts, record, summary=not opts.quiet),
     )
     targeting.aborted(each.targets, ended, opts)
     if record is not None and worker is not None:
@@ -158,11 +160,15 @@ def _once(each: Round, opts: argparse.Namespace, record: RunDir | None) -> progr
     return ended
 
 
-def _beside(opts: argparse.Namespace, record: RunDir | None) -> runner.Beside | None:
-    """Return what runs in threads of this process while the program runs."""
+def _beside(
+    opts: argparse.Namespace, record: RunDir | None, *, summary: bool = False
+) -> runner.Beside | None:
+    """Return what runs in threads of this process while the program runs. ``summary``: one will follow."""
     if record is None:
         return None
-    found = [live.live(record)] if opts.live else []
+    found: list[runner.Beside] = [live.live(record)] if opts.live else []
+    if summary:
+        found.append(functools.partial(_import_report, record))
     if opts.launched is not None and opts.compare_ranks is not False:
         most = None if opts.compare_ranks or opts.stop_on_divergence else live.MOST_RANKS
         found.append(
@@ -177,6 +183,15 @@ def _beside(opts: argparse.Namespace, record: RunDir | None) -> runner.Beside | 
         if opts.stop_on_divergence:
             found.append(live.stop_on_divergence(record))
     return live.together(found)
+
+
+def _import_report(record: RunDir, ended: threading.Event, pid: int) -> None:
+    """Import what the summary needs, once the program is recorded: less to wait for at its end."""
+    while not ended.wait(IMPORT_S):
+        if record.recorded:
+            with contextlib.suppress(Exception):  # it will be raised again, and reported, by the summary
+                from jaxscope.report import text, variants  # noqa: F401
+            return
 
 
 def _detach(each: Round, opts: argparse.Namespace) -> int:

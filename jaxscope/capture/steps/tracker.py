@@ -16,7 +16,7 @@ from jaxscope.capture.count import INTERVAL_NS, Count
 from jaxscope.capture.steps.scope import RecordingScope
 from jaxscope.capture.transfers.numpy_args import Arguments
 from jaxscope.errors import to_be_read
-from jaxscope.log import counts, reader
+from jaxscope.log import counts
 from jaxscope.log.store import RunDir
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
@@ -144,6 +144,8 @@ class MainSteps:
     def now(self) -> int | None:
         """Return its current step; None if its log is missing."""
         if self._log is None:
+            from jaxscope.log import reader  # late: 10 ms, and only a child process reads
+
             self._log = reader.main_log(self._run)
         return counts.step_now(self._log) if self._log is not None else None
 
