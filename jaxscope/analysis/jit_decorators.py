@@ -1,7 +1,7 @@
 """Write the call on a user's line with jit around it: ``jax.jit(f.init, static_argnums=2)``.
 
 Reads source as text. What is written out among the arguments, a bool, a string, a size, a shape, is for
-Python and stays static; of a name nobody knows what it holds.
+Python and stays static; the value of a name is unknown.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ import ast
 import builtins
 from collections.abc import Sequence
 
+import msgspec
+
 from jaxscope.analysis.rewrap_site import last_name, syntax
 from jaxscope.schema.libraries import JAX_ROOTS
 
-ELSE = "static_argnums or static_argnames for arguments that are Python bools, strings, sizes or functions"
-GENERAL = f"as in jax.jit(net.init)(key, x), with {ELSE}"
 FIRST = frozenset(
     {"init", "init_with_output", "apply", "tabulate"}
 )  # of several calls on a line the library's
-CHECKED = "as in check_grads"  # it compares numbers itself, and cannot be jitted
 MODULES = {
     "equinox": "eqx.filter_jit",
     "flax": "nnx.jit",
@@ -27,8 +26,22 @@ BUILTINS = frozenset(dir(builtins))  # print(fit(x)): it is fit that can be jitt
 MOST = 60  # characters of a function's name
 
 
-def advice(source: str | None, line: int, library: str | None) -> str:
-    """Write the replacement for the call on ``line``, beginning with ``as in``; general advice if unclear."""
+class Jitted(msgspec.Struct, frozen=True):
+    """A call with jit around what it calls.
+
+    Attributes:
+      call: ``jax.jit(f.init, static_argnums=2)(...)``.
+      statics_unknown: an argument that only a name stands for may have to be static, too.
+      checked: jit is around the argument of ``check_grads``, which compares numbers and cannot be jitted.
+    """
+
+    call: str
+    statics_unknown: bool = False
+    checked: bool = False
+
+
+def advice(source: str | None, line: int, library: str | None) -> Jitted | None:
+    """Return the replacement for the call on ``line``; None if it is unclear which call or how."""
     found = syntax(source) if source is not None else None
     here = found.calls.get(line, []) if found is not None else []
     jax = names_of_jax(found.imports) if found is not None else set()
@@ -39,37 +52,37 @@ def advice(source: str | None, line: int, library: str | None) -> str:
     chosen = named or [c for c in own if id(c) not in inner]
     checked = [c for c in calls if last_name(c.func) == "check_grads" and c.args]
     if checked and not own:
-        return f"{CHECKED}(jax.jit({ast.unparse(checked[0].args[0])}), ...)"
+        return Jitted(f"check_grads(jax.jit({ast.unparse(checked[0].args[0])}), ...)", checked=True)
     if len(chosen) != 1 or found is None:
-        return GENERAL
+        return None
     call = chosen[0]
     name, last = ast.unparse(call.func), last_name(call.func) or ""
     if _root(call.func) in jax:
-        return GENERAL  # one operation of JAX's own
+        return None  # one operation of JAX's own
     # filter_jit takes modules, whose functions are no arrays.
     filtered = library not in MODULES and _imports(found.imports, "equinox")
     if isinstance(call.func, ast.Call):  # a transform is applied: jax.grad(loss)(w, x)
         applied = name if len(name) <= MOST else f"{ast.unparse(call.func.func)[:MOST]}(...)"
-        return f"as in {MODULES.get('equinox' if filtered else library or '', 'jax.jit')}({applied})(...)"
+        return Jitted(f"{MODULES.get('equinox' if filtered else library or '', 'jax.jit')}({applied})(...)")
     if len(name) > MOST or any(isinstance(a, ast.Starred) for a in call.args):
-        return GENERAL
+        return None
     if last[:1].isupper():
         if library not in MODULES:
-            return GENERAL
+            return None
         if library == "equinox":  # a lambda would be a new function, and compiled again, in each call
-            return f"as in {MODULES[library]}({name})(...)"
-        return f"as in {MODULES[library]}(lambda: {name}(...))()"
+            return Jitted(f"{MODULES[library]}({name})(...)")
+        return Jitted(f"{MODULES[library]}(lambda: {name}(...))()")
     if library in MODULES and last not in FIRST:
-        return GENERAL  # an object of theirs is called: what it holds is no array
+        return None  # an object of theirs is called, with attributes that are no arrays
     if filtered:
-        return f"as in {MODULES['equinox']}({name})(...)"
+        return Jitted(f"{MODULES['equinox']}({name})(...)")
     numbers = [i for i, a in enumerate(call.args) if _for_python(a)]
     names = [k.arg for k in call.keywords if k.arg is not None and _for_python(k.value)]
     options = f", static_argnums={numbers[0] if len(numbers) == 1 else tuple(numbers)}" if numbers else ""
     options += f", static_argnames={(names[0] if len(names) == 1 else tuple(names))!r}" if names else ""
     if options:
-        return f"as in jax.jit({name}{options})(...)"
-    return f"as in jax.jit({name})(...), with {ELSE}"
+        return Jitted(f"jax.jit({name}{options})(...)")
+    return Jitted(f"jax.jit({name})(...)", statics_unknown=True)
 
 
 def calls(source: str | None, line: int, names: frozenset[str]) -> bool:

@@ -293,7 +293,11 @@ def _fix(run: Run, n: int, change: Change, since: str | None) -> Fix | None:
     if group[-1].cause.kind == "first" and since is not None:
         return Fix(message("fix-record-all"))
     if group[-1].cause.kind == "first":
-        return Fix(message("fix-warm-up", when=f"by step {n}" if n else "before"), "warm_up", {"step": n})
+        return Fix(
+            message("fix-warm-up", when=message("by-step", n=n) if n else message("before")),
+            "warm_up",
+            {"step": n},
+        )
     known = recompiles.group_of(run, [x.compilation for x in group], [x.cause for x in group])
     fix = recompiles.advice(known)
     eagerly = change.eager and change.others and fix is not None

@@ -44,7 +44,7 @@ class Limited(msgspec.Struct, frozen=True):
 
     compilation: Compilation
     program: Program | None
-    name: str
+    name: Words
     memory: Memory
     peak: int | None
     target: str | None = None
@@ -104,7 +104,8 @@ def of_target(run: Run, f: Function, target: str, limits: Limits) -> Iterator[Fi
         if c is None or fit is None:
             continue
         memory, peak = metrics.memory_of(p, fit)
-        limited = Limited(c, p, f"{f.display_name}#{number_of(run, c)} for {target}", memory, peak, target)
+        name = message("program-for-target", program=f"{f.display_name}#{number_of(run, c)}", target=target)
+        limited = Limited(c, p, name, memory, peak, target)
         allowed = limits
         if p.state == EXHAUSTED:
             if limits.collectives or limits.collective_bytes:

@@ -13,8 +13,9 @@ from jaxscope.errors import UsageError
 from jaxscope.model import sources
 from jaxscope.model.run import Run
 from jaxscope.rules import registry
-from jaxscope.schema.findings import CERTAIN, NOTE, Evidence, Finding
+from jaxscope.schema.findings import CERTAIN, NOTE, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
+from jaxscope.schema.messages import Message, message
 
 UNUSED = "JX902"
 ALL = "ALL"
@@ -142,31 +143,28 @@ class Filter:
                 text = self._unused(comment, self._used.get((file, comment.line), set()), looked_at)
                 if text is not None:
                     source = Frame(file, comment.line, "")
-                    evidence, fix = (
-                        [Evidence(text, source=source)],
-                        "remove it, unless another program needs it",
-                    )
+                    evidence, fix = [Evidence(text, source=source)], Fix(message("fix-remove-comment"))
                     found.append(Finding(UNUSED, NOTE, CERTAIN, text, None, source, evidence, fix))
         return [f for f in found if self._chosen.takes(f.code)]
 
-    def _unused(self, comment: Ignore, used: set[str], looked_at: Callable[[str], bool]) -> str | None:
+    def _unused(self, comment: Ignore, used: set[str], looked_at: Callable[[str], bool]) -> Message | None:
         if comment.codes is None:
             # It may exclude codes that are not selected now.
             everything = not self._chosen.select and not self._chosen.ignore
-            return None if used or not everything else "this jaxscope: ignore excludes nothing"
+            return None if used or not everything else message("comment-excludes-nothing")
         if not comment.codes:
-            return "this jaxscope: ignore names no valid code: write # jaxscope: ignore[JX101]"
+            return message("comment-without-code")
         known = registry.rules()
         for code in comment.codes:
             if not any(k.startswith(code) for k in known):
-                return f"this jaxscope: ignore names {code}, which is not a rule: {registry.nearest(code)}"
+                return message("comment-of-no-rule", code=code, hint=registry.nearest(code))
         idle = [
             c
             for c in comment.codes
             if not any(u.startswith(c) for u in used)
             and any(k.startswith(c) and self._chosen.takes(k) and looked_at(k) for k in known)
         ]
-        return f"this jaxscope: ignore[{', '.join(idle)}] excludes nothing" if idle else None
+        return message("codes-exclude-nothing", codes=", ".join(idle)) if idle else None
 
 
 def _covers(comment: Ignore, code: str) -> bool:

@@ -43,7 +43,7 @@ def text(value: Field) -> str:
         case Count():
             return count(value.n, value.one, value.many)
         case Names():
-            return listed(value.names, value.most, value.things)
+            return listed([*map(text, value.names)], value.most, value.things)
         case Parts():
             return value.between.join(filter(None, map(text, value.parts)))
 

@@ -134,7 +134,7 @@ def captured_constant(run: Run) -> Iterator[Finding]:
         for c in texts.stablehlo.constants if texts.stablehlo is not None else ():
             if c.splat or c.bytes is None or c.bytes < MIB:
                 continue
-            unnamed = message("one-of", names=Names(c.names)) if c.names else "an array without a name"
+            unnamed = message("one-of", names=Names(c.names)) if c.names else message("unnamed-array")
             text = message(
                 "captured-constant", function=f.display_name, constant=c.name or unnamed, bytes=Bytes(c.bytes)
             )

@@ -304,11 +304,12 @@ def _what_to_do(run: Run, p: Payer) -> tuple[Message | None, Fix | None, float]:
         )  # the others may follow from it
         return message("because-of-cause", cause=first.cause), recompiles.advice(first), again
     at_once = p.seconds if len(p.compilations) >= SEVERAL else 0.0
-    how = jit_decorators.advice(sources.of(run)(p.line.file), p.line.line, p.library)
+    jitted = jit_decorators.advice(sources.of(run)(p.line.file), p.line.line, p.library)
+    how = _as_in(jitted)
     if jax and anew and not p.within:
         where = None if p.line.function == "<module>" else p.line.function.replace(".<locals>", "")
-        function = where or "a function around this line"
-        return BODIES, Fix(message("fix-jit-around-body", function=function), "jit"), again
+        words = message("fix-jit-around-body", function=where or message("function-around"))
+        return BODIES, Fix(words, "jit"), again
     if jax and changing and not p.within:
         return SIZES, Fix(message("fix-one-size-or-numpy"), "pad"), again
     if objects and not jax:
@@ -316,16 +317,23 @@ def _what_to_do(run: Run, p: Payer) -> tuple[Message | None, Fix | None, float]:
         return MADE, Fix(words, "make_once", {"path": objects[-1]}), again
     if jax or p.library in TRACED_WHOLE:
         why = BODIES if anew else None  # other sizes may be those of the layers that one call makes
-        if p.within and not how.startswith(jit_decorators.CHECKED):
+        if p.within and not (jitted is not None and jitted.checked):
             return None, Fix(message("fix-jit-through-library", how=how, library=p.library), "jit"), at_once
-        known = how != jit_decorators.GENERAL
-        words = message("fix-jit-this-call", how=how) if known else message("fix-jit-around")
+        words = message("fix-jit-this-call", how=how) if jitted is not None else message("fix-jit-around")
         return why, Fix(words, "jit"), at_once
     return _for_library(run, p, how, (anew, changing), again, at_once)
 
 
+def _as_in(jitted: jit_decorators.Jitted | None) -> Message:
+    """Return an example of the call under jit: that of the line, or a general one."""
+    call = jitted.call if jitted is not None else "jax.jit(net.init)(key, x)"
+    if jitted is None or jitted.statics_unknown:
+        return message("as-in-with-statics", call=call)
+    return message("as-in", call=call)
+
+
 def _for_library(
-    run: Run, p: Payer, how: str, anew_or_changing: tuple[bool, bool], again: float, at_once: float
+    run: Run, p: Payer, how: Message, anew_or_changing: tuple[bool, bool], again: float, at_once: float
 ) -> tuple[Message | None, Fix | None, float]:
     """Return the same for a library that is not JAX's and cannot be traced as a whole."""
     anew, changing = anew_or_changing

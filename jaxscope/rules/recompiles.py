@@ -29,21 +29,21 @@ PLACES = 4  # that pass one value each: more are no few data sets
 TOO = 3  # other causes named in one finding
 # What differs for a reason of its own beside the decisive cause, and has to be mended, too.
 CHANGED = {
-    **dict.fromkeys(SHAPES, "changed shape"),
-    "dtype": "changed dtype",
-    "weak_type": "changed its weak type",
-    "prng": "changed its key type",
-    "tree": "changed its containers",
-    "static_value": "changed its value",
-    "tree_static": "changed its value",
-    "static_identity": "was another object",
-    "call_form": "was passed differently",
-    "sharding": "changed its sharding",
-    "mesh": "changed its mesh",
-    "committed": "was committed to a device in some calls only",
-    "memory_kind": "changed its memory kind",
-    "layout": "changed its layout",
+    "shape": message("changed-shape"),
+    "dtype": message("changed-dtype"),
+    "weak_type": message("changed-weak-type"),
+    "prng": message("changed-key-type"),
+    "tree": message("changed-containers"),
+    "static_value": message("changed-value"),
+    "static_identity": message("was-another-object"),
+    "call_form": message("was-passed-differently"),
+    "sharding": message("changed-sharding"),
+    "mesh": message("changed-mesh"),
+    "committed": message("was-sometimes-committed"),
+    "memory_kind": message("changed-memory-kind"),
+    "layout": message("changed-layout"),
 }
+ALIKE = {**dict.fromkeys(SHAPES, "shape"), "tree_static": "static_value"}  # kinds that are one change here
 FOLLOWED = frozenset({"transform", "new_function", "unknown"})  # whatever else differs follows from these
 # Kinds of cause that are a property of one array.
 OF_AN_ARRAY = frozenset(
@@ -273,43 +273,50 @@ def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
 
     ``; do the same for ys``, which changed alike in all of them; `` (xs also changed dtype in 2 of these)``.
     """
-    found: Counter[tuple[str, str]] = Counter()
-    alike = CHANGED.get(group.cause.kind)
+    found: Counter[tuple[str, str]] = Counter()  # paths and what changed of them: a key of CHANGED
+    alike = _changed(group.cause)
     for c in group.compilations:
         decisive, *others = causes.of(run, c)
         if decisive.kind in FOLLOWED:
             continue
-        said = {(decisive.path, CHANGED.get(decisive.kind)), (decisive.path, CHANGED["weak_type"])}
+        known = {(decisive.path, _changed(decisive)), (decisive.path, "weak_type")}
         if decisive.kind == "tree":  # the advice is about all containers
             others = [o for o in others if o.kind != "tree"]
         if group.lengthened and decisive.path:  # and here about the whole argument
             others = [o for o in others if not o.path or root(o.path) != root(decisive.path)]
         changed = [
-            (o.path, CHANGED[o.kind])
+            (o.path, kind)
             for o in others
             if o.path
             and not _of_optimizer(o.path, decisive.path)
-            and o.kind in CHANGED
+            and (kind := _changed(o)) is not None
             and LEVELS.index(o.level) <= LEVELS.index(decisive.level)
         ]
-        found.update(change for change in dict.fromkeys(changed) if change not in said)
+        found.update(change for change in dict.fromkeys(changed) if change not in known)
     if not found:
         return fix
     n = len(group.compilations)
-    same = [path for (path, what), times in found.items() if what == alike and times == n]
+    same = [path for (path, kind), times in found.items() if kind == alike and times == n]
     if len(same) == len(found) and group.cause.path != "context":
         return extended(fix, "fix-same-for", paths=Names(tuple(same), TOO))
     changes = [
-        message(
-            "also-changed",
-            path=path,
-            changed=what,
-            calls=("this call" if n == 1 else "all of these") if times == n else f"{times:,} of these",
-        )
-        for (path, what), times in found.most_common(TOO)
+        message("also-changed", path=path, changed=CHANGED[kind], calls=_in_calls(times, n))
+        for (path, kind), times in found.most_common(TOO)
     ]
-    more = (f"{len(found) - TOO:,} more",) if len(found) > TOO else ()
+    more = (message("more-of-them", n=len(found) - TOO),) if len(found) > TOO else ()
     return extended(fix, "fix-with-others", others=Parts((*changes, *more)))
+
+
+def _changed(cause: Cause) -> str | None:
+    """Return the key of ``cause`` in CHANGED; None: it is not listed there."""
+    kind = ALIKE.get(cause.kind, cause.kind)
+    return kind if kind in CHANGED else None
+
+
+def _in_calls(times: int, n: int) -> Message:
+    if times < n:
+        return message("in-some-of-these", n=times)
+    return message("in-this-call") if n == 1 else message("in-all-of-these")
 
 
 def _of_optimizer(path: str, of: str | None) -> bool:

@@ -176,9 +176,6 @@ def nearest(text: str) -> str:
 
     For a code, the rules of its family: numbers that look alike have nothing in common. For a name, the most
     similar one; how it begins counts as much as the rest.
-
-    Of a code those of its family: numbers that look alike have nothing to do with each other. Of a name the
-    one that is most like it; how it begins counts as much as what is in it.
     """
     known, low = rules(), text.strip()[:80].casefold()
     number = re.fullmatch(r"[a-z]{1,3}-?(\d{1,9})", low)

@@ -17,7 +17,7 @@ from jaxscope.schema.causes import Cause
 from jaxscope.schema.findings import WARNING, Evidence, Finding, fix_of
 from jaxscope.schema.keys import Frame, Key
 from jaxscope.schema.libraries import JAX_ROOTS
-from jaxscope.schema.messages import Count, Message, Names, Words, message
+from jaxscope.schema.messages import Count, Field, Message, Names, Words, message
 
 LINES = 4  # of eager operations, named one by one
 NAMES = 3  # of functions, or of operations of one line
@@ -168,10 +168,12 @@ def also(change: Change) -> Message | None:
     if not change.others:
         return None
     names = list(dict.fromkeys(_name(g[0]) for g in change.others if not eager(g[0].compilation.function)))
-    listed = names[:NAMES] + ([f"{len(names) - NAMES:,} more functions"] if len(names) > NAMES else [])
+    listed: list[str | Message] = [*names[:NAMES]]
+    if len(names) > NAMES:
+        listed.append(message("more-functions", n=len(names) - NAMES))
     n = sum(eager(g[0].compilation.function) for g in change.others)
     if n:
-        listed.append("an eager operation" if n == 1 else f"{n:,} eager operations")
+        listed.append(message("an-eager-operation") if n == 1 else message("eager-operations", n=n))
     return message("also-recompiled", names=Names(tuple(listed)))
 
 
@@ -201,13 +203,11 @@ def evidence(run: Run, change: Change) -> list[tuple[int, Evidence]]:
             found.append((_when(misses), _evidence(message("resized-elsewhere", lines=more), misses[-1])))
             break
         names = list(dict.fromkeys(_name(m) for m in sorted(misses, key=lambda m: m.compilation.t_ns)))
-        operations = message(
-            "resized-operations",
-            what="the eager operation" if len(names) == 1 else "the eager operations",
-            names=Names(tuple(names), NAMES),
-            line=Frame(file, line, ""),
-            at=at_steps(misses),
-        )
+        at: dict[str, Field] = {"line": Frame(file, line, ""), "at": at_steps(misses)}
+        if len(names) == 1:
+            operations = message("resized-operation", name=names[0], **at)
+        else:
+            operations = message("resized-operations", names=Names(tuple(names), NAMES), **at)
         found.append((_when(misses), _evidence(operations, misses[-1])))
     return found
 

@@ -119,7 +119,7 @@ def constant_random_key(run: Run) -> Iterator[Finding]:
         text = message(
             "constant-random-key",
             function=f.display_name,
-            keys=Names(names, 3) if names else "a key without a name",
+            keys=Names(names, 3) if names else message("unnamed-key"),
             is_constant="are constants" if len(names) > 1 else "is a constant",
         )
         yield Finding(

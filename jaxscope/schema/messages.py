@@ -45,7 +45,7 @@ class Names(msgspec.Struct, frozen=True, gc=False):
     """A list: ``a, b and c``; with ``most`` the first of them and how many ``things`` are left: ``a, b and 4
     more``."""
 
-    names: tuple[str, ...]
+    names: tuple[str | Message, ...]
     most: int | None = None
     things: str = ""
 

@@ -93,7 +93,3 @@ def test_the_templates_are_listed_by_slug_and_found_by_a_word():
     assert all(any(line.split()[:1] == [slug] for line in listed) for slug in TEMPLATES)
     found = list(lines(["keep", "sharding"]))
     assert found[0].startswith("recompiles (") and all("keep" in line or "(" in line for line in found)
-
-
-def test_no_two_families_have_a_template_of_one_name():
-    assert sum(map(len, FAMILIES.values())) == len(TEMPLATES)

@@ -1,12 +1,21 @@
 """Templates for checks: compilations after step N, limits, baselines (JX190, JX19x, JX49x, JX59x, JX7xx)."""
 
 TEMPLATES = {
+    # -- comments that exclude findings --------------------------------------------------------------------
+    "comment-excludes-nothing": "this jaxscope: ignore excludes nothing",
+    "comment-without-code": "this jaxscope: ignore names no valid code: write # jaxscope: ignore[JX101]",
+    "comment-of-no-rule": "this jaxscope: ignore names {code}, which is not a rule: {hint}",
+    "codes-exclude-nothing": "this jaxscope: ignore[{codes}] excludes nothing",
+    "fix-remove-comment": "remove it, unless another program needs it",
     "compiled-late": "{function} was {done}{when}: {cause}{also}",
     "compiled-late-variously": "{function} was {done}{when}; most recently: {cause}{also}",
     "fix-record-all": (
         "record the whole program (jaxscope run, or jaxscope.record() around it) to learn what changed"
     ),
     "fix-warm-up": "call it with such arguments {when}, or allow compilations in more steps",
+    "by-step": "by step {n}",
+    "before": "before",
+    "program-for-target": "{program} for {target}",
     "too-many-compilations": "{count}{which}{listed}; most recently {function}: {cause}",
     "compiled-all-times": "your functions were compiled {times}, {limit} allowed",
     "compiled-own-times": "{function} was compiled {times}, {limit} allowed",

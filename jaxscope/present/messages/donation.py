@@ -20,5 +20,6 @@ TEMPLATES = {
     "fix-same-objects": "{fix}; {functions}, passed the same, can donate it, too",
     "captured-constant": "{function} captures {constant} ({bytes}) as a constant",
     "one-of": "one of {names}",
+    "unnamed-array": "an array without a name",
     "fix-pass-as-argument": "pass {constant} as an argument",
 }

@@ -7,6 +7,9 @@ TEMPLATES = {
     "recompiled-variously": "{function} recompiled {n} times, most recently: {cause}{than}{also}",
     "compared-with": " (compared with #{number}, the nearest earlier call)",
     "also-recompiled": "; the same change also recompiled {names}",
+    "more-functions": "{n} more functions",
+    "an-eager-operation": "an eager operation",
+    "eager-operations": "{n} eager operations",
     "off-fast-path": "{function} left JAX's fast path in {calls}: {cause}{than}",
     "evicted-from-fast-path": "{function} was evicted from JAX's fast-path cache: {cause}",
     "carried-state": "{function}: {prediction}",
@@ -30,12 +33,30 @@ TEMPLATES = {
     "made-there": "{path} was created here",
     "resized-function": "{call}{at}: {cause}{times}",
     "times-in-all": ", {n} times in all",
-    "resized-operations": "{what} {names} at {line}{at}",
+    "resized-operation": "the eager operation {name} at {line}{at}",
+    "resized-operations": "the eager operations {names} at {line}{at}",
     "resized-elsewhere": "eager operations on {lines}",
     # -- fixes: what changes besides ---------------------------------------------------------------------
     "fix-same-for": "{fix}; do the same for {paths}",
     "fix-with-others": "{fix} ({others})",
     "also-changed": "{path} also {changed} in {calls}",
+    "in-this-call": "this call",
+    "in-all-of-these": "all of these",
+    "in-some-of-these": "{n} of these",
+    "more-of-them": "{n} more",
+    "changed-shape": "changed shape",
+    "changed-dtype": "changed dtype",
+    "changed-weak-type": "changed its weak type",
+    "changed-key-type": "changed its key type",
+    "changed-containers": "changed its containers",
+    "changed-value": "changed its value",
+    "was-another-object": "was another object",
+    "was-passed-differently": "was passed differently",
+    "changed-sharding": "changed its sharding",
+    "changed-mesh": "changed its mesh",
+    "was-sometimes-committed": "was committed to a device in some calls only",
+    "changed-memory-kind": "changed its memory kind",
+    "changed-layout": "changed its layout",
     "fix-pad-before-jit": (
         "{fix}; where you pad, do it before the first operation outside jit sees the batch (in"
         " NumPy, or all the data once)"
@@ -136,6 +157,7 @@ TEMPLATES = {
     "value-changed": "it was {before} when traced, and is {after} now",
     "contents-changed": "it was {before} when traced, and holds {after} now",
     "traced-with-value": "{program} read {name} ({where}) as {before}",
+    "unnamed-key": "a key without a name",
     "a-trace": "its trace",
     "traced-again-with-new-value": "traced again with the new value",
     "changed-at-call": "it was {after} at a call that was not traced again",
@@ -229,6 +251,12 @@ TEMPLATES = {
     "fix-if-faster": (
         "{fix}; most of the seconds are random draws, which one program compiles, too: compare the seconds"
     ),
+    "as-in": "as in {call}",
+    "as-in-with-statics": (
+        "as in {call}, with static_argnums or static_argnames for arguments that are Python bools,"
+        " strings, sizes or functions"
+    ),
+    "function-around": "a function around this line",
     "fix-jit-this-call": "jit what this line calls, {how}",
     "fix-jit-through-library": (
         "jit what this line calls, {how}; do not jit your functions that {library} calls"
