@@ -98,7 +98,7 @@ def add_parser(subparsers: Any) -> None:
         help="the mesh that the axes after @ in --args refer to, for example data=4,model=4",
     )
     parser.add_argument("--out", metavar="DIR", type=Path, help="record in this directory")
-    parser.add_argument("--all", action="store_true", help="open what is folded")
+    parser.add_argument("--all", action="store_true", help="show everything")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of stdout")
     parser.set_defaults(handler=handle)

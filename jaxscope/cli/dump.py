@@ -14,14 +14,14 @@ from jaxscope.errors import RunNotFound, UsageError
 DESCRIPTION = """\
 Write what was recorded of each compilation as files a person can open: the StableHLO that JAX made
 (NAME.1.stablehlo.mlir), what XLA made of it (NAME.1.hlo.txt), and the cache key (NAME.1.key.json). The
-number is the one `jaxscope report` shows. Without FUNCTION: all functions of yours.
+number is the one `jaxscope report` shows. Without FUNCTION: all your functions.
 
 With --perfetto, write the run as a timeline instead: the phases of every call, steps, waits for copies and
 the bytes of live arrays; the ranks of a job are processes. ui.perfetto.dev and chrome://tracing open it.
 
 With --graph, write what XLA made of one compilation as a graph: its instructions with bytes, flops, the line
 and the sharding, grouped by fusion and loop. The ending of the file names the format: .graphml (networkx,
-yEd, Gephi), .dot (Graphviz), .json (Model Explorer). Without FUNCTION: the slowest of yours; without #n:
+yEd, Gephi), .dot (Graphviz), .json (Model Explorer). Without FUNCTION: your slowest function; without #n:
 the latest.
 """
 EXAMPLES = """\

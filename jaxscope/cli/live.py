@@ -63,7 +63,7 @@ def compare_ranks(
 
     Args:
       rank: of this process; None: it is JAX's process index, as soon as that is recorded.
-      patience_s: without progress, before the ranks that wait are named; None: the default.
+      patience_s: seconds without progress after which the waiting ranks are named; None: the default.
       holds: each rank waits with a program until all have compiled it (capture.agreement).
       most: ranks in the directory, above which they are not compared; None: any number.
     """

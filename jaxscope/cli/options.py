@@ -189,14 +189,14 @@ def _add_how_it_runs(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--compare-ranks",
         action=argparse.BooleanOptionalAction,
-        help="of a job of many processes: print a line as soon as some ranks compile other programs"
+        help="in a job of many processes, print a line as soon as some ranks compile other programs"
         " than the others, or wait for one that does not come (default: yes, for up to 256 ranks)",
     )
     group.add_argument(
         "--ranks-patience",
         type=float,
         metavar="SECONDS",
-        help="without progress, before the ranks that wait are named (default: 30)",
+        help="name the waiting ranks after so many seconds without progress (default: 30)",
     )
     group.add_argument(
         "--stop-on-divergence",

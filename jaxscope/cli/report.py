@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Print what a run traced, lowered and compiled, the slowest functions first, and what changed each time a
-function recompiled. A run that is not over is shown as far as it has come.
+function recompiled. If the run is still going on, print what it has recorded so far.
 """
 EXAMPLES = """\
 examples:
@@ -50,7 +50,7 @@ def add_parser(subparsers: Any) -> None:
         "--function", metavar="NAME", help="one function in full: name, name#3, file or file:line"
     )
     parser.add_argument(
-        "--rank", type=int, metavar="N", help="of a job of many processes: the report of this one"
+        "--rank", type=int, metavar="N", help="the report of this rank of a job of many processes"
     )
     parser.add_argument("--all", action="store_true", help="show everything, read program texts of any size")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")

@@ -23,9 +23,7 @@ from jaxscope.present.escape import escape
 if TYPE_CHECKING:
     from jaxscope.model.run import Run
 
-DESCRIPTION = (
-    "List the recorded runs of this directory, remove some, clear out old ones, or make one of many."
-)
+DESCRIPTION = "List the recorded runs of this directory, remove some of them, or merge the runs of one job."
 EXAMPLES = """\
 examples:
   jaxscope runs                           the list, newest last
@@ -38,15 +36,15 @@ examples:
 """
 MERGING = """\
 Copy what the processes of one job recorded, each on a file system of its own, into one run. DIR is a run, or
-any folder that holds runs. The rank of a process is the one its launcher gave it, else JAX's process index.
+any folder that contains runs. The rank of a process is the one its launcher set, else JAX's process index.
 """
 UPLOADING = """\
-Upload what a store does not have of a run: after run --out s3://..., where the store did not answer, or for
-the first time. Read it there: jaxscope report URL.
+Upload the files of a run that a store does not have yet: all of them, or the rest of a run --out s3://... to
+which the store did not answer. Then `jaxscope report URL` reads the run from the store.
 """
 REMOVAL = """\
-Remove runs by name or directory: the files that jaxscope wrote, and the directory
-where nothing else is in it.
+Remove runs by name or directory: the files that jaxscope wrote, and the directory if
+nothing else is in it.
 """
 DAY_S = 86_400
 OLD_S = 60 * DAY_S
@@ -81,9 +79,11 @@ def add_parser(subparsers: Any) -> None:
     clear.add_argument("--dry-run", action="store_true", help="print what would be removed")
     clear.add_argument("-y", "--yes", action="store_true", help="do not ask")
     clear.set_defaults(handler=handle_gc)
-    merge = verbs.add_parser("merge", help="make one run of those of a job's processes", description=MERGING)
+    merge = verbs.add_parser(
+        "merge", help="merge the runs of a job's processes into one", description=MERGING
+    )
     merge.add_argument(
-        "directories", nargs="+", metavar="DIR", type=Path, help="a run, or a folder that holds runs"
+        "directories", nargs="+", metavar="DIR", type=Path, help="a run, or a folder that contains runs"
     )
     merge.add_argument(
         "-o", "--out", metavar="DIR", type=Path, help="the new run (default: in .jaxscope/runs)"

@@ -11,8 +11,8 @@ from jaxscope.cli.progress import reading
 
 DESCRIPTION = """\
 Print one part of the JSON report of a run as JSON, at most 4 KB of it: what the path leads to (value), what
-lies below it (left_out, below) and the commands that lead on (next). A path is made of keys, positions and
-names: of a function (train_step, train.py:88), of its compilations (their numbers), of findings (code,
+is below it (left_out, below) and further commands (next). A path is made of keys, positions and names: of a
+function (train_step, train.py:88), of its compilations (their numbers), of findings (code,
 then position), of programs (the beginning of the id). Ids are followed: compilations/2/program is the
 program. `/` in a name is written ~1.
 """
@@ -37,7 +37,7 @@ def add_parser(subparsers: Any) -> None:
         "path", nargs="?", default="", metavar="PATH", help="where in the report (default: its keys)"
     )
     parser.add_argument(
-        "--rank", type=int, metavar="N", help="of a job of many processes: the report of this one"
+        "--rank", type=int, metavar="N", help="the report of this rank of a job of many processes"
     )
     parser.add_argument("--all", action="store_true", help="the whole value, however long")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of stdout")

@@ -10,7 +10,7 @@ from jaxscope.cli.output import deliver
 
 TEXT = Path(__file__).with_name("skill.md")
 DESCRIPTION = """\
-Print a SKILL.md: a page for a coding agent about the commands to use and what their JSON holds.
+Print a SKILL.md: a page for a coding agent about the commands to use and what their JSON contains.
 """
 EXAMPLES = """\
 examples:

@@ -22,7 +22,8 @@ TERMINATED = 128 + signal.SIGTERM
 DESCRIPTION = """\
 Open a run in the terminal interface: what compiles now, every function with its compilations and their
 causes, source lines beside StableHLO and HLO, collectives, live arrays, findings and the program's output.
-A run that is not over is followed; leaving does not stop it. Without a terminal the text report is printed.
+A run that is still going on is followed; leaving does not stop it. Without a terminal the text report is
+printed.
 """
 EXAMPLES = """\
 examples:

@@ -20,7 +20,7 @@ from jaxscope.rules import ranks as rules
 from jaxscope.schema.findings import CERTAIN, Finding
 from jaxscope.schema.messages import Message, Parts, Seconds, message
 
-PATIENCE_S = 30.0  # without progress, before the ranks that wait are named
+PATIENCE_S = 30.0  # without progress, after which the waiting ranks are named
 ALIKE = 10  # times as long where all ranks wait at the same line: a step may take that long
 SETTLE_S = 2.0  # for more ranks to come to a program: most of them decide who differs
 AHEAD_S = 4.0  # that a rank alone has compiled a program for
@@ -32,7 +32,7 @@ class Comparison:
     """Compare the ranks of a running job.
 
     Args:
-      patience_s: without progress, before the ranks that wait are named.
+      patience_s: seconds without progress after which the waiting ranks are named.
       holds: each rank waits with a program until all have compiled it: a program of one rank alone is a
         difference for certain when the others have waited for ``patience_s``.
 
