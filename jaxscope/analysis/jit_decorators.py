@@ -22,6 +22,7 @@ MODULES = {
     "equinox": "eqx.filter_jit",
     "flax": "nnx.jit",
 }  # a class: what it makes is no tree of arrays alone
+ARRAYS = JAX_ROOTS | {"numpy"}  # packages whose functions are not jitted one by one
 BUILTINS = frozenset(dir(builtins))  # print(fit(x)): it is fit that can be jitted
 MOST = 60  # characters of a function's name
 
@@ -44,9 +45,9 @@ def advice(source: str | None, line: int, library: str | None) -> Jitted | None:
     """Return the replacement for the call on ``line``; None if it is unclear which call or how."""
     found = syntax(source) if source is not None else None
     here = found.calls.get(line, []) if found is not None else []
-    jax = names_of_jax(found.imports) if found is not None else set()
+    arrays = names_of(found.imports, ARRAYS) if found is not None else set()
     calls = [c for c in here if not (isinstance(c.func, ast.Name) and c.func.id in BUILTINS)]
-    own = [c for c in calls if _root(c.func) not in jax]  # jnp.abs(net(x)): it is net that can be jitted
+    own = [c for c in calls if _root(c.func) not in arrays]  # jnp.abs(net(x)): it is net that can be jitted
     named = [c for c in calls if last_name(c.func) in FIRST]
     inner = {id(n) for c in own for n in ast.walk(c) if n is not c}
     chosen = named or [c for c in own if id(c) not in inner]
@@ -57,8 +58,8 @@ def advice(source: str | None, line: int, library: str | None) -> Jitted | None:
         return None
     call = chosen[0]
     name, last = ast.unparse(call.func), last_name(call.func) or ""
-    if _root(call.func) in jax:
-        return None  # one operation of JAX's own
+    if _root(call.func) in arrays:
+        return None  # one operation of JAX or NumPy
     # filter_jit takes modules, whose functions are no arrays.
     filtered = library not in MODULES and _imports(found.imports, "equinox")
     if isinstance(call.func, ast.Call):  # a transform is applied: jax.grad(loss)(w, x)
@@ -115,15 +116,13 @@ def _imports(imports: Sequence[ast.Import | ast.ImportFrom], package: str) -> bo
     return any((name or "").partition(".")[0] == package for names in modules for name in names)
 
 
-def names_of_jax(imports: Sequence[ast.Import | ast.ImportFrom]) -> set[str]:
-    """Return the names by which ``imports`` bring in JAX and what is in it."""
+def names_of(imports: Sequence[ast.Import | ast.ImportFrom], packages: frozenset[str]) -> set[str]:
+    """Return the names by which ``imports`` bring in ``packages`` and what is in them."""
     found: set[str] = set()
     for node in imports:
         if isinstance(node, ast.Import):
             modules = [(a.name, a) for a in node.names]
         else:
             modules = [(node.module or "", a) for a in node.names]
-        found |= {
-            a.asname or a.name.partition(".")[0] for m, a in modules if m.partition(".")[0] in JAX_ROOTS
-        }
+        found |= {a.asname or a.name.partition(".")[0] for m, a in modules if m.partition(".")[0] in packages}
     return found

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from jaxscope.analysis import loop_calls
 from jaxscope.analysis.avals import short_aval
-from jaxscope.analysis.jit_decorators import names_of_jax
+from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import LoopCall
 from jaxscope.analysis.paths import split
 from jaxscope.analysis.rewrap_site import in_a_loop, syntax
@@ -22,6 +22,7 @@ from jaxscope.model.run import Run
 from jaxscope.rules.each_program import users
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.libraries import JAX_ROOTS
 from jaxscope.schema.messages import message
 
 
@@ -123,7 +124,7 @@ def _for_each_row(run: Run) -> Iterator[tuple[Finding, range]]:
 
 def _turns_alone(run: Run, c: Compilation, call: LoopCall, jitted: set[str]) -> bool:
     found = syntax(sources.of(run)(c.site.file) or "") if c.site is not None else None
-    return found is not None and loop_calls.turns_alone(call, jitted, names_of_jax(found.imports))
+    return found is not None and loop_calls.turns_alone(call, jitted, names_of(found.imports, JAX_ROOTS))
 
 
 def _rows(run: Run, f: Function, c: Compilation, call: LoopCall) -> tuple[int, ...] | None:

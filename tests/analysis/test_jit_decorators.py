@@ -47,6 +47,7 @@ from jaxscope.analysis.jit_decorators import Jitted, advice
         ),
         ("a, b = f.init(key), g.init(key)", "haiku", None),
         ("p = f.init(*args)", "haiku", None),
+        ("import jax, numpy as np; w = jax.random.normal(k, (n, m)) / np.sqrt(n)", "jax", None),
         ("p = x + 1", "haiku", None),
         ("def (", "haiku", None),
     ],
