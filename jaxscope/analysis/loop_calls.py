@@ -23,7 +23,7 @@ class LoopCall(NamedTuple):
       call: the call.
       loop: the innermost loop or comprehension with the call in its body.
       statement: the number of the statement of the loop's body that has the call; None: a comprehension.
-      always: the statement is an assignment or an expression: each turn that comes so far makes the call.
+      always: the statement is an assignment or an expression: each iteration that reaches it calls.
       outer: another loop of the function repeats the loop.
     """
 
@@ -152,7 +152,7 @@ _SEEDS = frozenset({"key", "PRNGKey"})
 
 
 def stays_the_same(node: ast.expr, repeated: Sequence[ast.AST]) -> bool:
-    """Return whether an expression has one value in all turns of a loop that repeats ``repeated``.
+    """Return whether an expression has one value in all iterations of a loop that repeats ``repeated``.
 
     True of a name that the loop does not set, and of a key made of a constant seed.
     """
@@ -176,9 +176,9 @@ def stays_the_same(node: ast.expr, repeated: Sequence[ast.AST]) -> bool:
 
 
 def turns_alone(of: LoopCall, jitted: Collection[str], modules: Collection[str]) -> bool:
-    """Return whether a turn of the loop computes nothing but the call and operations of JAX.
+    """Return whether an iteration of the loop computes nothing but the call and operations of JAX.
 
-    Then it could be an operation over all turns. A turn that calls Python functions of the user's or leaves
+    Then it could be an operation over all iterations. One that calls Python functions of the user's or leaves
     the loop could not.
 
     Args:

@@ -154,11 +154,11 @@ def recompiled_outside(run: Run) -> list[Compilation]:
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One turn of the loop that calls the user's most expensive function.
+    """One iteration of the loop that calls the user's most expensive function.
 
     Attributes:
       loop: its first line.
-      programs: the user's functions that each turn calls.
+      programs: the user's functions that each iteration calls.
       operations: compiled outside jit for its lines; others may have been compiled before.
     """
 
@@ -168,7 +168,7 @@ class Step(msgspec.Struct, frozen=True):
 
 
 def step(run: Run) -> Step | None:
-    """Return what each turn of the program's loop runs; None where no loop calls a function of the user's."""
+    """Return what each iteration of the program's loop runs; None: no loop calls a user's function."""
     text = sources.of(run)
     costs: Counter[tuple[str, int, int]] = Counter()
     called: dict[tuple[str, int, int], dict[str, Function]] = {}

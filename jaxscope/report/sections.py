@@ -118,7 +118,7 @@ def without_advice(run: Run, places: Places) -> Iterator[Line]:
 
 
 def each_step(run: Run, places: Places) -> Iterator[Line]:
-    """Show what each turn of the training loop runs, where operations outside jit are part of it."""
+    """Show what each iteration of the training loop runs, where operations outside jit are part of it."""
     step = payers.step(run)
     if step is not None and step.operations:
         yield BLANK

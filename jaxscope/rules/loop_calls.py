@@ -72,7 +72,7 @@ def _in_loop(run: Run, f: Function, c: Compilation) -> LoopCall | None:
     return loop_calls.find(sources.of(run)(c.site.file), c.site.line, c.missed.column, f.seen.name)
 
 
-FEWEST = 8  # calls in one turn of the loop around
+FEWEST = 8  # calls in one iteration of the loop around
 ROWS = frozenset({"unstack", "dynamic_slice", "gather", "slice"})  # operations that take rows of an array
 
 

@@ -107,15 +107,15 @@ def _by_number(f: Function, again: list[Compilation]) -> Message | None:
 
 @rule(payers.CODE, "eager-barrage", WARNING)
 def eager_barrage(run: Run) -> Iterator[Finding]:
-    turns: dict[tuple[object, object], list[tuple[Payer, Finding]]] = {}
+    iterations: dict[tuple[object, object], list[tuple[Payer, Finding]]] = {}
     for p, finding in _by_line(run):
         slug = _slug(finding)
-        found = _turn(run, p) if slug in INTO_ONE_STEP or slug == ONE_SIZE else None
+        found = _iteration(run, p) if slug in INTO_ONE_STEP or slug == ONE_SIZE else None
         key = (found, slug == ONE_SIZE) if found is not None else (p.line.file, p.line.line)
-        turns.setdefault(key, []).append((p, finding))
-    for (turn, _), members in turns.items():
-        if len(members) > 1 and isinstance(turn, Turn):
-            yield _of_turn(turn, [p for p, _ in members], [finding for _, finding in members])
+        iterations.setdefault(key, []).append((p, finding))
+    for (iteration, _), members in iterations.items():
+        if len(members) > 1 and isinstance(iteration, Iteration):
+            yield _of_iteration(iteration, [p for p, _ in members], [finding for _, finding in members])
         else:
             yield from (finding for _, finding in members)
 
@@ -181,7 +181,7 @@ def _finding(
     )
 
 
-class Turn(NamedTuple):
+class Iteration(NamedTuple):
     """What runs again and again: a loop's body, or a function that a line of a loop calls.
 
     Attributes:
@@ -194,7 +194,7 @@ class Turn(NamedTuple):
     function: str | None
 
 
-def _turn(run: Run, p: Payer) -> Turn | None:
+def _iteration(run: Run, p: Payer) -> Iteration | None:
     """Return the loop of the same file that runs the line of ``p``; None:
     there is none, as far as is known.
     """
@@ -207,7 +207,7 @@ def _turn(run: Run, p: Payer) -> Turn | None:
             return None
         loop = loop_around(text(f.file), f.line)
         if loop is not None:
-            return Turn(f.file, loop[0], below)
+            return Iteration(f.file, loop[0], below)
         below = f.function
     return None
 
@@ -217,8 +217,8 @@ def _slug(finding: Finding) -> str | None:
     return fix.words.slug if fix is not None and isinstance(fix.words, Message) else None
 
 
-def _of_turn(turn: Turn, of: Sequence[Payer], found: Sequence[Finding]) -> Finding:
-    """Return one finding about several lines that one turn of a loop runs: the step as a whole can be
+def _of_iteration(iteration: Iteration, of: Sequence[Payer], found: Sequence[Finding]) -> Finding:
+    """Return one finding about several lines that one iteration of a loop runs: the step as a whole can be
     jitted.
 
     Where the sizes of what all of them compute change, one jit would compile for each size, too: the fix
@@ -230,15 +230,17 @@ def _of_turn(turn: Turn, of: Sequence[Payer], found: Sequence[Finding]) -> Findi
     again = message("of-them-again", n=repeats, why=SIZES) if sizes else message("compiled-again", n=repeats)
     title = message(
         "compiled-outside-jit",
-        lines=message("lines-of-a-loop", n=len(of), line=Frame(turn.file, turn.line, "")),
+        lines=message("lines-of-a-loop", n=len(of), line=Frame(iteration.file, iteration.line, "")),
         again=again if repeats.n else None,
         **_compiled(of),
     )
     if fix is not None and sizes:
         return _finding(of, title, fix, seconds)
     how = "jit" if all(p.library != "equinox" for p in of) else jit_decorators.MODULES["equinox"]
-    if turn.function is not None:
-        words = message("fix-jit-step-function", function=turn.function.replace(".<locals>", ""), how=how)
+    if iteration.function is not None:
+        words = message(
+            "fix-jit-step-function", function=iteration.function.replace(".<locals>", ""), how=how
+        )
     else:
         words = message("fix-jit-step", how=how)
     return _finding(of, title, Fix(words, "jit"), seconds)

@@ -226,7 +226,7 @@ def _what(t: Transfer) -> str:
 
 
 def _looped(run: Run, t: Transfer) -> bool:
-    """Return whether a loop makes the call of ``t`` in each turn: calls are not counted."""
+    """Return whether a loop makes the call of ``t`` in each iteration: calls are not counted."""
     if t.source is None or t.kind != model.ARGUMENT:
         return False
     source = sources.of(run)(t.source.file)

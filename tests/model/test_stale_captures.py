@@ -75,7 +75,7 @@ def test_a_new_trace_for_another_object_does_not_end_it(tmp_path):
 def test_what_was_not_seen_at_a_call_is_likely_at_most(tmp_path, seen, severity):
     [finding] = findings(run_of(tmp_path, seen=seen, how="in place", site=None))
     assert (finding.certainty, finding.severity, finding.source) == ("likely", severity, READ)
-    assert "holds 0.01 now" in words.title(finding)
+    assert "contains 0.01 now" in words.title(finding)
 
 
 def test_an_event_that_says_nothing_of_a_call_that_is_lost_still_reads(tmp_path):

@@ -151,7 +151,7 @@ def test_few_sizes_that_many_calls_share_are_a_choice(tmp_path, calls, note):
         log.say(ev.Called(function=STEP.function, count=calls))
     [f] = [f for f in registry.findings(load(log.run)) if f.code == "JX101"]
     assert (f.severity == NOTE) == note
-    assert words.fix_text(f).startswith("nothing, if these are the sizes that you pad to") == note
+    assert words.fix_text(f).startswith("change nothing if these are the sizes that you pad to") == note
 
 
 GROWING = """

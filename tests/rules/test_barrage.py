@@ -225,7 +225,7 @@ def test_lines_of_one_loop_whose_sizes_change_are_one_finding_with_the_advice_of
             log.compiled(op, key(leaf("x", size)), (0.0, 0.0, 1.0), site=site, stack=[], into_library=0)
     log.end()
     (f,) = barrage(run)
-    assert "2 lines that each turn" in words.title(
+    assert "2 lines that each iteration" in words.title(
         f
     ) and "because the sizes of the arrays change" in words.title(f)
     assert "pad to one size" in words.fix_text(f) and f.seconds == 8.0
@@ -234,7 +234,7 @@ def test_lines_of_one_loop_whose_sizes_change_are_one_finding_with_the_advice_of
 @pytest.mark.parametrize(
     ("lines", "one", "advice"),
     [
-        ([(7, None), (8, None)], True, "put what a turn of the loop computes into one function"),
+        ([(7, None), (8, None)], True, "put what an iteration of the loop computes into one function"),
         ([(3, 11), (4, 11)], True, "jit step as a whole"),
         ([(7, None), (3, 11)], False, "jit"),
     ],
@@ -256,7 +256,9 @@ def test_lines_that_each_turn_of_a_loop_runs_are_one_finding(tmp_path, run, line
     found = barrage(run)
     assert [f.seconds for f in found] == ([24.0] if one else [12.0, 12.0])
     assert all(advice in words.fix_text(f) for f in found)
-    assert ("24 compilations outside jit come from 2 lines that each turn" in words.title(found[0])) is one
+    assert (
+        "24 compilations outside jit come from 2 lines that each iteration" in words.title(found[0])
+    ) is one
 
 
 @pytest.mark.parametrize(("draws", "severity"), [(8, "note"), (3, "warning")])

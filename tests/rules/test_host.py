@@ -312,7 +312,7 @@ def test_numpy_arguments_in_a_loop_are_large_transfers_where_calls_are_not_count
         log.phase(call, "compile", 1.0, devices="0")
     titles = [words.title(f) for f in found(log, "JX602")]
     assert titles == reported * [
-        f"images of train_step at loop.py:{len(lines)} copies 16.0 MiB to the device in each turn of its loop"
+        f"images of train_step at loop.py:{len(lines)} copies 16.0 MiB to the device in each iteration of its loop"
     ]
 
 

@@ -23,7 +23,7 @@ LEAST_TIMES = 3
 LEAST_LENGTH = 2
 LEAST_OPERATIONS = 24  # all turns together: the three slices of ``q, k, v = qkv`` are no loop
 MAX_LISTED = 50
-SHARED = 0.8  # of a turn's operations: those that must stand under one line to call it theirs
+SHARED = 0.8  # of an iteration's operations: those that must stand under one line to call it theirs
 VARIES = re.compile(r"handle = \d+|index = \d+ : ui64|@[\w$.-]+")
 SLICED = re.compile(r"\[[^\]]*\]")
 
@@ -33,10 +33,10 @@ class Repeated(msgspec.Struct, frozen=True):
 
     Attributes:
       length: operations of one turn.
-      times: the number of turns.
-      line: of the text, where the first turn begins.
-      carried: a turn takes a result of the turn before it, like the carry of a scan; otherwise the turns are
-        independent (the same update of many arrays).
+      times: the number of iterations.
+      line: of the text, where the first iteration begins.
+      carried: an iteration takes a result of the one before it, like the carry of a scan; otherwise they
+        are independent (the same update of many arrays).
       in_loop: it is inside a loop already (``unroll=``).
       source: the user's line that repeats it.
       first, end: positions of its operations.

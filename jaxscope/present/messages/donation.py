@@ -14,8 +14,8 @@ TEMPLATES = {
     ),
     "fix-donate-in-place": (
         "jit with donate_argnames={argnames}: nnx.jit puts the new arrays into {names}, which may be read"
-        " after the call; only where something else holds the arrays of before (a copy of the state, an"
-        " average) they are deleted there"
+        " after the call; other references to the old arrays (a copy of the state, an average) cannot be"
+        " read any more"
     ),
     "fix-same-objects": "{fix}; {functions}, passed the same, can donate it, too",
     "captured-constant": "{function} captures {constant} ({bytes}) as a constant",

@@ -19,11 +19,11 @@ TEMPLATES = {
     ),
     "fix-scan-calls": "put the loop into one jitted function, as a jax.lax.scan of {function}",
     "work-done-twice": (
-        "{function} computes what {other} computes, too: the loop at line {line} calls both in each turn, "
-        "with the same arguments"
+        "{function} computes what {other} computes, too: the loop at line {line} calls both in each"
+        " iteration, with the same arguments"
     ),
     "work-done-twice-after": (
-        "{function} runs the forward pass of {other} again in each turn of the loop at line {line}: on"
+        "{function} runs the forward pass of {other} again in each iteration of the loop at line {line}: on"
         " the same"
         " batch, after the update"
     ),

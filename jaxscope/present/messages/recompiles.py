@@ -18,7 +18,7 @@ TEMPLATES = {
     "recompiled-of-calls": "{n} of the last {window} calls of {function} recompiled",
     "recompiled-so-often": "{n} recompiles",
     "compiled-outside-jit": "{compilations} outside jit {come} from {lines} ({names}){again}",
-    "lines-of-a-loop": "{n} lines that each turn of the loop at {line} runs",
+    "lines-of-a-loop": "{n} lines that each iteration of the loop at {line} runs",
     "compiled-again": "; {n}",
     "of-them-again": "; {n}, because {why}",
     "because-of-bodies": "the loop body (or branch) is a new function object each time",
@@ -64,7 +64,7 @@ TEMPLATES = {
     # -- fixes: array arguments --------------------------------------------------------------------------
     "fix-same-rank": "pass {path} with the same number of axes in every call",
     "fix-settled-sizes": (
-        "nothing, if these are the sizes that you pad to; otherwise pad to a few sizes and mask the"
+        "change nothing if these are the sizes that you pad to; otherwise pad to a few sizes and mask the"
         " padding (the report lists sizes to choose from)"
     ),
     "fix-few-sizes": "pad it to a few sizes and mask the padding (the report lists sizes to choose from)",
@@ -92,7 +92,8 @@ TEMPLATES = {
     "fix-static-object": "pass what varies in {path} as ordinary arguments, and keep the rest the same",
     "fix-keep-the-same": "keep {path} the same from call to call",
     "fix-unless-mode": (
-        "nothing, if {path} is a mode with few values, each of which needs its own program; otherwise {fix}"
+        "change nothing if {path} is a mode with few values, each of which needs its own program; otherwise"
+        " {fix}"
     ),
     "fix-stable-hash": "make the __hash__ of {path} a function of what its __eq__ compares",
     "fix-one-partial": (
@@ -148,14 +149,14 @@ TEMPLATES = {
         "call the object that .lower(...).compile() returned, or lower with the arguments of the real call"
     ),
     "computes-with-old-value": (
-        "{function} computes with an old {name}{line}: {change}; JAX does not trace again for that"
+        "{function} computes with an old {name}{line}: {change}; JAX does not trace again when it changes"
     ),
     "computed-with-old-value": (
-        "{function} computed with an old {name}{line}: {change}; JAX does not trace again for that"
+        "{function} computed with an old {name}{line}: {change}; JAX does not trace again when it changes"
     ),
     "read-at-line": " (read at line {line})",
     "value-changed": "it was {before} when traced, and is {after} now",
-    "contents-changed": "it was {before} when traced, and holds {after} now",
+    "contents-changed": "it contained {before} when traced, and contains {after} now",
     "traced-with-value": "{program} read {name} ({where}) as {before}",
     "unnamed-key": "a key without a name",
     "a-trace": "its trace",
@@ -187,20 +188,19 @@ TEMPLATES = {
         "draw with jax.random from a key that is an argument, or pass what NumPy has drawn as an argument"
     ),
     "same-numbers-on-devices": (
-        "{function} draws the same random numbers on each device: its shard_map takes {key} whole, and the "
-        "device's number takes no part"
+        "{function} draws the same random numbers on each device: every device receives the same"
+        " {key}, and its index is not part of the key"
     ),
     "fix-fold-device": (
-        "inside the shard_map, draw from jax.random.fold_in({key}, jax.lax.axis_index(axis)) where each "
-        "device has other data; nothing, if all devices need equal numbers"
+        "inside the shard_map, draw from jax.random.fold_in({key}, jax.lax.axis_index(axis)), so that"
+        " each device has its own numbers; change nothing if all devices need equal numbers"
     ),
     "one-key-for-all-steps": (
-        "{function} draws the same random numbers in each turn of the loop at line {line}: {key} is"
-        " the same each"
-        " time, and no other argument takes part"
+        "{function} draws the same random numbers in each iteration of the loop at line {line}: {key} is"
+        " the same each time, and no other argument changes the key"
     ),
     "fix-new-key": (
-        "pass another key in each turn: jax.random.fold_in({key}, step), or one that the loop splits off"
+        "pass another key in each iteration: jax.random.fold_in({key}, step), or one that the loop splits off"
         " (jax.random.split)"
     ),
     "fix-set-once": "set {setting} once, before the first call",
@@ -241,8 +241,8 @@ TEMPLATES = {
     ),
     "fix-jit-around": "put the computation around this line into one jax.jit, or do it in NumPy",
     "fix-jit-step": (
-        "put what a turn of the loop computes into one function, outside of the loop, and {how} that: its"
-        " lines are then one program"
+        "put what an iteration of the loop computes into one function, outside of the loop, and {how} that:"
+        " its lines are then one program"
     ),
     "fix-jit-step-function": (
         "{how} {function} as a whole: its lines are then one program;"

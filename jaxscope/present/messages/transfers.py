@@ -27,7 +27,7 @@ TEMPLATES = {
         "the device has no work when this wait ends, until the next call: it waits for the host for at most "
         "{share} of the time, {seconds} a step"
     ),
-    "large-transfer-each-call": "{what} at {line} copies {bytes} to the device in each turn of its loop",
+    "large-transfer-each-call": "{what} at {line} copies {bytes} to the device in each iteration of its loop",
     "in-all": "{amount} in all",
     "bytes-unknown": "size unknown",
     "fix-copy-less": "copy less of it, or less often: jax.device_get of what is needed, every 50 steps or so",
