@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import hashlib
 import itertools
 import os
@@ -30,6 +31,10 @@ settings.register_profile("suite", deadline=None, max_examples=50)
 settings.load_profile("suite")
 
 processes.watch()
+
+# The tests themselves are a million objects that stay. With Python's thresholds, a tenth of the fast tests' time goes
+# into looking for garbage among them.
+gc.set_threshold(5_000)
 
 
 @pytest.hookimpl(tryfirst=True)
