@@ -16,6 +16,7 @@ from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.stablehlo import values
 from jaxscope.analysis.stablehlo.shardings import Spec
 from jaxscope.schema.keys import Frame, Sharding
+from jaxscope.schema.messages import Message, message
 
 ARGUMENT, RESULT = "argument", "result"
 IN_SHARDINGS, OUT_SHARDINGS, CONSTRAINT, TYPE = "in_shardings", "out_shardings", "constraint", "type"
@@ -69,7 +70,7 @@ class Disagreement(msgspec.Struct, frozen=True):
     kind: str
     wanted: Sharding
     got: Sharding
-    reason: str | None
+    reason: Message | None
     times: int | None
 
 
@@ -173,15 +174,15 @@ def disagreement(i: Intent) -> Disagreement | None:
     return None
 
 
-def _reason(wanted: Sharding, got: Sharding, shape: Sequence[int]) -> str | None:
+def _reason(wanted: Sharding, got: Sharding, shape: Sequence[int]) -> Message | None:
     wanted_parts, got_parts = parts(wanted, len(shape)), parts(got, len(shape))
     if wanted_parts is None:
         return None
     for k, (size, n) in enumerate(zip(shape, wanted_parts, strict=True)):
         if size % n and (got_parts is None or got_parts[k] != n):
-            return f"{size:,} is not divisible by {n:,}"
+            return message("size-not-divisible", size=size, parts=n)
     if _memory(wanted) != _memory(got):
-        return f"its memory kind is {got.memory_kind or 'the default'}"
+        return message("other-memory-kind", kind=got.memory_kind or message("default-memory-kind"))
     return None
 
 

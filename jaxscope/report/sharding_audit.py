@@ -21,6 +21,7 @@ from jaxscope.analysis.sharding_audit import (
 from jaxscope.model import sharding_audit as model
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
+from jaxscope.present import render
 from jaxscope.present.escape import escape
 from jaxscope.present.text import Places
 from jaxscope.report import contract
@@ -57,7 +58,7 @@ def _entry(i: Intent, found: Disagreement | None) -> contract.Intent:
         actual=None if i.actual is None else i.actual.text,
         agrees=agrees,
         difference=None if found is None else found.kind,
-        reason=None if found is None else found.reason,
+        reason=None if found is None else render.text(found.reason) or None,
         times=None if found is None else found.times,
     )
 
@@ -108,7 +109,7 @@ def _row(i: Intent) -> tuple[str, str, str, str, str]:
 
 def why(found: Disagreement) -> str:
     """Return ``17 is not divisible by 8; 8 times the memory``."""
-    parts = [found.reason] if found.reason else []
+    parts = [render.text(found.reason)] if found.reason is not None else []
     if found.times is not None and found.times > 1:
         parts.append(f"{found.times:,} times the memory")
     return "; ".join(parts) or "differs from the request"

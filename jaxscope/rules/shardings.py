@@ -59,7 +59,7 @@ def not_as_asked(run: Run) -> Iterator[Finding]:
         groups: dict[tuple[object, ...], list[Differing]] = {}
         for i, d in unmet:
             rank = len(i.shape or ())
-            key = (i.of, spelled(d.wanted, rank), spelled(d.got, rank), d.reason, d.times)
+            key = (i.of, spelled(d.wanted, rank), spelled(d.got, rank), repr(d.reason), d.times)
             groups.setdefault(key, []).append((i, d))
         for members in groups.values():
             i, d = members[0]
@@ -73,7 +73,7 @@ def not_as_asked(run: Run) -> Iterator[Finding]:
                 more=message("and-more", n=len(members) - 1) if len(members) > 1 else None,
                 wanted=spelled(d.wanted, rank),
                 got=spelled(d.got, rank),
-                reason=message("other-sharding-reason", reason=d.reason) if d.reason else None,
+                reason=message("other-sharding-reason", reason=d.reason) if d.reason is not None else None,
                 times=message("times-the-memory", n=d.times) if d.times is not None and d.times > 1 else None,
             )
             more_bytes = message("more-bytes-on-each-device", finding=text, bytes=Bytes(known))

@@ -12,6 +12,7 @@ from jaxscope.log.store import RunDir
 from jaxscope.model import sharding_audit
 from jaxscope.model.load import load
 from jaxscope.present import findings as words
+from jaxscope.present import render
 from jaxscope.report import json_report
 from jaxscope.report.console import console
 from jaxscope.report.function import render_function
@@ -47,7 +48,17 @@ def told(run, name, number=None):
         asked, compiled, actual = (
             s and spelled(s, len(i.shape)) for s in (i.asked, i.compiled, i.actual)
         )  # fmt: skip
-        rows.append((i.of[0], i.path, asked, i.by, compiled, actual, d and (d.kind, d.reason, d.times)))
+        rows.append(
+            (
+                i.of[0],
+                i.path,
+                asked,
+                i.by,
+                compiled,
+                actual,
+                d and (d.kind, d.reason and render.text(d.reason), d.times),
+            )
+        )
     return rows
 
 
