@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import msgspec
@@ -149,6 +149,18 @@ class Compilation(msgspec.Struct, eq=False):
     @property
     def step(self) -> int | None:
         return self.missed.step if self.missed else None
+
+    def ended_phases(self) -> Iterator[tuple[str, int, float]]:
+        """Yield the phases that took time and have ended: name, end in ns of the log's clock, seconds."""
+        for phase, event, spent in (
+            ("trace", self.traced, self.trace_seconds),
+            ("lower", self.lowered, self.lower_seconds),
+            ("compile", self.compiled, self.compile_seconds),
+        ):
+            failed = self.failed if self.failed is not None and self.failed.phase == phase else None
+            ended = event or failed
+            if ended is not None and spent:
+                yield phase, ended.t_ns, spent
 
     @property
     def reached(self) -> list[str]:

@@ -70,18 +70,11 @@ def _ended(f: Function) -> NDArray[np.float64]:
     made = []
     for c in f.compilations:
         first = 1
-        for phase, event, spent in (
-            ("trace", c.traced, c.trace_seconds),
-            ("lower", c.lowered, c.lower_seconds),
-            ("compile", c.compiled, c.compile_seconds),
-        ):
-            failed = c.failed if c.failed is not None and c.failed.phase == phase else None
-            ended = event or failed
-            if ended is not None and spent:
-                shown = "hit" if phase == "compile" and c.persistent_hit else phase
-                end = _time(ended.t_ns)
-                made.append((end - spent * 1e9, end, PHASES.index(shown), first))
-                first = 0
+        for phase, t_ns, spent in c.ended_phases():
+            shown = "hit" if phase == "compile" and c.persistent_hit else phase
+            end = _time(t_ns)
+            made.append((end - spent * 1e9, end, PHASES.index(shown), first))
+            first = 0
     return np.array(made) if made else _NONE
 
 

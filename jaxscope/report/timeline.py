@@ -173,18 +173,9 @@ def _phases(run: Run, process: Process, places: Places) -> Iterator[Slice]:
             continue
         args = _about(run, c, places)
         name = function_name(c.function)
-        for phase, event, spent in (
-            ("trace", c.traced, c.trace_seconds),
-            ("lower", c.lowered, c.lower_seconds),
-            ("compile", c.compiled, c.compile_seconds),
-        ):
-            failed = c.failed if c.failed is not None and c.failed.phase == phase else None
-            ended = event or failed
-            if ended is not None and spent:
-                shown = "load" if phase == "compile" and c.persistent_hit else phase
-                yield Slice(
-                    ended.t_ns - int(min(spent, 1e9) * 1e9), ended.t_ns, f"{shown} {name}", phase, args
-                )
+        for phase, t_ns, spent in c.ended_phases():
+            shown = "load" if phase == "compile" and c.persistent_hit else phase
+            yield Slice(t_ns - int(min(spent, 1e9) * 1e9), t_ns, f"{shown} {name}", phase, args)
         if c.id in opened and run.last_ns is not None:
             p = opened[c.id]
             yield Slice(
