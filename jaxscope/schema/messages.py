@@ -33,8 +33,11 @@ class Percent(msgspec.Struct, frozen=True, gc=False):
 
 
 class Count(msgspec.Struct, frozen=True, gc=False):
-    """A number of things: ``1 call``, ``0.5 calls``. ``many``: the plural, where it is not ``one`` and an
-    s."""
+    """A number of things: ``1 call``, ``0.5 calls``.
+
+    Attributes:
+      many: the plural; None: ``one`` with an s.
+    """
 
     n: float
     one: str
@@ -42,8 +45,12 @@ class Count(msgspec.Struct, frozen=True, gc=False):
 
 
 class Names(msgspec.Struct, frozen=True, gc=False):
-    """A list: ``a, b and c``; with ``most`` the first of them and how many ``things`` are left: ``a, b and 4
-    more``."""
+    """A list: ``a, b and c``.
+
+    Attributes:
+      most: how many are listed; the rest is counted: ``a, b and 4 more``.
+      things: what is counted: ``a, b and 4 more lines``.
+    """
 
     names: tuple[str | Message, ...]
     most: int | None = None
