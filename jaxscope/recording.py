@@ -53,9 +53,9 @@ class Recording:
     def start(self) -> Recording:
         """Begin recording. Imports jax.
 
-        Where the run directory cannot be made, or holds something else than a run, one line on stderr says so
-        and nothing is recorded; where it holds a run already, a sibling is made (``exp1-2``), or with
-        ``overwrite`` the run is replaced.
+        If the run directory cannot be created, or contains something else than a run, a line on stderr
+        reports it and nothing is recorded. If it contains a run already, a sibling is created (``exp1-2``),
+        or with ``overwrite`` the run is replaced.
 
         Raises:
           UsageError: ``ir`` is not one of none, stats, stablehlo, hlo, all.

@@ -1,6 +1,6 @@
 """Find the frame of a traceback to blame: the innermost line of the user's own.
 
-Knows nothing of how a text spells its frames; whose a file is, ``schema.standings`` says.
+It does not depend on how a text spells its frames; ``schema.file_owner`` decides whose a file is.
 """
 
 from __future__ import annotations

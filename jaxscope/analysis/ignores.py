@@ -62,7 +62,7 @@ class _Nothing(tuple[str, ...]):
     pass
 
 
-_NONE = _Nothing()  # no comment of ours, which is not the same as one that says nothing
+_NONE = _Nothing()  # no such comment, which differs from a comment without codes
 
 
 def _codes(text: str) -> tuple[str, ...] | None:

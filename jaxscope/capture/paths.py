@@ -37,7 +37,7 @@ class Found:
     def __init__(self) -> None:
         self.arrays: dict[Identity, list[str]] = {}  # several where an array is passed twice
         self.others: list[tuple[str, Any]] = []
-        self.containers: dict[str, str] = {}  # what kind of container stands at a path
+        self.containers: dict[str, str] = {}  # the kind of the container at a path
         self.cut = False
 
 

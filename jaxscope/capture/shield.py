@@ -134,7 +134,7 @@ def enter(token: object) -> bool:
 
 
 def busy() -> bool:
-    """Return whether this thread is inside a callback of ours."""
+    """Return whether this thread is inside a callback of jaxscope."""
     return getattr(_local, "inside", None) is not None
 
 

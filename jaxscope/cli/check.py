@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from jaxscope.report.variants import Variant
     from jaxscope.schema.findings import Finding
 
-CLEAN, FAILED = 0, 1  # 2: wrong usage, an error of ours, or an option that cannot be checked in this run
+CLEAN, FAILED = 0, 1  # 2: wrong usage, an internal error, or an option that cannot be checked in this run
 FOR_PEOPLE = ("full", "concise")
 
 DESCRIPTION = """\

@@ -13,7 +13,7 @@ from jaxscope.errors import UsageError
 if TYPE_CHECKING:
     from jaxscope.rules.registry import Rule
 
-BESIDE = 72  # columns from which what a rule finds stands beside its name
+BESIDE = 72  # columns from which what a rule finds is printed beside its name
 DESCRIPTION = """\
 Print a rule's page: what it finds, why that is bad, a program that has the problem and one that does not.
 """

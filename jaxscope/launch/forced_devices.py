@@ -14,7 +14,7 @@ def force(env: dict[str, str], devices: int) -> int | None:
     """Set ``devices`` CPU devices in ``env``. Return None, without a change of the number, if ``env`` sets
     one already.
 
-    JAX is kept to the CPU unless the environment says otherwise: it would take a real accelerator first.
+    JAX is limited to the CPU unless the environment selects a platform: it would prefer a real accelerator.
     """
     env.setdefault("JAX_PLATFORMS", "cpu")
     if FLAG in env.get("XLA_FLAGS", "") or env.get(SETTING):

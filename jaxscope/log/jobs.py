@@ -238,7 +238,7 @@ class Queue:
         """Create the directory.
 
         Raises:
-          OSError: it cannot be made, or a link stands in its place.
+          OSError: it cannot be made, or there is a link in its place.
         """
         files.make_directory(self.path, within=self._run)
 

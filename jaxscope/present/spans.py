@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 Span = str | tuple[str, str]  # a text; a text and its role
-# Colour alone says nothing: where one of these matters, a glyph or a word stands beside it.
+# Without colour none of these is visible: where one matters, a glyph or a word is printed, too.
 ROLES = (
     "dim", "bold", "title", "name", "figure", "path", "error", "warning", "note", "good", "retrace",
     "collective",

@@ -489,7 +489,7 @@ class RepeatedBlock(Entry):
 
 
 class Donation(Entry):
-    """An argument's memory: aliased, unused (donated in vain) or possible (not
+    """An argument's memory: aliased, unused (donated without effect) or possible (not
     donated, and a result would fit).
     """
 
@@ -641,7 +641,7 @@ class OnDevice(Entry):
 
 
 class Allocator(Entry):
-    """What the device's allocator said."""
+    """What the device's allocator reported."""
 
     device: int
     in_use_bytes: int | None

@@ -204,7 +204,7 @@ class _Page:
         else:
             ids = f"  {escape(p.before, 12)} → {escape(p.after, 12)}"
             yield line(title, ("changed", "bold"), (ids, "dim"), indent=indent)
-        # The report of a run says where rematerialization is unknown.
+        # The report of a run states where rematerialization is unknown.
         unknown = [PARTS[name] for name, found in p.parts.items() if found is None and name != "remats"]
         differing = _differing(p)
         for name, found in differing.items():

@@ -1,6 +1,6 @@
 """Follow a path into the JSON report: ``functions/train_step/compilations/2/key``.
 
-The values are those of the report and come from the same functions. Only what lies on the path is computed.
+The values are those of the report and come from the same functions. Only what is on the path is computed.
 
 A segment is a key, the position in a list, or a name: of a function (``train_step``, ``train.py:88``), a
 compilation (``train_step#2``; below a function its number), a program (the beginning of its id) or a finding
@@ -286,6 +286,6 @@ def below(here: Any) -> Sequence[str]:
 
 def _there_are(names: Sequence[str]) -> str:
     if not names:
-        return "nothing lies below it"
+        return "nothing is below it"
     more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
     return f"there are: {', '.join(map(escaped, names[:NAMED]))}{more}"

@@ -100,7 +100,9 @@ def _one(run: Run, directory: RunDir, f: Function, n: int, c: Compilation, base:
     for p in run.retargeted.values():
         for stage, ending in STAGES if c in p.compilations else ():
             if stage in p.texts:
-                with contextlib.suppress(LogError):  # said where it is looked at: here the others count
+                with contextlib.suppress(
+                    LogError
+                ):  # reported where this text is read; here the other texts matter
                     text = directory.data(p.texts[stage])
                     name = f"{base.name}.{_file_name(p.target)}.{ending}"
                     written.append(_write(base.with_name(name), text))
@@ -141,7 +143,7 @@ def why_not(run: Run, c: Compilation, stage: str) -> str:
 
 
 def _write(path: Path, content: bytes) -> Path:
-    """Whole or not at all; a link that stands under that name is replaced, not followed."""
+    """Write the file as a whole or not at all; a link of that name is replaced, not followed."""
     try:
         files.write(path, content, mode=files.SHARED)
     except OSError as e:

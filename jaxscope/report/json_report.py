@@ -232,7 +232,7 @@ def _ascii(text: str) -> str:
     return text if text.isascii() and "\x7f" not in text else _NOT_ASCII.sub(_escaped, text)
 
 
-_NOT_ASCII = re.compile(r"[^\x00-\x7e]")  # stands in strings only
+_NOT_ASCII = re.compile(r"[^\x00-\x7e]")  # in strings only
 
 
 def _escaped(match: re.Match[str]) -> str:

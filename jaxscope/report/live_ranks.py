@@ -149,7 +149,7 @@ class Comparison:
             yield rules.ended_first(job, rank)
 
     def _stalled(self, job: Job) -> Iterator[Message]:
-        """Yield who waits and where, and where the others are, once until one of those that wait goes on."""
+        """Yield where the waiting ranks and the others are: once, until one of those that wait goes on."""
         now = self._clock()
         since = {r.number: s for r in job.ranks if r.left_ns is None and (s := blocked_since(r)) is not None}
         waiting = frozenset(n for n, s in since.items() if now - s >= self._patience_ns)

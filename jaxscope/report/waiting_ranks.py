@@ -1,4 +1,4 @@
-"""Where the ranks of a job are: who waits, who runs, who compiles, and since when."""
+"""Where the ranks of a job are: which wait, run or compile, and since when."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from jaxscope.schema.messages import Field, Message, Names, Parts, message
 EVIDENCE = 5  # compilations named in one finding
 PLACES = 4  # that pass one value each: more are no few data sets
 TOO = 3  # other causes named in one finding
-# What differs for a reason of its own beside the decisive cause, and has to be mended, too.
+# What differs for another reason than the decisive cause, and has to be corrected, too.
 CHANGED = {
     "shape": message("changed-shape"),
     "dtype": message("changed-dtype"),

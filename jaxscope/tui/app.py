@@ -49,7 +49,7 @@ SETTLE_S = 0.01
 KEYS_FIRST_S, NEWS_S = (
     0.3,
     1.0,
-)  # who types waits for no news; they wait so long to be taken in, and to be shown
+)  # keys come first: so long new events wait to be read, and to be shown
 REST = 3  # after a redraw, this many times what it took belong to keys
 
 
@@ -122,7 +122,7 @@ class App(Verbs):
         self._seen, self._ran, self._ending = -1, False, False
         self.last_resort = threading.Timer(PATIENCE_S, os._exit, [128 + signal.SIGTERM])
         self.last_resort.daemon = True
-        self.failed: BaseException | None = None  # an error of ours that ended the view
+        self.failed: BaseException | None = None  # an error of jaxscope that ended the view
         self._free_at = self._drawn_at = self._took_at = 0.0
         self._collector: Collector | None = None
 
@@ -228,7 +228,7 @@ class App(Verbs):
         self.exit(how)
 
     def _watch_for_the_end(self) -> None:
-        """Said once, on whatever screen one is: the program that ran before one's eyes has ended."""
+        """Show once, on any screen, that the program has ended while the view was open."""
         if not self.feed.ready:
             return
         running, self._ran = self._ran, self.feed.running
@@ -261,7 +261,7 @@ class App(Verbs):
 
     @property
     def view(self) -> View | None:
-        """The screen, where it is one of ours, with all its panes: none while one gives way to another."""
+        """Return the screen with all its panes if it is one of jaxscope's; None while screens change."""
         try:
             return self.screen if isinstance(self.screen, View) and self.screen.complete else None
         except textual.app.ScreenStackError:

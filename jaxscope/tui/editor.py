@@ -30,7 +30,7 @@ _PLUS = {
     "jed",
     "mg",
 }
-_DASHES = {"vi", "vim", "nvim", "view"}  # what stands behind -- is a file's name for them
+_DASHES = {"vi", "vim", "nvim", "view"}  # they take what follows -- as a file's name
 _COLON = {"hx", "helix", "subl", "zed"}
 _GOTO = {"code", "code-insiders", "codium", "cursor", "windsurf"}
 

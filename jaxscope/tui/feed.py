@@ -33,7 +33,7 @@ APART_BYTES = 2_000_000  # a larger text is read by another process: one regular
 COMPARE_S = 0.005  # of comparing keys at a time
 KEY_S = 0.15  # after a key the screen has the machine for itself, but for
 YIELD_S = 0.03  # one slice in as much time
-BREAK_S = 0.001  # between two slices while nobody types
+BREAK_S = 0.001  # between two slices while no key comes
 TELL_S = 1.0  # how often it is shown how far that has come
 UNFINISHED = 200
 REST = 4  # conclusions are drawn again after this many times what they took
@@ -127,7 +127,7 @@ class Feed:
 
     def stop(self) -> None:
         self._stop.set()
-        self.others.stop()  # they would read to the end of a text nobody waits for
+        self.others.stop()  # they would read a text to its end that is not needed any more
         for thread in self._threads:
             thread.join(1.0)
         for part in self.parts:
@@ -136,7 +136,7 @@ class Feed:
     def take(self) -> bool:
         """Fold what has arrived, for FOLD_S at most.
 
-        Called by the thread that draws; says whether to redraw.
+        Called by the thread that draws; returns whether to redraw.
         """
         grown = self._take()
         if not self.paused:

@@ -1,8 +1,8 @@
-"""Python's collector of cycles, held back while somebody waits.
+"""Run Python's garbage collector when no key has come for a while.
 
-It runs on its own after so many new objects, in whatever a key has set off just then, and looks at what a run
-has loaded again and again: half a second with 100,000 compilations, of which nothing is garbage. Here it runs
-when no key has come for a while, over what is new; what outlives that is put out of its sight.
+By itself it runs after a number of new objects, also while a key is handled, and looks at all that a run has
+loaded each time: half a second with 100,000 compilations, of which nothing is garbage. Here it looks at new
+objects only; those that are alive after several looks are excluded from it (``gc.freeze``).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import gc
 
 IDLE_S = 1.0  # after a key
 MANY = 20_000  # new objects: a few milliseconds
-TOO_MANY = 80_000  # put out of sight without a look, for which a key would wait
+TOO_MANY = 80_000  # excluded without a look, for which a key would wait
 ROUNDS = 10  # of looking at the new, before what is left is looked at no more
 
 
@@ -24,7 +24,7 @@ class Collector:
         gc.disable()
 
     def tick(self, now: float, key_at: float) -> bool:
-        """Look at what is new, where there is much of it and nobody waits. Says whether it did."""
+        """Look at new objects, if there are many and no key came lately. Return whether it did."""
         new = gc.get_count()[0]
         if new >= TOO_MANY:
             gc.freeze()

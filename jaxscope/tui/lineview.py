@@ -64,7 +64,7 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
         self.empty = empty
         self.about = about
         self.needle = ""
-        self.held = False  # has somebody put the cursor somewhere? Until then it stays at the top
+        self.held = False  # the user has moved the cursor; until then it stays at the top
         self._centred = False
         self._drawn: OrderedDict[tuple[object, ...], Strip] = OrderedDict()
         self._styles: dict[str, Style] = {}
@@ -74,7 +74,7 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
         self._said: tuple[tuple[str, int], list[str]] = ("", 0), []
         self.entitle(title)
 
-    # -- what a subclass says ---------------------------------------------------------------------
+    # -- what a subclass has ---------------------------------------------------------------------
 
     @property
     @abstractmethod

@@ -82,7 +82,7 @@ def test_a_key_with_a_slash_is_written_as_in_a_json_pointer(made):
         ("finding", "there is no 'finding' below the report", "schema, jaxscope, run, functions"),
         ("findings/JX999", "there is no 'JX999' below findings", "JX103, JX101"),
         ("findings/JX101/7", "there is no '7' below findings/JX101", "there are: 0"),
-        ("run/name/x", "there is no 'x' below run/name", "nothing lies below it"),
+        ("run/name/x", "there is no 'x' below run/name", "nothing is below it"),
         ("functions/trian_step", "no function called 'trian_step'", "did you mean train_step"),
         ("functions/train_step/compilations/99", "there is no '99'", "there are: 1, 2, 3, 4"),
         ("programs/zz", "there is no 'zz' below programs", "aa11"),

@@ -17,7 +17,7 @@ from jaxscope.present.arrays import UNNAMED, form, forms, moment, placement, tot
 from jaxscope.present.text import Places, count, size
 from jaxscope.tui.cells import Cell, Column, Part
 
-FEW = 12  # a name with no more than so many below it stands open
+FEW = 12  # a name with at most so many below it is open
 BARS = "▁▂▃▄▅▆▇█"
 # ``.name``, ``['key']``, ``[0]``, ``[*]``; what follows the variable's own name.
 _STEP = re.compile(r"\.[^.\[]++|\[(?:'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\"|[^\]'\"]*+)\]")

@@ -15,7 +15,7 @@ from jaxscope.present.text import WITH_INPUT, Places, size, wanted_input
 from jaxscope.tui.cells import Part
 
 FRAMES = 3
-LAST = 4  # lines from the end of the output in which its last words must stand
+LAST = 4  # lines from the end of the output that must contain its last words
 HOLDING = 4
 WORDS = 400  # characters of a message
 _ERROR = re.compile(r"[\w.]+(?:Error|Exception|Interrupt|Exit|Warning)\b|[\w.]+: ")

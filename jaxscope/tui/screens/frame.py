@@ -27,7 +27,7 @@ from jaxscope.tui.navigator import Navigator
 from jaxscope.tui.paragraphs import Paragraphs
 from jaxscope.tui.rows import chrome
 
-NARROW = 100  # columns below which panes stand one above the other
+NARROW = 100  # columns below which panes are placed one above the other
 SHORT = 20  # lines below which the Overview shows its findings alone
 LEISURE_S = 0.3
 UNDER_SHARE = 0.6  # of the footer, for the text under the cursor that its row has no room for
@@ -212,7 +212,7 @@ class View(Screen[None], metaclass=AbstractMeta):
         return self.query_one("#find", Input)
 
     async def _prepare(self) -> None:
-        """Create the search line while nobody types: it takes nearly as long as a key may."""
+        """Create the search line while no key comes: it takes nearly as long as a key may."""
         if self.scope.hurried or not self.complete:
             self.set_timer(LEISURE_S, self._prepare)
         else:
