@@ -45,7 +45,8 @@ def test_one_loop_is_one_finding_and_a_scan_is_none(record):
     assert (
         words.title(f).endswith(" other blocks of this line, in step and evaluate)") and len(f.evidence) >= 3
     )
-    assert {words.evidence(e).rpartition(" in ")[2] for e in f.evidence} == {"step", "evaluate"}
+    blocks = [text for text in map(words.evidence, f.evidence) if text.startswith("a block of ")]
+    assert {text.rpartition(" in ")[2] for text in blocks} == {"step", "evaluate"}
     assert words.fix_text(f).startswith("stack the parameters of the iterations and use jax.lax.scan")
     assert unrolled(record, SCANNED) == []
 
@@ -78,3 +79,23 @@ def test_two_loops_of_one_function_are_two_findings(record):
     found = unrolled(record, TWO)
     assert len(found) == 2
     assert {f.source.function for f in found} == {"encode", "decode"}
+
+
+def test_the_seconds_of_a_loop_are_those_of_the_program_by_its_share_of_the_operations(record):
+    run = load(record(WRITTEN).run)
+    (f,) = [f for f in registry.findings(run) if f.code == "JX202"]
+    spent = sum(g.seconds for g in run.functions.values() if g.seen.name in ("step", "evaluate"))
+    assert 0.7 * spent < f.seconds < spent  # 11 of 12 turns, and the update of the parameters is no part
+    assert sum(words.evidence(e).startswith("with a scan, ") for e in f.evidence) == 2
+
+
+RECOMPILED = """
+double = jax.jit(lambda x: x * 2)
+for n in 3, 4, 5:
+    double(jnp.ones(n))
+"""
+
+
+def test_a_loop_that_costs_most_is_the_first_finding(record):
+    first, *others = registry.findings(load(record(WRITTEN + RECOMPILED).run))
+    assert first.code == "JX202" and "JX101" in {f.code for f in others}

@@ -7,6 +7,9 @@ TEMPLATES = {
     "unrolled-also": " (and {blocks} of this line{where})",
     "unrolled-in": ", in {functions}",
     "repeated-block": "a block of {operations} operations is repeated {times} times in {function}",
+    "repeated-share": (
+        "with a scan, {function} has {share} fewer operations; it took {seconds} to trace, lower and compile"
+    ),
     "fix-scan": "stack the parameters of the iterations and use jax.lax.scan (Flax: nnx.scan, nn.scan)",
     "called-row-by-row": (
         "{function} is called for one row of {aval} after the other: each time the loop runs, it starts {n} "
