@@ -49,6 +49,7 @@ MOST_SIZED = 256  # containers
 # Before Python 3.13 ``locals()`` and ``frame.f_locals`` are one dict: reading it would change the dict that
 # the program has. Functions that call one of these are not read there.
 _EXPOSING = frozenset({"locals", "vars", "eval", "exec", "f_locals"})
+_OUTPUT = re.compile(r"_[0-9]*|_oh|Out")
 _SUSPENDED = (GeneratorType, CoroutineType, AsyncGeneratorType)
 _CACHE = type(functools.lru_cache(lambda: None))  # of functools.lru_cache
 _ATOMS = frozenset({*paths.PLAIN, *(np.dtype(c).type for c in "?bBhHiIlLefdFD")})
@@ -186,12 +187,14 @@ class VariablePaths:
     def search(self, stacks: list[list[FrameType]]) -> None:
         """Search the frames of ``stacks`` (each innermost first), their globals, then all modules of the
         user."""
+        main = sys.modules.get("__main__")
+        main_globals = [main.__dict__] if main is not None else []
+        if main is not None and "get_ipython" in main.__dict__:
+            stacks = [_in_notebook(stack, main.__dict__) for stack in stacks]
         for stack in stacks:
             for frame in reversed(stack):
                 self._walk(_locals(frame))
         searched: set[int] = set()
-        main = sys.modules.get("__main__")
-        main_globals = [main.__dict__] if main is not None else []
         for namespace in (*main_globals, *(f.f_globals for s in stacks for f in reversed(s))):
             if id(namespace) not in searched:
                 searched.add(id(namespace))
@@ -446,15 +449,26 @@ def _locals(frame: FrameType) -> list[tuple[str, Any]]:
             variables.clear()
 
 
+def _in_notebook(stack: list[FrameType], variables: dict[str, Any]) -> list[FrameType]:
+    """Return the frames inside the cell whose globals are ``variables``; all if there is no such cell.
+
+    The frames of the notebook's kernel around it hold the same variables.
+    """
+    cells = [n for n, frame in enumerate(stack) if frame.f_globals is variables]
+    return stack[: cells[-1] + 1] if cells else stack
+
+
 def _namespace(namespace: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Return a module's variables, prefixed with the module's name unless it is ``__main__``."""
+    """Return a module's variables, prefixed with the module's name unless it is ``__main__``.
+
+    In a notebook, the names that IPython gives to what cells return come last.
+    """
     name = namespace.get("__name__")
     prefix = f"{name}." if isinstance(name, str) and name != "__main__" else ""
-    return [
-        (prefix + n, v)
-        for n, v in list(namespace.items())
-        if not n.startswith("__") and type(v) is not ModuleType
-    ]
+    held = list(namespace.items())
+    if "get_ipython" in namespace:
+        held.sort(key=lambda item: _OUTPUT.fullmatch(item[0]) is not None)
+    return [(prefix + n, v) for n, v in held if not n.startswith("__") and type(v) is not ModuleType]
 
 
 def _user_modules() -> list[ModuleType]:
