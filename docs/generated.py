@@ -25,12 +25,13 @@ HEADINGS = {"## ": "## ", "### ": "### "}
 
 def write(source: Path) -> None:
     """Write all generated pages below ``source``, the directory of ``conf.py``."""
-    from jaxscope.report import brief, contract, show, trial
+    from jaxscope.report import brief, contract, scalars, show, trial
 
     _rules(source / "rules")
     _configuration(source / "reference")
     _messages(source / "reference")
-    for name, module in {"report": contract, "brief": brief, "show": show, "try": trial}.items():
+    documents = {"report": contract, "brief": brief, "show": show, "try": trial, "metrics": scalars}
+    for name, module in documents.items():
         text = json.dumps(module.schema(), indent=1) + "\n"
         _put(source / "reference" / f"{name}.schema.json", text)
 

@@ -206,10 +206,9 @@ def _add_how_it_runs(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--metrics",
-        metavar="FILE",
-        type=Path,
-        help="at the end, write scalars by step for a dashboard into FILE:"
-        " JSON lines with the seconds of compiling, recompiles by cause and bytes",
+        metavar="WHERE",
+        help="at the end, write scalars by step for a dashboard, the seconds of compiling, recompiles by"
+        " cause and bytes: FILE.jsonl, FILE.csv, tensorboard:DIR or wandb",
     )
     group.add_argument("-q", "--quiet", action="store_true", default=None, help="print no summary at the end")
 

@@ -88,6 +88,22 @@ def functions(run: Run, text: str) -> tuple[list[Function], int | None]:
     return found, number
 
 
+def deliver_metrics(run: Run, name: str, where: str | None) -> None:
+    """Write the scalars of the run ``name`` to ``where``: a file or a dashboard; None: stdout.
+
+    Raises:
+      JaxscopeError: they cannot be written.
+    """
+    from jaxscope.report import dashboards, scalars
+
+    if where is None or where == "-":
+        deliver(scalars.lines(run), None)
+    elif dashboards.is_file(where):
+        deliver(dashboards.text(run, where), Path(where))
+    else:
+        dashboards.write(run, name, where)
+
+
 def deliver(text: str | Iterable[str], path: Path | None) -> None:
     """Write ``text``, or its pieces, to ``path``, or to stdout if that is None or ``-``. A file is written
     completely or not at all.

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxscope.cli.output import chosen, deliver, functions, job_of
+from jaxscope.cli.output import chosen, deliver, deliver_metrics, functions, job_of
 from jaxscope.cli.progress import reading
 from jaxscope.errors import UsageError
 
@@ -63,7 +63,9 @@ def add_parser(subparsers: Any) -> None:
         "--html", metavar="FILE", type=Path, help="write the report as one HTML file that needs no network"
     )
     parser.add_argument(
-        "--metrics", action="store_true", help="scalars by step, for a dashboard, as JSON lines"
+        "--metrics",
+        action="store_true",
+        help="scalars by step, for a dashboard: JSON lines, or with -o FILE.csv, tensorboard:DIR or wandb",
     )
     parser.add_argument("--schema", action="store_true", help="print the JSON Schema of the JSON report")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of stdout")
@@ -83,9 +85,7 @@ def handle(args: argparse.Namespace) -> int:
     with reading(f"reading {directory.path.name}") as progress:
         run = load(directory, progress)
     if args.metrics:
-        from jaxscope.report import scalars
-
-        deliver(scalars.lines(run), args.output)
+        deliver_metrics(run, directory.path.name, None if args.output is None else str(args.output))
         return 0
     job = job_of(args.run, directory, run) if args.rank is None and not args.function else None
     if args.html is not None:

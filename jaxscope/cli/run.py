@@ -71,6 +71,10 @@ def handle(args: argparse.Namespace) -> int:
     if remote.is_remote(opts.out):
         remote.require(opts.out)
     opts.launched = job.here(opts.job)
+    if opts.metrics:
+        from jaxscope.report import dashboards
+
+        dashboards.require(opts.metrics)  # now, not when the program has run for hours
     if opts.launched is not None:
         _as_one_of_many(opts)
     rounds = sweep.rounds_of(opts, program)
@@ -369,15 +373,14 @@ def _report(
     sys.stderr.write(summary if summary.endswith("\n") else summary + "\n")
 
 
-def _write_metrics(path: Path | None, record: RunDir | None, read: Callable[[], Ended]) -> None:
-    """Write the scalars by step into ``path``. A failure is a message: the exit code is the program's."""
-    if path is None or record is None:
+def _write_metrics(where: str | None, record: RunDir | None, read: Callable[[], Ended]) -> None:
+    """Write the scalars by step to ``where``. A failure is a message: the exit code is the program's."""
+    if where is None or record is None:
         return
     try:
-        from jaxscope.cli.output import deliver
-        from jaxscope.report import scalars
+        from jaxscope.cli.output import deliver_metrics
 
-        deliver(scalars.lines(read().parts[0].run), path)
+        deliver_metrics(read().parts[0].run, record.path.name, where)
     except Exception as e:
         print_message(f"--metrics: {escape(str(e))}")
 

@@ -5,6 +5,7 @@ compilation or a look at the arrays.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
@@ -71,6 +72,12 @@ def rows(run: Run) -> list[Row]:
         total += r.recompiles
         r.total_recompiles = total
     return ordered
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of a row."""
+    found: dict[str, Any] = msgspec.json.schema(Row)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "jaxscope --metrics", **found}
 
 
 def _larger(a: int | None, b: int | None) -> int | None:

@@ -1,6 +1,11 @@
 """Scalars by step, for dashboards."""
 
+import csv
+import importlib.machinery
+import importlib.util
 import json
+import sys
+import types
 
 import pytest
 import runs_to_see
@@ -42,6 +47,101 @@ def test_the_report_command_writes_them_as_json_lines(tmp_path, monkeypatch, cap
     assert sum(r["recompiles"] for r in rows) == 14
     assert cli.command(["report", "--metrics", "-o", "rows.jsonl"]) == 0
     assert len((tmp_path / "rows.jsonl").read_text().splitlines()) == len(rows)
+
+
+def rows_of(path):
+    """The rows of a CSV file, without its empty cells."""
+    with path.open(newline="") as f:
+        return [{k: float(v) for k, v in row.items() if v} for row in csv.DictReader(f)]
+
+
+@pytest.fixture
+def training(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return written.training(tmp_path / "train-1")
+
+
+def test_a_csv_file_has_the_same_figures_with_a_column_for_each_cause(training, tmp_path):
+    assert cli.command(["report", "train-1", "--metrics", "-o", "m.csv"]) == 0
+    rows = {row.get("step"): row for row in rows_of(tmp_path / "m.csv")}
+    assert rows[376]["recompiles/shape"] == 1 and rows[376]["recompiles/dtype"] == 0
+    assert rows[1]["peak_bytes"] == 69760 and "peak_bytes" not in rows[204]  # not known: an empty cell
+    expected = open_run(training.path).metrics()
+    assert [r["compile_seconds"] for r in expected] == [r["compile_seconds"] for r in rows.values()]
+    assert sum(v for row in rows.values() for k, v in row.items() if k.startswith("recompiles/")) == 14
+
+
+def test_the_rows_fit_the_schema(training):
+    from jsonschema import Draft202012Validator
+
+    schema = scalars.schema()
+    Draft202012Validator.check_schema(schema)
+    for line in scalars.lines(load(training)):
+        Draft202012Validator(schema).validate(json.loads(line))
+
+
+def test_tensorboard_reads_the_figures_back(training, tmp_path):
+    pytest.importorskip("tensorboardX", reason="tensorboardX writes the event file")
+    pytest.importorskip("tensorboard", reason="TensorBoard reads it")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    assert cli.command(["report", "train-1", "--metrics", "-o", "tensorboard:tb/exp1"]) == 0
+    read = EventAccumulator(str(tmp_path / "tb" / "exp1"))
+    read.Reload()
+    run = open_run(training.path)
+    for name in ("compile_seconds", "live_bytes", "peak_bytes", "total_recompiles"):
+        expected = [(r["step"], r[name]) for r in run.metrics() if r[name] is not None]
+        found = [] if not expected else read.Scalars(f"jaxscope/{name}")
+        assert [e.step for e in found] == [step or 0 for step, _ in expected]
+        assert [e.value for e in found] == pytest.approx([value for _, value in expected], rel=1e-6)
+    [shape] = [e for e in read.Scalars("jaxscope/recompiles/shape") if e.step == 376]
+    assert shape.value == 1
+    seconds = next(r["time_seconds"] for r in run.metrics() if r["step"] == 376)
+    assert shape.wall_time == pytest.approx(run.began_ns / 1e9 + seconds)
+
+
+class FakeWandb(types.ModuleType):
+    """What is called of wandb, without its server."""
+
+    def __init__(self):
+        super().__init__("wandb")
+        self.__spec__ = importlib.machinery.ModuleSpec("wandb", None)
+        self.rows, self.metrics, self.finished = [], {}, False
+
+    def init(self, **options):
+        self.options = options
+        return self
+
+    def define_metric(self, name, step_metric=None):
+        self.metrics[name] = step_metric
+
+    def log(self, row):
+        self.rows.append(row)
+
+    def finish(self):
+        self.finished = True
+
+
+def test_weights_and_biases_is_given_rows_over_the_steps_of_the_program(training, monkeypatch):
+    fake = FakeWandb()
+    monkeypatch.setitem(sys.modules, "wandb", fake)
+    assert cli.command(["report", "train-1", "--metrics", "-o", "wandb"]) == 0
+    assert fake.finished and fake.options["name"] == "train-1"
+    assert fake.metrics == {"jaxscope/step": None, "jaxscope/*": "jaxscope/step"}
+    by_step = {row.get("jaxscope/step"): row for row in fake.rows}
+    assert by_step[376]["jaxscope/recompiles/shape"] == 1 and "jaxscope/peak_bytes" not in by_step[204]
+
+
+@pytest.mark.parametrize("where", ["tensorboard:d", "wandb"])
+def test_a_dashboard_whose_package_is_missing_is_refused_before_the_program_runs(
+    where, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert cli.command(["run", "--metrics", where, "-c", "open('ran', 'w')"]) == 2
+    said = capsys.readouterr().err
+    assert "needs the package" in said and "pip install 'jaxscope[" in said
+    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.capture

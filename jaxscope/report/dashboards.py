@@ -1,0 +1,115 @@
+"""Write the scalars of a run where dashboards read them: a file, TensorBoard, Weights & Biases."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import importlib.util
+import io
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from jaxscope.errors import JaxscopeError
+from jaxscope.model.run import Run
+from jaxscope.report import scalars
+
+TENSORBOARD, WANDB = "tensorboard:", "wandb"
+PREFIX = "jaxscope/"
+PROJECT = "jaxscope"  # in Weights & Biases, if WANDB_PROJECT does not name another
+
+
+def is_file(where: str) -> bool:
+    """Return whether ``where`` is the name of a file, not a dashboard."""
+    return where != WANDB and not where.startswith(TENSORBOARD)
+
+
+def require(where: str) -> None:
+    """Check that the package that writes to ``where`` is installed, without importing it.
+
+    Raises:
+      JaxscopeError: it is not installed, or ``tensorboard:`` names no directory.
+    """
+    if is_file(where):
+        return
+    if where == TENSORBOARD:
+        raise JaxscopeError(
+            "tensorboard: needs a directory", hint="tensorboard:runs/exp1", slug="metrics-directory"
+        )
+    package, extra = ("wandb", "wandb") if where == WANDB else ("tensorboardX", "tensorboard")
+    if importlib.util.find_spec(package) is None:
+        hint = f"pip install 'jaxscope[{extra}]'"
+        raise JaxscopeError(
+            f"--metrics {where} needs the package {package}", hint=hint, slug="metrics-missing"
+        )
+
+
+def text(run: Run, where: str) -> Iterator[str]:
+    """Yield the text of a file: CSV if its name ends with ``.csv``, else JSON lines."""
+    return csv_lines(run) if where.lower().endswith(".csv") else scalars.lines(run)
+
+
+def csv_lines(run: Run) -> Iterator[str]:
+    """Yield a line of column names, then one for each row; an unknown number is an empty cell."""
+    rows = list(_flat(run))
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, list(rows[0]) if rows else _NAMES, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    yield buffer.getvalue()
+
+
+def write(run: Run, name: str, where: str) -> None:
+    """Write the scalars of ``run``, which is called ``name``, into the dashboard ``where``.
+
+    Raises:
+      JaxscopeError: the package is not installed.
+      OSError: the directory cannot be written.
+    """
+    require(where)
+    if where == WANDB:
+        _wandb(run, name)
+    else:
+        _tensorboard(run, where.removeprefix(TENSORBOARD))
+
+
+_NAMES = [name for name in scalars.Row.__struct_fields__ if name != "recompiles_by_cause"]
+
+
+def _flat(run: Run) -> Iterator[dict[str, float | None]]:
+    """Yield the rows with a number for each name; ``recompiles/shape`` for the recompiles with this cause.
+
+    Every row has the causes of all rows.
+    """
+    rows = scalars.rows(run)
+    causes = sorted({cause for row in rows for cause in row.recompiles_by_cause})
+    for row in rows:
+        found = {name: getattr(row, name) for name in _NAMES}
+        yield found | {f"recompiles/{cause}": row.recompiles_by_cause.get(cause, 0) for cause in causes}
+
+
+def _tensorboard(run: Run, directory: str) -> None:
+    """Write an event file into ``directory``. What happened while steps were not counted is at step 0."""
+    began = (run.began_ns or 0) / 1e9
+    writer: Any = importlib.import_module("tensorboardX").SummaryWriter(directory)
+    try:
+        for row in _flat(run):
+            step, seconds = row.pop("step"), row.pop("time_seconds") or 0.0
+            for name, value in row.items():
+                if value is not None:
+                    writer.add_scalar(PREFIX + name, value, int(step or 0), walltime=began + seconds)
+    finally:
+        writer.close()
+
+
+def _wandb(run: Run, name: str) -> None:
+    """Log the rows as a run of Weights & Biases, whose charts have the program's steps as their axis."""
+    project = os.environ.get("WANDB_PROJECT", PROJECT)
+    logged: Any = importlib.import_module("wandb").init(project=project, name=name, job_type="jaxscope")
+    try:
+        logged.define_metric(f"{PREFIX}step")
+        logged.define_metric(f"{PREFIX}*", step_metric=f"{PREFIX}step")
+        for row in _flat(run):
+            logged.log({PREFIX + key: value for key, value in row.items() if value is not None})
+    finally:
+        logged.finish()
