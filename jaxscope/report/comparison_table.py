@@ -255,7 +255,7 @@ def table(columns: Sequence[Column], width: int) -> Iterator[Line]:
                 *((cell, _style(cell.rstrip(), n < heads, same)) for cell in cells),
                 indent=INDENT,
                 hang=label + 2,
-            )
+            )._replace(cells=(row.name, *row.cells[at:end]))
         at = end
 
 

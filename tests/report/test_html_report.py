@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import re
 from collections import Counter
+from html import escape as escape_text
 from html.parser import HTMLParser
 
 import pytest
@@ -20,7 +21,7 @@ from jaxscope.model import sources
 from jaxscope.model.load import load
 from jaxscope.present.escape import escape
 from jaxscope.present.findings import fix_text, sentence
-from jaxscope.report import html, variants
+from jaxscope.report import comparison_table, html, variants
 from jaxscope.report.html.markup import Html, el
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Frame
@@ -145,6 +146,26 @@ def test_collectives_are_drawn_over_the_mesh_and_arrays_on_it(tmp_path):
     drawn = Html("").join(_meshes(analyse(runs_to_see.HLO, mesh=[("data", 2), ("model", 4)])))
     assert "224 B sent by each device in one call" in drawn and drawn.count("<circle") == 8
     assert "H" in drawn and "V" in drawn  # over both axes
+
+
+@pytest.mark.parametrize(
+    ("name", "columns"),
+    [("varied", ["2", "4"]), ("elsewhere", ["a100:8", "h100:8", "v5e:4x2", "v6e:4x2", "v5e:4x4"])],
+)
+def test_targets_and_settings_are_columns_of_one_table_with_the_figures_of_the_text_report(
+    name, columns, tmp_path
+):
+    run = getattr(runs_to_see, name)(tmp_path / "run")
+    made = "".join(html.pieces(load(run), run))
+    chapter = made.partition('<section id="targets">')[2].partition("</section>")[0]
+    table = chapter.partition("<tbody>")[2].partition("</tbody>")[0]
+    rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in table.split("</tr>") if row]
+    assert rows[0][1:] == columns and chapter.count("<tbody>") == 1
+    assert all(row.startswith('<tr><th scope="row">') for row in table.split("</tr>") if row)
+    [(_, side_by_side)] = [(f, c) for f, c in variants.by_function(variants.of(load(run), run)) if len(c) > 1]
+    assert rows == [
+        [escape_text(cell) for cell in (r.name, *r.cells)] for r in comparison_table.rows(side_by_side)
+    ]
 
 
 @pytest.mark.parametrize("name", ["empty", "failed", "degraded", "hostile", "elsewhere", "varied", "running"])

@@ -29,7 +29,7 @@ from jaxscope.report.html.markup import Html, el, lines, spans
 from jaxscope.schema.findings import Finding
 
 FRAME_HEIGHT = 700  # pixels in a notebook
-WIDTH = 100  # columns of a table that the text report aligns
+UNLIMITED = 1_000_000  # columns of text: a table of the HTML report has as many columns as there are
 
 
 def pieces(
@@ -104,7 +104,11 @@ def _chapters(
         (
             "targets",
             "Targets and settings",
-            _aligned(lines(targets_section.section(parts, places, width=WIDTH, everything=everything))),
+            lines(
+                targets_section.section(parts, places, width=UNLIMITED, everything=everything),
+                below="Targets and settings",
+                names=True,
+            ),
         ),
         ("sizes", "Sizes to pad to", lines(finding_lines.buckets(run), below="Sizes to pad to")),
         (
@@ -160,11 +164,6 @@ def _answer(
     if first is not None:
         yield el("div", el("h2", "Change this first"), first, class_="answer")
     yield lines([*sections.without_advice(run, places), *sections.each_step(run, places)])
-
-
-def _aligned(body: Html) -> Html | None:
-    """Return lines whose columns are aligned by spaces: they are not broken."""
-    return el("div", body, class_="scroll aligned", tabindex=0) if body else None
 
 
 def _packaged(name: str) -> str:

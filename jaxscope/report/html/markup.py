@@ -82,19 +82,28 @@ def styled(found: Text) -> Html:
     return joined([*parts, text(plain[at:])])
 
 
-def lines(found: Iterable[Line], *, heading: str = "h3", below: str | None = None) -> Html:
+def lines(
+    found: Iterable[Line], *, heading: str = "h3", below: str | None = None, names: bool = False
+) -> Html:
     """Return the lines of a report: paragraphs, tables of the rows that have cells, a heading for each title.
 
-    ``below``: the heading that these lines stand below; a title that is the same is left out.
+    ``below``: the heading that these lines stand below; a title that is the same is left out. ``names``: the
+      first cell of a row is its name.
     """
     made: list[Html] = []
     for is_table, group in groupby(found, key=lambda line: bool(line.cells)):
         if is_table:
-            rows = [el("tr", *(el("td", cell) for cell in line.cells)) for line in group]
+            rows = [_row(line, names=names) for line in group]
             made.append(scrolling(el("table", el("tbody", *rows), class_="plain")))
         else:
             made += [p for line in group for p in _paragraph(line, heading, below)]
     return joined(made)
+
+
+def _row(found: Line, *, names: bool) -> Html:
+    first, *rest = found.cells
+    name = el("th", first, scope="row") if names else el("td", first)
+    return el("tr", name, *(el("td", cell) for cell in rest))
 
 
 def _paragraph(line: Line, heading: str, below: str | None) -> Iterator[Html]:
