@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from jaxscope import run_details
 from jaxscope.log import store
 from jaxscope.model import causes, ledger, load, predictions
 from jaxscope.model.records import Compilation
@@ -44,6 +45,30 @@ class Opened(Run):
     def ledger(self) -> list[ledger.Entry]:
         """Seconds by cause, function and line, the most expensive entry first."""
         return ledger.entries(self)
+
+    def function(self, name: str) -> run_details.FunctionDetail:
+        """Return the function called ``name``, as ``jaxscope report --function`` finds it.
+
+        Raises:
+          UsageError: there is none; the hint lists similar names.
+        """
+        return run_details.function(self, name)
+
+    def program(self, name: str) -> run_details.ProgramDetail:
+        """Return what XLA made of ``train_step#2``; without a number, of the function's latest compilation.
+
+        Raises:
+          UsageError: no such function or compilation, or it compiled no program.
+        """
+        return run_details.program(self, name)
+
+    def array(self, name: str) -> run_details.ArrayDetail:
+        """Return the array at ``name``, a path such as ``state['w']``, in the snapshot with the most bytes.
+
+        Raises:
+          UsageError: there is none; the hint lists similar names.
+        """
+        return run_details.array(self, name)
 
     def metrics(self) -> list[dict[str, Any]]:
         """Return scalars by step, for dashboards: seconds of compiling, recompiles by cause, bytes.

@@ -21,6 +21,10 @@ CELLS = [
     "%%jaxscope\nstep(w, jnp.ones((3, 3)))",
     "%%jaxscope --nonsense\nprint('not run')",
     "[run.path.is_relative_to('/'), 'jaxscope-' in run.path.parent.name, run.read().compilations != {}]",
+    "r = run.read()\nr.function('<lambda>')",
+    "r.program('<lambda>#1')",
+    "[r.array('w'), r.array('w').sharding is not None]",
+    "r.array('w')",
 ]
 
 
@@ -93,3 +97,16 @@ def test_a_wrong_option_runs_nothing(outputs):
 
 def test_a_recording_in_a_notebook_goes_to_a_temporary_directory(outputs):
     assert outputs[6][0]["data"]["text/plain"] == ["[True, True, True]"]
+
+
+def test_a_function_a_program_and_an_array_are_each_one_output(outputs):
+    for cell, words in (
+        (7, "created again at In[4], line 3"),
+        (8, "arguments 256 B"),
+        (10, "w  float32[8,8]"),
+    ):
+        [output] = outputs[cell]
+        assert "data" in output, output
+        assert "".join(output["data"]["text/html"]).startswith("<iframe"), words
+        assert words in "".join(output["data"]["text/plain"])
+    assert "float32[8,8]" in "".join(outputs[9][0]["data"]["text/plain"])  # in a list as text

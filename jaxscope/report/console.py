@@ -49,11 +49,14 @@ def wants_colour(stream: TextIO) -> bool:
     return _is_terminal(stream) and os.environ.get("TERM") != "dumb"
 
 
-def console(stream: TextIO, *, width: int | None = None) -> Console:
-    """Make a console on ``stream`` that never reads markup, emoji codes or highlights out of data."""
+def console(stream: TextIO, *, width: int | None = None, colour: bool | None = None) -> Console:
+    """Make a console on ``stream`` that never reads markup, emoji codes or highlights out of data.
+
+    ``colour``: None: as ``wants_colour`` decides.
+    """
     from rich.console import Console  # 30 ms: not before the program has started
 
-    colour = wants_colour(stream)
+    colour = wants_colour(stream) if colour is None else colour
     return Console(
         file=stream,
         width=width or _width(stream),

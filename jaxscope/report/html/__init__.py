@@ -40,23 +40,9 @@ def pieces(
     ``job``: the ranks of which ``run`` is one; ``everything``: as in the text
       report, lists are not shortened.
     """
-    style, script = _packaged("page.css"), _packaged("page.js")
+    script = _packaged("page.js")
     name = title(run, directory)
-    policy = (
-        "default-src 'none'; base-uri 'none'; form-action 'none'; "
-        f"style-src '{_digest(style)}'; script-src '{_digest(script)}'"
-    )
-    # An icon of its own: without one, a browser requests /favicon.ico where the file is on a server.
-    head = [
-        el("meta", charset="utf-8"),
-        el("meta", http_equiv="Content-Security-Policy", content=policy),
-        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        el("meta", name="generator", content=f"jaxscope {__version__}"),
-        el("meta", name="color-scheme", content="light dark"),
-        el("title", f"{name} - jaxscope"),
-        Html(f"<style>{style}</style>"),
-    ]
-    yield f'<!doctype html>\n<html lang="en">\n{el("head", *head)}\n<body>\n'
+    yield _head(name, script)
     yield el("a", "Skip to the findings", href="#findings", class_="skip")
     places, parts = Places(run), variants.of(run, directory)
     found = [*ranks.findings(job), *variants.findings(parts)]
@@ -78,6 +64,25 @@ def pieces(
         f" and loads nothing.",
     )
     yield f"\n<script>{script}</script>\n</body>\n</html>\n"
+
+
+def _head(name: str, script: str | None) -> str:
+    """Return the beginning of a document, up to its body, which may contain ``script`` and no other."""
+    style = _packaged("page.css")
+    policy = (
+        "default-src 'none'; base-uri 'none'; form-action 'none'; "
+        f"style-src '{_digest(style)}'; script-src '{'none' if script is None else _digest(script)}'"
+    )
+    head = [
+        el("meta", charset="utf-8"),
+        el("meta", http_equiv="Content-Security-Policy", content=policy),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("meta", name="generator", content=f"jaxscope {__version__}"),
+        el("meta", name="color-scheme", content="light dark"),
+        el("title", f"{name} - jaxscope"),
+        Html(f"<style>{style}</style>"),
+    ]
+    return f'<!doctype html>\n<html lang="en">\n{el("head", *head)}\n<body>\n'
 
 
 def _chapters(
@@ -127,15 +132,24 @@ def _chapters(
 
 
 def frame(run: Run, directory: RunDir | None = None) -> str:
-    """Return the document in a frame of its own, for the output of a notebook cell.
+    """Return the document in a frame of its own, for the output of a notebook cell."""
+    return _framed("".join(pieces(run, directory)), "jaxscope report", FRAME_HEIGHT, "allow-scripts")
+
+
+def frame_of(body: Html, name: str, height: int) -> str:
+    """Return one part of a report, which has no script, in a frame of ``height`` pixels."""
+    return _framed(f"{_head(name, None)}<main>{body}</main>\n</body>\n</html>\n", name, height, "")
+
+
+def _framed(document: str, name: str, height: int, allowed: str) -> str:
+    """Return ``document`` as the attribute of a frame.
 
     The style of the notebook and that of the report do not meet, and the report cannot reach the notebook.
     """
-    document = "".join(pieces(run, directory))
     # Not el(): it shows control characters, and the line ends of the document are wanted.
     return (
-        f'<iframe srcdoc="{html.escape(document)}" sandbox="allow-scripts" title="jaxscope report" '
-        f'width="100%" height="{FRAME_HEIGHT}" frameborder="0"></iframe>'
+        f'<iframe srcdoc="{html.escape(document)}" sandbox="{allowed}" title="{html.escape(escape(name))}" '
+        f'width="100%" height="{height}" frameborder="0"></iframe>'
     )
 
 

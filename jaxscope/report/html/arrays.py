@@ -25,7 +25,7 @@ def section(run: Run, places: Places, *, everything: bool) -> Html | None:
     s = model.fullest(model.of_main(run))
     if s is None:
         return written
-    drawn = [_mesh(g, sharding, shape) for g, sharding, shape in list(arrays.layouts(s))[:MESHES]]
+    drawn = [mesh(g, sharding, shape) for g, sharding, shape in list(arrays.layouts(s))[:MESHES]]
     return joined(
         [
             written,
@@ -66,7 +66,7 @@ def _devices(s: Snapshot) -> Html | None:
     return el("details", summary, el("table", el("thead", head), el("tbody", *rows), class_="devices"))
 
 
-def _mesh(g: Group, sharding: Sharding, shape: list[int]) -> Html | None:
+def mesh(g: Group, sharding: Sharding, shape: list[int]) -> Html | None:
     """Return the mesh as a table with the slice that each device holds; equal slices have the same colour."""
     grid = shards.grid_of(sharding, shape)
     if grid is None:

@@ -25,7 +25,7 @@ def section(run: Run, places: Places, *, everything: bool) -> Html | None:
     found = sections.ranked(run, lambda f: f.user and not sections.inside_others(f))
     if not found:
         return None
-    shown = [_entry(run, f, places, open_=n == 0, everything=everything) for n, f in enumerate(found[:MOST])]
+    shown = [entry(run, f, places, open_=n == 0, everything=everything) for n, f in enumerate(found[:MOST])]
     left = found[MOST:]
     more = (
         el(
@@ -41,7 +41,8 @@ def section(run: Run, places: Places, *, everything: bool) -> Html | None:
     return joined([filters, *shown, more])
 
 
-def _entry(run: Run, f: Function, places: Places, *, open_: bool, everything: bool) -> Html:
+def entry(run: Run, f: Function, places: Places, *, open_: bool, everything: bool) -> Html:
+    """Return one function."""
     site = places.function(f)
     head = joined([
         el("span", seconds(f.seconds), class_="right bold"),

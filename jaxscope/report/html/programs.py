@@ -33,7 +33,7 @@ def section(run: Run, places: Places, *, everything: bool) -> Html | None:
             if c.program in run.programs and run.programs[c.program or ""].texts:
                 found.setdefault(c.program or "", []).append(c)
     shown = [
-        _entry(run, id, cs, places, open_=n == 0, everything=everything)
+        entry(run, id, cs, places, open_=n == 0, everything=everything)
         for n, (id, cs) in enumerate(list(found.items())[:MOST])
     ]
     left = len(found) - len(shown)
@@ -42,10 +42,11 @@ def section(run: Run, places: Places, *, everything: bool) -> Html | None:
     return joined(shown) if shown else None
 
 
-def _entry(
+def entry(
     run: Run, id: str, compilations: Sequence[Compilation], places: Places, *, open_: bool, everything: bool
 ) -> Html:
     c = compilations[0]
+    """Return the program ``id``, which ``compilations`` made."""
     texts = run.texts_of(run.programs[id])
     memory = c.compiled.memory if c.compiled is not None else None
     names = listed([compilation_name(run, c) for c in compilations], NAMED)

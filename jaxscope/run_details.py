@@ -1,0 +1,205 @@
+"""One function, program, array or sharding of a recorded run.
+
+Each prints as in the text report, and a notebook draws it below the cell as in the HTML report.
+"""
+
+from __future__ import annotations
+
+import difflib
+import io
+from collections.abc import Iterable, Iterator
+
+from jaxscope.errors import UsageError
+from jaxscope.model import arrays as snapshots
+from jaxscope.model.arrays import Group
+from jaxscope.model.function_lookup import find_compilations, find_functions
+from jaxscope.model.records import Compilation, Function, Program
+from jaxscope.model.run import Run
+from jaxscope.present.arrays import forms, placement
+from jaxscope.present.runs import compilation_name
+from jaxscope.present.spans import plain
+from jaxscope.present.text import Places, function_name, size
+from jaxscope.report import compiled_program, function_summary, shards
+from jaxscope.report.console import console
+from jaxscope.report.html.markup import Html
+from jaxscope.report.layout import Line, line, put
+from jaxscope.schema.keys import Sharding
+
+WIDTH = 100  # columns of the text
+TALL, LOW, ROW = (
+    480,
+    120,
+    34,
+)  # pixels of a frame: of a function or program; of an array, and per row of devices
+MOST_ROWS = 10
+
+
+class _Detail:
+    """A part of a run. ``name`` is the title of its frame, ``height`` in pixels."""
+
+    name: str
+    height: int = TALL
+
+    def _lines(self) -> Iterable[Line]:
+        raise NotImplementedError
+
+    def _body(self) -> Html:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        buffer = io.StringIO()
+        put(console(buffer, width=WIDTH, colour=False), self._lines())
+        return buffer.getvalue().strip("\n")
+
+    def _repr_html_(self) -> str:
+        """Return the part of the HTML report, which a notebook shows below the cell."""
+        from jaxscope.report import html
+
+        return html.frame_of(self._body(), self.name, self.height)
+
+
+class FunctionDetail(_Detail):
+    """A function of a run: its calls that compiled, and their cache keys side by side.
+
+    Attributes:
+      record: its names, seconds and compilations.
+    """
+
+    def __init__(self, run: Run, record: Function) -> None:
+        self._run, self.record = run, record
+        self.name = function_name(record)
+
+    def _lines(self) -> Iterable[Line]:
+        return function_summary.entry(self._run, self.record, Places(self._run))
+
+    def _body(self) -> Html:
+        from jaxscope.report.html import functions
+
+        return functions.entry(self._run, self.record, Places(self._run), open_=True, everything=False)
+
+
+class ProgramDetail(_Detail):
+    """What XLA made of one compilation: memory, source with costs by line, collectives.
+
+    Attributes:
+      record: its module, texts and memory.
+      compilation: the first one that made it.
+    """
+
+    def __init__(self, run: Run, record: Program, compilation: Compilation) -> None:
+        self._run, self.record, self.compilation = run, record, compilation
+        self.name = compilation_name(run, compilation)
+
+    def _lines(self) -> Iterator[Line]:
+        memory = self.compilation.compiled.memory if self.compilation.compiled is not None else None
+        yield line((self.name, "bold"))
+        yield from compiled_program.section(self._run.texts_of(self.record), memory, Places(self._run))
+
+    def _body(self) -> Html:
+        from jaxscope.report.html import programs
+
+        places = Places(self._run)
+        return programs.entry(
+            self._run, self.record.id, [self.compilation], places, open_=True, everything=False
+        )
+
+
+class ShardingDetail(_Detail):
+    """Which device holds which slice of an array.
+
+    Attributes:
+      record: the mesh and the partition.
+    """
+
+    def __init__(self, group: Group, record: Sharding) -> None:
+        self._group, self.record = group, record
+        self._shape = [d for d in group.shape or () if isinstance(d, int)]
+        self.name = record.text
+        grid = shards.grid_of(record, self._shape)
+        self.height = LOW + ROW * min(MOST_ROWS, len(grid.rows) if grid is not None else 0)
+
+    def _lines(self) -> Iterator[Line]:
+        yield line(*placement(self._group))
+        yield from shards.drawing(self.record, self._shape)
+
+    def _body(self) -> Html:
+        from jaxscope.report.html import arrays, markup
+
+        return arrays.mesh(self._group, self.record, self._shape) or markup.lines(self._lines())
+
+
+class ArrayDetail(_Detail):
+    """An array in the snapshot with the most bytes; arrays of one name, shape and sharding are one.
+
+    Attributes:
+      record: its path, shape, dtype and bytes.
+    """
+
+    def __init__(self, run: Run, record: Group) -> None:
+        self._run, self.record = run, record
+        self.name = record.path or ""
+        self.height = LOW if self.sharding is None else self.sharding.height + ROW
+
+    @property
+    def sharding(self) -> ShardingDetail | None:
+        """Return its sharding; None: not known."""
+        sharding = self.record.sharding
+        return None if sharding is None else ShardingDetail(self.record, sharding)
+
+    def _lines(self) -> Iterator[Line]:
+        g = self.record
+        made = Places(self._run).frame(g.origin) if g.origin is not None else None
+        bytes = "" if g.all_bytes is None else f"  {size(g.all_bytes)} on all devices"
+        yield line((self.name, "bold"), f"  {forms(g)}{bytes}")
+        yield line((plain(placement(g)), "dim"), indent=2)
+        if made:
+            yield line((f"created at {made}", "dim"), indent=2)
+
+    def _body(self) -> Html:
+        from jaxscope.report.html import arrays, markup
+
+        sharding = self.sharding
+        drawn = arrays.mesh(self.record, sharding.record, sharding._shape) if sharding is not None else None
+        return markup.joined([markup.lines(self._lines()), drawn])
+
+
+def function(run: Run, name: str) -> FunctionDetail:
+    """Return the function called ``name``; of several the user's, then the one with the most seconds.
+
+    Raises:
+      UsageError: there is none; the hint lists similar names.
+    """
+    return FunctionDetail(run, find_functions(run, name)[0])
+
+
+def program(run: Run, name: str) -> ProgramDetail:
+    """Return the program of the compilation ``train_step#2``; without a number the latest of the function.
+
+    Raises:
+      UsageError: no such function or compilation, or it compiled no program.
+    """
+    functions, number = find_compilations(run, name)
+    numbered = run.numbered(functions[0])
+    for n, c in reversed(numbered):
+        if c.program in run.programs and number in (None, n):
+            return ProgramDetail(run, run.programs[c.program or ""], c)
+    raise UsageError(f"{name} compiled no program that was recorded", slug="no-such-program")
+
+
+def array(run: Run, name: str) -> ArrayDetail:
+    """Return the array at ``name``, a path such as ``state['w']``, in the snapshot with the most bytes.
+
+    Raises:
+      UsageError: there is none; the hint lists similar names.
+    """
+    snapshot = snapshots.fullest(snapshots.of_main(run))
+    groups = [] if snapshot is None else [g for g in snapshot.groups if g.path is not None]
+    for g in groups:
+        if g.path == name.strip():
+            return ArrayDetail(run, g)
+    paths = [g.path or "" for g in groups]
+    near = difflib.get_close_matches(name, paths, 3, 0.4)
+    hint = (
+        f"did you mean {' or '.join(near)}?" if near else f"arrays: {', '.join(paths[:6])}" if paths else None
+    )
+    raise UsageError(f"no array called {name!r} was live", hint=hint, slug="array-not-found")
