@@ -1,15 +1,17 @@
 """Names and arguments that JAX no longer has, with what replaces them.
 
-Source: the changelog of JAX (CHANGELOG.md of the repository jax-ml/jax), read up
-  to version 0.11.0. A version is
-None where the changelog does not name the release. ``tests/analysis/test_removed_names.py`` compares
-the table with the installed JAX.
+Source: the changelog of JAX (CHANGELOG.md of the repository jax-ml/jax), read up to version 0.11.0, and the
+releases themselves up to 0.12.0. ``benchmarks/removed_names.py`` compares the table with a changelog,
+``tests/analysis/test_removed_names.py`` with the installed JAX.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
+
+from jaxscope.analysis import line_names
 
 NEVER = "never"  # in place of a version: JAX never had it
 
@@ -20,12 +22,23 @@ class Removed(NamedTuple):
     Attributes:
       name: ``jax.tree_map``, ``Array.device()``, or ``jax.numpy.clip(a_min=)`` for an argument.
       instead: what to write today; empty if there is no replacement.
-      version: the release that removed it, NEVER, or None if unknown.
+      version: the release that removed it, or NEVER.
+      changelog: the release under which JAX's changelog names it; None: it does not.
+      deprecated: JAX still has it, and it does less than its replacement; ``version`` deprecated it.
     """
 
     name: str
     instead: str
-    version: str | None
+    version: str
+    changelog: str | None
+    deprecated: bool = False
+
+
+class Line(NamedTuple):
+    """A line of the user's that an exception passed. ``source``: the text of its file; None: unknown."""
+
+    source: str | None
+    line: int
 
 
 _AT = "x.at[index].set(y), x.at[index].add(y), ..."
@@ -33,7 +46,19 @@ _CALLBACKS = "jax.pure_callback, jax.experimental.io_callback or jax.debug.callb
 _CORE = "jax.extend.core."
 _SET_MESH = "jax.set_mesh"
 
-NAMES: dict[str, tuple[str, str | None]] = {
+# Moved from jax.core to jax.extend.core.
+_MOVED_IN_0_10 = (
+    *("AbstractToken", "TraceTag", "mapped_aval", "set_current_trace", "subjaxprs"),
+    *("take_current_trace", "unmapped_aval"),
+)
+_MOVED_IN_0_11 = (
+    *("DebugInfo", "DropVar", "Effect", "Effects", "check_jaxpr", "concrete_or_error", "find_top_trace"),
+    *("gensym", "get_opaque_trace_state", "jaxprs_in_params", "new_jaxpr_eqn", "no_effects"),
+    *("primal_dtype_to_tangent_dtype", "valid_jaxtype"),
+)
+_PALLAS = "jax.experimental.pallas."
+
+NAMES: dict[str, tuple[str, str]] = {
     # jax
     "jax.tree_map": ("jax.tree.map", "0.6.0"),
     "jax.tree_flatten": ("jax.tree.flatten", "0.6.0"),
@@ -44,7 +69,7 @@ NAMES: dict[str, tuple[str, str | None]] = {
     "jax.treedef_is_leaf": ("jax.tree_util.treedef_is_leaf", "0.6.0"),
     "jax.tree_multimap": ("jax.tree.map", "0.3.16"),
     "jax.tree_util.tree_multimap": ("jax.tree.map", "0.3.16"),
-    "jax.tree_util.build_tree": ("jax.tree.unflatten", None),
+    "jax.tree_util.build_tree": ("jax.tree.unflatten", "0.7.0"),
     "jax.xla_computation": ("jax.jit(f).lower(...).compiler_ir('hlo')", "0.4.34"),
     "jax.clear_backends": ("jax.clear_caches", "0.4.36"),
     "jax.device_put_sharded": ("jax.device_put with a NamedSharding", "0.10.0"),
@@ -62,6 +87,9 @@ NAMES: dict[str, tuple[str, str | None]] = {
     "jax.prng": ("jax.extend.random", "0.4.24"),
     "jax.jaxpr_util": ("", "0.4.16"),
     "jax.util": ("", "0.8.0"),
+    "jax.ad_checkpoint.checkpoint": ("jax.checkpoint", "0.10.0"),
+    "jax.ad_checkpoint.remat": ("jax.remat", "0.10.0"),
+    "jax.custom_derivatives.custom_jvp_call_jaxpr_p": ("", "0.8.0"),
     "jax.cloud_tpu_init": ("nothing: JAX does this by itself", "0.11.0"),
     # jax.experimental
     "jax.experimental.host_callback": (_CALLBACKS, "0.8.0"),
@@ -69,27 +97,38 @@ NAMES: dict[str, tuple[str, str | None]] = {
     "jax.experimental.PartitionSpec": ("jax.sharding.PartitionSpec", "0.4.11"),
     "jax.experimental.pjit.PartitionSpec": ("jax.sharding.PartitionSpec", "0.4.11"),
     "jax.experimental.pjit.NamedSharding": ("jax.sharding.NamedSharding", "0.4.11"),
-    "jax.experimental.pjit.with_sharding_constraint": ("jax.lax.with_sharding_constraint", None),
+    "jax.experimental.pjit.with_sharding_constraint": ("jax.lax.with_sharding_constraint", "0.4.24"),
     "jax.experimental.optimizers": ("jax.example_libraries.optimizers", "0.3.16"),
     "jax.experimental.stax": ("jax.example_libraries.stax", "0.3.16"),
     "jax.experimental.loops": ("jax.lax.fori_loop or jax.lax.while_loop", "0.3.16"),
-    "jax.experimental.gda_serialization": ("jax.experimental.array_serialization", None),
-    "jax.experimental.global_device_array": ("jax.make_array_from_callback", None),
+    "jax.experimental.gda_serialization": ("jax.experimental.array_serialization", "0.4.11"),
+    "jax.experimental.global_device_array": ("jax.make_array_from_callback", "0.4.7"),
     "jax.experimental.array_api": ("jax.numpy", "0.5.0"),
     "jax.experimental.export": ("jax.export", "0.4.36"),
     "jax.experimental.shard": ("jax.sharding.reshard, auto_axes and explicit_axes of jax.sharding", "0.7.0"),
-    "jax.experimental.enable_x64": ("jax.enable_x64(True)", None),
-    "jax.experimental.disable_x64": ("jax.enable_x64(False)", None),
+    "jax.experimental.enable_x64": ("jax.enable_x64(True)", "0.9.0"),
+    "jax.experimental.disable_x64": ("jax.enable_x64(False)", "0.9.0"),
     "jax.experimental.layout.DeviceLocalLayout": ("jax.experimental.layout.Layout", "0.7.0"),
     "jax.experimental.ann": ("jax.lax.approx_max_k and jax.lax.approx_min_k", "0.3.2"),
     "jax.experimental.custom_dce": ("", "0.10.0"),
+    "jax.experimental.mutable_array": ("jax.new_ref", "0.9.0"),
+    "jax.experimental.compute_on.compute_on2": ("jax.experimental.compute_on.compute_on", "0.12.0"),
+    "jax.experimental.control_deps": ("", "0.12.0"),
+    "jax.experimental.shard_alike": ("", "0.12.0"),
+    f"{_PALLAS}dot": ("jax.numpy.dot", "0.12.0"),
+    f"{_PALLAS}debug_checks_enabled": (f"{_PALLAS}enable_debug_checks.value", "0.12.0"),
+    f"{_PALLAS}tpu.HOST": (f"{_PALLAS}HOST", "0.12.0"),
+    f"{_PALLAS}tpu.semaphore": (f"{_PALLAS}semaphore", "0.12.0"),
+    f"{_PALLAS}tpu.semaphore_read": (f"{_PALLAS}semaphore_read", "0.12.0"),
+    f"{_PALLAS}tpu.semaphore_signal": (f"{_PALLAS}semaphore_signal", "0.12.0"),
+    f"{_PALLAS}tpu.semaphore_wait": (f"{_PALLAS}semaphore_wait", "0.12.0"),
     "jax.experimental.si_vjp": ("", "0.8.2"),
     "jax.experimental.compilation_cache.compilation_cache.initialize_cache": (
         "jax.config.update('jax_compilation_cache_dir', ...)",
         "0.8.0",
     ),
     # jax.sharding
-    "jax.sharding.PositionalSharding": ("jax.sharding.NamedSharding", None),
+    "jax.sharding.PositionalSharding": ("jax.sharding.NamedSharding", "0.7.0"),
     "jax.sharding.PmapSharding": ("jax.sharding.NamedSharding", "0.10.0"),
     "jax.sharding.XLACompatibleSharding": ("jax.sharding.Sharding", "0.4.34"),
     "jax.sharding.OpShardingSharding": ("jax.sharding.NamedSharding", "0.4.12"),
@@ -120,7 +159,7 @@ NAMES: dict[str, tuple[str, str | None]] = {
     "jax.lax.tie_in": ("nothing: it had no effect", "0.4.29"),
     "jax.lax.infeed": ("", "0.7.0"),
     "jax.lax.outfeed": ("", "0.7.0"),
-    "jax.lax.zeros_like_array": ("jax.numpy.zeros_like", None),
+    "jax.lax.zeros_like_array": ("jax.numpy.zeros_like", "0.9.0"),
     "jax.nn.normalize": ("jax.nn.standardize", "0.4.29"),
     "jax.random.shuffle": ("jax.random.permutation(..., independent=True)", "0.4.31"),
     "jax.random.KeyArray": ("jax.Array", "0.4.24"),
@@ -131,7 +170,7 @@ NAMES: dict[str, tuple[str, str | None]] = {
     "jax.random.unsafe_rbg_key": ("jax.random.key(seed, impl='unsafe_rbg')", "0.4.24"),
     "jax.ops.index_update": (_AT, "0.3.2"),
     "jax.ops.index_add": (_AT, "0.3.2"),
-    "jax.dlpack.to_dlpack": ("x itself: other frameworks' from_dlpack takes a jax.Array", "0.8.0"),
+    "jax.dlpack.to_dlpack": ("x itself: other frameworks' from_dlpack takes a jax.Array", "0.7.0"),
     # jax.core, jax.interpreters, jax.lib, jax.extend, jax.stages
     "jax.core.ClosedJaxpr": (f"{_CORE}ClosedJaxpr", "0.6.0"),
     "jax.core.Jaxpr": (f"{_CORE}Jaxpr", "0.6.0"),
@@ -144,18 +183,34 @@ NAMES: dict[str, tuple[str, str | None]] = {
     "jax.core.raise_to_shaped": ("", "0.6.0"),
     "jax.core.get_aval": ("jax.typeof", "0.10.0"),
     "jax.core.axis_frame": ("jax.lax.axis_size", "0.7.0"),
-    "jax.core.concrete_or_error": ("", "0.11.0"),
-    "jax.core.gensym": ("", "0.11.0"),
+    **{f"jax.core.{name}": (f"{_CORE}{name}", "0.10.0") for name in _MOVED_IN_0_10},
+    **{f"jax.core.{name}": (f"{_CORE}{name}", "0.11.0") for name in _MOVED_IN_0_11},
+    "jax.core.InconclusiveDimensionOperation": ("jax.errors.InconclusiveDimensionOperation", "0.11.0"),
+    "jax.core.JaxprTypeError": ("jax.errors.JaxprTypeError", "0.11.0"),
+    "jax.core.CallPrimitive": ("", "0.11.0"),
+    "jax.core.is_concrete": ("", "0.11.0"),
+    "jax.core.is_constant_dim": ("", "0.11.0"),
+    "jax.core.trace_ctx": ("", "0.11.0"),
+    "jax.core.call": ("", "0.11.0"),
     "jax.interpreters.xla.DeviceArray": ("jax.Array", "0.4.11"),
     "jax.interpreters.xla.device_put": ("jax.device_put", "0.4.11"),
     "jax.interpreters.xla.xb": ("jax.extend.backend", "0.4.36"),
     "jax.interpreters.pxla.Mesh": ("jax.sharding.Mesh", "0.4.11"),
     "jax.interpreters.pxla.PartitionSpec": ("jax.sharding.PartitionSpec", "0.4.11"),
     "jax.interpreters.pxla.ShardedDeviceArray": ("jax.Array", "0.4.14"),
+    "jax.interpreters.pxla.ShardingSpec": ("jax.sharding.NamedSharding", "0.10.0"),
+    "jax.interpreters.pxla.Chunked": ("jax.shard_map", "0.10.0"),
+    "jax.interpreters.pxla.NoSharding": ("jax.shard_map", "0.10.0"),
+    "jax.interpreters.pxla.PmapExecutable": ("", "0.10.0"),
+    "jax.interpreters.pxla.MapTracer": ("", "0.10.0"),
+    "jax.interpreters.pxla.MeshExecutable": ("", "0.11.0"),
+    "jax.interpreters.pxla.MeshAxisName": ("", "0.11.0"),
+    "jax.interpreters.pxla.ArrayMapping": ("", "0.11.0"),
+    "jax.interpreters.pxla.array_mapping_to_axis_resources": ("", "0.11.0"),
     "jax.interpreters.mlir.custom_call": ("jax.ffi", "0.8.0"),
-    "jax.lib.xla_bridge": ("jax.extend.backend", None),
-    "jax.lib.xla_client": ("jax.extend", None),
-    "jax.lib.xla_extension": ("jax.errors, jax.Array and jax.Device", None),
+    "jax.lib.xla_bridge": ("jax.extend.backend", "0.9.0"),
+    "jax.lib.xla_client": ("jax.extend", "0.9.0"),
+    "jax.lib.xla_extension": ("jax.errors, jax.Array and jax.Device", "0.9.0"),
     "jax.extend.ffi": ("jax.ffi", "0.8.0"),
     "jax.stages.OutInfo": ("jax.ShapeDtypeStruct", "0.7.0"),
     # methods of arrays and other objects
@@ -166,7 +221,7 @@ NAMES: dict[str, tuple[str, str | None]] = {
     "Array.broadcast_in_dim": ("jax.lax.broadcast_in_dim", "0.4.14"),
     "Array.split": ("jax.numpy.split", "0.4.14"),
     "Array.tile": ("jax.numpy.tile", "0.3.17"),
-    "Array.to_py": ("numpy.asarray(x)", None),
+    "Array.to_py": ("numpy.asarray(x)", "0.4.1"),
     "Array.block_host_until_ready": ("x.block_until_ready()", "0.4.1"),
     "PRNGKeyArray.unsafe_raw_array": ("jax.random.key_data", "0.4.24"),
     "Compiled.compiler_ir": ("compiled.as_text()", "0.4.14"),
@@ -174,8 +229,8 @@ NAMES: dict[str, tuple[str, str | None]] = {
     "jax.config": ("from jax import config", "0.4.29"),
 }
 
-# By function and argument. The errors name the function alone, so that no two may have one name and argument.
-ARGUMENTS: dict[tuple[str, str], tuple[str, str | None]] = {
+# By function and argument.
+ARGUMENTS: dict[tuple[str, str], tuple[str, str]] = {
     ("jax.experimental.pjit.pjit", "in_axis_resources"): ("in_shardings", "0.4.14"),
     ("jax.experimental.pjit.pjit", "out_axis_resources"): ("out_shardings", "0.4.14"),
     ("jax.jit", "in_axis_resources"): ("in_shardings", NEVER),
@@ -183,42 +238,123 @@ ARGUMENTS: dict[tuple[str, str], tuple[str, str | None]] = {
     ("jax.lax.with_sharding_constraint", "axis_resources"): ("shardings", "0.4.11"),
     ("jax.numpy.clip", "a_min"): ("min", "0.10.0"),
     ("jax.numpy.clip", "a_max"): ("max", "0.10.0"),
-    ("jax.numpy.reshape", "newshape"): ("shape", None),
+    ("jax.numpy.reshape", "newshape"): ("shape", "0.4.36"),
     ("jax.nn.softmax", "initial"): ("", "0.4.36"),
     ("jax.nn.log_softmax", "initial"): ("", "0.4.36"),
     ("jax.ShapeDtypeStruct", "named_shape"): ("", "0.4.34"),
     ("jax.ShapeDtypeStruct", "vma"): ("manual_axis_type", "0.10.0"),
+    ("Array.clip", "a_min"): ("min", "0.10.0"),
+    ("Array.clip", "a_max"): ("max", "0.10.0"),
+    ("jax.numpy.percentile", "interpolation"): ("method", "0.8.0"),
+    ("jax.numpy.quantile", "interpolation"): ("method", "0.8.0"),
+    ("jax.checkpoint", "concrete"): ("static_argnums", "0.11.0"),
+    ("jax.export.export", "lowering_platforms"): ("platforms", "0.4.36"),
+    ("jax.export.symbolic_args_specs", "symbolic_scope"): ("scope", "0.4.36"),
+    ("jax.export.symbolic_args_specs", "symbolic_constraints"): ("constraints", "0.4.36"),
+    ("jax.experimental.shard_map.shard_map", "auto"): (
+        "axis_names of jax.shard_map, the axes that are manual",
+        "0.8.0",
+    ),
     ("jax.shard_map", "check_rep"): ("check_vma", NEVER),
     ("jax.shard_map", "auto"): ("axis_names, the axes that are manual", NEVER),
     ("jax.scipy.linalg.solve", "sym_pos"): ("assume_a='pos'", "0.4.21"),
-    ("jax.distributed.initialize", "communication"): ("", NEVER),
+    ("jax.distributed.initialize", "communication"): (
+        "nothing: JAX chooses how processes communicate",
+        NEVER,
+    ),
 }
+
+# The release under which the changelog names what another release removed; None: it does not name it. Most
+# are the releases that deprecated it.
+CHANGELOG: dict[str, str | None] = {
+    "jax.tree_util.build_tree": "0.6.0",
+    "jax.ad_checkpoint.checkpoint": None,
+    "jax.ad_checkpoint.remat": None,
+    "jax.experimental.compute_on.compute_on2": None,
+    "jax.experimental.control_deps": None,
+    "jax.experimental.disable_x64": "0.8.0",
+    "jax.experimental.enable_x64": "0.8.0",
+    "jax.experimental.gda_serialization": "0.4.9",
+    "jax.experimental.global_device_array": None,
+    "jax.experimental.maps": "0.4.26",
+    "jax.experimental.mutable_array": None,
+    **{f"{_PALLAS}{name}": None for name in ("dot", "debug_checks_enabled", "tpu.HOST", "tpu.semaphore")},
+    **{f"{_PALLAS}tpu.semaphore_{name}": None for name in ("read", "signal", "wait")},
+    "jax.experimental.pjit.with_sharding_constraint": "0.4.16",
+    "jax.experimental.shard_alike": None,
+    "jax.sharding.PositionalSharding": None,
+    "jax.numpy.fix": "0.9.0",
+    "jax.scipy.special.sph_harm": "0.7.0",
+    "jax.lax.pvary": "0.8.2",
+    "jax.lax.zeros_like_array": "0.7.1",
+    "jax.dlpack.to_dlpack": "0.6.0",
+    "jax.core.get_aval": "0.8.2",
+    **{f"jax.core.{name}": "0.8.2" for name in _MOVED_IN_0_10},
+    "jax.lib.xla_bridge": "0.8.0",
+    "jax.lib.xla_client": "0.8.0",
+    "jax.lib.xla_extension": "0.8.0",
+    "Array.to_py": "0.3.17",
+    "jax.numpy.reshape(newshape=)": "0.4.28",
+    "jax.checkpoint(concrete=)": None,
+}
+
+WITH_MESH = Removed("with mesh:", "with jax.set_mesh(mesh):", "0.10.1", "0.10.1", deprecated=True)
 
 _ERRORS = {"AttributeError", "ImportError", "ModuleNotFoundError", "TypeError"}
 _OF_MODULE = re.compile(r"module '(jax[\w.]*)' has no attribute '(\w+)'")
 _IMPORT = re.compile(r"cannot import name '(\w+)' from '(jax[\w.]*)'")
 _MODULE = re.compile(r"No module named '(jax\.[\w.]+)'")
-_DEPRECATED = re.compile(r"^(jax\.[\w.]+) (?:is|was) deprecated")
+_TOMBSTONE = re.compile(r"^(jax|pl|pltpu)\.([\w.]+) (?:is|was) (?:deprecated|removed)")
+_SHORT = {"jax": "jax.", "pl": _PALLAS, "pltpu": f"{_PALLAS}tpu."}
 _OF_OBJECT = re.compile(
     r"(?:'[\w.]*?(ArrayImpl|PRNGKeyArray|Compiled)' object|(\w*Tracer)) has no attribute '?(\w+)'?"
 )
 _BUFFER = re.compile(r"^arr\.(\w+) has been deprecated")
 _CALLED = re.compile(r"'[\w.]*\bDevice' object is not callable")
-_ARGUMENT = re.compile(r"(?:(\w+)\.__init__|(\w+))\(\) got an unexpected keyword argument '(\w+)'")
+_ARGUMENT = re.compile(r"^(?:(\w+)\.__init__|(\w+))\(\) got an unexpected keyword argument '(\w+)'")
+_NO_ARRAY = re.compile(r"interpreting argument to <function (\w+) at \w+>.* at path kwargs\['(\w+)'\]")
+_NEEDS_MESH = re.compile(r"\bjax\.set_mesh\b")
 
 
-def find(error: str, message: str) -> Removed | None:
+def find(
+    error: str, message: str, lines: Sequence[Line] = (), *, library: bool = False, jax: str | None = None
+) -> Removed | None:
     """Return what an exception is about; None unless it names something that JAX does not have any more.
+
+    Errors about an argument name a function without its module: the line must call one of JAX.
 
     Args:
       error: name of the exception's class.
       message: its text.
+      lines: the user's lines that it passed, innermost first.
+      library: a package called what failed, not the first of ``lines``.
+      jax: the version that raised it.
     """
+    if error in ("ValueError", "RuntimeError") and _NEEDS_MESH.search(message):
+        return WITH_MESH if any(line_names.in_mesh_block(*line) for line in lines) else None
     if error not in _ERRORS:
         return None
-    if found := _ARGUMENT.search(message):
-        return _argument(found[1] or found[2], found[3])
-    return _name(_named(message))
+    line = lines[0] if lines and not library else Line(None, 0)
+    if given := _ARGUMENT.search(message):
+        found = _argument(given[1] or given[2], given[3], line)
+    elif given := _NO_ARRAY.search(message):
+        found = _argument(given[1], given[2], line)
+    elif _CALLED.search(message):
+        known = "jaxlib" in message or line_names.calls_method(*line, "device")
+        found = _name("Array.device()") if known else None
+    else:
+        found = _name(_named(message))
+    return found if found is None or _is_past(found.version, jax) else None
+
+
+def release(version: str) -> tuple[int, ...]:
+    """Return the first three numbers of a version of JAX."""
+    return tuple(int(n) for n in re.findall(r"\d+", version)[:3])
+
+
+def _is_past(version: str, jax: str | None) -> bool:
+    """Return whether the installed ``jax`` may lack what ``version`` removed."""
+    return jax is None or version == NEVER or release(version) <= release(jax)
 
 
 def _named(message: str) -> str:
@@ -229,26 +365,42 @@ def _named(message: str) -> str:
         return f"{found[2]}.{found[1]}"
     if found := _MODULE.search(message):
         return found[1]
-    if found := _DEPRECATED.search(message):
-        return found[1]
+    if found := _TOMBSTONE.search(message):
+        return f"{_SHORT[found[1]]}{found[2]}"
     if found := _OF_OBJECT.search(message):
         return f"{'Array' if found[1] in (None, 'ArrayImpl') else found[1]}.{found[3]}"
     if found := _BUFFER.search(message):
         return f"Array.{found[1]}"
-    return "Array.device()" if _CALLED.search(message) else ""
+    return ""
 
 
 def _name(name: str) -> Removed | None:
     """Return the entry of ``name``, or of the removed module that it is in."""
     while name:
         if name in NAMES:
-            return Removed(name, *NAMES[name])
+            return _removed(name, *NAMES[name])
         name = name.rpartition(".")[0] if name.startswith("jax.") else ""
     return None
 
 
-def _argument(function: str, argument: str) -> Removed | None:
-    for (name, known), (instead, version) in ARGUMENTS.items():
-        if known == argument and name.rpartition(".")[2] == function:
-            return Removed(f"{name}({argument}=)", instead, version)
-    return None
+def _argument(function: str, argument: str, line: Line) -> Removed | None:
+    """Return the entry of the function of JAX that ``line`` calls with ``argument``; None if it calls
+    none."""
+    if function.startswith("_"):
+        name = f"Array.{function[1:]}"
+        called = [name] if line_names.calls_method(*line, function[1:]) else []
+    else:
+        called = line_names.called_with(*line, argument)
+    known = {
+        name: entry
+        for (name, known), entry in ARGUMENTS.items()
+        if known == argument and name.rpartition(".")[2] == function.lstrip("_")
+    }
+    exact = [name for name in called if name in known]
+    alike = [name for name in called if name.rpartition(".")[2] == function and known]
+    found = next(iter(exact), None) or (next(iter(known)) if alike else None)
+    return None if found is None else _removed(f"{found}({argument}=)", *known[found])
+
+
+def _removed(name: str, instead: str, version: str) -> Removed:
+    return Removed(name, instead, version, CHANGELOG.get(name, None if version == NEVER else version))

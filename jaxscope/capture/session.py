@@ -219,6 +219,8 @@ class Session:
             self._degraded("dry_run", reason)
         died = shield.attempt("uncaught", last_exception.uncaught) if how == "exit" else None
         if died is not None:
+            files = [frame.file for frame in died.stack]
+            shield.attempt("sources", self.probe.introductions.sources, files)
             self.writer.emit(died)
         self.writer.emit(ev.RunEnded(how=how))
         self.writer.close()

@@ -359,7 +359,7 @@ def _report(
             from jaxscope.launch import recording_check
 
             seen = recording_check.look(record, ended.pid)
-            print_message(_removed_name(seen.died), *recording_check.explain(seen, ended))
+            print_message(_removed_name(seen.died, read), *recording_check.explain(seen, ended))
             return
         from jaxscope.report import text
 
@@ -385,16 +385,14 @@ def _write_metrics(where: str | None, record: RunDir | None, read: Callable[[], 
         print_message(f"--metrics: {escape(str(e))}")
 
 
-def _removed_name(died: Died | None) -> str | None:
-    """Return what replaces the name whose removal from JAX ended the
-    program; None if that is not what did.
-    """
+def _removed_name(died: Died | None, read: Callable[[], Ended]) -> str | None:
+    """Return what replaces the name whose removal from JAX ended the program; None if none did."""
     if died is None:
         return None
     from jaxscope.present.failures import removed
     from jaxscope.present.spans import plain
 
-    return escape(plain(removed(died))) or None
+    return escape(plain(removed(read().parts[0].run))) or None
 
 
 def _other_ranks(record: RunDir) -> Job | None:

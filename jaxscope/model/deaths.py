@@ -6,7 +6,10 @@ import re
 import signal
 from typing import NamedTuple
 
+from jaxscope.analysis import removed_names
 from jaxscope.analysis.avals import short_aval
+from jaxscope.analysis.removed_names import Line, Removed
+from jaxscope.model import sources
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.schema.keys import Frame
@@ -47,6 +50,17 @@ def of_run(run: Run) -> Death | None:
     if exited is None:
         return None
     return Death(message("program-exited", code=str(exited.exit_code)), None, False)
+
+
+def removed_name(run: Run) -> Removed | None:
+    """Return the name that JAX does not have any more, and that ended the program; None if none did."""
+    main = run.main
+    if main is None or main.died is None:
+        return None
+    text, died = sources.of(run), main.died
+    lines = [Line(text(frame.file), frame.line) for frame in died.stack]
+    jax = main.started.jax if main.started is not None else None
+    return removed_names.find(died.error, died.message, lines, library=died.library is not None, jax=jax)
 
 
 def donors(run: Run, message: str) -> list[tuple[Compilation, str]]:

@@ -25,18 +25,22 @@ def uncaught(died: Died) -> list[Span]:
     return [(f"Uncaught {brief(died.error, 80)}", "error"), f": {brief(message, 300)}" if message else ""]
 
 
-def removed(died: Died) -> list[Span]:
-    """Return what to write instead of the name or argument that JAX does not have any
-    more; empty if it is about none."""
-    found = removed_names.find(died.error, died.message)
-    if found is None:
+def removed(run: Run) -> list[Span]:
+    """Return what to write instead of the name or argument that JAX does not have any more; empty if it was
+    none that ended the program."""
+    found, died = deaths.removed_name(run), run.main.died if run.main is not None else None
+    if found is None or died is None:
         return []
-    if found.version == removed_names.NEVER:
-        what: list[Span] = ["JAX has no ", (found.name, "name")]
+    if found.deprecated:
+        what: list[Span] = [
+            (found.name, "name"),
+            f" sets no mesh for this call (deprecated in JAX {found.version})",
+        ]
+    elif found.version == removed_names.NEVER:
+        what = ["JAX has no ", (found.name, "name")]
     else:
-        release = f" was removed in JAX {found.version}" if found.version else " was removed from JAX"
-        what = [(found.name, "name"), release]
-    if died.library:
+        what = [(found.name, "name"), f" was removed in JAX {found.version}"]
+    if died.library and not found.deprecated:
         return [*what, f": {brief(died.library, 80)} uses it; install a newer {brief(died.library, 80)}"]
     return [*what, *([": write ", (found.instead, "good")] if found.instead else ["; nothing replaces it"])]
 

@@ -197,7 +197,7 @@ def _verdict(run: Run, directory: RunDir, found: Sequence[contract.Finding]) -> 
     main = run.main
     died = main.died if main is not None else None
     if died is not None:
-        yield f"The program died: {plain(removed(died)) or plain(uncaught(died))}."
+        yield f"The program died: {plain(removed(run)) or plain(uncaught(died))}."
     if not run.processes:
         yield "Nothing was recorded: the program did not import jax."
         return

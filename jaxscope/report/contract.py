@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from jaxscope.analysis import removed_names
 from jaxscope.present import causes as in_words
 from jaxscope.present.findings import evidence, fix_text, stable_id, title
 from jaxscope.schema import causes, findings
@@ -63,12 +62,16 @@ class RemovedName(Entry):
 
     Attributes:
       instead: what to write today; empty if nothing replaces it.
-      version: the release of JAX that removed it; "never": JAX never had it; None: unknown.
+      version: the release of JAX that removed it; "never": JAX never had it.
+      changelog: the release under which JAX's changelog names it; None: it does not.
+      deprecated: JAX still has it, and it does less than its replacement; ``version`` deprecated it.
     """
 
     name: str
     instead: str
     version: str | None
+    changelog: str | None
+    deprecated: bool
 
 
 class Death(Entry):
@@ -87,9 +90,8 @@ class Death(Entry):
     removed_name: RemovedName | None
 
     @classmethod
-    def of(cls, died: Died) -> Death:
-        found = removed_names.find(died.error, died.message)
-        return cls.copy_of(died, removed_name=None if found is None else RemovedName.copy_of(found))
+    def of(cls, died: Died, removed: object | None) -> Death:
+        return cls.copy_of(died, removed_name=None if removed is None else RemovedName.copy_of(removed))
 
 
 class Device(Entry):

@@ -13,7 +13,7 @@ import msgspec
 
 from jaxscope import __version__
 from jaxscope.log.store import RunDir
-from jaxscope.model import causes, ledger, observed_sizes, payers, predictions
+from jaxscope.model import causes, deaths, ledger, observed_sizes, payers, predictions
 from jaxscope.model.causes import compared
 from jaxscope.model.load import state
 from jaxscope.model.ranks import Job
@@ -261,7 +261,9 @@ def _run(run: Run, directory: RunDir | None) -> contract.RunFacts:
             for p in run.stopped
             if p.stopped is not None
         ],
-        died=None if main is None or main.died is None else contract.Death.of(main.died),
+        died=None
+        if main is None or main.died is None
+        else contract.Death.of(main.died, deaths.removed_name(run)),
         state=state(run, directory) if directory is not None else None,
         jax=started.jax if started is not None else None,
         jaxlib=started.jaxlib if started is not None else None,

@@ -18,11 +18,10 @@ from jaxscope.model.records import Function
 from jaxscope.model.run import Run
 from jaxscope.present.causes import cause_count, explanations
 from jaxscope.present.escape import escape
-from jaxscope.present.failures import donations, removed, uncaught
+from jaxscope.present.failures import donations, uncaught
 from jaxscope.present.failures import out_of_memory as out_of_memory_ended
 from jaxscope.present.functions import by_site, circumstances, work
 from jaxscope.present.runs import compilation_name, gaps, unfinished
-from jaxscope.present.spans import Span
 from jaxscope.present.text import Places, count, function_name, listed, seconds
 from jaxscope.report import function_summary
 from jaxscope.report.layout import BLANK, Line, line
@@ -45,13 +44,6 @@ def death(run: Run, places: Places, *, out_of_memory: bool = False) -> Iterator[
     yield line(*uncaught(died), (f"  ({where})" if where else "", "path"), hang=2)
     for spans in donations(run, died.message, places):
         yield line(*spans, indent=2, hang=2)
-
-
-def removed_name(run: Run) -> list[Span]:
-    """Return what replaces the name whose removal from JAX ended the program;
-    empty if that is not what did.
-    """
-    return removed(run.main.died) if run.main is not None and run.main.died is not None else []
 
 
 def no_problems(run: Run) -> Line:

@@ -24,6 +24,7 @@ from jaxscope.model.records import Function
 from jaxscope.model.run import Run
 from jaxscope.present.causes import explanations
 from jaxscope.present.escape import escape
+from jaxscope.present.failures import removed
 from jaxscope.present.functions import circumstances, outcome
 from jaxscope.present.runs import compiling, ending, gaps
 from jaxscope.present.text import Places, count, function_name, missing_accelerators, seconds
@@ -101,7 +102,7 @@ def _page(
     run: Run, directory: RunDir | None, width: int, *, everything: bool, job: Job | None = None
 ) -> Iterator[Line]:
     places, parts = Places(run), variants.of(run, directory)
-    if gone := sections.removed_name(run):
+    if gone := removed(run):
         yield line(*gone, hang=2)
     yield from header(run, directory)
     yield from arrays.exhausted(run, places)
@@ -189,7 +190,7 @@ def _summary(
     outside = len(payers.recompiled_outside(run))
     compiled = sum(f.compiled for f in users) + sum(f.compiled for f in others)
     how, bad = ending(run, directory)
-    if gone := sections.removed_name(run):
+    if gone := removed(run):
         yield line(("jaxscope: ", "bold"), *gone, hang=2)
     yield line(
         ("jaxscope: ", "bold"),

@@ -55,33 +55,90 @@ def test_an_exception_that_cannot_be_reported_costs_its_message_only(record):
     assert (died.error, died.message) == ("Odd", "")
 
 
-WORDS = "JAX has no jax.sharding.Shard: write x.addressable_shards, whose elements are the shards"
+SHARD = "JAX has no jax.sharding.Shard: write x.addressable_shards, whose elements are the shards"
+WITH_MESH = "with mesh: sets no mesh for this call (deprecated in JAX 0.10.1): write with jax.set_mesh(mesh):"
 
 
-def test_the_first_line_of_summary_and_report_replaces_a_removed_name(record):
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("jax.sharding.Shard", SHARD),
+        (
+            "x.device()",
+            "Array.device() was removed in JAX 0.4.27: write x.devices(), or x.device without parentheses",
+        ),
+        (
+            """
+        from jax.experimental.pjit import pjit
+        pjit(lambda x: x, in_axis_resources=None)
+            """,
+            "jax.experimental.pjit.pjit(in_axis_resources=) was removed in JAX 0.4.14: write in_shardings",
+        ),
+        (
+            "jax.distributed.initialize('localhost:1', 1, 0, communication='nccl')",
+            "JAX has no jax.distributed.initialize(communication=): write nothing: JAX chooses how processes"
+            " communicate",
+        ),
+        (
+            """
+        from jax.sharding import Mesh, PartitionSpec as P
+        def main():
+            return jax.shard_map(lambda x: x + 1, in_specs=P("data"), out_specs=P("data"))(x)
+        mesh = Mesh(jax.devices(), "data")
+        with mesh:
+            main()
+            """,
+            WITH_MESH,
+        ),
+        (
+            """
+        from jax.sharding import Mesh, PartitionSpec as P
+        with Mesh(jax.devices(), "data"):
+            jax.device_put(x, P("data"))
+            """,
+            WITH_MESH,
+        ),
+    ],
+    ids=["shard", "device", "pjit", "distributed", "with-mesh-shard_map", "with-mesh-device_put"],
+)
+def test_the_first_line_of_summary_and_report_replaces_what_jax_does_not_have(record, body, words):
+    """With a program that compiled before, whose source may be read because it is in the run's project."""
     run = record(
-        """
+        f"""
         import jax, jax.numpy as jnp
-        jax.jit(lambda x: x * 2)(jnp.ones(2))
-        jax.sharding.Shard
+        x = jnp.ones(2)
+        jax.jit(lambda x: x * 2)(x)
+        {body.strip()}
         """,
         check=False,
     )
+    assert run.code == 1, run.err
     out = io.StringIO()
     print_report(load(run.run), file=out)
-    assert " ".join(out.getvalue().split()).startswith(f"{WORDS} ")
+    assert " ".join(out.getvalue().split()).startswith(f"{words} ")
     found = as_json(load(run.run))["run"]["died"]["removed_name"]
-    assert (found["name"], found["version"]) == ("jax.sharding.Shard", "never")
-    assert " ".join(summary(run.run).split()).startswith(f"jaxscope: {WORDS} ")
+    assert f"{found['name']}" in words and found["deprecated"] == (words == WITH_MESH)
+    assert " ".join(summary(run.run).split()).startswith(f"jaxscope: {words} ")
 
 
-def test_a_removed_name_that_is_imported_is_replaced_too(tmp_path, clean_env):
-    (tmp_path / "old.py").write_text("from jax.sharding import Shard\n")
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("from jax.sharding import Shard", SHARD),
+        (
+            "import jax\njax.jit(print, in_axis_resources=None)",
+            "JAX has no jax.jit(in_axis_resources=): write in_shardings",
+        ),
+    ],
+)
+def test_what_ends_a_program_before_anything_is_compiled_is_replaced_too(program, words, tmp_path, clean_env):
+    (tmp_path / "old.py").write_text(f"{program}\n")
+    (tmp_path / "elsewhere").mkdir()
     done = subprocess.run(
-        [sys.executable, "-m", "jaxscope", "run", "old.py"],
-        cwd=tmp_path,
+        [sys.executable, "-m", "jaxscope", "run", str(tmp_path / "old.py")],
+        cwd=tmp_path / "elsewhere",  # its source is known by the checksum in the run
         env=clean_env,
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 1 and f"jaxscope: {WORDS}\n  the program ended with" in done.stderr, done.stderr
+    assert done.returncode == 1 and f"jaxscope: {words}\n  the program ended with" in done.stderr, done.stderr

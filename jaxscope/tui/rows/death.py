@@ -45,7 +45,7 @@ def why(run: Run, output: Sequence[str], places: Places, *, brief: bool = False)
         return [*made[:1], *advice, *made[1:]]
     if died is not None:
         made = [[("✖ ", "error"), *uncaught(died)], *advice]
-        made += [[("  → ", "good"), *spans] for spans in [removed(died)] if spans]
+        made += [[("  → ", "good"), *spans] for spans in [removed(run)] if spans]
     else:
         message = (look.error or "").strip() if look is not None else ""
         made = [

@@ -1,0 +1,94 @@
+"""Find which functions of JAX a line of the user's source calls, and whether it is in ``with mesh:``.
+
+Reads source as text. A name stands for what the file imports under it; one that the file also defines stands
+for nothing known.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from jaxscope.analysis.rewrap_site import FUNCTION, Syntax, last_name, syntax
+from jaxscope.schema.libraries import JAX_ROOTS
+
+_MESH_MAKERS = frozenset({"Mesh", "make_mesh"})
+
+
+def called_with(source: str | None, line: int, argument: str) -> list[str]:
+    """Return the full names of JAX's functions to which a call on ``line`` passes the keyword ``argument``.
+
+    ``jax.numpy.clip`` for ``jnp.clip(x, a_min=0)``. Also of what is among its arguments, as in
+    ``partial(jax.jit, in_shardings=s)``. A call with ``**options`` may pass any keyword.
+    """
+    found = _syntax(source)
+    if found is None:
+        return []
+    names = _imported(found)
+    calls = [c for c in _calls(found, line) if any(k.arg in (argument, None) for k in c.keywords)]
+    full = [_full(n, names) for c in calls for n in (c.func, *c.args)]
+    return [name for name in full if name.partition(".")[0] in JAX_ROOTS]
+
+
+def calls_method(source: str | None, line: int, method: str) -> bool:
+    """Return whether ``line`` calls ``x.method(...)`` of a value; ``jnp.method(...)`` is a function."""
+    found = _syntax(source)
+    if found is None:
+        return False
+    names = _imported(found)
+    methods = [f for c in _calls(found, line) if isinstance(f := c.func, ast.Attribute)]
+    return any(f.attr == method and not _full(f, names) for f in methods)
+
+
+def in_mesh_block(source: str | None, line: int) -> bool:
+    """Return whether ``line`` is in the block of ``with mesh:`` or ``with Mesh(...):``."""
+    found = _syntax(source)
+    if found is None:
+        return False
+    blocks = [n for n in ast.walk(found.tree) if isinstance(n, ast.With) and _spans(n, line)]
+    return any(_is_mesh(item.context_expr) for block in blocks for item in block.items)
+
+
+def _is_mesh(node: ast.expr) -> bool:
+    if isinstance(node, ast.Call):
+        return last_name(node.func) in _MESH_MAKERS
+    return "mesh" in (last_name(node) or "").lower()
+
+
+def _syntax(source: str | None) -> Syntax | None:
+    return syntax(source) if source is not None else None
+
+
+def _spans(node: ast.stmt | ast.expr, line: int) -> bool:
+    return node.lineno <= line <= (node.end_lineno or line)
+
+
+def _calls(found: Syntax, line: int) -> Iterator[ast.Call]:
+    return (c for calls in found.calls.values() for c in calls if _spans(c, line))
+
+
+def _imported(found: Syntax) -> dict[str, str]:
+    """Return the full name of what each imported name stands for."""
+    names: dict[str, str] = {}
+    for node in found.imports:
+        for a in node.names:
+            if isinstance(node, ast.ImportFrom):
+                names[a.asname or a.name] = f"{'.' * node.level}{node.module or ''}.{a.name}"
+            elif a.asname:
+                names[a.asname] = a.name
+            else:
+                names[a.name.partition(".")[0]] = a.name.partition(".")[0]
+    for block in found.blocks:
+        if isinstance(block, FUNCTION):
+            names.pop(block.name, None)
+    return names
+
+
+def _full(node: ast.expr, names: dict[str, str]) -> str:
+    """Return ``jax.numpy.clip`` for ``jnp.clip``; empty where the file does not import its first name."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    root = names.get(node.id, "") if isinstance(node, ast.Name) else ""
+    return ".".join([root, *reversed(parts)]) if root else ""
