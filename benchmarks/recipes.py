@@ -1,7 +1,7 @@
 """The pairs of programs in samples/recipes: a technique badly, then well, and what is found in it.
 
     python benchmarks/recipes.py            # run every pair; exit code 1 if a report differs from the marks
-    python benchmarks/recipes.py --write    # and write the table of this JAX in docs/recipes.md
+    python benchmarks/recipes.py --write    # and write the tables of this JAX in docs/recipes.md
     python benchmarks/recipes.py shapes     # this pair alone; --write changes its row
 
 A line of ``bad.py`` that ends in ``# JX101`` must have that finding, and no other line may have one;
@@ -142,27 +142,54 @@ def in_bytes(report: dict[str, Any], codes: set[str]) -> Iterator[str]:
         yield f"copied {size(sum(copies))}"
 
 
-def begin(minor: str) -> str:
-    """Return the comment that the table of one JAX begins with."""
-    return f"<!-- table {minor} -->"
+def by_setting(name: str, kind: str, report: dict[str, Any]) -> Iterator[str]:
+    """Yield a row for each setting of ``--vary``: the bytes of a program on a device, and what it sends.
+
+    The program is the one that the settings change most in its memory.
+    """
+
+    def used(function: dict[str, Any]) -> list[int]:
+        return [c["memory"]["used_bytes"] for c in function["columns"]]
+
+    spread = {id(f): max(used(f)) - min(used(f)) for f in report["comparisons"]}
+    for c in max(report["comparisons"], key=lambda f: spread[id(f)])["columns"] if spread else ():
+        setting = " ".join(f"{n}={value}" for n, value in c["settings"].items())
+        sent = [
+            f"{o['executions']}x over {' and '.join(o['axes'])}, {size(o['wire_bytes'])}"
+            for o in c["collectives"]
+        ]
+        where = f"`{name}/{kind}.py` | `{setting}`"
+        yield f"| {where} | {size(c['memory']['used_bytes'])} | {'; '.join(sent) or 'none'} |"
 
 
-def table_of(minor: str) -> list[str]:
-    """Return the rows of the documentation's table of one JAX."""
-    table = PAGE.read_text().partition(begin(minor))[2].partition(END)[0]
+HEADS = {
+    "table": "| recipe | the mistake | bad.py | good.py |\n|---|---|---|---|",
+    "settings": "| program | setting | program on a device | collectives of a call |\n|---|---|---|---|",
+}
+
+
+def begin(minor: str, which: str = "table") -> str:
+    """Return the comment that a table of one JAX begins with: ``table``, or that of the ``settings``."""
+    return f"<!-- {which} {minor} -->"
+
+
+def table_of(minor: str, which: str = "table") -> list[str]:
+    """Return the rows of a table of one JAX in the documentation."""
+    table = PAGE.read_text().partition(begin(minor, which))[2].partition(END)[0]
     return [line for line in table.splitlines() if line.startswith("| `")]
 
 
-def write(name: str, line: str) -> None:
-    """Put the row of ``name`` into the table of the installed JAX; the rows of the other pairs stay."""
+def write(name: str, lines: list[str], which: str = "table") -> None:
+    """Put the rows of ``name`` into a table of the installed JAX; the rows of the other pairs stay."""
     minor = ".".join(version("jax").split(".")[:2])
-    kept = {line.split("`")[1]: line for line in table_of(minor)}
-    head, _, rest = PAGE.read_text().partition(begin(minor))
+    kept: dict[str, list[str]] = {}
+    for line in table_of(minor, which):
+        kept.setdefault(line.split("`")[1].partition("/")[0], []).append(line)
+    head, _, rest = PAGE.read_text().partition(begin(minor, which))
     tail = rest.partition(END)[2]
-    lines = [line for name, line in sorted((kept | {name: line}).items()) if name in names()]
-    heading = f"Measured with JAX {version('jax')}.\n"
-    table = [heading, "| recipe | the mistake | bad.py | good.py |", "|---|---|---|---|", *lines]
-    PAGE.write_text(f"{head}{begin(minor)}\n" + "\n".join(table) + f"\n{END}{tail}")
+    rows = [r for name, rows in sorted((kept | {name: lines}).items()) if name in names() for r in rows]
+    table = [f"Measured with JAX {version('jax')}.\n", HEADS[which], *rows]
+    PAGE.write_text(f"{head}{begin(minor, which)}\n" + "\n".join(table) + f"\n{END}{tail}")
 
 
 def main() -> int:
@@ -181,7 +208,8 @@ def main() -> int:
                 wrong += bool(why)
                 print(f"{name}/{kind}: {why or 'as marked'}", flush=True)
             if args.write:
-                write(name, row(name, reports))
+                write(name, [row(name, reports)])
+                write(name, [r for k in KINDS for r in by_setting(name, k, reports[k])], "settings")
     return 1 if wrong else 0
 
 

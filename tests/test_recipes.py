@@ -1,5 +1,6 @@
 """Bad programs of samples/recipes have exactly the findings that their comments promise, good ones none."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -11,8 +12,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
 import recipes
 
-# Four kinds: a recompile, memory, a limit, several processes. benchmarks/recipes.py runs all.
-RUN = ("shapes", "donation", "remat", "ranks_program")
+# Four kinds: a recompile, memory, a limit, several processes. benchmarks/recipes.py runs all, as does
+# JAXSCOPE_TEST_SLOW=1 pytest tests/test_recipes.py.
+SOME = ("shapes", "donation", "remat", "ranks_program")
+RUN = recipes.names() if os.environ.get("JAXSCOPE_TEST_SLOW") else SOME
 NO_PAIR = {
     "JX190": "the gate, a limit that the user sets",
     "JX191": "a limit that the user sets",
@@ -55,3 +58,11 @@ def test_every_rule_but_those_about_baselines_stands_in_a_pair_or_has_a_reason()
 @pytest.mark.parametrize("minor", recipes.MINORS)
 def test_the_page_has_a_row_for_every_pair(minor):
     assert [line.split("`")[1] for line in recipes.table_of(minor)] == recipes.names()
+
+
+@pytest.mark.parametrize("minor", recipes.MINORS)
+def test_the_page_has_the_layouts_side_by_side(minor):
+    rows = {line.split("`")[3]: line for line in recipes.table_of(minor, "settings")}
+    assert {f"LAYOUT={name}" for name in ("replicated", "batch", "model", "full")} <= set(rows)
+    assert " none " in rows["LAYOUT=replicated"] and "over model" in rows["LAYOUT=model"]
+    assert "over data" in rows["LAYOUT=full"] and "over model" in rows["LAYOUT=full"]

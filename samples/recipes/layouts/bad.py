@@ -1,9 +1,10 @@
-"""Three layouts side by side: the report has a column for each, and with two of them devices have equal copies.
+"""Four layouts side by side: the report has a column for each, and with three of them devices have equal copies.
 
-The batch alone is split, or the columns of one weight and the rows of the other, too, or both by both axes.
+Nothing is split; or the batch alone; or the columns of one weight and the rows of the other, too; or all by both
+axes.
 """
 
-# jaxscope run --vary LAYOUT=batch,model,both bad.py
+# jaxscope run --vary LAYOUT=replicated,batch,model,full bad.py
 
 import os
 
@@ -18,9 +19,10 @@ import jaxscope
 jax.config.update("jax_num_cpu_devices", 8)
 mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
 LAYOUTS = {
-    "batch": (P(), P()),
-    "model": (P(None, "model"), P("model", None)),
-    "both": (P("data", "model"), P("model", "data")),
+    "replicated": (P(), P(), P()),
+    "batch": (P(), P(), P("data")),
+    "model": (P(None, "model"), P("model", None), P("data")),
+    "full": (P("data", "model"), P("model", "data"), P("data")),
 }
 LAYOUT = LAYOUTS[os.environ.get("LAYOUT", "batch")]
 
@@ -35,8 +37,8 @@ def predict(up, down, batch):
 
 
 def main():
-    up, down = [put(np.ones((1024, 1024), "f4") / 1024, spec) for spec in LAYOUT]
-    batch = put(np.ones((64, 1024), "f4"), P("data"))
+    up, down = [put(np.ones((1024, 1024), "f4") / 1024, spec) for spec in LAYOUT[:2]]
+    batch = put(np.ones((64, 1024), "f4"), LAYOUT[2])
     for _ in range(4):
         out = predict(up, down, batch)
     jaxscope.snapshot()

@@ -1,6 +1,6 @@
 """Two layouts that split all of the weights, by both axes of the mesh or by rows alone: compare collectives."""
 
-# jaxscope run --vary LAYOUT=both,rows good.py
+# jaxscope run --vary LAYOUT=full,rows good.py
 
 import os
 
@@ -14,8 +14,8 @@ import jaxscope
 
 jax.config.update("jax_num_cpu_devices", 8)
 mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
-LAYOUTS = {"both": (P("data", "model"), P("model", "data")), "rows": (P(("data", "model")),) * 2}
-LAYOUT = LAYOUTS[os.environ.get("LAYOUT", "both")]
+LAYOUTS = {"full": (P("data", "model"), P("model", "data")), "rows": (P(("data", "model")),) * 2}
+LAYOUT = LAYOUTS[os.environ.get("LAYOUT", "full")]
 
 
 def put(x, spec):
