@@ -399,17 +399,24 @@ def rank_runs(run: RunDir) -> list[RunDir]:
 
     What an earlier job left there, of which the run was replaced, is not among them.
     """
-    found = _inside(run, RANKS)
-    job = run.meta.get("job") if found else None
-    return sorted((r for r in found if r.meta.get("job", job) == job), key=lambda r: r.path.name)
+    return list(_rank_runs(run))
 
 
-def _inside(run: RunDir, folder: str) -> list[RunDir]:
+def _rank_runs(run: RunDir) -> Iterator[RunDir]:
+    job = None
+    for place in _inside(run, RANKS):
+        job = run.meta.get("job") if job is None else job
+        if place.meta.get("job", job) == job:
+            yield place
+
+
+def _inside(run: RunDir, folder: str) -> Iterator[RunDir]:
+    """Yield the runs in a folder of ``run`` in order of their names."""
     try:
-        names = files.names(run.path / folder, within=run.path)
+        names = sorted(files.names(run.path / folder, within=run.path))
     except OSError:
-        return []
-    return [RunDir(p) for p in (run.path / folder / n for n in names) if _is_run(p, run.path)]
+        return
+    yield from (RunDir(p) for p in (run.path / folder / n for n in names) if _is_run(p, run.path))
 
 
 def parent_of(run: RunDir) -> RunDir | None:
@@ -431,9 +438,10 @@ def one_process(run: RunDir, rank: int | None = None) -> RunDir:
     Raises:
       RunNotFound: there is no such rank.
     """
-    places = rank_runs(run)
     if rank is None:
-        return next((p for p in places if p.recorded), places[0] if places else run)
+        recorded = next((p for p in _rank_runs(run) if p.recorded), None)
+        return recorded or next(_rank_runs(run), run)
+    places = rank_runs(run)
     found = [p for p in places if p.path.name == f"{rank:05}"]
     if not found:
         have = ", ".join(p.path.name.lstrip("0") or "0" for p in places[:MOST_NAMED])
