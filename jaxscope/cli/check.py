@@ -122,7 +122,7 @@ def handle(args: argparse.Namespace) -> int:
     _same_program(args.run, directory)
     with reading(f"reading {directory.path.name}") as progress:
         run = load(directory, progress)
-    job = job_of(args.run, directory, run)
+    job = job_of(args.run, directory)
     if args.update_baseline:
         from jaxscope.present.text import count
 

@@ -111,14 +111,13 @@ def _is_first(record: RunDir, rank: int | None, ended: threading.Event) -> bool:
     """Return whether ``record`` is of rank 0; wait until that is known or the program has ended."""
     if rank is not None:
         return rank == 0
-    from jaxscope.model.load import Tail
-    from jaxscope.model.ranks import process_index
+    from jaxscope.model.rank_log import Known, RankLog
 
-    tail = Tail(record)
-    while (index := process_index(tail.run)) is None:
+    log = RankLog(record, Known())
+    while (index := log.index) is None:
         if ended.wait(COMPARE_S):
             return False
-        tail.poll()
+        log.poll()
     return index == 0
 
 

@@ -44,11 +44,11 @@ def chosen(which: str | None, rank: int | None = None) -> RunDir:
     return store.one_process(found, rank)
 
 
-def job_of(which: str | None, directory: RunDir, run: Run | None = None) -> Job | None:
+def job_of(which: str | None, directory: RunDir) -> Job | None:
     """Return the ranks of the job whose run is ``which``; None for a run of one process, or of one rank.
 
     Args:
-      directory: what ``chosen`` has returned for it; ``run``: what has been read of it.
+      directory: what ``chosen`` has returned for it.
     """
     if directory.path.parent.name != store.RANKS or store.find(which).path == directory.path:
         return None
@@ -61,7 +61,7 @@ def job_of(which: str | None, directory: RunDir, run: Run | None = None) -> Job 
     number = len(store.rank_runs(whole))
     with reading(f"reading {number:,} ranks") as progress:
         step = None if progress is None else lambda n: progress(n, number)
-        return ranks.read(whole, {} if run is None else {directory.path.name: run}, step)
+        return ranks.read(whole, step)
 
 
 def functions(run: Run, text: str) -> tuple[list[Function], int | None]:

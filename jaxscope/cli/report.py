@@ -87,7 +87,7 @@ def handle(args: argparse.Namespace) -> int:
     if args.metrics:
         deliver_metrics(run, directory.path.name, None if args.output is None else str(args.output))
         return 0
-    job = job_of(args.run, directory, run) if args.rank is None and not args.function else None
+    job = job_of(args.run, directory) if args.rank is None and not args.function else None
     if args.html is not None:
         from jaxscope.report import html
 

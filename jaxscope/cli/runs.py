@@ -279,14 +279,15 @@ def _by_rank(places: Sequence[RunDir]) -> dict[int, RunDir]:
     Raises:
       UsageError: of one the rank is unknown, or two have the same.
     """
-    from jaxscope.model.load import load
-    from jaxscope.model.ranks import process_index
+    from jaxscope.model.rank_log import Known, RankLog
 
     found: dict[int, RunDir] = {}
     for place in places:
         rank = ranks.number(place)
         if rank is None:
-            rank = process_index(load(place))
+            log = RankLog(place, Known())
+            log.poll()
+            rank = log.index
         if rank is None:
             raise UsageError(
                 f"the rank of {place.path} is unknown: no launcher gave it one, and it started no backend of"

@@ -56,7 +56,7 @@ def handle(args: argparse.Namespace) -> int:
     directory.everything = args.all
     with reading(f"reading {directory.path.name}") as progress:
         run = load(directory, progress)
-    job = job_of(args.run, directory, run) if args.rank is None else None
+    job = job_of(args.run, directory) if args.rank is None else None
     found = show.show(Document(run, directory, job), args.path, which(directory).strip(), everything=args.all)
     deliver(compact(found) + "\n", args.output)
     return 0

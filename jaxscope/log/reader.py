@@ -12,6 +12,7 @@ import resource
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -31,7 +32,8 @@ class _Timed(_Kind):
     pid: int = 0
 
 
-_decoder = msgspec.json.Decoder(AnyEvent)
+Decoder = msgspec.json.Decoder[Any]  # of a union with the kinds of AnyEvent
+_decoder: Decoder = msgspec.json.Decoder(AnyEvent)
 _timed_decoder, _kind_decoder = msgspec.json.Decoder(_Timed), msgspec.json.Decoder(_Kind)
 # A run of 21 digits: no number that we write is as long, but a name may have one.
 _AS_ZEROS, _LONG = bytes.maketrans(b"123456789", b"0" * 9), b"0" * 21
@@ -48,11 +50,15 @@ MAX_LOG_BYTES = (1 << 30) + (64 << 20)  # the writer ends at 1 GiB
 MAX_GROWTH = 640 << 20  # bytes of memory that the events of one reading may take
 
 
-def decode(line: bytes) -> AnyEvent | Unknown | None:
-    """Decode one line of a log; None for a damaged one."""
+def decode(line: bytes, decoder: Decoder | None = None) -> AnyEvent | Unknown | None:
+    """Decode one line of a log; None for a damaged one.
+
+    Args:
+      decoder: of some fields of the events; None: of all.
+    """
     try:
-        event: AnyEvent = _decoder.decode(line)
-        if _LONG in line.translate(_AS_ZEROS) and not _sound(msgspec.to_builtins(event)):
+        event: AnyEvent = (decoder or _decoder).decode(line)
+        if _LONG in line.translate(_AS_ZEROS) and not _sound(msgspec.to_builtins(_decoder.decode(line))):
             return None
         return event
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
@@ -65,9 +71,9 @@ def decode(line: bytes) -> AnyEvent | Unknown | None:
         if isinstance(raw, dict) and isinstance(raw.get("kind"), str):
             return Unknown(kind=raw["kind"], raw=raw)
         return None
-    for decoder in (_timed_decoder, _kind_decoder):
+    for known in (_timed_decoder, _kind_decoder):
         try:
-            found = decoder.decode(line)  # other fields are skipped, whatever their size
+            found = known.decode(line)  # other fields are skipped, whatever their size
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
             continue
         raw = {"t_ns": found.t_ns, "pid": found.pid} if isinstance(found, _Timed) else {}
@@ -75,21 +81,21 @@ def decode(line: bytes) -> AnyEvent | Unknown | None:
     return None
 
 
-def _decoded(lines: list[bytes]) -> list[AnyEvent | Unknown] | None:
+def _decoded(text: bytes, decoder: Decoder | None) -> list[AnyEvent | Unknown] | None:
     """Decode lines of a log at once; None: a line is empty, very long or no event, so that each is decoded
     alone.
     """
-    text = b"\n".join(lines)
+    number = text.count(b"\n") + 1
     # Within an event no brace stands before a line's end and another after it: none goes on from line to
     # line.
-    apart = text.count(b"}\n{") == len(lines) - 1
+    apart = text.count(b"}\n{") == number - 1
     if not apart or len(text) > MAX_VALUES or _LONG in text.translate(_AS_ZEROS):
         return None
     try:
-        events: list[AnyEvent | Unknown] = _decoder.decode_lines(text)
+        events: list[AnyEvent | Unknown] = (decoder or _decoder).decode_lines(text)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return None
-    return events if len(events) == len(lines) else None  # more: two on a line
+    return events if len(events) == number else None  # more: two on a line
 
 
 def main_log(run: RunDir) -> Path | None:
@@ -108,8 +114,15 @@ def main_log(run: RunDir) -> Path | None:
 class _File:
     """Reads the complete new lines of one log, repeatedly. A line that is too long counts as damaged."""
 
-    def __init__(self, path: Path, within: Path, room: Callable[[], bool] = lambda: True) -> None:
+    def __init__(
+        self,
+        path: Path,
+        within: Path,
+        room: Callable[[], bool] = lambda: True,
+        decoder: Decoder | None = None,
+    ) -> None:
         self.path = path
+        self._decoder = decoder
         self.offset = 0
         self.damaged = 0
         self.room = room  # returns whether there is memory for more
@@ -128,13 +141,13 @@ class _File:
     ) -> Iterator[list[AnyEvent | Unknown]]:
         """Yield the new events, those of about ``size`` bytes at a time; the file is closed in between."""
         before = self.offset
-        while lines := self._lines(size):
-            events = _decoded(lines)
+        while (text := self._lines(size)) is not None:
+            events = _decoded(text, self._decoder)
             if events is None:
                 events = []
-                for line in lines:
+                for line in text.split(b"\n"):
                     self._take(line, events)
-            self.offset += sum(map(len, lines)) + len(lines)
+            self.offset += len(text) + 1
             if progress is not None:
                 progress(self.offset - before)
             yield events
@@ -151,18 +164,20 @@ class _File:
             data = files.read(self.path.with_suffix(LAST), LAST_BYTES, within=self._within)
         except OSError:
             return None
-        event = decode(data.rstrip(b"\0"))
+        event = decode(data.rstrip(b"\0"), self._decoder)
         self.last = event is not None
         return event
 
-    def _lines(self, size: int) -> list[bytes]:
-        """Return complete lines from ``offset``, at least one if there is one; skip those that are too
-        long."""
+    def _lines(self, size: int) -> bytes | None:
+        """Return complete lines from ``offset``, without the end of the last one; None: there is none.
+
+        Those that are too long are skipped.
+        """
         try:
             with files.open_regular(self.path, within=self._within) as f:
                 end = os.fstat(f.fileno()).st_size
                 if self._full or end <= self.offset or end == self._torn:
-                    return []
+                    return None
                 f.seek(self.offset)
                 begun: list[bytes] = []  # of a line that goes on
                 held = 0
@@ -170,16 +185,18 @@ class _File:
                     if self.offset > MAX_LOG_BYTES or not self.room():
                         self._full = True
                         self.damaged += 1
-                        return []
-                    if b"\n" in chunk:
-                        *lines, _ = chunk.split(b"\n")
-                        lines[0] = b"".join([*begun, lines[0]])
-                        if self._skipping:
-                            self._skipping = False
-                            self.offset += len(lines.pop(0)) + 1
-                        if lines:
-                            return lines
+                        return None
+                    if (last := chunk.rfind(b"\n")) >= 0:
+                        text = b"".join([*begun, chunk[:last]])
+                        if not self._skipping:
+                            return text
+                        self._skipping = False
+                        skipped, more, text = text.partition(b"\n")
+                        self.offset += len(skipped) + 1
+                        if more:
+                            return text
                         f.seek(self.offset)
+                        begun, held = [], 0
                         continue
                     begun.append(chunk)
                     held += len(chunk)
@@ -191,12 +208,13 @@ class _File:
                 self._torn = end
         except OSError:
             pass
-        return []
+        return None
 
     def _take(self, line: bytes, events: list[AnyEvent | Unknown]) -> None:
         if not line.strip():
             return
-        event = decode(line) if len(line) <= MAX_LINE_BYTES and _values(line) <= MAX_VALUES else None
+        sound = len(line) <= MAX_LINE_BYTES and _values(line) <= MAX_VALUES
+        event = decode(line, self._decoder) if sound else None
         if event is not None:
             events.append(event)
         else:
@@ -233,10 +251,14 @@ class Reader:
     ``entries`` returns the events since the last call as (log, event), in order of time across processes
     (within a process in the order written). ``log`` is the name of the file: two processes may have had one
     process id. ``damaged`` counts lines that are no events.
+
+    Args:
+      decoder: of a union with the kinds of AnyEvent, where only some of their fields are wanted.
     """
 
-    def __init__(self, run: RunDir) -> None:
+    def __init__(self, run: RunDir, decoder: Decoder | None = None) -> None:
         self.run = run
+        self._decoder = decoder
         self._files: dict[Path, _File] = {}
 
     @property
@@ -294,10 +316,17 @@ class Reader:
         for *_, log, event in heapq.merge(*logs, key=lambda k: k[:3]):
             yield log, event
 
+    def pieces(self) -> Iterator[tuple[str, list[Any]]]:
+        """Yield the new events of one log after the other, those of about CHUNK bytes at a time."""
+        self._begin(None)
+        for path, f in self._files.items():
+            for piece in f.pieces():
+                yield path.stem, piece
+
     def _begin(self, progress: Callable[[int, int], None] | None) -> Callable[[int], None] | None:
         """Look for new logs. Return a function that counts bytes read and calls ``progress``."""
         for path in self.run.logs():
-            self._files.setdefault(path, _File(path, self.run.path))
+            self._files.setdefault(path, _File(path, self.run.path, decoder=self._decoder))
         room = _room()
         for f in self._files.values():
             f.room = room

@@ -15,7 +15,16 @@ from jaxscope.analysis.feedback import Results
 from jaxscope.analysis.keys import Facts
 from jaxscope.analysis.programs import NOTHING, Texts
 from jaxscope.model.interning import Shared
-from jaxscope.model.records import Comparison, Compilation, Function, Lost, Process, Program, StaleCapture
+from jaxscope.model.records import (
+    Comparison,
+    Compilation,
+    Function,
+    Lost,
+    Process,
+    Program,
+    StaleCapture,
+    unseen,
+)
 from jaxscope.schema import events as ev
 from jaxscope.schema.counters import Counted
 from jaxscope.schema.keys import Key
@@ -324,9 +333,7 @@ class Fold:
     def _function(self, id: str) -> Function:
         function = self.functions.get(id)
         if function is None:
-            name = id.partition("@")[0]
-            seen = ev.FunctionSeen(function=id, name=name.rpartition(".")[2] or name, qualname=name)
-            function = self.functions[id] = Function(id, seen)
+            function = self.functions[id] = Function(id, unseen(id))
         function.version += 1  # called for an event about it
         return function
 

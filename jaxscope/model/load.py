@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -12,9 +12,9 @@ from jaxscope.log import liveness, reader
 from jaxscope.log.jobs import Queue
 from jaxscope.log.store import RunDir
 from jaxscope.model.programs import Reader
-from jaxscope.model.records import Compilation, Process
+from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
-from jaxscope.schema.events import AnyEvent, Unknown
+from jaxscope.schema.events import AnyEvent, ProgramExited, RunEnded, RunStarted, Unknown
 
 Progress = Callable[[int, int], None]
 
@@ -106,11 +106,8 @@ class Tail:
 
     def _update_liveness(self) -> None:
         how = state(self.run, self.directory)
-        beat = liveness.beat_of(self.directory.heartbeat)
         self.run.going_on = how == "running"
-        self.run.alive_ns = None  # without a heartbeat only the events show it
-        if beat is not None and how in ("running", "lost"):
-            self.run.alive_ns = time.time_ns() if how == "running" else int(beat.at * 1e9)
+        self.run.alive_ns = alive_ns(how, self.directory)
 
 
 def load(directory: RunDir, progress: Progress | None = None) -> Run:
@@ -120,7 +117,34 @@ def load(directory: RunDir, progress: Progress | None = None) -> Run:
     return tail.run
 
 
-def state(run: Run, directory: RunDir) -> str:
+class _Logged(Protocol):
+    """A process and the log that it writes."""
+
+    last_ns: int
+    started: RunStarted | None
+    ended: RunEnded | None
+
+
+class _Ending(Protocol):
+    """A run, or what is known of its end."""
+
+    exited: ProgramExited | None
+
+    @property
+    def main(self) -> _Logged | None: ...
+
+    def logs(self) -> Sequence[tuple[str, _Logged]]: ...
+
+
+def alive_ns(how: str, directory: RunDir) -> int | None:
+    """Return when a program in the state ``how`` was last known to be alive; None: it has no heartbeat."""
+    beat = liveness.beat_of(directory.heartbeat) if how in ("running", "lost") else None
+    if beat is None:
+        return None  # only its events show it
+    return time.time_ns() if how == "running" else int(beat.at * 1e9)
+
+
+def state(run: _Ending, directory: RunDir) -> str:
     """Return ``exited``, ``stopped`` (an orderly end, exit code unknown), ``running`` or ``lost``.
 
     ``lost``: the log has no end, and no process writes it or watches the program: a kill, or the machine went
@@ -156,7 +180,7 @@ def _watched(directory: RunDir) -> bool | None:
     return beat.going if beat.going is not None else liveness.recent(beat.at) or None
 
 
-def _writes(directory: RunDir, log: str, process: Process) -> bool | None:
+def _writes(directory: RunDir, log: str, process: _Logged) -> bool | None:
     """Return whether ``process`` is alive and has not ended its log; None: unknown."""
     started = process.started
     if process.ended is not None or started is None:

@@ -8,7 +8,8 @@ them; programs compiled ahead of time or by other threads are compared as a set.
 
 from __future__ import annotations
 
-import functools
+import bisect
+import gc
 import multiprocessing
 import os
 import re
@@ -17,29 +18,25 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import force_setattr
 
-from jaxscope.analysis import sharding
 from jaxscope.analysis.stablehlo import differences
 from jaxscope.errors import LogError
 from jaxscope.log import files, store
 from jaxscope.log import ranks as places
 from jaxscope.log.counts import SUFFIX
 from jaxscope.log.store import RunDir
-from jaxscope.model.interning import Shared
 from jaxscope.model.load import Tail, state
-from jaxscope.model.records import Compilation, Process
+from jaxscope.model.rank_log import LEFT_EARLY_NS, Known, Rank, RankLog, Seen
 from jaxscope.model.run import Run
-from jaxscope.schema import events as ev
-from jaxscope.schema.keys import Frame, Key
+from jaxscope.schema.keys import Key
 
 OTHER, EXTRA, MISSING, ORDER, STEP = "other", "extra", "missing", "order", "step"
-LEFT_EARLY_NS = 10_000_000_000  # all ranks leave a program together: JAX waits for them at its end
 FEW = 16  # ranks that are read at each look; of more only those whose logs have grown,
 IN_TURN = 10  # and this part of the rest: for their steps, and whether they are alive
 IN_PART = 16  # ranks that are read together
@@ -47,80 +44,6 @@ AGREED = 64  # calls named per rank
 WAITED_NS = 5_000_000_000  # a rank that has not come to a program by then has no such program, or hangs
 _COLLECTIVE = re.compile(r"= \S.*? (all-\w+|reduce-scatter|collective-\w+|ragged-all-\w+)(-start)?\(([^\n]*)")
 _METADATA = re.compile(r", metadata=\{[^}]*\}")
-
-
-class Seen(msgspec.Struct, frozen=True, gc=False):
-    """One compilation of a program that runs on several processes.
-
-    Attributes:
-      program: the same text in all ranks that compiled the same: the hash of the lowered program, else the
-        module with the shapes and dtypes of the arguments.
-      number: of the compilation in the rank, as in ``step#2``.
-      step: the step that the process was in, by the count of its calls; t_ns: when it was compiled.
-      processes: JAX's indices of those whose devices it runs on.
-      ordered: it was called by the main thread.
-      stablehlo, hlo: blobs of its texts; None if not recorded.
-      cache: the persistent cache: hit, miss or off; None: unknown, or the compilation goes on.
-      settings: JAX's settings at the call that JAX compares; None: not recorded.
-    """
-
-    program: str
-    name: str
-    function: str
-    compilation: str
-    number: int | None
-    site: Frame | None
-    defined: Frame | None
-    key: Key | None
-    step: int | None
-    t_ns: int
-    processes: frozenset[int]
-    ordered: bool
-    stablehlo: str | None
-    hlo: str | None
-    cache: str | None
-    settings: Mapping[str, str] | None = None
-
-
-class Rank(msgspec.Struct, eq=False):
-    """What one process of the job did.
-
-    Attributes:
-      number: JAX's process index, else the rank that the launcher gave it.
-      left_ns: when it left the program or was killed; None: it goes on, or that is unknown.
-      left: it left the program by itself, whatever ended its process later.
-      code: the exit code, negative for a signal; None: unknown.
-      steps: the steps that it counted.
-      memory: bytes of its largest program on one device.
-      slowest: its most expensive compilation: the line, the function and seconds.
-      look: where its main thread was, if that is its latest event.
-      phase: the phase that goes on, or went on at its end: trace, lower or compile; the line, and since when.
-    """
-
-    number: int
-    directory: RunDir
-    state: str
-    seen: list[Seen] = []
-    began_ns: int | None = None
-    left_ns: int | None = None
-    last_ns: int | None = None
-    left: bool = False
-    code: int | None = None
-    died: str | None = None
-    died_at: Frame | None = None
-    steps: int | None = None
-    trace_seconds: float = 0.0
-    lower_seconds: float = 0.0
-    compile_seconds: float = 0.0
-    memory: int | None = None
-    compiled: int = 0
-    slowest: tuple[Frame | None, str, float] | None = None
-    look: ev.MainThreadSeen | None = None
-    phase: tuple[str, Frame | None, int] | None = None
-
-    @property
-    def seconds(self) -> float:
-        return self.trace_seconds + self.lower_seconds + self.compile_seconds
 
 
 class Divergence(NamedTuple):
@@ -145,6 +68,17 @@ class Divergence(NamedTuple):
     before: Seen | None
 
 
+class _Alike(NamedTuple):
+    """Ranks that compiled the same in the same steps; ``seen``: of the first of them."""
+
+    ranks: list[Rank]
+    seen: list[Seen]
+
+
+def _ranks(alike: Sequence[_Alike]) -> list[Rank]:
+    return sorted((r for each in alike for r in each.ranks), key=lambda r: r.number)
+
+
 class Job:
     """The recorded ranks of a job, in order of their numbers.
 
@@ -157,6 +91,7 @@ class Job:
         self.ranks = sorted(ranks, key=lambda r: r.number)
         self.size = size
         self._names = self._equal_programs()
+        self._groups: list[list[Rank]] | None = None
         self._found: list[Divergence] | None = None
 
     def sequence(self, rank: Rank) -> tuple[str, ...]:
@@ -177,11 +112,13 @@ class Job:
         """Return the ranks by equal programs, the largest group first; of two as
         large that of the lowest rank.
         """
-        found: dict[object, list[Rank]] = {}
-        for rank in self.ranks:
-            others = frozenset(Counter(self.name(s) for s in rank.seen if not s.ordered).items())
-            found.setdefault((self.sequence(rank), others), []).append(rank)
-        return sorted(found.values(), key=lambda group: (-len(group), group[0].number))
+        if self._groups is None:
+            found: dict[object, list[Rank]] = {}
+            for rank in self.ranks:
+                others = frozenset(Counter(self.name(s) for s in rank.seen if not s.ordered).items())
+                found.setdefault((self.sequence(rank), others), []).append(rank)
+            self._groups = sorted(found.values(), key=lambda group: (-len(group), group[0].number))
+        return self._groups
 
     def divergences(self) -> list[Divergence]:
         """Return for each rank that differs from most the first program that does; equal ones together.
@@ -208,34 +145,41 @@ class Job:
 
     def _divergences(self, processes: frozenset[int]) -> list[Divergence]:
         found: list[Divergence] = []
-        agree = [r for r in self.ranks if r.seen and r.number in processes]
-        programs = {r.number: self._of(r, processes, ordered=True) for r in agree}
+        agree = self._alike(processes)
         position = 0
-        while len(agree) > 1:
-            at = {
-                r.number: programs[r.number][position] if position < len(programs[r.number]) else None
-                for r in agree
-            }
+        while sum(len(each.ranks) for each in agree) > 1:
+            at = {id(each): each.seen[position] if position < len(each.seen) else None for each in agree}
             counted_steps = all(s is None or s.step is not None for s in at.values())
-            names = {
-                n: None if s is None else (self.name(s), s.step if counted_steps else None)
-                for n, s in at.items()
-            }
-            counted = Counter(names.values())
-            if set(counted) == {None}:
+            by_name: dict[tuple[str, int | None] | None, list[_Alike]] = {}
+            for each in agree:
+                s = at[id(each)]
+                name = None if s is None else (self.name(s), s.step if counted_steps else None)
+                by_name.setdefault(name, []).append(each)
+            if set(by_name) == {None}:
                 break
-            usual = max(counted, key=lambda name: (counted[name], -min(n for n in names if names[n] == name)))
-            most = [r for r in agree if names[r.number] == usual]
-            for name in counted:
-                if name == usual:
+            if len(by_name) == 1:
+                position += 1
+                continue
+            most = max(by_name.values(), key=lambda alike: (len(_ranks(alike)), -_ranks(alike)[0].number))
+            for odd in by_name.values():
+                if odd is most:
                     continue
-                odd = [r for r in agree if names[r.number] == name]
-                kind = self._kind(programs[odd[0].number], programs[most[0].number], position)
-                before = programs[most[0].number][position - 1] if position else None
-                here, there = at[odd[0].number], at[most[0].number]
-                found.append(Divergence(kind, odd, most, position, here, there, before))
+                kind = self._kind(odd[0].seen, most[0].seen, position)
+                before = most[0].seen[position - 1] if position else None
+                here, there = at[id(odd[0])], at[id(most[0])]
+                found.append(Divergence(kind, _ranks(odd), _ranks(most), position, here, there, before))
             agree, position = most, position + 1
         return found
+
+    def _alike(self, processes: frozenset[int]) -> list[_Alike]:
+        """Return the ranks that compiled for these processes by what they compiled, in which steps."""
+        found: dict[object, _Alike] = {}
+        for rank in self.ranks:
+            if rank.seen and rank.number in processes:
+                seen = self._of(rank, processes, ordered=True)
+                what = tuple((self.name(s), s.step) for s in seen)
+                found.setdefault(what, _Alike([], seen)).ranks.append(rank)
+        return list(found.values())
 
     def certain(self, d: Divergence) -> bool | None:
         """Return whether a rank that compiled nothing more has ended orderly;
@@ -364,19 +308,20 @@ class Job:
         Args:
           early_ns: that most of the others have gone on for.
         """
-        ended = sorted((r for r in self.ranks if r.left_ns is not None), key=lambda r: r.left_ns or 0)
-        return (
-            next((r for r in ended if self._left_others(r, early_ns)), None) if len(self.ranks) > 1 else None
-        )
+        if len(self.ranks) < 2:
+            return None
+        codes = Counter(r.code for r in self.ranks)
+        ends = sorted(e for r in self.ranks if (e := r.left_ns or r.last_ns) is not None)
 
-    def _left_others(self, rank: Rank, early_ns: int) -> bool:
-        """Return whether ``rank`` failed as no other did, or left long before most of the others."""
-        others = [r for r in self.ranks if r is not rank]
-        if rank.code not in (0, None) and all(r.code != rank.code for r in others):
-            return True
-        ends = [r.left_ns if r.left_ns is not None else r.last_ns for r in others]
-        late = sum(end is not None and end - (rank.left_ns or 0) > early_ns for end in ends)
-        return late * 2 > len(others)
+        def left_others(rank: Rank) -> bool:
+            """Return whether ``rank`` failed as no other did, or left long before most of the others."""
+            if rank.code not in (0, None) and codes[rank.code] == 1:
+                return True
+            late = len(ends) - bisect.bisect_right(ends, (rank.left_ns or 0) + early_ns)
+            return late * 2 > len(self.ranks) - 1
+
+        ended = sorted((r for r in self.ranks if r.left_ns is not None), key=lambda r: r.left_ns or 0)
+        return next(filter(left_others, ended), None)
 
 
 def schedule(text: str | None) -> tuple[str, ...] | None:
@@ -405,43 +350,31 @@ def job_of(directory: RunDir) -> RunDir | None:
     return parent if parent is not None and len(store.rank_runs(parent)) > 1 else None
 
 
-def read(
-    whole: RunDir, known: dict[str, Run] | None = None, step: Callable[[int], None] | None = None
-) -> Job:
+def read(whole: RunDir, step: Callable[[int], None] | None = None) -> Job:
     """Read the ranks of a job, and keep of each only what is compared. Many are read by several processes.
 
     Args:
-      known: runs that have been read, by the name of the place.
       step: is called after some ranks, with the number of those read.
     """
     found: list[tuple[int | None, Rank]] = []
-    keys: dict[bytes, Key] = {}
+    shared = _Shared()
     every = store.rank_runs(whole)
-    rest = [place for place in every if place.path.name not in (known or {})]
-    parts = [rest[n : n + IN_PART] for n in range(0, len(rest), IN_PART)]
-    read_by_name: dict[str, tuple[int | None, Rank]] = {}
+    parts = [every[n : n + IN_PART] for n in range(0, len(every), IN_PART)]
     for part in _mapped(_read_part, parts):
-        _share_keys([rank for _, rank in part], keys)
-        read_by_name.update((rank.directory.path.name, (index, rank)) for index, rank in part)
+        shared.put(rank for _, rank in part)
+        found += part
         if step is not None:
-            step(len(read_by_name))
-    for place in every:
-        run = (known or {}).get(place.path.name)
-        found.append(read_by_name[place.path.name] if run is None else rank_of(run, place))
-    _share_keys([rank for _, rank in found], keys)
+            step(len(found))
     return _numbered(whole, found)
 
 
 def _read_part(part: Sequence[RunDir]) -> list[tuple[int | None, Rank]]:
     """Read some ranks, one after the other, with one object for what is equal in them."""
-    shared, keys = Shared(), dict[bytes, Key]()
-    found = []
+    known, found = Known(), []
     for place in part:
-        tail = Tail(place)
-        tail.run.shared = shared
-        tail.load()
-        found.append(rank_of(tail.run, place))
-    _share_keys([rank for _, rank in found], keys)
+        log = RankLog(place, known)
+        log.poll()
+        found.append((log.index, log.rank()))
     return found
 
 
@@ -456,12 +389,14 @@ def _mapped(
     if number < 2 or threading.active_count() > 1 or "jax" in sys.modules:
         yield from map(read_part, parts)
         return
-    with ProcessPoolExecutor(number, multiprocessing.get_context("fork"), _ignore_interrupts) as pool:
+    with ProcessPoolExecutor(number, multiprocessing.get_context("fork"), _begin) as pool:
         yield from pool.map(read_part, parts)
 
 
-def _ignore_interrupts() -> None:
+def _begin() -> None:
+    """Prepare a process that reads ranks."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits for this one
+    gc.disable()  # what is read of a rank has no cycles
 
 
 def _numbered(whole: RunDir, found: Sequence[tuple[int | None, Rank]]) -> Job:
@@ -485,20 +420,24 @@ class Following:
 
     def __init__(self, whole: RunDir) -> None:
         self._whole = whole
-        self._tails: dict[str, Tail] = {}
+        self._logs: dict[str, RankLog] = {}
+        self._tail: Tail | None = None  # of all that the only rank records
         self._ranks: dict[str, tuple[int | None, Rank]] = {}
         self._stamps: dict[str, object] = {}
         self._names: list[str] = []
         self._listed: list[RunDir] = []
         self._job: Job | None = None
         self._polls = 0
-        self._shared = Shared()  # most ranks have the same keys
+        self._known = Known()
 
-    @property
     def alone(self) -> Run | None:
-        """Return the run of the only rank that has recorded anything in this directory."""
-        runs = [tail.run for tail in self._tails.values()]
-        return runs[0] if len(runs) == 1 else None
+        """Return the run of the only rank that records in this directory."""
+        if len(self._listed) != 1:
+            return None
+        if self._tail is None:
+            self._tail = Tail(self._listed[0])
+        self._tail.poll()
+        return self._tail.run
 
     def poll(self) -> Job:
         """Return the job as far as it has come: the same object if no rank has compiled anything."""
@@ -531,17 +470,14 @@ class Following:
     def _read(self, place: RunDir) -> bool:
         """Read what is new of a rank. Return whether it has compiled anything."""
         name = place.path.name
-        tail = self._tails.get(name)
-        if tail is None:
-            tail = self._tails[name] = Tail(place)
-            tail.run.shared = self._shared
-        before = tail.run.version
-        tail.poll()
-        known = self._ranks.get(name)
-        if known is not None and before == tail.run.version:
-            known[1].state, known[1].last_ns = state(tail.run, place), tail.run.last_ns
+        log = self._logs.get(name)
+        if log is None:
+            log = self._logs[name] = RankLog(place, self._known)
+        news, known = log.poll(), self._ranks.get(name)
+        if known is not None and not news:
+            known[1].state, known[1].last_ns = state(log, place), log.last_ns
             return False
-        index, rank = rank_of(tail.run, place)
+        index, rank = log.index, log.rank()
         if known is None or (known[0], known[1].seen) != (index, rank.seen):
             self._ranks[name] = index, rank
             return True
@@ -561,138 +497,27 @@ def _stamp(place: RunDir) -> object:
         return None
 
 
-def _share_keys(ranks: Iterable[Rank], keys: dict[bytes, Key]) -> None:
-    """Put one key in the place of equal ones of all ranks."""
-    known: dict[int, tuple[Key, Key]] = {}  # by the id of a key, which is kept so that no other has it
-    for rank in ranks:
-        for seen in rank.seen:
-            key = seen.key
-            if key is None:
-                continue
-            if id(key) not in known:
-                known[id(key)] = key, keys.setdefault(msgspec.msgpack.encode(key), key)
-            if (shared := known[id(key)][1]) is not key:
-                force_setattr(seen, "key", shared)
+class _Shared:
+    """The keys and the sets of processes of all ranks, each kept once."""
 
+    def __init__(self) -> None:
+        self._keys: dict[bytes, Key] = {}
+        self._sets: dict[frozenset[int], frozenset[int]] = {}
 
-def process_index(run: Run) -> int | None:
-    """Return JAX's index of the process, if its backend has several processes."""
-    main = run.main
-    several = main is not None and main.backend is not None and (main.backend.process_count or 1) > 1
-    return main.index if main is not None and several else None
-
-
-def rank_of(run: Run, directory: RunDir) -> tuple[int | None, Rank]:
-    """Return JAX's index of the recorded process, and what it did."""
-    rank = Rank(0, directory, state(run, directory))
-    main = run.main
-    rank.began_ns, rank.last_ns = run.began_ns, run.last_ns
-    rank.trace_seconds = sum(f.trace_seconds for f in run.functions.values())
-    rank.lower_seconds = sum(f.lower_seconds for f in run.functions.values())
-    rank.compile_seconds = sum(f.compile_seconds for f in run.functions.values())
-    rank.compiled = sum(f.compiled for f in run.functions.values())
-    rank.memory = max(
-        (b for p in run.programs.values() if (b := _bytes(p.compiled)) is not None), default=None
-    )
-    slow = max(run.compilations.values(), key=lambda c: c.seconds, default=None)
-    if slow is not None and slow.seconds > 0:
-        rank.slowest = slow.site, slow.function.display_name, slow.seconds
-    ends: list[int] = []
-    if run.exited is not None:
-        rank.code = -run.exited.signal if run.exited.signal is not None else run.exited.exit_code
-    if main is not None:
-        rank.steps = main.step if main.step is not None else max(main.calls.values(), default=None)
-        if main.ended is not None:
-            ends.append(main.ended.t_ns)
-        ends += [s.t_ns for s in main.snapshots if s.why == "exit"]  # before JAX waits for the other ranks
-        if main.died is not None:
-            rank.died = main.died.error
-            rank.died_at = main.died.stack[0] if main.died.stack else None
-        rank.seen = list(_seen(run, main))
-        if main.main_thread is not None and main.main_thread.t_ns >= main.last_ns:
-            rank.look = main.main_thread
-        for p in run.in_progress():
-            if p.compilation.process is main:
-                rank.phase = p.phase, p.compilation.site, p.since_ns
-    rank.left = bool(ends) and (run.last_ns or 0) - min(ends) > LEFT_EARLY_NS
-    if run.exited is not None:
-        ends.append(run.exited.t_ns)
-    rank.left_ns = min(ends, default=None)
-    return process_index(run), rank
-
-
-def _bytes(compiled: object) -> int | None:
-    memory = getattr(compiled, "memory", None)
-    parts = [getattr(memory, f"{name}_bytes", None) for name in ("argument", "output", "temp")]
-    return sum(p for p in parts if p is not None) if None not in parts else None
-
-
-def _seen(run: Run, main: Process) -> Iterator[Seen]:
-    """Yield the compilations for the devices of several processes, in order of time.
-
-    One that goes on is among them where it is for all devices: those of another one are known at its end.
-    """
-    if main.backend is None:
-        return
-    process_of = tuple((d.id, d.process_index) for d in main.backend.devices)
-    every = _processes(None, process_of)
-    sets: dict[str | None, frozenset[int]] = {}
-    found: list[tuple[int, frozenset[int], Compilation]] = []
-    for c in run.compilations.values():
-        if c.process is not main:
-            continue
-        if c.compiled is not None:
-            devices = c.compiled.devices or ""
-            if devices not in sets:
-                sets[devices] = _processes(devices, process_of)
-            found.append((c.compiled.t_ns, sets[devices], c))
-        elif (
-            c.phase == ev.COMPILE and c.program and c.lowered and c.lowered.num_partitions == len(process_of)
-        ):
-            found.append((c.lowered.t_ns, every, c))
-    for t_ns, processes, c in sorted(found, key=lambda f: (f[2].compiled is None, f[0], f[2].call)):
-        if len(processes) < 2:
-            continue
-        program = run.programs.get(c.program) if c.program is not None else None
-        texts = program.texts if program is not None else {}
-        seen = c.function.seen
-        module = c.compiled.module if c.compiled is not None else None
-        yield Seen(
-            program=c.program or f"{module} {_shapes(c)}",
-            name=c.function.display_name,
-            function=c.function.id,
-            compilation=c.id,
-            number=run.number(c),
-            site=c.site,
-            defined=Frame(seen.file, seen.line, seen.qualname)
-            if seen.file and seen.line is not None
-            else None,
-            key=c.key,
-            step=c.step,
-            t_ns=t_ns,
-            processes=processes,
-            ordered=c.entry != "aot" and _main_thread(main, c),
-            stablehlo=texts.get("stablehlo"),
-            hlo=texts.get("hlo"),
-            cache=c.compiled.persistent_cache if c.compiled is not None else None,
-            settings=run.settings(main, c.key.context) if c.key is not None else None,
-        )
-
-
-@functools.lru_cache(1024)
-def _processes(devices: str | None, process_of: tuple[tuple[int, int], ...]) -> frozenset[int]:
-    """Return the indices of the processes of these devices; None: of all. Equal ranks share the set."""
-    known = dict(process_of)
-    ids = known if devices is None else sharding.device_ids(devices) or ()
-    return frozenset(known.get(d, 0) for d in ids)
-
-
-def _main_thread(main: Process, c: Compilation) -> bool:
-    return main.started is None or c.missed is None or c.missed.thread == main.started.thread
-
-
-def _shapes(c: Compilation) -> str:
-    return "" if c.key is None else ", ".join(f"{a.dtype}{a.shape}" for a in c.key.arguments)
+    def put(self, ranks: Iterable[Rank]) -> None:
+        """Put one object in the place of equal ones of all ranks."""
+        keys: dict[int, tuple[Key, Key]] = {}  # by id: kept, so that no other object has it
+        sets: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
+        for rank in ranks:
+            for seen in rank.seen:
+                key, processes = seen.key, seen.processes
+                if key is not None:
+                    if id(key) not in keys:
+                        keys[id(key)] = key, self._keys.setdefault(msgspec.msgpack.encode(key), key)
+                    force_setattr(seen, "key", keys[id(key)][1])
+                if id(processes) not in sets:
+                    sets[id(processes)] = processes, self._sets.setdefault(processes, processes)
+                force_setattr(seen, "processes", sets[id(processes)][1])
 
 
 def numbers(ranks: Iterable[Rank], of: Sequence[Rank] = ()) -> str:

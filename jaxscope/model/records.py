@@ -296,6 +296,12 @@ class Function(msgspec.Struct, eq=False):
         return self.trace_seconds + self.lower_seconds + self.compile_seconds
 
 
+def unseen(function: str) -> FunctionSeen:
+    """Return what the id of a function says, where the event that introduces it is missing."""
+    name = function.partition("@")[0]
+    return FunctionSeen(function=function, name=name.rpartition(".")[2] or name, qualname=name)
+
+
 class StaleCapture(msgspec.Struct, eq=False):
     """A value captured by the trace of a watched function that has changed since.
 

@@ -5,12 +5,13 @@ Independent of files, terminals and causes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeVar
 
 from jaxscope.model.fold import Fold
 from jaxscope.model.records import Compilation, Function, InProgress, Lost, Process, cached_until_changed
 from jaxscope.model.xla_warnings import Overheard
-from jaxscope.schema.events import MAIN
+from jaxscope.schema.events import MAIN, ProgramExited, RunStarted
 from jaxscope.schema.keys import Device
 
 
@@ -31,15 +32,8 @@ class Run(Fold):
 
     @property
     def main(self) -> Process | None:
-        """Return the process that the user started: the one the keeper names, else the first that is not a
-        child."""
-        recorded = [p for p in self.processes.values() if p.started is not None]
-        if self.exited is not None and self.exited.program_pid:
-            named = [p for p in recorded if p.pid == self.exited.program_pid]
-            if named:  # several if the program replaced itself (exec): the last one is the program's end
-                return max(named, key=lambda p: (p.first_ns, p.id))
-        first = [p for p in recorded if p.started is not None and p.started.how in MAIN] or recorded
-        return min(first, key=lambda p: (p.first_ns, p.id), default=None)
+        """Return the process that the user started."""
+        return main_of(list(self.processes.values()), self.exited)
 
     def logs(self) -> list[tuple[str, Process]]:
         """Return the processes with the names of their logs."""
@@ -185,6 +179,30 @@ class Run(Fold):
         """Return the number of ``c`` in ``numbered``; None: it only missed the fast path."""
 
         return _numbers(c.function).get(c.id)
+
+
+class _Started(Protocol):
+    id: str
+    pid: int
+    first_ns: int
+    started: RunStarted | None
+
+
+P = TypeVar("P", bound=_Started)
+
+
+def main_of(processes: Sequence[P], exited: ProgramExited | None) -> P | None:
+    """Return the process that the user started.
+
+    It is the one the keeper names, else the first that is not a child.
+    """
+    recorded = [p for p in processes if p.started is not None]
+    if exited is not None and exited.program_pid:
+        named = [p for p in recorded if p.pid == exited.program_pid]
+        if named:  # several if the program replaced itself (exec): the last one is the program's end
+            return max(named, key=lambda p: (p.first_ns, p.id))
+    first = [p for p in recorded if p.started is not None and p.started.how in MAIN] or recorded
+    return min(first, key=lambda p: (p.first_ns, p.id), default=None)
 
 
 @cached_until_changed

@@ -86,7 +86,7 @@ class Comparison:
 
     def _published(self) -> list[str]:
         """Return the lines about what ranks without a shared directory published."""
-        run = self._following.alone
+        run = self._following.alone()
         found = [] if run is None else [f for f in rules.published(run) if f.identity not in self._first]
         for f in found:
             self._first[f.identity] = 0

@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from jaxscope.model import ranks
-from jaxscope.model.ranks import Job, Rank
+from jaxscope.model.rank_log import Rank
+from jaxscope.model.ranks import Job
 from jaxscope.present.escape import escape
 from jaxscope.present.render import text
 from jaxscope.present.spans import Span
@@ -76,12 +77,15 @@ def _where(job: Job) -> Iterator[Line]:
 
 def _cached(job: Job) -> Iterator[Line]:
     """Print the programs that some ranks compiled and others loaded from the persistent cache."""
+    alike: dict[object, list[Rank]] = {}
+    for rank in job.ranks:
+        alike.setdefault(tuple((s.program, s.cache) for s in rank.seen), []).append(rank)
     found: dict[str, dict[str | None, list[Rank]]] = {}
     names: dict[str, str] = {}
-    for rank in job.ranks:
-        for s in {job.name(s): s for s in reversed(rank.seen)}.values():
-            found.setdefault(job.name(s), {}).setdefault(s.cache, []).append(rank)
-            names[job.name(s)] = s.name
+    for group in alike.values():
+        for name, s in {job.name(s): s for s in reversed(group[0].seen)}.items():
+            found.setdefault(name, {}).setdefault(s.cache, []).extend(group)
+            names[name] = s.name
     for program, by_outcome in list(found.items())[:PROGRAMS]:
         hit, missed = by_outcome.get("hit", []), by_outcome.get("miss", [])
         if hit and missed:

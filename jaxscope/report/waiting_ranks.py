@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from jaxscope.model.ranks import Job, Rank
+from jaxscope.model.rank_log import Rank
+from jaxscope.model.ranks import Job
 from jaxscope.rules import ranks as rules
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Field, Message, Seconds, message

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from jaxscope.analysis.avals import short_aval
 from jaxscope.analysis.stablehlo import differences
 from jaxscope.model import ranks
-from jaxscope.model.ranks import Divergence, Job, Rank, Seen
+from jaxscope.model.rank_log import Rank, Seen
+from jaxscope.model.ranks import Divergence, Job
 from jaxscope.model.run import Run
 from jaxscope.rules.registry import add, declare, in_order
 from jaxscope.schema.events import RankGroup, RanksCompiled

@@ -243,7 +243,8 @@ def test_a_run_of_many_compilations_stays_below_a_megabyte(tmp_path):
 
 
 def test_ranks_are_lanes_of_the_timeline(tmp_path):
-    from jaxscope.model.ranks import Job, Rank
+    from jaxscope.model.rank_log import Rank
+    from jaxscope.model.ranks import Job
     from jaxscope.present.text import Places
     from jaxscope.report.html import timeline
 

@@ -1,0 +1,630 @@
+"""What one process of a job did, read from its logs: only the parts of events that ranks are compared by.
+
+A job has a thousand logs, and what most events say is the same in each. ``model.fold`` makes all records of a
+run; this makes one Rank, in a tenth of the time.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, get_args
+
+import msgspec
+
+from jaxscope.analysis import sharding
+from jaxscope.log import reader
+from jaxscope.log.store import RunDir
+from jaxscope.model.fold import MOST_SECONDS, UNKNOWN_FUNCTION
+from jaxscope.model.load import alive_ns, state
+from jaxscope.model.records import Function, unseen
+from jaxscope.model.run import main_of
+from jaxscope.schema import events as ev
+from jaxscope.schema.counters import Counted
+from jaxscope.schema.keys import Device, Frame, Key, Memory
+
+LEFT_EARLY_NS = 10_000_000_000  # all ranks leave a program together: JAX waits for them at its end
+_AHEAD = "aot"
+_TRACED, _LOWERED, _COMPILED = 1, 2, 4
+_BIT = {ev.TRACE: _TRACED, ev.LOWER: _LOWERED, ev.COMPILE: _COMPILED}
+
+
+class Seen(msgspec.Struct, frozen=True, gc=False):
+    """One compilation of a program that runs on several processes.
+
+    Attributes:
+      program: the same text in all ranks that compiled the same: the hash of the lowered program, else the
+        module with the shapes and dtypes of the arguments.
+      number: of the compilation in the rank, as in ``step#2``.
+      step: the step that the process was in, by the count of its calls; t_ns: when it was compiled.
+      processes: JAX's indices of those whose devices it runs on.
+      ordered: it was called by the main thread.
+      stablehlo, hlo: blobs of its texts; None if not recorded.
+      cache: the persistent cache: hit, miss or off; None: unknown, or the compilation goes on.
+      settings: JAX's settings at the call that JAX compares; None: not recorded.
+    """
+
+    program: str
+    name: str
+    function: str
+    compilation: str
+    number: int | None
+    site: Frame | None
+    defined: Frame | None
+    key: Key | None
+    step: int | None
+    t_ns: int
+    processes: frozenset[int]
+    ordered: bool
+    stablehlo: str | None
+    hlo: str | None
+    cache: str | None
+    settings: Mapping[str, str] | None = None
+
+
+class Rank(msgspec.Struct, eq=False):
+    """What one process of the job did.
+
+    Attributes:
+      number: JAX's process index, else the rank that the launcher gave it.
+      left_ns: when it left the program or was killed; None: it goes on, or that is unknown.
+      left: it left the program by itself, whatever ended its process later.
+      code: the exit code, negative for a signal; None: unknown.
+      steps: the steps that it counted.
+      memory: bytes of its largest program on one device.
+      slowest: its most expensive compilation: the line, the function and seconds.
+      look: where its main thread was, if that is its latest event.
+      phase: the phase that goes on, or went on at its end: trace, lower or compile; the line, and since when.
+    """
+
+    number: int
+    directory: RunDir
+    state: str
+    seen: list[Seen] = []
+    began_ns: int | None = None
+    left_ns: int | None = None
+    last_ns: int | None = None
+    left: bool = False
+    code: int | None = None
+    died: str | None = None
+    died_at: Frame | None = None
+    steps: int | None = None
+    trace_seconds: float = 0.0
+    lower_seconds: float = 0.0
+    compile_seconds: float = 0.0
+    memory: int | None = None
+    compiled: int = 0
+    slowest: tuple[Frame | None, str, float] | None = None
+    look: ev.MainThreadSeen | None = None
+    phase: tuple[str, Frame | None, int] | None = None
+
+    @property
+    def seconds(self) -> float:
+        return self.trace_seconds + self.lower_seconds + self.compile_seconds
+
+
+# The fields that are read of events with more than a few; of events that are not named here or in _WHOLE, the
+# time alone. msgspec skips the rest of a line without making objects of it.
+_PARTS: dict[type, tuple[str, ...]] = {
+    ev.BackendSeen: ("devices", "process_count"),
+    ev.Missed: ("call", "function", "entry", "site", "key", "step"),
+    ev.Traced: ("call", "seconds"),
+    ev.TraceReused: ("call", "seconds"),
+    ev.Lowered: ("call", "seconds", "program", "num_partitions"),
+    ev.Compiled: ("call", "seconds", "program", "module", "persistent_cache", "memory", "devices"),
+    ev.ArraysSeen: ("why",),
+}
+_WHOLE = (
+    ev.RunStarted, ev.FunctionSeen, ev.ContextSeen, ev.PhaseBegan, ev.MemoryRead, ev.PhaseFailed,
+    ev.ProgramText, ev.Step, ev.Called, ev.Died, ev.MainThreadSeen, ev.RunEnded, ev.RecordingStopped,
+    ev.ProgramExited,
+)  # fmt: skip
+# Equal in many events: each is decoded once.
+_UNDECODED = ((ev.Missed, "key"), (ev.BackendSeen, "devices"))
+
+
+def _part(kind: type) -> type:
+    """Return an event type with the tag of ``kind`` that has only the fields that are read."""
+    fields = {f.name: f for f in msgspec.structs.fields(kind)}
+    names = ("t_ns", "pid", "thread", "process_index", *_PARTS.get(kind, ()))
+    return msgspec.defstruct(
+        f"{kind.__name__}Part",
+        [
+            (n, msgspec.Raw, msgspec.field(default=msgspec.Raw(b"null")))
+            if (kind, n) in _UNDECODED
+            else (n, fields[n].type, msgspec.field(default=None if n == "site" else fields[n].default))
+            for n in names
+        ],
+        tag_field="kind",
+        tag=kind.__name__,
+        frozen=True,
+        gc=False,
+    )
+
+
+_PART_OF = {kind: kind if kind in _WHOLE else _part(kind) for kind in get_args(ev.AnyEvent)}
+_decoder: reader.Decoder = msgspec.json.Decoder(functools.reduce(operator.or_, _PART_OF.values()))
+
+
+class _Call(msgspec.Struct, eq=False):
+    """One call that missed JAX's fast path, as ``records.Compilation``."""
+
+    call: int
+    t_ns: int
+    missed: Any = None
+    phase: str | None = None
+    phase_ns: int = 0
+    reached: int = 0
+    failed: bool = False
+    trace_seconds: float = 0.0
+    lower_seconds: float = 0.0
+    compile_seconds: float = 0.0
+    program: str | None = None
+    lowered: Any = None
+    compiled: Any = None
+    memory: Memory | None = None
+    number: int | None = None  # as in ``step#2``; RankLog.rank sets it
+
+    @property
+    def function(self) -> str:
+        """Return the id of the function that was called."""
+        return (self.missed.function if self.missed is not None else None) or UNKNOWN_FUNCTION
+
+    @property
+    def seconds(self) -> float:
+        return self.trace_seconds + self.lower_seconds + self.compile_seconds
+
+
+class Known:
+    """Decoded values that many events and ranks have alike, by their JSON."""
+
+    def __init__(self) -> None:
+        self._keys: dict[bytes, Key | None] = {}
+        self._devices: dict[bytes, tuple[tuple[int, int], ...]] = {}
+        self._frames: dict[Frame, Frame] = {}
+
+    def key(self, text: msgspec.Raw) -> Key | None:
+        data = bytes(text)
+        if data not in self._keys:
+            self._keys[data] = _decoded(data, Key | None)
+        return self._keys[data]
+
+    def process_of(self, text: msgspec.Raw) -> tuple[tuple[int, int], ...]:
+        """Return for each device its id and the index of its process."""
+        data = bytes(text)
+        if data not in self._devices:
+            devices = _decoded(data, list[Device]) or []
+            self._devices[data] = tuple((d.id, d.process_index) for d in devices)
+        return self._devices[data]
+
+    def frame(self, frame: Frame | None) -> Frame | None:
+        return frame if frame is None else self._frames.setdefault(frame, frame)
+
+
+def _decoded(data: bytes, kind: Any) -> Any:
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return None
+
+
+class _Process:
+    """One log: what the process that wrote it did so far, as ``records.Process``."""
+
+    def __init__(self, known: Known) -> None:
+        self.id = ""  # no event of the process has been read
+        self.pid = 0
+        self.first_ns = self.last_ns = 0
+        self.index: int | None = None
+        self.started: ev.RunStarted | None = None
+        self.ended: ev.RunEnded | None = None
+        self.stopped: ev.RecordingStopped | None = None
+        self.exited: ev.ProgramExited | None = None
+        self.died: ev.Died | None = None
+        self.look: ev.MainThreadSeen | None = None
+        self.process_of: tuple[tuple[int, int], ...] | None = None
+        self.process_count: int | None = None
+        self.step: int | None = None
+        self.counted: dict[str, int] = {}  # calls of watched functions
+        self.exits: list[int] = []
+        self.contexts: dict[str, Mapping[str, str]] = {}
+        self.calls: dict[int, _Call] = {}
+        self.functions: dict[str, ev.FunctionSeen] = {}
+        self.texts: dict[str, dict[str, str]] = {}  # by program: blobs by stage
+        self._cells: dict[int, Any] = {}
+        self._known = known
+
+    def take(self, events: Sequence[Any]) -> None:
+        """Add the next events of the log."""
+        for event in events:
+            handler = _HANDLERS.get(type(event))
+            if handler is None:
+                if isinstance(event, ev.ProgramExited):
+                    self.exited = event
+                continue
+            t_ns = event.t_ns
+            if not self.id:
+                self.pid, self.first_ns, self.id = event.pid, t_ns, str(event.pid)
+            if t_ns > self.last_ns:
+                self.last_ns = t_ns
+            if event.process_index is not None:
+                self.index = event.process_index
+            if self.ended is not None and type(event) not in _COUNTED:
+                self.ended = None  # the program ran its exit handlers early and continues
+            handler(self, event)
+
+    def count(self, numbers: Sequence[int]) -> bool:
+        """Add the counters beside the log, which may be ahead of its events. Return whether they are."""
+        ahead = False
+        for cell, event in list(self._cells.items()):
+            field = "index" if isinstance(event, ev.Step) else "count"
+            if 0 <= cell < len(numbers) and numbers[cell] > getattr(event, field):
+                _HANDLERS[type(event)](self, msgspec.structs.replace(event, **{field: numbers[cell]}))
+                ahead = True
+        return ahead
+
+    def _call(self, event: Any) -> _Call:
+        c = self.calls.get(event.call)
+        if c is None:
+            c = self.calls[event.call] = _Call(event.call, event.t_ns)
+        return c
+
+    def _started(self, event: ev.RunStarted) -> None:
+        self.started, self.first_ns = event, event.t_ns
+
+    def _backend(self, event: Any) -> None:
+        self.process_of, self.process_count = self._known.process_of(event.devices), event.process_count
+
+    def _function(self, event: ev.FunctionSeen) -> None:
+        self.functions[event.function] = event
+
+    def _context(self, event: ev.ContextSeen) -> None:
+        self.contexts[event.context] = event.settings
+
+    def _missed(self, event: Any) -> None:
+        self._call(event).missed = event
+
+    def _began(self, event: ev.PhaseBegan) -> None:
+        c = self._call(event)
+        c.phase, c.phase_ns = event.phase, event.t_ns
+
+    def _traced(self, event: Any) -> None:
+        self._ended(self._call(event), ev.TRACE, event, _TRACED)
+
+    def _reused(self, event: Any) -> None:
+        self._ended(self._call(event), ev.TRACE, event, 0)
+
+    def _lowered(self, event: Any) -> None:
+        c = self._call(event)
+        c.lowered, c.program = event, event.program or c.program
+        self._ended(c, ev.LOWER, event, _LOWERED)
+
+    def _compiled(self, event: Any) -> None:
+        c = self._call(event)
+        c.compiled, c.program, c.memory = event, event.program or c.program, event.memory
+        self._ended(c, ev.COMPILE, event, _COMPILED)
+
+    def _memory(self, event: ev.MemoryRead) -> None:
+        c = self._call(event)
+        c.memory = event.memory if c.compiled is not None else None
+
+    def _failed(self, event: ev.PhaseFailed) -> None:
+        c = self._call(event)
+        c.failed = True
+        self._ended(c, event.phase, event, 0)
+
+    def _ended(self, c: _Call, phase: str, event: Any, reached: int) -> None:
+        if c.phase == phase:
+            c.phase = None
+        c.reached |= reached
+        seconds = event.seconds
+        if seconds is None or not 0 <= seconds < MOST_SECONDS:
+            return
+        if phase == ev.TRACE:
+            c.trace_seconds += seconds
+        elif phase == ev.LOWER:
+            c.lower_seconds += seconds
+        elif phase == ev.COMPILE:
+            c.compile_seconds += seconds
+
+    def _text(self, event: ev.ProgramText) -> None:
+        self.texts.setdefault(event.program, {})[event.stage] = event.blob
+
+    def _step(self, event: ev.Step) -> None:
+        self.step = max(event.index, self.step or 0)
+        self._cell(event)
+
+    def _called(self, event: ev.Called) -> None:
+        self.counted[event.function] = event.count
+        self._cell(event)
+
+    def _cell(self, event: ev.Step | ev.Called) -> None:
+        if event.cell is not None:
+            self._cells[event.cell] = event
+
+    def _arrays(self, event: Any) -> None:
+        if event.why == "exit":  # before JAX waits for the other ranks
+            self.exits.append(event.t_ns)
+
+    def _died(self, event: ev.Died) -> None:
+        self.died = event
+
+    def _main_thread(self, event: ev.MainThreadSeen) -> None:
+        self.look = event
+
+    def _run_ended(self, event: ev.RunEnded) -> None:
+        self.ended = event
+
+    def _stopped(self, event: ev.RecordingStopped) -> None:
+        self.stopped = event
+
+    def _other(self, event: Any) -> None:
+        """Only its time is read."""
+
+
+_READ: dict[type, Callable[[_Process, Any], None]] = {
+    ev.RunStarted: _Process._started,
+    ev.BackendSeen: _Process._backend,
+    ev.FunctionSeen: _Process._function,
+    ev.ContextSeen: _Process._context,
+    ev.Missed: _Process._missed,
+    ev.PhaseBegan: _Process._began,
+    ev.Traced: _Process._traced,
+    ev.TraceReused: _Process._reused,
+    ev.Lowered: _Process._lowered,
+    ev.Compiled: _Process._compiled,
+    ev.MemoryRead: _Process._memory,
+    ev.PhaseFailed: _Process._failed,
+    ev.ProgramText: _Process._text,
+    ev.Step: _Process._step,
+    ev.Called: _Process._called,
+    ev.ArraysSeen: _Process._arrays,
+    ev.Died: _Process._died,
+    ev.MainThreadSeen: _Process._main_thread,
+    ev.RunEnded: _Process._run_ended,
+    ev.RecordingStopped: _Process._stopped,
+}
+_OF_OTHERS = (ev.ProgramExited, ev.StderrWatched, ev.CompilerWarned, ev.TargetCompiling, ev.TargetCompiled)
+_HANDLERS = {
+    part: _READ.get(kind, _Process._other) for kind, part in _PART_OF.items() if kind not in _OF_OTHERS
+}
+_COUNTED = {_PART_OF[kind] for kind in get_args(Counted)}
+
+
+class RankLog:
+    """Follow the logs of one rank.
+
+    Attributes:
+      exited: the end of its program as the keeper wrote it; None: it goes on, or that is unknown.
+    """
+
+    def __init__(self, directory: RunDir, known: Known) -> None:
+        self.directory = directory
+        self.exited: ev.ProgramExited | None = None
+        self._reader = reader.Reader(directory, _decoder)
+        self._known = known
+        self._processes: dict[str, _Process] = {}
+
+    def poll(self) -> bool:
+        """Read what is new. Return whether anything is."""
+        news = False
+        for log, events in self._reader.pieces():
+            process = self._processes.get(log)
+            if process is None:
+                process = self._processes[log] = _Process(self._known)
+            process.take(events)
+            self.exited = process.exited or self.exited
+            news = news or bool(events)
+        for log, numbers in self._reader.counts().items():
+            if log in self._processes:
+                news = self._processes[log].count(numbers) or news
+        return news
+
+    def logs(self) -> list[tuple[str, _Process]]:
+        """Return the processes that wrote logs, with the names of these."""
+        return [(log, p) for log, p in self._processes.items() if p.id]
+
+    @property
+    def main(self) -> _Process | None:
+        """Return the process that the user started."""
+        return main_of([p for _, p in self.logs()], self.exited)
+
+    @property
+    def index(self) -> int | None:
+        """Return JAX's index of the process, if its backend has several processes."""
+        main = self.main
+        return main.index if main is not None and (main.process_count or 1) > 1 else None
+
+    @property
+    def last_ns(self) -> int | None:
+        """Return the time of the latest event, or when the program was last known to be alive."""
+        return self._last_ns(state(self, self.directory))
+
+    def _last_ns(self, how: str) -> int | None:
+        times = [p.last_ns for _, p in self.logs()]
+        if self.exited is not None:
+            times.append(self.exited.t_ns)
+        elif times and (alive := alive_ns(how, self.directory)) is not None:
+            times.append(alive)
+        return max(times, default=None)
+
+    def rank(self) -> Rank:
+        """Return what the process did so far; its number is not known here."""
+        main, how = self.main, state(self, self.directory)
+        rank = Rank(0, self.directory, how, last_ns=self._last_ns(how))
+        processes = [p for _, p in self.logs()]
+        names = _Names(processes)
+        _number(processes)
+        self._add_up(rank, processes, names)
+        ends: list[int] = []
+        if main is not None:
+            rank.began_ns = main.first_ns
+            rank.steps = main.step if main.step is not None else max(main.counted.values(), default=None)
+            ends = [*([main.ended.t_ns] if main.ended is not None else []), *main.exits]
+            if main.died is not None:
+                rank.died = main.died.error
+                rank.died_at = main.died.stack[0] if main.died.stack else None
+            rank.seen = list(self._seen(main, names))
+            rank.phase = self._phase(main)
+            if main.look is not None and main.look.t_ns >= main.last_ns:
+                rank.look = main.look
+        elif processes:
+            rank.began_ns = min((p.first_ns for p in processes if p.first_ns), default=None)
+        rank.left = bool(ends) and (rank.last_ns or 0) - min(ends) > LEFT_EARLY_NS
+        if self.exited is not None:
+            rank.code = -self.exited.signal if self.exited.signal is not None else self.exited.exit_code
+            ends.append(self.exited.t_ns)
+        rank.left_ns = min(ends, default=None)
+        return rank
+
+    def _add_up(self, rank: Rank, processes: Sequence[_Process], names: _Names) -> None:
+        """Add the seconds and the memory of all processes of the rank."""
+        calls = [c for p in processes for c in p.calls.values()]
+        rank.trace_seconds = math.fsum(c.trace_seconds for c in calls)
+        rank.lower_seconds = math.fsum(c.lower_seconds for c in calls)
+        rank.compile_seconds = math.fsum(c.compile_seconds for c in calls)
+        rank.compiled = sum(c.reached >= _COMPILED for c in calls)
+        sizes = [_bytes(c.memory) for c in calls if c.program and c.memory is not None]
+        rank.memory = max((b for b in sizes if b is not None), default=None)
+        slow = max(calls, key=lambda c: c.seconds, default=None)
+        if slow is not None and slow.seconds > 0:
+            site = slow.missed.site if slow.missed is not None else None
+            rank.slowest = site, names.of(slow).display_name, slow.seconds
+
+    def _phase(self, main: _Process) -> tuple[str, Frame | None, int] | None:
+        """Return the phase that began last and goes on."""
+        if main.ended is not None or main.stopped is not None:
+            return None
+        c = max(
+            (c for c in main.calls.values() if c.phase is not None), key=lambda c: c.phase_ns, default=None
+        )
+        if c is None or c.phase is None:
+            return None
+        return c.phase, c.missed.site if c.missed is not None else None, c.phase_ns
+
+    def _seen(self, main: _Process, names: _Names) -> Iterator[Seen]:
+        """Yield the compilations for the devices of several processes, in order of time.
+
+        One that goes on is among them where it is for all devices: those of another one are known at its end.
+        """
+        if main.process_of is None:
+            return
+        of_devices = functools.partial(_processes, process_of=main.process_of)
+        sets: dict[str | None, frozenset[int]] = {}
+        found: list[tuple[bool, int, int, frozenset[int], _Call]] = []
+        for c in main.calls.values():
+            if c.compiled is not None:
+                devices = c.compiled.devices or ""
+                if devices not in sets:
+                    sets[devices] = of_devices(devices)
+                if len(sets[devices]) > 1:
+                    found.append((False, c.compiled.t_ns, c.call, sets[devices], c))
+            elif c.phase == ev.COMPILE and c.program and c.lowered is not None:
+                every = of_devices(None)
+                if c.lowered.num_partitions == len(main.process_of) and len(every) > 1:
+                    found.append((True, c.lowered.t_ns, c.call, every, c))
+        for *_, processes, c in sorted(found, key=lambda each: each[:3]):
+            yield self._compilation(main, names, c, processes)
+
+    def _compilation(self, main: _Process, names: _Names, c: _Call, processes: frozenset[int]) -> Seen:
+        missed, compiled = c.missed, c.compiled
+        key = self._known.key(missed.key) if missed is not None else None
+        function = names.of(c)
+        texts = names.texts(c.program)
+        return Seen(
+            program=c.program or f"{compiled.module} {_shapes(key)}",
+            name=function.display_name,
+            function=function.id,
+            compilation=f"{main.id}.{c.call}",
+            number=c.number,
+            site=self._known.frame(missed.site) if missed is not None else None,
+            defined=names.defined(function),
+            key=key,
+            step=missed.step if missed is not None else None,
+            t_ns=compiled.t_ns if compiled is not None else c.lowered.t_ns,
+            processes=processes,
+            ordered=missed is None
+            or (missed.entry != _AHEAD and (main.started is None or missed.thread == main.started.thread)),
+            stablehlo=texts.get("stablehlo"),
+            hlo=texts.get("hlo"),
+            cache=compiled.persistent_cache if compiled is not None else None,
+            settings=names.settings(main, key.context) if key is not None else None,
+        )
+
+
+class _Names:
+    """The functions and texts that the logs of a rank name."""
+
+    def __init__(self, processes: Sequence[_Process]) -> None:
+        self._processes = processes
+        self._functions: dict[str, Function] = {}
+        self._defined: dict[str, Frame | None] = {}
+        self._settings: dict[tuple[str, str], Mapping[str, str] | None] = {}
+
+    def of(self, c: _Call) -> Function:
+        """Return the function that was called."""
+        id = c.function
+        found = self._functions.get(id)
+        if found is None:
+            seen = next((p.functions[id] for p in self._processes if id in p.functions), None) or unseen(id)
+            found = self._functions[id] = Function(id, seen)
+        return found
+
+    def defined(self, function: Function) -> Frame | None:
+        if function.id not in self._defined:
+            seen = function.seen
+            whole = seen.file and seen.line is not None
+            self._defined[function.id] = (
+                Frame(seen.file or "", seen.line or 0, seen.qualname) if whole else None
+            )
+        return self._defined[function.id]
+
+    def settings(self, process: _Process, context: str | None) -> Mapping[str, str] | None:
+        """Return JAX's settings of a key's ``context``, which a forked process may have from its parent."""
+        if context is None:
+            return None
+        if (process.id, context) not in self._settings:
+            by_pid = {p.pid: p for p in self._processes}
+            holder = process
+            for _ in by_pid:
+                parent = holder.started.parent if holder.started is not None else None
+                if context in holder.contexts or parent is None:
+                    break
+                holder = by_pid.get(parent, holder)
+            self._settings[process.id, context] = holder.contexts.get(context)
+        return self._settings[process.id, context]
+
+    def texts(self, program: str | None) -> Mapping[str, str]:
+        if program is None:
+            return {}
+        return next((p.texts[program] for p in self._processes if program in p.texts), {})
+
+
+def _number(processes: Sequence[_Process]) -> None:
+    """Number the compilations of each function, in all processes of the rank in order of time."""
+    every = [(p.pid, c) for p in processes for c in p.calls.values()]
+    if len(processes) > 1:
+        every.sort(key=lambda each: (each[1].t_ns, each[0], each[1].call))
+    counts: dict[str, int] = {}
+    for _, c in every:
+        if c.reached or c.phase is not None or c.failed:
+            c.number = counts[c.function] = counts.get(c.function, 0) + 1
+
+
+@functools.lru_cache(1024)
+def _processes(devices: str | None, process_of: tuple[tuple[int, int], ...]) -> frozenset[int]:
+    """Return the indices of the processes of these devices; None: of all. Equal ranks share the set."""
+    known = dict(process_of)
+    ids = known if devices is None else sharding.device_ids(devices) or ()
+    return frozenset(known.get(d, 0) for d in ids)
+
+
+def _shapes(key: Key | None) -> str:
+    return "" if key is None else ", ".join(f"{a.dtype}{a.shape}" for a in key.arguments)
+
+
+def _bytes(memory: Memory | None) -> int | None:
+    parts = [getattr(memory, f"{name}_bytes", None) for name in ("argument", "output", "temp")]
+    return sum(p for p in parts if p is not None) if None not in parts else None
