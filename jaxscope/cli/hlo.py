@@ -138,5 +138,6 @@ def read(name: str, *, everything: bool = False) -> str:
         raise JaxscopeError(f"cannot read {name}: {reason}", slug="unreadable") from e
     if len(raw) > most:
         hint = None if everything else "--all reads up to 1 GiB"
-        raise JaxscopeError(f"{name} holds more than {most >> 20:,} MiB of text", hint=hint, slug="too-large")
+        text = f"{name} contains more than {most >> 20:,} MiB of text"
+        raise JaxscopeError(text, hint=hint, slug="too-large")
     return raw.decode("utf-8", "replace")

@@ -117,7 +117,7 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError("--html is a report of its own", hint=hint, slug="usage")
     if args.function and args.format == "json" and not args.metrics:
         raise UsageError(
-            "--function is for the text report; JSON holds every function",
+            "--function is for the text report; JSON contains every function",
             hint="jaxscope report --format json | jq '.compilations[] | select(.function |"
             ' startswith("NAME"))\'',
             slug="usage",

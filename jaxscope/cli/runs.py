@@ -246,7 +246,7 @@ def handle_merge(args: argparse.Namespace) -> int:
         raise RunNotFound(
             f"no recorded process{f' of the job {args.job}' if args.job else ''} in"
             f" {', '.join(map(str, args.directories))}",
-            hint="give the directories of the runs, or a folder that holds them",
+            hint="give the directories of the runs, or a folder that contains them",
             slug="nothing-to-merge",
         )
     jobs = sorted({str(p.meta["job"]) for p in of_job if "job" in p.meta})

@@ -190,7 +190,7 @@ def agreed(whole: RunDir) -> dict[str, list[int]] | None:
 
 
 def found_below(path: Path, depth: int = 5) -> list[RunDir]:
-    """Return the recordings of single processes in ``path``: a place, a run, or any folder that holds them.
+    """Return the recordings of single processes in ``path``: a place, a run, or a folder that contains them.
 
     Links are not followed.
     """

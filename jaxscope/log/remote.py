@@ -376,8 +376,8 @@ def _download(store: Store, path: Path) -> None:
     total = sum(sum(sizes.values()) for sizes in pieces.values())
     if len(pieces) > MOST_FILES or total > MOST_BYTES:
         raise LogError(
-            f"{store.url} holds {len(pieces):,} files with {total / 1e9:.1f} GB: at most {MOST_FILES:,} and"
-            f" {MOST_BYTES / 1e9:.1f} GB are downloaded",
+            f"{store.url} contains {len(pieces):,} files with {total / 1e9:.1f} GB: at most {MOST_FILES:,}"
+            f" and {MOST_BYTES / 1e9:.1f} GB are downloaded",
             slug="remote-too-large",
         )
     whole: dict[str, list[int]] = {}
