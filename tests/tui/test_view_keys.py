@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import runs_to_see
-from seen import screen, settled
+from seen import screen, settled, until
 from textual import events
 from textual.css import stylesheet
 from textual.css.stylesheet import Stylesheet
@@ -1073,8 +1073,8 @@ def test_the_line_to_search_in_is_made_before_somebody_searches_but_not_while_ke
         await asyncio.sleep(2 * frame.LEISURE_S)
         assert not made(), "somebody types"
         app.feed.key_at = 0.0
-        await asyncio.sleep(2 * frame.LEISURE_S)
-        assert made() and not app.screen.query_one("#finding").display
+        await until(made)
+        assert not app.screen.query_one("#finding").display
         await press(pilot, "slash", *"step")
         assert app.focused.id == "find" and app.focused.value == "step"
         assert len(app.screen.query("#find")) == 1
