@@ -28,6 +28,16 @@ def ignoring(codes: Collection[str]) -> str:
     return f"ignore = [{', '.join(f'{code!r}' for code in sorted(codes))}]".replace("'", '"')
 
 
+COST: Column[Finding] = Column(
+    "cost",
+    lambda f, _: [(seconds(f.seconds) if f.seconds else "", "bold")],
+    7,
+    right=True,
+    order=lambda f: f.seconds,
+    first=True,
+)
+
+
 def columns(places: Places, findings: Sequence[Finding], hidden: Collection[str]) -> list[Column[Finding]]:
     counted = Counter(f.code for f in findings)
 
@@ -48,14 +58,7 @@ def columns(places: Places, findings: Sequence[Finding], hidden: Collection[str]
             wide=100,
             unknown="no source line is known",
         ),
-        Column(
-            "cost",
-            lambda f, _: [(seconds(f.seconds) if f.seconds else "", "bold")],
-            7,
-            right=True,
-            order=lambda f: f.seconds,
-            first=True,
-        ),
+        COST,
     ]
 
 

@@ -15,6 +15,7 @@ from jaxscope.present.text import Places, count, function_name, seconds
 from jaxscope.present.transfers import long, name, waiting
 from jaxscope.schema.findings import Finding
 from jaxscope.tui.cells import Column, Part
+from jaxscope.tui.rows.findings import COST
 
 LATEST = 50
 
@@ -86,14 +87,7 @@ EVENT_COLUMNS: list[Column[Event]] = [
 FINDING_COLUMNS: list[Column[Finding]] = [
     Column("code", lambda f, _: [mark(f), f" {f.code}"], 7, order=lambda f: f.code),
     Column("finding", lambda f, _: headline(f)),
-    Column(
-        "cost",
-        lambda f, _: [(seconds(f.seconds) if f.seconds else "", "bold")],
-        7,
-        right=True,
-        order=lambda f: f.seconds,
-        first=True,
-    ),
+    COST,
 ]
 
 
