@@ -54,7 +54,7 @@ class Pair(NamedTuple):
     old: SavedMetrics
     entry: ProgramEntry
     function: FunctionEntry
-    label: str
+    label: Words
     changed: list[ArgumentChange]
 
     @property
@@ -156,7 +156,11 @@ def pairs(old: schema.Function, entry: FunctionEntry) -> tuple[list[Pair], list[
     def paired(several: list[tuple[SavedMetrics, ProgramEntry]]) -> list[Pair]:
         found = []
         for before, program in sorted(several, key=lambda p: numbers[id(p[1])]):
-            label = name if len(entry.programs) == 1 else f"program {numbers[id(program)]} of {name}"
+            label = (
+                name
+                if len(entry.programs) == 1
+                else message("program-number", n=numbers[id(program)], name=name)
+            )
             changed = _changed(before.arguments, program.metrics.arguments)
             found.append(Pair(before, program, entry, label, changed))
         return found

@@ -15,6 +15,7 @@ TEMPLATES = {
     "fix-warm-up": "call it with such arguments {when}, or allow compilations in more steps",
     "by-step": "by step {n}",
     "before": "before",
+    "program-number": "program {n} of {name}",
     "program-for-target": "{program} for {target}",
     "too-many-compilations": "{count}{which}{listed}; most recently {function}: {cause}",
     "compiled-all-times": "your functions were compiled {times}, {limit} allowed",
