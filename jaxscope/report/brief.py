@@ -163,7 +163,7 @@ def brief(run: Run, directory: RunDir, name: str, job: Job | None = None) -> Bri
     page = Brief(
         SCHEMA,
         __version__,
-        cut(" ".join(_verdict(run, directory, found)), 2 * TEXT_BYTES),
+        cut(" ".join(_verdict(run, found)), 2 * TEXT_BYTES),
         _run(run, directory, name),
         _figures(run),
         Counts(severities[ERROR], severities[WARNING], severities[NOTE], 0),
@@ -171,7 +171,7 @@ def brief(run: Run, directory: RunDir, name: str, job: Job | None = None) -> Bri
         [],
         [],
     )
-    page.next = first_that_fit(_next(run, directory, name, found), COMMANDS_BYTES)
+    page.next = first_that_fit(_next(directory, name, found), COMMANDS_BYTES)
     page.functions = first_that_fit(_functions(run, document), FUNCTIONS_BYTES)
     page.findings = first_that_fit(_findings(found), MOST_BYTES - size(page) - 20, _shorter)
     page.counts.shown = len(page.findings)
@@ -193,7 +193,7 @@ def schema() -> dict[str, Any]:
     }
 
 
-def _verdict(run: Run, directory: RunDir, found: Sequence[contract.Finding]) -> Iterator[str]:
+def _verdict(run: Run, found: Sequence[contract.Finding]) -> Iterator[str]:
     main = run.main
     died = main.died if main is not None else None
     if died is not None:
@@ -218,7 +218,7 @@ def _run(run: Run, directory: RunDir, name: str) -> BriefRun:
     exited = run.exited
     return BriefRun(
         name=cut(name, NAME_BYTES),
-        program=cut(_program(run, directory), TEXT_BYTES),
+        program=cut(_program(directory), TEXT_BYTES),
         state=state(run, directory),
         ending=cut(ending(run, directory)[0], TEXT_BYTES),
         exit_code=exited.exit_code if exited is not None else None,
@@ -231,7 +231,7 @@ def _run(run: Run, directory: RunDir, name: str) -> BriefRun:
     )
 
 
-def _program(run: Run, directory: RunDir) -> str:
+def _program(directory: RunDir) -> str:
     """Return the program's words as a shell takes them, without the interpreter."""
     argv = directory.meta.get("argv")
     return shlex.join(w for w in argv if isinstance(w, str)) if isinstance(argv, list) else ""
@@ -312,14 +312,14 @@ def _defined(f: Function) -> Frame | None:
     return None if f.seen.file is None or f.seen.line is None else Frame(f.seen.file, f.seen.line, f.name)
 
 
-def _next(run: Run, directory: RunDir, name: str, found: Sequence[contract.Finding]) -> Iterator[Command]:
+def _next(directory: RunDir, name: str, found: Sequence[contract.Finding]) -> Iterator[Command]:
     for f, path in list(zip(found, finding_paths(found), strict=True))[:3]:
         where = f"{f.code}, {cut(f.title, NAME_BYTES)}"
         yield Command(f"jaxscope show {name} {path}", where)
     if len(found) > 1:
         yield Command(f"jaxscope show {name} findings", "all findings")
     yield Command(f"jaxscope show {name} functions", "all functions; add a path to go on")
-    program = _program(run, directory)
+    program = _program(directory)
     if found and program and not program.startswith("-"):
         yield Command(
             f"jaxscope try --format json --patch FIX.diff {program}",

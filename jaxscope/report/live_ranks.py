@@ -104,7 +104,7 @@ class Comparison:
             if self._named.issuperset(numbers):
                 continue
             since = now - self._first.setdefault((numbers, d.kind, d.position), now)
-            if job.went_past(d) or self._held(job, d, now):
+            if job.went_past(d) or self._held(d, now):
                 if since >= SETTLE_S * 1e9 or last or _all_came(job, d):
                     self._named.update(numbers)
                     finding = msgspec.structs.replace(rules.differs(job, d), certainty=CERTAIN)
@@ -116,7 +116,7 @@ class Comparison:
                     self._likely[numbers] = ahead
                     yield rules.differs(job, ahead)
 
-    def _held(self, job: Job, d: Divergence, now: int) -> bool:
+    def _held(self, d: Divergence, now: int) -> bool:
         """Return whether a rank is held with a program of its own, while all
         others wait for something else.
         """

@@ -16,7 +16,7 @@ from jaxscope.model.facts import BETTER, EQUAL, MIXED, WORSE, Fact
 from jaxscope.model.run import Run
 from jaxscope.present import differences
 from jaxscope.present.findings import title
-from jaxscope.present.text import Places, count, function_name
+from jaxscope.present.text import count, function_name
 from jaxscope.report import contract
 from jaxscope.report.bounded import cut
 from jaxscope.report.json_report import SCHEMA
@@ -266,11 +266,8 @@ def lines(found: Compared) -> Iterator[Line]:
             yield line((f"exit code {side.exit_code} ", "error"), f"with {side.label}", indent=2, hang=2)
     yield line(*_outputs(page.outputs), indent=2, hang=4)
     yield BLANK
-    places = Places(found.after.run)
     for f in found.facts:
-        yield line(
-            (f"{f.verdict:<7}", _ROLES[f.verdict]), f"{_name(f, places)}: {_values(f)}", indent=2, hang=9
-        )
+        yield line((f"{f.verdict:<7}", _ROLES[f.verdict]), f"{_name(f)}: {_values(f)}", indent=2, hang=9)
     if page.facts_equal:
         rest = count(page.facts_equal, "more figure")
         yield line((f"equal  {rest} of functions: --all shows them", "dim"), indent=2)
@@ -300,7 +297,7 @@ def _outputs(o: Outputs) -> Iterator[Any]:
             yield f" (numbers by up to {o.largest_difference:.1e} of their value; --tolerance allows more)"
 
 
-def _name(f: Fact, places: Places) -> str:
+def _name(f: Fact) -> str:
     name = _NAMES.get(f.figure.what) or differences.name(f.part, f.figure)
     target = f" for {f.target}" if f.target is not None else ""
     return name if f.function is None else f"{function_name(f.function)}, {name}{target}"

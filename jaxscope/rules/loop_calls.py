@@ -96,7 +96,7 @@ def _for_each_row(run: Run) -> Iterator[tuple[Finding, range]]:
             call = _in_loop(run, f, c)
             if call is None or not _turns_alone(run, c, call, jitted):
                 continue
-            rows = None if call.feeds_itself else _rows(run, f, c, call)
+            rows = None if call.feeds_itself else _rows(run, c, call)
             n = rows[0] if rows is not None else _calls_in_a_step(run, f, c, call)
             if n is None or n < FEWEST:
                 continue
@@ -127,7 +127,7 @@ def _turns_alone(run: Run, c: Compilation, call: LoopCall, jitted: set[str]) -> 
     return found is not None and loop_calls.turns_alone(call, jitted, names_of(found.imports, JAX_ROOTS))
 
 
-def _rows(run: Run, f: Function, c: Compilation, call: LoopCall) -> tuple[int, ...] | None:
+def _rows(run: Run, c: Compilation, call: LoopCall) -> tuple[int, ...] | None:
     """Return the shape of the array whose rows are the arguments of the calls, one after the other.
 
     It is known from the operations outside jit that take the rows, on the loop's lines. None: there is none,
@@ -206,7 +206,7 @@ def work_done_twice(run: Run) -> Iterator[Finding]:
     for members in loops.values():
         for (f, by, does), (g, c, again) in itertools.permutations(members, 2):
             mine, theirs = products[g.id], products[f.id]
-            if not mine <= theirs or mine == theirs or not _comparable(run, f, by, g, c):
+            if not mine <= theirs or mine == theirs or not _comparable(run, by, g, c):
                 continue
             kept = _arrays_passed(g, c, again) if "flax.nnx.jit" in f.seen.wrappers else None
             after = _same_arguments(does, again, kept)
@@ -214,7 +214,7 @@ def work_done_twice(run: Run) -> Iterator[Finding]:
                 yield _twice(f, g, c, again, after)
 
 
-def _comparable(run: Run, f: Function, by: Compilation, g: Function, c: Compilation) -> bool:
+def _comparable(run: Run, by: Compilation, g: Function, c: Compilation) -> bool:
     """Return whether both functions compute their forward pass in one mode, as far as is known."""
     if by.key is None or c.key is None:
         return False

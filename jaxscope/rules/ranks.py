@@ -181,7 +181,7 @@ def _published(run: Run, code: str) -> Iterator[Finding]:
     """Yield where ranks without a shared directory differ, as rank 0 has recorded it."""
     seen = set()
     for event in run.main.ranks_compiled if run.main is not None else ():
-        found, ranks_that_differ, text = _of_published(run, event)
+        found, ranks_that_differ, text = _of_published(event)
         if found == code and ranks_that_differ not in seen:
             seen.add(ranks_that_differ)
             yield Finding(
@@ -199,7 +199,7 @@ def published(run: Run) -> list[Finding]:
     return [f for code in ("JX850", "JX851", "JX853") for f in _published(run, code)]
 
 
-def _of_published(run: Run, event: RanksCompiled) -> tuple[str, tuple[int, ...], Message]:
+def _of_published(event: RanksCompiled) -> tuple[str, tuple[int, ...], Message]:
     """Return the code of the finding, the ranks that differ from most, and the title."""
     groups = sorted(event.groups, key=lambda g: (-len(g.ranks), g.ranks))
     usual, odd = groups[0], next((g for g in groups[1:] if g.program), groups[-1])
@@ -216,18 +216,16 @@ def _of_published(run: Run, event: RanksCompiled) -> tuple[str, tuple[int, ...],
             message(
                 "ranks-other-program",
                 ranks=these,
-                program=_published_name(run, odd),
+                program=_published_name(odd),
                 after=None,
                 others=others,
-                other=_published_name(run, usual),
+                other=_published_name(usual),
             ),
         )
     return (
         "JX851",
         tuple(odd.ranks),
-        message(
-            "rank-extra-program", ranks=these, program=_published_name(run, odd), after=None, others=others
-        ),
+        message("rank-extra-program", ranks=these, program=_published_name(odd), after=None, others=others),
     )
 
 
@@ -235,7 +233,7 @@ def _numbers(found: Sequence[int]) -> Message:
     return message("rank-named" if len(found) == 1 else "ranks-named", numbers=ranks.as_ranges(sorted(found)))
 
 
-def _published_name(run: Run, group: RankGroup) -> Message | str:
+def _published_name(group: RankGroup) -> Message | str:
     """Return the function with the line of its definition."""
     name, _, place = (group.function or "?").partition("@")
     file, _, line = place.partition(" ")[0].rpartition(":")

@@ -55,13 +55,13 @@ def entry(run: Run, f: Function, places: Places, *, open_: bool, everything: boo
     numbered = run.numbered(f)
     body = [
         lines(rest),
-        _keys(run, f, numbered, places),
+        _keys(run, numbered, places),
         lines(in_full.shardings(run, f, numbered, None, places, everything=everything)),
     ]
     return fold(head, *body, open_=open_, class_="function")
 
 
-def _keys(run: Run, f: Function, numbered: Sequence[tuple[int, Compilation]], places: Places) -> Html:
+def _keys(run: Run, numbered: Sequence[tuple[int, Compilation]], places: Places) -> Html:
     """Return a column for each compilation and a row for each part of the key that is not the same in all."""
     every = [(n, c, compared(run, c)) for n, c in numbered]
     keyed = [(n, c, k) for n, c, k in every if k is not None]
