@@ -27,6 +27,7 @@ from jaxscope.capture.rank import Rank
 from jaxscope.capture.redaction import Redaction
 from jaxscope.capture.retarget import Retarget
 from jaxscope.capture.sampler import Sampler
+from jaxscope.capture.step_profile import StepProfile, first_of
 from jaxscope.capture.steps import step_function
 from jaxscope.capture.steps.step_function import StepFunction
 from jaxscope.capture.steps.tracker import Counter, StepTracker
@@ -55,6 +56,7 @@ class Options(msgspec.Struct, frozen=True, rename="kebab"):
       compare_ranks: record where the main thread waits, in a process of a job of several.
       ranks_patience: seconds without progress, before the ranks that wait are named.
       stop_on_divergence: hold a program until all ranks of the job have compiled it.
+      profile: the first and the last step during which JAX's profiler runs.
     """
 
     ir: str = "all"
@@ -70,6 +72,7 @@ class Options(msgspec.Struct, frozen=True, rename="kebab"):
     compare_ranks: bool = True
     ranks_patience: float = 30.0
     stop_on_divergence: bool = False
+    profile: tuple[int, int] | None = None
 
 
 class Session:
@@ -100,6 +103,10 @@ class Session:
         if options.arrays:
             self.sampler = self.probe.sampler = Sampler(self.writer.emit, lambda: self.tracker.current)
             self.tracker.after_step = self.sampler.step_ended
+        self.profile: StepProfile | None = None
+        if options.profile is not None and self._how != "child":
+            self.profile = StepProfile(run.path, *options.profile, self.writer.emit)
+            self.tracker.after_step = first_of(self.profile, self.tracker.after_step)
         self.transfers: Transfers | None = None
         self._copies: tuple[HostCopies, StagedArrays] | None = None
         if options.transfers:
@@ -167,6 +174,7 @@ class Session:
     def _leaving(self) -> None:
         if current() is self and not _goes_on():
             self._leave_job()
+            self._end_profile()
             self.probe.phases.memory.wait()
             self._last_look(leaving=True)
 
@@ -188,6 +196,14 @@ class Session:
             atexit.register(leave)
             self._handler = weakref.ref(leave)
 
+    def _end_profile(self) -> None:
+        """Stop the profiler of a program that ended before the last step of ``--profile``."""
+        profile, self.profile = self.profile, None
+        if profile is not None:
+            profile.stop(self.tracker.current)
+            if not profile.began:
+                self._degraded("profile", f"the program ended before step {profile.first}")
+
     def _last_look(self, *, leaving: bool) -> None:
         sampler, self.sampler = self.sampler, None
         if self.transfers is not None:
@@ -203,6 +219,7 @@ class Session:
             for copies in self._copies:
                 shield.attempt("host_copies_end", copies.remove)
         self.tracker.after_step = None
+        self._end_profile()
         self._last_look(leaving=how == "exit")
         if self._unhook is not None:
             shield.attempt("post_hook", self._unhook)
@@ -240,6 +257,9 @@ class Session:
     def forked(self) -> None:
         """Continue in a forked child with another log and counts from 0."""
         self.rank = self.probe.phases.rank = None  # threads of the parent do not exist here
+        if self.profile is not None:  # the profiler runs in the parent
+            self.profile = None
+            self.tracker.after_step = self.sampler.step_ended if self.sampler is not None else None
         self.tracker.forked()
         self.tracker.beside(self.run)
         self.writer.forked()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -126,12 +127,36 @@ def _add_what_to_record(group: argparse._ArgumentGroup) -> None:
         " (default: no)",
     )
     group.add_argument(
+        "--profile",
+        metavar="steps=A:B",
+        type=_steps,
+        help="run JAX's profiler from step A to step B, A at least 2, and report the measured seconds by your"
+        " line; xprof opens the profile, which is kept in the run directory",
+    )
+    group.add_argument(
         "--check",
         metavar="SPEC",
         help="check the run when it has ended, as jaxscope check does:"
         " no-recompiles-after=2,max-compile-seconds=60. The exit code is 3 if the program succeeded and the"
         " check failed. With --target, wait for the target's programs and check them",
     )
+
+
+def _steps(text: str) -> tuple[int, int]:
+    """Return the first and the last step of ``steps=10:12``, or of ``steps=10``.
+
+    Raises:
+      ArgumentTypeError: it is neither, or they are no steps that can be profiled.
+    """
+    found = re.fullmatch(r"steps=([0-9]{1,9})(?::([0-9]{1,9}))?", text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not steps=A:B, for example steps=10:12")
+    first, last = int(found[1]), int(found[2] or found[1])
+    if not 2 <= first <= last:
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: the first step compiles, and B is not before A: 2 <= A <= B"
+        )
+    return first, last
 
 
 def _add_targets(group: argparse._ArgumentGroup) -> None:

@@ -71,6 +71,12 @@ def handle(args: argparse.Namespace) -> int:
     if remote.is_remote(opts.out):
         remote.require(opts.out)
     opts.launched = job.here(opts.job)
+    if opts.profile and opts.redact:
+        raise UsageError(
+            "a profile has the names and paths that --redact leaves out",
+            hint="leave out --profile or --redact",
+            slug="usage",
+        )
     if opts.metrics:
         from jaxscope.report import dashboards
 
@@ -324,6 +330,7 @@ def _recording_options(opts: argparse.Namespace, each: Round) -> dict[str, Any]:
         "compare-ranks": False if opts.compare_ranks is False else None,
         "ranks-patience": opts.ranks_patience,
         "stop-on-divergence": opts.stop_on_divergence or None,
+        "profile": opts.profile,
     }
     return {name: value for name, value in values.items() if value is not None}
 

@@ -11,7 +11,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,14 @@ _WITHIN = {
         r"[0-9a-f]{16}\.(mlir|job|done|lost|result|tried)|alive|closed|compiler\.log" + _PART
     ),
 }
+# What JAX's profiler writes into ``profile``: plugins/profile/<time>/<file>.
+PROFILE = "profile"
+_PROFILE = (
+    re.compile("plugins"),
+    re.compile("profile"),
+    re.compile(r"[0-9_]{1,40}"),
+    re.compile(r"[\w.-]{1,200}\.(xplane\.pb|trace\.json\.gz|hlo_proto\.pb|SSTABLE)"),
+)
 _RUNS = ("sub", "ranks")  # directories of runs within a run
 DEPTH = 4  # parts of the path of a run within a run within a run: ranks/00002/sub/4x4
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -153,6 +161,8 @@ def _walk(fd: int, above: str, file: Each, directory: Each) -> Iterator[str]:
         if stat.S_ISREG(kind) and _FILES.fullmatch(name):
             if above or name != META:
                 file(name, fd)
+        elif stat.S_ISDIR(kind) and name == PROFILE:
+            yield from _nested(fd, name, f"{above}{name}/", _PROFILE, file, directory)
         elif stat.S_ISDIR(kind) and (name in _WITHIN or (name in _RUNS and above.count("/") < DEPTH)):
             inner = os.open(name, _OPEN, dir_fd=fd)
             try:
@@ -167,6 +177,29 @@ def _walk(fd: int, above: str, file: Each, directory: Each) -> Iterator[str]:
                 directory(name, fd)
         else:
             yield above + name
+
+
+def _nested(
+    at: int, name: str, above: str, ours: Sequence[re.Pattern[str]], file: Each, directory: Each
+) -> Iterator[str]:
+    """Walk the directory ``name``, where directories have the names ``ours[0]``, ``ours[1]``, ... from the
+    outside to the inside, and files the last of these."""
+    fd = os.open(name, _OPEN, dir_fd=at)
+    left: list[str] = []
+    try:
+        for entry, kind in _entries(fd):
+            fits = ours[0].fullmatch(entry) is not None
+            if fits and len(ours) > 1 and stat.S_ISDIR(kind):
+                left += _nested(fd, entry, f"{above}{entry}/", ours[1:], file, directory)
+            elif fits and len(ours) == 1 and stat.S_ISREG(kind):
+                file(entry, fd)
+            else:
+                left.append(above + entry)
+    finally:
+        os.close(fd)
+    yield from left
+    if not left:
+        directory(name, at)
 
 
 def _plain(fd: int, above: str, ours: re.Pattern[str], file: Each) -> Iterator[str]:

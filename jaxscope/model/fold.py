@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from jaxscope.analysis.feedback import Results
+from jaxscope.analysis.hlo.instruction_lines import Located
 from jaxscope.analysis.keys import Facts
 from jaxscope.analysis.programs import NOTHING, Texts
 from jaxscope.model.interning import Shared
@@ -68,6 +69,8 @@ class Fold:
         self.lengthened: dict[tuple[str, str], tuple[object, bool]] = {}  # model.growing_args fills it
         self.results: dict[object, tuple[tuple[object, ...], Results]] = {}  # model.predictions fills it
         self.texts_of: Callable[[Program], Texts] = lambda _: NOTHING  # model.load sets it: texts are files
+        # The user's line and the opcode of each instruction of a program, by name; model.load sets it.
+        self.instructions_of: Callable[[Program], Mapping[str, Located]] = lambda _: {}
         self.unreadable: set[str] = set()  # requested texts that are missing or damaged; model.load sets it
         self._by_log: dict[str, Process] = {}
         self._by_pid: dict[int, Process] = {}
@@ -312,6 +315,9 @@ class Fold:
     def _arrays(self, process: Process, event: ev.ArraysSeen) -> None:
         process.snapshots.append(event)
 
+    def _profiled(self, process: Process, event: ev.Profiled) -> None:
+        process.profiles.append(event)
+
     def _transferred(self, process: Process, event: ev.Transferred) -> None:
         site = event.site
         key = (event.direction, event.via, site.file if site else "", site.line if site else 0)
@@ -448,4 +454,5 @@ _HANDLERS: dict[type, Callable[..., Any]] = {
     ev.SourceSeen: Fold._source,
     ev.MainThreadSeen: Fold._main_thread,
     ev.RanksCompiled: Fold._ranks_compiled,
+    ev.Profiled: Fold._profiled,
 }

@@ -53,6 +53,7 @@ class Tail:
         self.run = Run() if run is None else run
         texts = Reader(directory, self.run.overheard)
         self.run.texts_of, self.run.unreadable = texts.texts, texts.unreadable
+        self.run.instructions_of = texts.instructions
         self._reader = reader.Reader(directory)
         self._queue = Queue(directory)
         self._queued = Queued()

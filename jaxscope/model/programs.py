@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
 from jaxscope.analysis import programs
+from jaxscope.analysis.hlo import instruction_lines
 from jaxscope.analysis.hlo.fusions import Fusion
+from jaxscope.analysis.hlo.instruction_lines import Located
 from jaxscope.analysis.programs import NOTHING, Around, Texts
 from jaxscope.log import files
 from jaxscope.log.store import RunDir
@@ -51,6 +53,14 @@ class Reader:
             around = circumstances(p, warnings)
             self._read[key] = read_texts(self._directory, *blobs, around, self.unreadable)
         return self._read[key]
+
+    def instructions(self, p: Program) -> Mapping[str, Located]:
+        """Return the line and the opcode of each instruction of ``p``, by name; empty: not recorded."""
+        text = _text(self._directory, p.texts.get("hlo"))
+        try:
+            return {} if text is None else instruction_lines.of(text)
+        except Exception:  # not the text of a compiler
+            return {}
 
 
 def read_texts(

@@ -33,6 +33,7 @@ from jaxscope.schema.events import (
     MainThreadSeen,
     Missed,
     PhaseFailed,
+    Profiled,
     RanksCompiled,
     RecordingStopped,
     Retargeted,
@@ -61,7 +62,7 @@ class Process(msgspec.Struct, eq=False):
     Attributes:
       first_ns, last_ns: time of the first and of the latest event.
       started, ended, stopped, died, backend: the events of that name; None: not recorded.
-      snapshots, transfers, calls, phases: what the process recorded so far.
+      profiles, snapshots, transfers, calls, phases: what the process recorded so far.
     """
 
     id: str
@@ -82,6 +83,7 @@ class Process(msgspec.Struct, eq=False):
     calls: Mapping[str, int] = {}
     # Every timed phase, wall clock in ns: their union is the time spent compiling.
     phases: Occupied = msgspec.field(default_factory=Occupied)
+    profiles: list[Profiled] = []
     snapshots: list[ArraysSeen] = []  # its live arrays, in order of time
     # By direction, kind, file and line: the latest event about the transfers there.
     transfers: dict[tuple[str, str, str, int], Transferred] = {}

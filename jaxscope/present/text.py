@@ -38,6 +38,16 @@ def seconds(value: float | None) -> str:
     return f"{hours:,} h {minutes} min"
 
 
+def short_seconds(value: float) -> str:
+    """Write a time that may be below a millisecond: ``41 ms``, ``4.1 ms``, ``412 µs``."""
+    if not 0 < value < 0.00995:
+        return seconds(value)
+    if value >= 0.0009995:
+        return f"{value * 1e3:.1f} ms"
+    micro = value * 1e6
+    return f"{micro:.0f} µs" if micro >= 9.95 else f"{micro:.1f} µs" if micro >= 0.05 else "<0.1 µs"
+
+
 def count(n: float, one: str, many: str | None = None) -> str:
     """Write a count: ``1 trace``, ``1,200 traces``, ``0.333 traces``."""
     number = f"{n:,}" if isinstance(n, int) else f"{n:.3g}"

@@ -17,7 +17,18 @@ if TYPE_CHECKING:
 PLAIN_WIDTH = 80
 WIDEST = 120  # lines longer than this are not read more easily
 
-_ASCII = {"→": "->", "·": "-", "…": "...", "▸": ">", "◂": "<", "│": "|", "─": "-", "●": "*", "✓": "ok"}
+_ASCII = {
+    "→": "->",
+    "·": "-",
+    "…": "...",
+    "▸": ">",
+    "◂": "<",
+    "│": "|",
+    "─": "-",
+    "●": "*",
+    "✓": "ok",
+    "µ": "u",
+}
 
 
 def _spell(error: UnicodeError) -> tuple[str, int]:

@@ -724,6 +724,42 @@ class Transfer(Entry):
     pid: int
 
 
+# -- measured ------------------------------------------------------------------------------------------------
+
+
+class MeasuredLine(Entry):
+    """What one line took in one step on one device, on average. ``source``: null: the line is not known.
+
+    ``opcodes``: the seconds of the same by HLO opcode.
+    """
+
+    source: Frame | None
+    seconds: float
+    opcodes: dict[str, float]
+
+
+class Profile(Entry):
+    """JAX's profiler during some steps (``--profile``), by line.
+
+    Attributes:
+      devices: that executed something; null: the profile does not say, and seconds are of all devices.
+      step_seconds: wall time of one step, on average.
+      device_seconds: in which one device executed operations in one step, on average.
+      file: the profile, relative to the run directory.
+      left_out: number of instructions that were not recorded.
+    """
+
+    pid: int
+    first_step: int
+    last_step: int
+    devices: int | None
+    step_seconds: float | None
+    device_seconds: float
+    file: str | None
+    left_out: int
+    lines: list[MeasuredLine]
+
+
 # -- findings ------------------------------------------------------------------------------------------------
 
 
@@ -883,6 +919,7 @@ class Report(Entry):
     buckets: list[Bucket]
     arrays: Arrays | None
     transfers: list[Transfer] | None
+    profiles: list[Profile]
     findings: list[Finding]
     sub_runs: list[Report]
     comparisons: list[Comparison]

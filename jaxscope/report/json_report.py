@@ -24,6 +24,7 @@ from jaxscope.report import (
     arrays,
     comparison_table,
     contract,
+    measured,
     ranks,
     sharding_audit,
     targets,
@@ -108,6 +109,7 @@ def sections(run: Run, directory: RunDir | None = None, job: Job | None = None) 
     yield "buckets", (_bucket(v) for v in observed_sizes.varying(run))
     yield "arrays", arrays.as_json(run)
     yield "transfers", transfers.as_json(run)
+    yield "profiles", measured.as_json(run)
     yield "findings", findings(parts, job)
     yield "sub_runs", (Document(sections(part.run, part.directory)) for part in parts[1:])
     yield "comparisons", comparison_table.as_json(parts)

@@ -24,7 +24,7 @@ _STYLES = {
 # "6.9 s" stays on one line. Rich breaks at every white space, at a no-break space too: while lines are
 # broken, a private character of the same width stands for the space.
 _GLUE = "\ue000"
-_FIGURE = re.compile(r"(?<=\d) (?=(?:s|ms|min|h|%|B|[KMGT]iB)\b|%)")
+_FIGURE = re.compile(r"(?<=\d) (?=(?:s|ms|µs|min|h|%|B|[KMGT]iB)\b|%)")
 
 
 class Line(NamedTuple):

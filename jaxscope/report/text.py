@@ -32,6 +32,7 @@ from jaxscope.report import (
     arrays,
     findings,
     function_summary,
+    measured,
     ranks,
     sections,
     targets,
@@ -139,6 +140,7 @@ def _page(
             yield line(sections.nothing_recorded(run, directory), indent=2)
     yield from targets_section.section(parts, places, width=width, everything=everything)
     yield from findings.buckets(run)
+    yield from measured.section(run, places, everything=everything)
     yield from transfers.section(run, places, everything=everything)
     yield from arrays.section(run, places, everything=everything)
     folded = [*sections.not_yours(run, places, everything=everything)]

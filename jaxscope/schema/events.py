@@ -18,6 +18,7 @@ from jaxscope.schema.counters import MissesCounted as MissesCounted
 from jaxscope.schema.counters import Step as Step
 from jaxscope.schema.event import Event as Event
 from jaxscope.schema.keys import Captured, Device, Frame, Key, Memory, OutLeaf, Sharding
+from jaxscope.schema.profiles import Profiled as Profiled
 from jaxscope.schema.target_events import Retargeted as Retargeted
 from jaxscope.schema.target_events import TargetCompiled as TargetCompiled
 from jaxscope.schema.target_events import TargetCompiling as TargetCompiling
@@ -553,4 +554,5 @@ AnyEvent = (
     | SourceSeen
     | MainThreadSeen
     | RanksCompiled
+    | Profiled
 )

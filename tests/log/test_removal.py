@@ -47,6 +47,23 @@ def test_a_run_with_all_that_it_can_hold_is_gone_with_its_directory(tmp_path):
     writer.close()
 
 
+def test_a_profile_is_removed_and_other_files_beside_it_stay(tmp_path):
+    for name, others in (
+        ("one", []),
+        ("two", ["profile/plugins/profile/2026_01_02_03_04_05/mine.txt", "profile/mine.txt"]),
+    ):
+        run, writer = full(tmp_path / name)
+        writer.close()
+        profile = run.path / "profile" / "plugins" / "profile" / "2026_01_02_03_04_05"
+        profile.mkdir(parents=True)
+        for file in ("vm-1.xplane.pb", "vm-1.trace.json.gz"):
+            (profile / file).touch()
+        for file in others:
+            (run.path / file).touch()
+        assert sorted(run.remove()) == sorted(others)
+        assert run.path.exists() == bool(others) and not list(run.path.rglob("*.pb"))
+
+
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
 def test_nobody_else_can_read_any_of_it(tmp_path, umask):
     before = os.umask(umask)

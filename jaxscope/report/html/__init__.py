@@ -22,7 +22,7 @@ from jaxscope.present.spans import plain
 from jaxscope.present.text import Places
 from jaxscope.report import arrays as array_lines
 from jaxscope.report import findings as finding_lines
-from jaxscope.report import ranks, sections, targets_section, transfers, variants
+from jaxscope.report import measured, ranks, sections, targets_section, transfers, variants
 from jaxscope.report.header import header
 from jaxscope.report.html import arrays, findings, functions, programs, timeline
 from jaxscope.report.html.markup import Html, el, lines, spans
@@ -116,6 +116,11 @@ def _chapters(
             ),
         ),
         ("sizes", "Sizes to pad to", lines(finding_lines.buckets(run), below="Sizes to pad to")),
+        (
+            "measured",
+            "Measured operations",
+            lines(measured.section(run, places, everything=everything), below="Measured operations"),
+        ),
         (
             "transfers",
             "Transfers",

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from jaxscope.analysis.hlo import line_costs
 from jaxscope.analysis.hlo.program import Program as Compiled
+from jaxscope.model import measured
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.present.programs import MEMORY_PARTS, axes, between, in_short, memory_parts, sent_by_axes
@@ -45,8 +46,8 @@ def section(run: Run, places: Places, *, everything: bool) -> Html | None:
 def entry(
     run: Run, id: str, compilations: Sequence[Compilation], places: Places, *, open_: bool, everything: bool
 ) -> Html:
-    c = compilations[0]
     """Return the program ``id``, which ``compilations`` made."""
+    c = compilations[0]
     texts = run.texts_of(run.programs[id])
     memory = c.compiled.memory if c.compiled is not None else None
     names = listed([compilation_name(run, c) for c in compilations], NAMED)
@@ -54,7 +55,9 @@ def entry(
         [el("span", names, class_="bold"), el("span", f"  {in_short(texts, memory)}", class_="dim")]
     )
     made = texts.hlo
-    costs = source.with_costs(run, line_costs.of_program(made), places) if made is not None else None
+    costs = None
+    if made is not None:
+        costs = source.with_costs(run, line_costs.of_program(made), places, measured.by_line(run))
     body = [
         lines(compiled_program.section(texts, memory, places, everything=everything)),
         _memory(memory) if memory is not None else None,

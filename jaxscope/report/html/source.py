@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from jaxscope.analysis.hlo.line_costs import LineCost, Place
 from jaxscope.model import sources
 from jaxscope.model.run import Run
-from jaxscope.present.text import Places, count, size
+from jaxscope.present.text import Places, count, short_seconds, size
 from jaxscope.report.html.markup import Html, el, joined, scrolling
 from jaxscope.schema.keys import Frame
 
@@ -15,6 +15,7 @@ AROUND = 2  # lines shown on each side of a line
 LONGEST = 200  # characters of a line
 MOST = 40  # lines with a cost that are shown of a program
 HEADS = ("fusions", "bytes of fusions", "flops", "collectives", "sent")
+MEASURED = "measured in a step"
 KINDS = HEADS.index("collectives")
 
 
@@ -39,15 +40,24 @@ def _numbered(lines: Sequence[str], numbers: Iterable[int], marked: int) -> Iter
             yield el("code", mark, number, code)
 
 
-def with_costs(run: Run, costs: Mapping[Place, LineCost], places: Places) -> Html | None:
+def with_costs(
+    run: Run, costs: Mapping[Place, LineCost], places: Places, measured: Mapping[Place, float]
+) -> Html | None:
     """Return the lines that have a cost, with a few around them and their figures beside them.
 
-    None: no line has a cost. Where a file cannot be read, only the figures are shown.
+    ``measured``: seconds by line; empty: nothing was measured. None: no line has a cost. Where a file cannot
+    be read, only the figures are shown.
     """
     ranked = sorted(costs, key=lambda p: (-(costs[p].flops or 0), -(costs[p].moved_bytes or 0), p))
     shown = ranked[:MOST]
     tables = [
-        _table(_lines(run, file), file, {line: costs[f, line] for f, line in shown if f == file}, places)
+        _table(
+            _lines(run, file),
+            file,
+            {line: costs[f, line] for f, line in shown if f == file},
+            places,
+            {line: spent for (f, line), spent in measured.items() if f == file},
+        )
         for file in sorted({f for f, _ in shown}, key=lambda f: -sum(g == f for g, _ in shown))
     ]
     if len(ranked) > len(shown):
@@ -55,15 +65,23 @@ def with_costs(run: Run, costs: Mapping[Place, LineCost], places: Places) -> Htm
     return joined(tables) if tables else None
 
 
-def _table(lines: Sequence[str], file: str, costs: Mapping[int, LineCost], places: Places) -> Html:
+def _table(
+    lines: Sequence[str],
+    file: str,
+    costs: Mapping[int, LineCost],
+    places: Places,
+    measured: Mapping[int, float],
+) -> Html:
     near = {n for line in costs for n in range(line - 1, line + 2) if 1 <= n <= len(lines)}
     wanted = {n for n in near if lines[n - 1].strip()} | set(costs)
     rows, last = [], 0
     for n in sorted(wanted):
         if last and n > last + 1:
-            rows.append(el("tr", el("td", "⋮", colspan=7, class_="dim")))
+            rows.append(el("tr", el("td", "⋮", colspan=8 if measured else 7, class_="dim")))
         last = n
         cells = _figures(costs[n]) if n in costs else [""] * len(HEADS)
+        if measured:
+            cells.append(short_seconds(measured[n]) if n in measured else "")
         rows.append(
             el(
                 "tr",
@@ -74,7 +92,8 @@ def _table(lines: Sequence[str], file: str, costs: Mapping[int, LineCost], place
             )
         )
     caption = el("caption", f"{places.file(file)}, cost of one call on one device by line")
-    head = el("tr", *(el("th", h, scope="col") for h in (*HEADS, "line", "source")))
+    heads = (*HEADS, MEASURED) if measured else HEADS
+    head = el("tr", *(el("th", h, scope="col") for h in (*heads, "line", "source")))
     return scrolling(el("table", caption, el("thead", head), el("tbody", *rows), class_="source"))
 
 

@@ -1,0 +1,31 @@
+"""Find the user's line of each instruction of a compiled text, by its name: a profile names instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from jaxscope.analysis.hlo.attribution import Attribution
+from jaxscope.analysis.hlo.calls import CallGraph
+from jaxscope.analysis.hlo.reader import read
+from jaxscope.schema.keys import Frame
+
+
+class Located(msgspec.Struct, frozen=True):
+    """``line``: the user's; None: the text has none for this instruction."""
+
+    opcode: str
+    line: Frame | None
+
+
+def of(text: str, user_files: Iterable[str] = ()) -> dict[str, Located]:
+    """Return the instructions of a text; their names are unique in it."""
+    module = read(text, user_files)
+    calls = CallGraph(module, tuple({i.opcode for c in module.computations.values() for i in c.instructions}))
+    attribution = Attribution(module, calls)
+    return {
+        i.name: Located(i.opcode, attribution.line(c, i))
+        for c in module.computations.values()
+        for i in c.instructions
+    }

@@ -1,0 +1,148 @@
+"""Sum what a profile measured by the user's line.
+
+A profile names an instruction and its module. Several programs may have one module name: the instruction
+belongs to a line only where all programs with the profiled instructions agree on it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from jaxscope.analysis.hlo.instruction_lines import Located
+from jaxscope.model.records import Process, cached_until_changed
+from jaxscope.model.run import Run
+from jaxscope.schema.keys import Frame
+from jaxscope.schema.profiles import InstructionTime, Profiled
+
+# They run other instructions, which are measured by themselves.
+CONTAINERS = frozenset({"while", "conditional", "call"})
+MOST = 1 << 62  # a larger number is a damaged figure
+_CONTAINER = re.compile(r"(while|conditional|call)([.-].*)?")
+
+
+class Share(msgspec.Struct, frozen=True):
+    """What one line of the user took.
+
+    Attributes:
+      line: None: instructions whose line is not known.
+      seconds: in one step on one device, on average.
+      opcodes: the opcode of each instruction of the line, with the seconds of the same, the slowest first.
+    """
+
+    line: Frame | None
+    seconds: float
+    opcodes: dict[str, float]
+
+
+class Measured(msgspec.Struct, frozen=True):
+    """One profile by line.
+
+    Attributes:
+      devices: that executed something; None: the profile does not say, and seconds are of all of them.
+      seconds: wall time of one step, on average; None: not known.
+      device_seconds: in which one device executed instructions in one step, on average. Instructions that
+        run at the same time count each.
+      lines: the slowest first.
+    """
+
+    process: Process
+    event: Profiled
+    steps: int
+    devices: int | None
+    seconds: float | None
+    device_seconds: float
+    lines: list[Share]
+
+
+@cached_until_changed
+def profiles(run: Run) -> list[Measured]:
+    """Return the profiles of all processes, in order of time."""
+    found = [(p, event) for p in run.processes.values() for event in p.profiles]
+    return [_measured(run, p, event) for p, event in sorted(found, key=lambda each: each[1].t_ns)]
+
+
+def by_line(run: Run) -> dict[tuple[str, int], float]:
+    """Return the seconds of each line in one step on one device, of the latest profile of the main process.
+
+    Empty if there is none, or one that does not say how many devices it is of.
+    """
+    own = [m for m in profiles(run) if m.process is run.main]
+    if not own or own[-1].devices is None:
+        return {}
+    return {(s.line.file, s.line.line): s.seconds for s in own[-1].lines if s.line is not None}
+
+
+def _measured(run: Run, process: Process, event: Profiled) -> Measured:
+    steps = min(max(1, event.last_step - event.first_step + 1), MOST)
+    one = 1e9 * steps * min(max(1, event.devices or 1), MOST)
+    sums: dict[tuple[str, int] | None, dict[str, int]] = {}
+    frames: dict[tuple[str, int] | None, Frame | None] = {None: None}
+    for times in _by_program(event.instructions):
+        programs = _programs(run, process, times)
+        for t in times:
+            opcode, line = _located(t, programs)
+            if opcode in CONTAINERS or (opcode is None and _CONTAINER.fullmatch(t.name)):
+                continue
+            place = None if line is None else (line.file, line.line)
+            frames.setdefault(place, line)
+            kinds = sums.setdefault(place, {})
+            kind = opcode or re.sub(r"\.\d+$", "", t.name)
+            kinds[kind] = kinds.get(kind, 0) + min(max(0, t.nanoseconds), MOST)
+    lines = [
+        Share(
+            frames[place],
+            sum(kinds.values()) / one,
+            {kind: ns / one for kind, ns in sorted(kinds.items(), key=lambda item: -item[1])},
+        )
+        for place, kinds in sums.items()
+    ]
+    lines.sort(key=lambda s: -s.seconds)
+    return Measured(
+        process=process,
+        event=event,
+        steps=steps,
+        devices=event.devices,
+        seconds=None if event.seconds is None else event.seconds / steps,
+        device_seconds=sum(s.seconds for s in lines),
+        lines=lines,
+    )
+
+
+def _by_program(times: Sequence[InstructionTime]) -> list[list[InstructionTime]]:
+    found: dict[tuple[str, int | None], list[InstructionTime]] = {}
+    for t in times:
+        found.setdefault((t.module, t.program), []).append(t)
+    return list(found.values())
+
+
+def _programs(run: Run, process: Process, times: Sequence[InstructionTime]) -> list[Mapping[str, Located]]:
+    """Return the recorded programs of this module name that have the profiled instructions.
+
+    Where none has all of them, those with the most.
+    """
+    of_module = [
+        run.instructions_of(p)
+        for p in run.programs.values()
+        if any(c.process is process for c in p.compilations)
+        and (made := run.texts_of(p).hlo) is not None
+        and made.module == times[0].module
+    ]
+    ranked = [(sum(t.name in program for t in times), program) for program in of_module]
+    most = max((n for n, _ in ranked), default=0)
+    return [program for n, program in ranked if n == most and n]
+
+
+def _located(
+    t: InstructionTime, programs: Sequence[Mapping[str, Located]]
+) -> tuple[str | None, Frame | None]:
+    """Return the opcode and the line that all of ``programs`` have for the instruction."""
+    found = [p[t.name] for p in programs if t.name in p]
+    opcodes = {each.opcode for each in found}
+    lines = {None if each.line is None else (each.line.file, each.line.line) for each in found}
+    return (
+        opcodes.pop() if len(opcodes) == 1 else None,
+        found[0].line if len(lines) == 1 else None,
+    )

@@ -1,0 +1,47 @@
+"""The event of a profile: how long the instructions of compiled programs took."""
+
+from __future__ import annotations
+
+import msgspec
+
+from jaxscope.schema.event import Event
+
+
+class InstructionTime(msgspec.Struct, frozen=True):
+    """One instruction of a compiled program while the profiler ran.
+
+    Attributes:
+      module: the name after ``HloModule``.
+      program: the number that tells programs of one module name apart in the profile; None: it has none.
+      count: executions on all devices of the process.
+      nanoseconds: of all these executions. Of a loop or a call, with what it runs.
+    """
+
+    module: str
+    name: str
+    program: int | None = None
+    count: int = 0
+    nanoseconds: int = 0
+
+
+class Profiled(Event, frozen=True, tag="Profiled"):
+    """The profiler ran for some steps of this process.
+
+    Attributes:
+      first_step, last_step: the steps, both included.
+      seconds: wall time from its start to its stop.
+      devices: of this process that executed something; None: the profile does not name them.
+      instructions: the slowest first.
+      left_out: number of further instructions.
+      file: the profile, relative to the run directory; None: none was written.
+      cost_seconds: that starting, stopping and reading it took.
+    """
+
+    first_step: int = 0
+    last_step: int = 0
+    seconds: float | None = None
+    devices: int | None = None
+    instructions: list[InstructionTime] = []
+    left_out: int = 0
+    file: str | None = None
+    cost_seconds: float | None = None
