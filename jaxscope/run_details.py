@@ -26,12 +26,8 @@ from jaxscope.report.layout import Line, line, put
 from jaxscope.schema.keys import Sharding
 
 WIDTH = 100  # columns of the text
-TALL, LOW, ROW = (
-    480,
-    120,
-    34,
-)  # pixels of a frame: of a function or program; of an array, and per row of devices
-MOST_ROWS = 10
+TALL = 560  # pixels of the frame of a function or a program
+LOW, ROW, MOST_ROWS = 140, 34, 10  # of an array's: without slices, for each row of devices, and how many rows
 
 
 class _Detail:
@@ -147,20 +143,26 @@ class ArrayDetail(_Detail):
         return None if sharding is None else ShardingDetail(self.record, sharding)
 
     def _lines(self) -> Iterator[Line]:
+        yield line((self.name, "bold"), f"  {forms(self.record)}")
+        yield line((plain(placement(self.record)), "dim"), indent=2)
+        yield from self._more()
+
+    def _more(self) -> Iterator[Line]:
         g = self.record
-        made = Places(self._run).frame(g.origin) if g.origin is not None else None
-        bytes = "" if g.all_bytes is None else f"  {size(g.all_bytes)} on all devices"
-        yield line((self.name, "bold"), f"  {forms(g)}{bytes}")
-        yield line((plain(placement(g)), "dim"), indent=2)
-        if made:
-            yield line((f"created at {made}", "dim"), indent=2)
+        bytes = None if g.all_bytes is None else f"{size(g.all_bytes)} on all devices"
+        made = Places(self._run).frame(g.origin)
+        facts = [fact for fact in (bytes, made and f"created at {made}") if fact]
+        if facts:
+            yield line((", ".join(facts), "dim"), indent=2)
 
     def _body(self) -> Html:
         from jaxscope.report.html import arrays, markup
 
         sharding = self.sharding
         drawn = arrays.mesh(self.record, sharding.record, sharding._shape) if sharding is not None else None
-        return markup.joined([markup.lines(self._lines()), drawn])
+        if drawn is None:
+            return markup.lines(self._lines())
+        return markup.joined([drawn, markup.lines(self._more())])
 
 
 def function(run: Run, name: str) -> FunctionDetail:
@@ -199,7 +201,7 @@ def array(run: Run, name: str) -> ArrayDetail:
             return ArrayDetail(run, g)
     paths = [g.path or "" for g in groups]
     near = difflib.get_close_matches(name, paths, 3, 0.4)
-    hint = (
-        f"did you mean {' or '.join(near)}?" if near else f"arrays: {', '.join(paths[:6])}" if paths else None
-    )
+    hint = f"arrays: {', '.join(paths[:6])}" if paths else None
+    if near:
+        hint = f"did you mean {' or '.join(near)}?"
     raise UsageError(f"no array called {name!r} was live", hint=hint, slug="array-not-found")

@@ -107,6 +107,25 @@ def test_in_a_notebook_the_report_works_in_a_frame_that_cannot_reach_the_noteboo
     assert page.value_in_frame(shown) == [2, False]  # its own script has run
 
 
+@pytest.mark.parametrize("part", ["function", "program", "array"])
+def test_a_part_of_a_run_fits_into_its_frame_and_runs_no_script(part, page, tmp_path):
+    run = jaxscope.open_run(runs_to_see.typical(tmp_path / "run").path)
+    name = "train_step" if part != "array" else "batch['x']"
+    file = tmp_path / "notebook.html"
+    drawn = getattr(run, part)(name)._repr_html_()
+    assert "allow-scripts" not in drawn
+    file.write_text(f"<!doctype html><meta charset=utf-8><body>{drawn}", "utf-8")
+    page.requests.clear()
+    page.complaints.clear()
+    page.open(file)
+    assert page.complaints == [] and [url for url in page.requests if url.startswith("http")] == []
+    height, room, styled = page.value_in_frame(
+        "[document.documentElement.scrollHeight, window.innerHeight,"
+        " getComputedStyle(document.querySelector('table')).borderCollapse]"
+    )
+    assert height <= room and styled == "collapse", (height, room)
+
+
 def test_findings_are_filtered_by_severity_and_by_words(opened):
     page = opened("typical")
     visible = "[...document.querySelectorAll('details.finding')].filter(f => !f.hidden).length"

@@ -30,7 +30,9 @@ def test_a_function_a_program_an_array_and_a_sharding_are_drawn_and_printed(tmp_
     assert "x changed from f32[31,4] to f32[30,4]" in repr(function)
     assert "part of the key" in drawn(function)
     assert "arguments 4.0 KiB" in repr(program) and "cost of one call on one device by line" in drawn(program)
-    assert repr(array).startswith("batch['x']  float32[512,64]  128.0 KiB") and array.record.count == 1
+    assert repr(array).startswith("batch['x']  float32[512,64]\n")
+    assert repr(array).endswith("\n  128.0 KiB on all devices, created at train.py:11")
+    assert "128.0 KiB on all devices" in drawn(array) and array.record.count == 1
     for part in (array, array.sharding):
         assert "[64:128, :]" in drawn(part) and "model 1" in drawn(part)
     assert "1 [64:128, :]" in repr(array.sharding) and array.sharding.record.spec == "P(('data', 'model'),)"
