@@ -68,6 +68,17 @@ def test_the_instructions_of_the_steps_are_measured_by_line(program, tmp_path, c
 
 
 @pytest.mark.capture
+def test_xprof_opens_the_profile(tmp_path, clean_env):
+    convert = pytest.importorskip("xprof.convert.raw_to_tool_data", reason="xprof reads the profile")
+    [m] = measured.profiles(run(tmp_path, clean_env, MARKED, "steps=3:5"))
+    file = [str(tmp_path / "r" / m.event.file)]
+    assert any(tool.startswith("trace_viewer") for tool in convert.xspace_to_tool_names(file))
+    shown, _ = convert.xspace_to_tool_data(file, "trace_viewer", {})
+    shown = shown if isinstance(shown, str) else shown.decode()
+    assert all(t.name in shown for t in m.event.instructions[:3]) and "jit_train_step" in shown
+
+
+@pytest.mark.capture
 def test_a_program_that_ends_earlier_has_the_profile_until_then(tmp_path, clean_env):
     found = run(tmp_path, clean_env, MARKED, "steps=6:50")
     [m] = measured.profiles(found)
