@@ -142,9 +142,12 @@ def _explain_python(words: Sequence[str]) -> None:
 
 
 def _as_one_of_many(opts: argparse.Namespace) -> None:
-    """Leave the terminal and the summary to rank 0; the terminal interface only opens there, on request."""
+    """Leave the terminal, the summary and the metrics to rank 0.
+
+    The terminal interface only opens there, on request.
+    """
     if opts.launched.rank:
-        opts.tui, opts.quiet = False, True
+        opts.tui, opts.quiet, opts.metrics = False, True, None
     elif opts.tui is None:
         opts.tui = False
 

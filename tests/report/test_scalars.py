@@ -6,12 +6,14 @@ import importlib.util
 import json
 import sys
 import types
+from types import SimpleNamespace
 
 import pytest
 import runs_to_see
 import written
 
 from jaxscope import cli
+from jaxscope.cli import run as cli_run
 from jaxscope.model.load import load
 from jaxscope.recorded_run import open_run
 from jaxscope.report import scalars
@@ -142,6 +144,18 @@ def test_a_dashboard_whose_package_is_missing_is_refused_before_the_program_runs
     said = capsys.readouterr().err
     assert "needs the package" in said and "pip install 'jaxscope[" in said
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.subprocess
+@pytest.mark.parametrize("rank", [0, 1])
+def test_of_a_job_rank_0_writes_them(rank, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    asked = []
+    monkeypatch.setattr(cli_run, "_write_metrics", lambda where, record, read: asked.append(where))
+    monkeypatch.setattr(cli_run.job, "here", lambda name=None: SimpleNamespace(rank=rank, size=2))
+    monkeypatch.setattr(cli_run, "_make_run", lambda each, opts: None)  # run without a recording
+    cli.command(["run", "-q", "--metrics", "m.jsonl", "-c", "pass"])
+    assert asked == ["m.jsonl" if rank == 0 else None]
 
 
 @pytest.mark.capture
