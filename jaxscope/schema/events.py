@@ -170,7 +170,7 @@ class Traced(Event, frozen=True, tag="Traced"):
       draws: paths of the keys among the arguments that random numbers are drawn from while no other argument
         takes part; None: unknown.
       draws_alike: paths of the keys that a shard_map takes whole and draws from, with equal results on all
-        devices, while it splits another operand; None: unknown.
+        devices, to compute with them on what it splits; None: unknown.
     """
 
     call: int = 0

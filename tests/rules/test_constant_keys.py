@@ -60,7 +60,8 @@ def mapped(f, x=P("data"), key=P()):
     return jax.jit(jax.shard_map(f, mesh=mesh, in_specs=(x, key), out_specs=x))
 def noise(x, key): return x + jax.random.normal(key, x.shape)
 def of_device(x, key): return noise(x, jax.random.fold_in(key, jax.lax.axis_index("data")))
-names = ["alike", "scanned", "step_folded", "of_device", "own_keys", "whole"]
+names = ["alike", "scanned", "step_folded", "of_device", "own_keys", "whole", "masked"]
+names += ["for_weights", "shuffled", "projected"]
 x, key = jnp.ones((4, 2)), jax.random.key(0)
 mapped(lambda x, key: noise(x, key))(x, key)
 mapped(lambda x, key: jax.lax.scan(lambda c, _: (noise(c, key), None), x, None, length=2)[0])(x, key)
@@ -68,6 +69,11 @@ mapped(lambda x, key: noise(x, jax.random.split(jax.random.fold_in(key, 3))[0]))
 mapped(lambda x, key: of_device(x, key))(x, key)
 mapped(lambda x, key: noise(x, key[0]), key=P("data"))(x, jax.random.split(key))
 mapped(lambda x, key: noise(x, key), x=P())(x, key)
+mapped(lambda x, key: jnp.where(jax.random.bernoulli(key, 0.5, x.shape), 2 * x, 0))(x, key)
+# What all devices need alike: noise for what they have alike, an order, a projection.
+mapped(lambda x, key: x * noise(jax.lax.psum(x.sum(0), "data"), key))(x, key)
+mapped(lambda x, key: x[jax.random.permutation(key, x.shape[0])])(x, key)
+mapped(lambda x, key: x @ jax.random.normal(key, (2, 2)))(x, key)
 jax.pmap(noise, in_axes=(0, None))(x.reshape(2, 2, 2), key)
 """
 
@@ -78,7 +84,7 @@ def test_a_key_that_all_devices_draw_from_alike_is_found_where_their_data_differ
     env = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
     found = [f for f in findings(load(record(ON_DEVICES, env=env).run)) if f.code == "JX136"]
     names = {words.title(f).partition(" draws the same")[0] for f in found}
-    assert names == {"alike", "scanned", "step_folded", "noise"}
+    assert names == {"alike", "scanned", "step_folded", "masked", "noise"}
     assert all(
         "takes key whole" in words.title(f) and f.path == "key" for f in found if "noise" not in f.function
     )

@@ -130,8 +130,8 @@ class Drawn(NamedTuple):
       constants: among the captured constants; no argument takes part.
       arguments: among the flat arguments; other arguments take no part.
       of: the number of flat arguments.
-      on_devices: arguments that a shard_map takes whole and draws from, with equal results on all devices,
-        while it splits another operand.
+      on_devices: arguments that a shard_map takes whole and draws from, with equal results on all devices, to
+        compute with them element by element on what it splits.
     """
 
     constants: frozenset[int] | None = None
@@ -175,15 +175,66 @@ def _draws_alike(body: Any, keys: dict[int, int], found: set[int]) -> None:
         if equation.primitive.name == "shard_map":
             inner, specs = equation.params["jaxpr"], equation.params["in_specs"]
             whole = [not any(spec) for spec in specs]
-            uniform = {id(v): frozenset([n]) for n, v in enumerate(inner.invars) if whole[n]}
+            passed_in = [_Uniform(frozenset([n])) if w else _SPLIT for n, w in enumerate(whole)]
             drawn: set[frozenset[int]] = set()
             if not all(whole) and equation.params["mesh"].size > 1:
-                _draws(inner, uniform, drawn)
+                _draws_on_split(inner, passed_in, drawn)
             passed = (keys.get(id(equation.invars[n])) for of in drawn for n in of)
             found |= {n for n in passed if n is not None}
         for inner in _bodies(equation) if equation.primitive.name in CALLING else ():
             pairs = zip(reversed(inner.invars), reversed(equation.invars), strict=False)
             _draws_alike(inner, {id(v): keys[id(outer)] for v, outer in pairs if id(outer) in keys}, found)
+
+
+class _Uniform(NamedTuple):
+    """A value in a shard_map that is equal on all devices.
+
+    Attributes:
+      sources: the operands of the shard_map that it is made from.
+      drawn: the most random numbers that were drawn at once to make it.
+    """
+
+    sources: frozenset[int] = frozenset()
+    drawn: int = 0
+
+
+_SPLIT = None  # a value that each device has its own part of, or its own version
+_ELEMENTWISE = frozenset(
+    ("add", "sub", "mul", "div", "select_n", "max", "min", "and", "or", "xor", "lt", "le", "gt", "ge", "pow")
+)
+_COLLECTED = frozenset(
+    ("psum", "psum2", "psum_invariant", "pmax", "pmin", "all_gather", "all_gather_invariant", "all_reduce")
+)
+
+
+def _draws_on_split(
+    body: Any, operands: list[_Uniform | None], found: set[frozenset[int]]
+) -> list[_Uniform | None]:
+    """Add to ``found`` the sources of random numbers that meet a split value of their size; return results.
+
+    Noise for weights that all devices have, an order or a random projection must be equal everywhere, and
+    is not among them.
+    """
+    known: dict[int, _Uniform | None] = dict(zip(map(id, body.invars), operands, strict=False))
+    for equation in body.eqns:
+        name, values = equation.primitive.name, [known.get(id(v), _Uniform()) for v in equation.invars]
+        uniform = [v for v in values if v is not _SPLIT]
+        sources = frozenset[int]().union(*(v.sources for v in uniform))
+        results: list[_Uniform | None] = [_SPLIT] * len(equation.outvars)
+        inner = list(_bodies(equation)) if name in CALLING else []
+        if inner:
+            for one in inner:
+                made = _draws_on_split(one, values[len(values) - len(one.invars) :], found)
+            results = made if len(made) == len(results) else results
+        elif name in DRAWING and values[0] is not _SPLIT:
+            results = [_Uniform(sources, v.aval.size) for v in equation.outvars]
+        elif name in _COLLECTED or (len(uniform) == len(values) and name != "axis_index"):
+            results = [_Uniform(sources, max((v.drawn for v in uniform), default=0))] * len(results)
+        elif name in _ELEMENTWISE:
+            split = [v.aval.size for v, value in zip(equation.invars, values, strict=True) if value is _SPLIT]
+            found |= {v.sources for v in uniform if v.drawn >= max(split)}
+        known.update(zip(map(id, equation.outvars), results, strict=True))
+    return [known.get(id(v), _Uniform()) for v in body.outvars]
 
 
 def _may_be_key(aval: Any) -> bool:
