@@ -41,6 +41,15 @@ class LoopCall(NamedTuple):
         return [self.loop.key, self.loop.value] if isinstance(self.loop, ast.DictComp) else [self.loop.elt]
 
     @property
+    def repeats(self) -> Sequence[ast.AST]:
+        """Return all that each turn evaluates or sets: the body, and ``key`` of ``for key in keys``."""
+        if isinstance(self.loop, ast.For):
+            return [self.loop.target, *self.body]
+        if isinstance(self.loop, ast.While):
+            return [self.loop.test, *self.body]
+        return [*self.loop.generators, *self.body]
+
+    @property
     def targets(self) -> set[str]:
         """Return the names that the call's statement sets."""
         return names_set([self.body[self.statement]]) if self.statement is not None else set()

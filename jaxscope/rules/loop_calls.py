@@ -37,7 +37,7 @@ def one_key_for_all_steps(run: Run) -> Iterator[Finding]:
             for path in drawn or ():
                 name, below = split(path)
                 passed = loop_calls.argument(call.call, f.seen.signature, name)
-                if below or passed is None or not loop_calls.stays_the_same(passed, call.body):
+                if below or passed is None or not loop_calls.stays_the_same(passed, call.repeats):
                     continue
                 key = ast.unparse(passed)
                 text = message(

@@ -75,6 +75,24 @@ def test_a_value_is_the_same_in_all_turns_only_where_the_source_shows_it(express
     assert loop_calls.stays_the_same(node, ast.parse(body).body) is same
 
 
+@pytest.mark.parametrize(
+    ("source", "same"),
+    [
+        ("for key in keys:\n  w = step(w, key)", False),
+        ("for i, key in enumerate(keys):\n  w = step(w, key)", False),
+        ("while (key := more()) is not None:\n  w = step(w, key)", False),
+        ("[0 for key in keys if\n  step(w, key)]", None),
+        ("[\n  step(w, key) for key in keys]", False),
+        ("for key in keys:\n  for x in data: w = step(w, key)", True),
+        ("for x in data:\n  w = step(w, key)", True),
+    ],
+)
+def test_what_the_loop_itself_sets_is_another_value_in_each_turn(source, same):
+    call = loop_calls.find(source, 2, None, "step")
+    key = ast.Name("key", ast.Load())
+    assert (None if call is None else loop_calls.stays_the_same(key, call.repeats)) is same
+
+
 HEAD = "import numpy as np, random\nfrom numpy import random as r\nrng = np.random.default_rng(0)\n\ndef f(x):\n    "
 
 

@@ -24,6 +24,8 @@ def seeded(w, key): return noise(key, w)
 @jax.jit
 def of_epoch(w, k): return noise(k, w)
 @jax.jit
+def of_turn(w, key): return noise(key, w)
+@jax.jit
 def split(w, key): return noise(key, w)
 @jax.jit
 def folded(w, key, i): return noise(jax.random.fold_in(key, i), w)
@@ -41,6 +43,8 @@ for i in range(3):
     w = folded(w, key, i)
     z = compared(w, key)
     w = carries_key((key, w))
+for i, key3 in enumerate(jax.random.split(key, 3)):
+    w = of_turn(w, key3)
 for epoch in range(2):
     k = jax.random.key(epoch)
     for _ in range(2):
