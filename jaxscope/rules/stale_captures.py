@@ -4,6 +4,7 @@ same in each call, or on each device.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from jaxscope.analysis import numpy_draws
@@ -99,6 +100,10 @@ def _fix(stale: StaleCapture) -> Message:
     return message("fix-pass-as-argument", constant=name)
 
 
+# An evaluation may be meant to draw the same numbers each time.
+_EVALUATION = re.compile(r"(?:^|_)(?:eval|evaluate|evaluation|valid|validate|validation|test)(?:_|$)")
+
+
 @rule("JX134", "constant-random-key", WARNING)
 def constant_random_key(run: Run) -> Iterator[Finding]:
     changed = {(s.function.id, s.changed.name) for s in run.stale}  # JX131 reports these
@@ -124,7 +129,7 @@ def constant_random_key(run: Run) -> Iterator[Finding]:
         )
         yield Finding(
             code="JX134",
-            severity=WARNING,
+            severity=NOTE if _EVALUATION.search(f.seen.name) else WARNING,
             certainty=LIKELY,
             title=text,
             function=f.id,

@@ -17,6 +17,8 @@ net = jax.jit(Net().apply)
 @jax.jit
 def mask(x): return x * jax.random.bernoulli(raw, 0.5, x.shape)
 @jax.jit
+def eval_step(x): return x + jax.random.normal(key, x.shape)
+@jax.jit
 def scanned(x): return jax.lax.scan(lambda c, y: (c + jax.random.normal(key), y), 0.0, x)
 @jax.jit
 def folded(x, i): return x + jax.random.normal(jax.random.fold_in(key, i), x.shape)
@@ -32,7 +34,7 @@ def numbers(x): return x + raw[0]
 def init(x): return x + jax.random.normal(key, x.shape)
 init(x)
 for i in range(3):
-    net(x), mask(x), scanned(x)
+    net(x), mask(x), scanned(x), eval_step(x)
     folded(x, i), passed(x, key), no_arguments(), split_only(x), numbers(x)
 """
 
@@ -45,10 +47,12 @@ def test_only_functions_whose_numbers_are_the_same_in_each_call_are_found(record
     again = "draws the same random numbers in each call"
     assert titles == [
         f"Net.apply {again}: self.rng is a constant of its program,",
+        f"eval_step {again}: key is a constant of its program,",
         f"mask {again}: raw is a constant of its program,",
         f"scanned {again}: key is a constant of its program,",
     ]
     assert all(f.source is not None and "pass a key" in words.fix_text(f) for f in found)
+    assert [f.function.partition("@")[0] for f in found if f.severity == "note"] == ["eval_step"]
 
 
 ON_DEVICES = """
