@@ -67,7 +67,7 @@ ACTIONS = (
     Action("source", "app", "o", "source", "editor", "Open $EDITOR at the source line of the selection.",
         "view", 5),
     Action("ranks", "app", "R", "ranks", "ranks",
-        "Show the ranks of the job: which compiled the same, and what each group does now.", "go"),
+        "List the groups of equal ranks of the job, and where they differ; enter opens a rank.", "go"),
     Action("export", "app", "e", "export", "export", "Write the screen, the report or programs to files.", "",
         7),
     Action("export.text", "app", "", "export_text", "this screen as text",

@@ -20,7 +20,7 @@ from jaxscope.present.escape import escape
 from jaxscope.tui import actions, editor, exports
 from jaxscope.tui.actions import Action
 from jaxscope.tui.cells import Column
-from jaxscope.tui.dialogs import Help, Leave, Page, Picker
+from jaxscope.tui.dialogs import Help, Leave, Page, Picker, Ranks
 from jaxscope.tui.feed import Feed
 from jaxscope.tui.lineview import LineView
 from jaxscope.tui.metaclass import AbstractMeta
@@ -149,18 +149,31 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
 
         def do() -> None:
             try:
-                text = self.feed.others.call(exports.ranks, self.feed.directory)
+                found = self.feed.others.call(exports.ranks, self.feed.directory)
             except Exception:  # the process has no terminal to report to
-                text = "The ranks could not be read."
-            self.call_from_thread(self._show_ranks, text)
+                self.call_from_thread(self._notice, "the ranks could not be read", bad=True)
+            else:
+                self.call_from_thread(self._show_ranks, found)
 
         self.run_worker(do, thread=True, group="ranks", exclusive=True)
 
-    def _show_ranks(self, text: str | None) -> None:
-        if text is None:
+    def _show_ranks(self, found: exports.JobRanks | None) -> None:
+        if found is None:
             self._notice("this run is no job of several processes")
-        elif not isinstance(self.screen, Page):
-            self.push_screen(Page("Ranks", text))
+        elif not isinstance(self.screen, Ranks):
+            self.push_screen(Ranks(found, self._open_rank))
+
+    def _open_rank(self, group: exports.RankGroup) -> None:
+        """Show the report of the first rank of a group, made in another process."""
+
+        def do() -> None:
+            try:
+                text = self.feed.others.call(exports.rank, group.directory)
+            except Exception:  # the process has no terminal to report to
+                text = f"Rank {group.first} could not be read."
+            self.call_from_thread(self.push_screen, Page(f"Rank {group.first}", text))
+
+        self.run_worker(do, thread=True, group="ranks", exclusive=True)
 
     # -- files ------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Define the dialogs: help, leaving a running program, choosing one of many, reading a page.
+"""Define the dialogs: help, leaving a running program, choosing one of many, reading a page, ranks.
 
 A dialog does not query its widgets when it is mounted: they may be gone if the app is closing.
 """
@@ -15,8 +15,10 @@ from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
+from jaxscope.present.text import seconds
 from jaxscope.tui import actions, style, tokens
 from jaxscope.tui.cells import Column, Part
+from jaxscope.tui.exports import LANE, JobRanks, RankGroup
 from jaxscope.tui.lines import Lines
 from jaxscope.tui.lineview import LineView
 from jaxscope.tui.paragraphs import Paragraphs
@@ -155,3 +157,56 @@ class Page(ModalScreen[None]):
     def on_mount(self) -> None:
         self.view.show(Lines(self.text), tokens.differences)
         self.view.focus()
+
+
+class Ranks(ModalScreen[None]):
+    """The groups of equal ranks of a job, one row each, and below them where they differ.
+
+    Args:
+      open_rank: is called with the group whose first rank is to be shown.
+    """
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS
+    BINDINGS = [
+        Binding("escape,q", "dismiss", "close", show=False),
+        Binding("tab,shift+tab", "other", "other pane", show=False),
+    ]
+
+    def __init__(self, found: JobRanks, open_rank: Callable[[RankGroup], None]) -> None:
+        super().__init__()
+        self.found, self.open_rank = found, open_rank
+        time = "time" if found.seconds is None else f"0 … {seconds(found.seconds)}  █ compiled  · ran"
+        columns = (
+            Column[RankGroup]("equal ranks", lambda g, _: [(g.name, "name")]),
+            Column[RankGroup]("compilations", lambda g, _: f"{g.programs:,}", width=12, right=True),
+            Column[RankGroup]("state", lambda g, _: g.state, width=10),
+            Column[RankGroup](time, lambda g, _: g.lane, width=LANE, wide=LANE + 40, found=False),
+        )
+        self.table: TableView[RankGroup] = TableView(columns, lambda g: g.name, title="Ranks", id="groups")
+        self.view = TextView(title="Differences and figures", numbers=False, id="page")
+        self.keys = Paragraphs(id="keys")
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="dialog", classes="tall"):
+            yield self.table
+            yield self.view
+            yield self.keys
+
+    def on_mount(self) -> None:
+        self.table.show(self.found.groups)
+        self.view.show(Lines(self.found.text))
+        words = (
+            ("↑ ↓", "move"),
+            ("enter", "report of the first rank"),
+            ("tab", "other pane"),
+            ("esc", "close"),
+        )
+        self.keys.say([part for key, what in words for part in ((f" {key}", "key"), f" {what} ")])
+        self.table.focus()
+
+    def action_other(self) -> None:
+        (self.view if self.table.has_focus else self.table).focus()
+
+    def on_line_view_opened(self, event: LineView.Opened) -> None:
+        if event.view is self.table and self.table.current is not None:
+            self.open_rank(self.table.current)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from jaxscope.log import files
 from jaxscope.log.store import RunDir, clean_name
 
 if TYPE_CHECKING:
-    from jaxscope.model.ranks import Job
+    from jaxscope.model.rank_log import Rank
 
 LANE = 60  # columns of the lane of a group of ranks
+COLUMNS = 100  # of what is printed about all of them
 
 
 def free(directory: RunDir, ending: str) -> Path:
@@ -45,11 +47,43 @@ def programs(directory: RunDir, function: str, number: int, out: Path) -> list[s
     return [str(file) for w in written for file in w.files]
 
 
-def ranks(directory: RunDir) -> str | None:
-    """Return the report's lines about the ranks of the job that ``directory`` is a
-    part of, and where they differ.
+class RankGroup(NamedTuple):
+    """Ranks that compiled the same.
 
-    None: it is no job. Reads all ranks: call it in a worker.
+    Attributes:
+      name: ``ranks 0-2``.
+      first, directory: the number of its first rank, and where that is recorded.
+      programs: compilations for the devices of several processes, of each rank.
+      state: of its ranks.
+      lane: when its first rank ran, and when it compiled, in LANE columns.
+    """
+
+    name: str
+    first: int
+    directory: RunDir
+    programs: int
+    state: str
+    lane: str
+
+
+class JobRanks(NamedTuple):
+    """The ranks of a job as the view shows them.
+
+    Attributes:
+      groups: the largest first.
+      seconds: from the first event to the last; None: unknown.
+      text: where they differ, and their figures.
+    """
+
+    groups: list[RankGroup]
+    seconds: float | None
+    text: str
+
+
+def ranks(directory: RunDir) -> JobRanks | None:
+    """Return the ranks of the job that ``directory`` is a part of; None: it is no job.
+
+    Reads all ranks: call it in a worker.
     """
     from jaxscope.model import ranks as model
     from jaxscope.model.load import load
@@ -62,31 +96,45 @@ def ranks(directory: RunDir) -> str | None:
     if whole is None:
         return None
     job = model.read(whole)
-    lines = [f"{f.code} {escape(words.sentence(f))}" for f in report.findings(job)]
+    found = [f"{f.code} {escape(words.sentence(f))}" for f in report.findings(job)]
+    lines = [line for each in found for line in textwrap.wrap(each, COLUMNS, subsequent_indent="  ")]
     section = report.section(job, Places(load(directory)))
-    page = [*lines, *(" " * each.indent + each.text.plain for each in section), "", *_rank_lanes(job)]
-    return "\n".join(page).strip()
-
-
-def _rank_lanes(job: Job) -> list[str]:
-    """Return a line per group of equal ranks: when its first rank ran, and when it compiled."""
-    from jaxscope.present.text import seconds
-    from jaxscope.report.ranks import GROUPS, named
-
+    page = [*lines, *(" " * each.indent + each.text.plain for each in section)]
     began = min((r.began_ns for r in job.ranks if r.began_ns is not None), default=0)
     length = max((r.left_ns or r.last_ns or 0 for r in job.ranks), default=0) - began
+    groups = [
+        RankGroup(
+            report.named(group, job.ranks),
+            group[0].number,
+            group[0].directory,
+            len(group[0].seen),
+            ", ".join(sorted({r.state for r in group})),
+            _lane(group[0], began, length),
+        )
+        for group in job.groups()
+    ]
+    return JobRanks(groups, length / 1e9 if length > 0 else None, "\n".join(page).strip())
+
+
+def _lane(rank: Rank, began: int, length: int) -> str:
     if length <= 0:
-        return []
-    groups = job.groups()[:GROUPS]
-    names = [named(group, job.ranks) for group in groups]
-    wide = max(map(len, names))
-    lines = [f"Time  0 … {seconds(length / 1e9)}  █ compiled a program for several processes  · ran"]
-    for name, group in zip(names, groups, strict=True):
-        rank = group[0]
-        until = (rank.left_ns or rank.last_ns or began) - began
-        first, last = ((t - began) * (LANE - 1) // length for t in (rank.began_ns or began, began + until))
-        lane = ["·" if first <= n <= last else " " for n in range(LANE)]
-        for seen in rank.seen:
-            lane[min(max(0, (seen.t_ns - began) * (LANE - 1) // length), LANE - 1)] = "█"
-        lines.append(f"  {name:{wide}}  {''.join(lane).rstrip()}")
-    return lines
+        return ""
+    until = (rank.left_ns or rank.last_ns or began) - began
+    first, last = ((t - began) * (LANE - 1) // length for t in (rank.began_ns or began, began + until))
+    lane = ["·" if first <= n <= last else " " for n in range(LANE)]
+    for seen in rank.seen:
+        lane[min(max(0, (seen.t_ns - began) * (LANE - 1) // length), LANE - 1)] = "█"
+    return "".join(lane).rstrip()
+
+
+def rank(directory: RunDir) -> str:
+    """Return what ``jaxscope report`` prints about one rank. Loads its run: call it in a worker."""
+    import io
+
+    from jaxscope.model.load import load
+    from jaxscope.report import text
+    from jaxscope.report.console import WIDEST, console
+
+    printed = io.StringIO()
+    text.render(load(directory), console(printed, width=WIDEST), directory)
+    return printed.getvalue()

@@ -145,12 +145,14 @@ Functions.narrow #columns {{ height: 5fr; }}
 Functions.narrow #right {{ height: 3fr; }}
 Overview.short #timeline, Overview.short #right, Overview.narrow #steps {{ display: none; }}
 ProgramView.narrow #columns {{ layout: horizontal; }}
-Help, Leave, Picker, Page {{ align: center middle; }}
+Help, Leave, Picker, Page, Ranks {{ align: center middle; }}
 #dialog {{
     width: 90%; max-width: {DIALOG_COLUMNS}; height: auto; max-height: 90%;
     border: round $primary; padding: 1 2; background: $surface;
 }}
 #dialog.tall {{ height: 90%; max-width: 130; padding: 0 1; }}
 #dialog.tall LineView {{ background: $surface; }}
+#groups {{ height: 1fr; max-height: 40%; }}
+#keys {{ height: 1; }}
 #wanted {{ height: 1; border: none; padding: 0; background: $boost; }}
 """

@@ -10,12 +10,12 @@ import written
 from written import Log, function, key, leaf
 
 from jaxscope.analysis import machines
-from jaxscope.log import store
+from jaxscope.log import ranks, store
 from jaxscope.log.store import RunDir
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
-from jaxscope.schema.keys import Frame, Memory, Sharding
+from jaxscope.schema.keys import Device, Frame, Memory, Sharding
 from jaxscope.schema.targets import Target
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J[bold red]evil[/] \u202eesrever\r\nnext"
@@ -401,6 +401,26 @@ ALL = {"empty": empty, "typical": typical, "failed": failed, "degraded": degrade
 
 # Not on every screen: only where a machine can be chosen they look different.
 ELSEWHERE = {"elsewhere": elsewhere, "elsewhere_hostile": elsewhere_hostile, "varied": varied}
+
+
+def of_ranks(path: Path) -> RunDir:
+    """Write a job of four processes of which one compiled another program. Return the place of rank 0."""
+    for n in range(4):
+        log = Log(ranks.join(path, "j", n, 4, name="train"), pid=1000 + n, how="run")
+        log.writer.process_index = n
+        devices = [Device(i, "cpu", i) for i in range(4)]
+        log.say(ev.BackendSeen(platform="cpu", devices=devices, process_count=4))
+        step, evaluate = function("train_step"), function("evaluate", line=97)
+        log.say(step)
+        log.say(evaluate)
+        log.now = 2.0 + n / 4
+        for f, program in ((step, "a"), (evaluate, "c" if n == 2 else "b"), (step, "d")):
+            call = log.missed(f, key(leaf("x", 8)))
+            log.phase(call, "lower", 0.25, program=program)
+            log.phase(call, "compile", 3.0 + n, program=program, devices="0-3", persistent_cache="off")
+        log.end()
+        written.exited(log.run, pid=1000 + n, seconds=30.0)
+    return RunDir(path / "ranks" / "00000")
 
 
 def running(path: Path) -> RunDir:

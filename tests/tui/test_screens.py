@@ -13,6 +13,7 @@ import re
 from pathlib import Path
 
 import pytest
+import runs_to_see
 import zstandard
 from rich.color import ColorSystem
 from seen import screen, segments, settled, svg
@@ -91,13 +92,27 @@ MACHINES = {
 @pytest.mark.parametrize("name", ["elsewhere", "elsewhere_hostile"])
 def test_a_program_as_other_machines_have_it_looks_as_it_did(made, name, size, monkeypatch, tmp_path):
     monkeypatch.setenv("TERM", "xterm-256color")
-    directory = made(name)
+    _look(made(name), name, size, MACHINES, tmp_path)
+
+
+@pytest.mark.subprocess
+@pytest.mark.parametrize("size", SIZES, ids=lambda s: f"{s[0]}x{s[1]}")
+def test_the_ranks_of_a_job_look_as_they_did(size, monkeypatch, tmp_path):
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("JAXSCOPE_HOME", raising=False)
+    looks = {"groups": ["R"], "second": ["down"], "rank": ["enter"], "back": ["escape"], "figures": ["tab"]}
+    _look(runs_to_see.of_ranks(tmp_path / ".jaxscope" / "runs" / "train"), "ranks", size, looks, tmp_path)
+
+
+def _look(directory, name, size, looks, aside):
+    """Press the keys of each look, one after the other, and compare what is seen with what is kept."""
 
     async def walk() -> dict[str, tuple[str, str]]:
         app, found = App(directory), {}
         async with app.run_test(size=size) as pilot:
             await settled(pilot)
-            for look, keys in MACHINES.items():
+            for look, keys in looks.items():
                 for key in keys:
                     await pilot.press(key)
                     await settled(pilot)
@@ -114,7 +129,7 @@ def test_a_program_as_other_machines_have_it_looks_as_it_did(made, name, size, m
             file.write_text(text)
         if text != (file.read_text() if file.exists() else ""):
             different.append(f"--- {file.name} is\n{text}")
-    different += same_images(at, {look: image for look, (_, image) in seen.items()}, tmp_path)
+    different += same_images(at, {look: image for look, (_, image) in seen.items()}, aside)
     assert not different, "\n".join(different)
 
 

@@ -16,12 +16,8 @@ from seen import screen, settled, until
 from textual import events
 from textual.css import stylesheet
 from textual.css.stylesheet import Stylesheet
-from written import Log, function
 
-from jaxscope.log import ranks
-from jaxscope.log.store import RunDir
 from jaxscope.schema import events as ev
-from jaxscope.schema.keys import Device
 from jaxscope.tui import actions
 from jaxscope.tui.app import App
 from jaxscope.tui.palette import Commands
@@ -949,30 +945,31 @@ def test_screen_report_and_texts_are_written_to_files_that_were_not_there(typica
 
 
 @pytest.mark.subprocess
-def test_the_ranks_of_a_job_are_shown_and_of_another_run_it_is_reported_that_there_are_none(
-    typical, tmp_path
-):
-    for n in range(3):
-        log = Log(ranks.join(tmp_path / "job", "j", n, 3, name="train"), pid=1000 + n)
-        log.writer.process_index = n
-        log.say(
-            ev.BackendSeen(platform="cpu", devices=[Device(i, "cpu", i) for i in range(3)], process_count=3)
-        )
-        log.say(function("step"))
-        call = log.missed(function("step"), None)
-        log.phase(call, "compile", 1.0, program="b" if n == 2 else "a", devices="0-2")
-        log.end()
-
+def test_the_groups_of_ranks_of_a_job_are_listed_and_enter_opens_one_of_each(typical, tmp_path):
     async def steps(pilot, app):
         await press(pilot, "R")
-        await settled(pilot)
-        return screen(app), [n.message for n in app._notifications]
+        listed = screen(app)
+        await press(pilot, "down", "enter")
+        opened = screen(app)
+        await press(pilot, "escape", "tab", "enter", "escape")
+        return listed, opened, app.screen
 
-    shown, _ = drive(RunDir(tmp_path / "job" / "ranks" / "00000"), steps)
-    assert "ranks 0, 1  1 compilation" in shown and "JX850" in shown
-    assert "█ compiled a program" in shown and re.search(r"rank 2 +·*█", shown)
-    _, notices = drive(typical, steps)
-    assert "this run is no job of several processes" in notices
+    listed, opened, last = drive(runs_to_see.of_ranks(tmp_path / "job"), steps, size=(140, 40))
+    assert "▸ ranks 0, 1, 3 " in listed and "JX850 rank 2 compiled another program" in listed
+    assert re.search(r"rank 2 .*3 .*·+█", listed) and "enter report of the first rank" in listed
+    assert "Rank 2 " in opened and "evaluate" in opened
+    assert isinstance(last, frame.View), (
+        "enter in the other pane opens nothing, and escape has closed the list"
+    )
+
+
+@pytest.mark.subprocess
+def test_a_run_that_is_no_job_has_no_ranks_to_show(typical):
+    async def steps(pilot, app):
+        await press(pilot, "R")
+        return [n.message for n in app._notifications]
+
+    assert "this run is no job of several processes" in drive(typical, steps)
 
 
 @pytest.mark.subprocess
