@@ -1,5 +1,5 @@
-"""``jaxscope.no_recompiles``: raise if something compiles after step N of a
-block, or of a call of a function.
+"""``jaxscope.no_recompiles``: raise if something compiles after step N of a block, or of a call of a
+function.
 
 Records the block unless something records already, and reads that recording.
 """
@@ -210,8 +210,8 @@ class Watch:
     # -- the verdict ----------------------------------------------------------------------------------
 
     def _alarm(self) -> bool:
-        """Raise if a compilation since the last check was too late. Return
-        False if it cannot be checked here."""
+        """Raise if a compilation since the last check was too late. Return False if it cannot be checked
+        here."""
         if (
             threading.get_ident() != self.thread
             or self._session is None

@@ -164,8 +164,8 @@ def _compute(machine: Machine, flops: Mapping[str, int] | None) -> float | None:
 
 
 def _rate(machine: Machine, kind: str) -> float | None:
-    """Return the operations a second of one chip: the fastest rate for operands
-    of these types; None: unknown.
+    """Return the operations a second of one chip: the fastest rate for operands of these types; None:
+    unknown.
     """
     found = []
     for one in kind.split(" x "):

@@ -13,8 +13,8 @@ MAX_SIZES = 400  # distinct sizes looked at one by one; beyond, neighbours are t
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """``sizes`` to pad to, ascending; as many compilations; ``padding_share`` of
-    all padded elements is padding.
+    """``sizes`` to pad to, ascending; as many compilations; ``padding_share`` of all padded elements is
+    padding.
     """
 
     sizes: list[int]
@@ -23,8 +23,7 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 def creeps(sizes: Sequence[int]) -> bool:
-    """Return whether each call is larger by the same amount: padding then
-    only delays the next compilation.
+    """Return whether each call is larger by the same amount: padding then only delays the next compilation.
     """
     steps = {b - a for a, b in pairwise(sizes)}
     return len(sizes) >= CREEPING and len(steps) == 1 and steps.pop() > 0

@@ -145,8 +145,7 @@ def unread_key(level: str) -> Cause:
 
 
 def between(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
-    """Return the causes of a miss with key ``after``, compared with the
-    earlier key ``before``; never empty.
+    """Return the causes of a miss with key ``after``, compared with the earlier key ``before``; never empty.
     """
     if at.entry != at.entry_before and ("transform" in (at.entry, at.entry_before) or at.entry == "nested"):
         return [_transform(at.level, at.entry, at.entry_before)]
@@ -172,8 +171,8 @@ def between(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
 
 
 def differences(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
-    """Return all differences of two keys, whether or not one missed after the
-    other; empty: the keys are equal.
+    """Return all differences of two keys, whether or not one missed after the other; empty: the keys are
+    equal.
     """
     found = [
         *_whole(before, after, at),
@@ -239,8 +238,7 @@ def _other_operation(at: Circumstances) -> Cause:
 
 
 def _new_function(before: str | None, after: str | None, at: Circumstances) -> Cause:
-    """Return the cause for another function object of the same definition;
-    likely if its line is only likely.
+    """Return the cause for another function object of the same definition; likely if its line is only likely.
     """
     a, b = (None if x is None else FunctionObject(int(x) if x.isdecimal() else None) for x in (before, after))
     detail = NewFunction(at.form, tuple(at.wrappers), at.qualname, at.created_at, at.created_there)
@@ -300,8 +298,8 @@ def _statics(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
 
 
 def _whole_statics(before: Facts, after: Facts) -> list[Cause]:
-    """Return the cause for static data that differs in no field: a whole node,
-    or a library wrapper's own data.
+    """Return the cause for static data that differs in no field: a whole node, or a library wrapper's own
+    data.
     """
     if before.static is after.static:
         return []
@@ -364,8 +362,7 @@ def _fold_statics(found: list[Cause]) -> list[Cause]:
 
 
 def _inside(path: str, facts: Facts) -> bool:
-    """Return whether ``path`` is inside a container or node, or is one,
-    rather than an argument of its own.
+    """Return whether ``path`` is inside a container or node, or is one, rather than an argument of its own.
     """
     steps = tokens(path)
     return any("".join(steps[:n]) in facts.nodes for n in range(1, len(steps) + 1))
@@ -489,8 +486,8 @@ def _without_consequences(found: list[Cause], before: Facts, after: Facts) -> li
 
 
 def _unexplained(after: Facts, at: Circumstances) -> Cause:
-    """Return the cause of a miss that no difference of the keys explains:
-    effects, eviction, clearing, unknown.
+    """Return the cause of a miss that no difference of the keys explains: effects, eviction, clearing,
+    unknown.
     """
     if at.level == FAST_PATH:
         if at.effects or any(leaf.type.endswith("Ref") for leaf in after.leaves.values()):

@@ -43,8 +43,8 @@ COMPILER, VENDOR = "compiler", "vendor"
 
 
 class Allocation(msgspec.Struct, frozen=True):
-    """One of the largest buffers in the compiler's message: its size, its kind
-    and the operation that writes it.
+    """One of the largest buffers in the compiler's message: its size, its kind and the operation that writes
+    it.
 
     Attributes:
       bytes: of the buffer.
@@ -102,8 +102,7 @@ def capacity_of(target: Target) -> tuple[int, str] | None:
 
 
 def of_program(target: Target | None, peak: int | None) -> Fit:
-    """Return the fit of a program that compiled; a compiler that checks the
-    size would have failed otherwise.
+    """Return the fit of a program that compiled; a compiler that checks the size would have failed otherwise.
     """
     room = capacity_of(target) if target is not None else None
     if room is None:

@@ -113,8 +113,7 @@ def _mesh(
 
 
 def _with_weight(c: Collective, stablehlo: lowered.Reading) -> Collective:
-    """Return ``c`` as a gather of a weight, if the other operand of its
-    product is split over the same axes.
+    """Return ``c`` as a gather of a weight, if the other operand of its product is split over the same axes.
     """
     if c.gathered is None:
         return c
@@ -214,8 +213,8 @@ def _dimensions(one: Constraint, hlo: compiled.Program) -> tuple[tuple[str, ...]
 
 
 def _possible_donations(hlo: compiled.Program, stablehlo: lowered.Reading) -> list[Donation]:
-    """Return the arguments that could be donated where only the compiled
-    program shows which results are free.
+    """Return the arguments that could be donated where only the compiled program shows which results are
+    free.
 
     A free result can reuse one argument of its type: the first arguments of that type are returned.
     """
@@ -241,8 +240,7 @@ def _possible_donations(hlo: compiled.Program, stablehlo: lowered.Reading) -> li
 
 
 def _aliased(hlo: compiled.Program | None) -> Collection[int] | None:
-    """Return the positions of the program's own arguments that share a
-    buffer with a result; None: unknown.
+    """Return the positions of the program's own arguments that share a buffer with a result; None: unknown.
     """
     if hlo is None or hlo.module is None:
         return None

@@ -1,5 +1,5 @@
-"""Compare the containers of two keys: leaves and nodes that appeared, disappeared
-or changed kind; the call form.
+"""Compare the containers of two keys: leaves and nodes that appeared, disappeared or changed kind; the call
+form.
 
 Pure. ``analysis.causes`` decides which of the differences explains a miss.
 """
@@ -96,8 +96,7 @@ def _instead(facts: Facts, path: str) -> Value | None:
 
 
 def _nodes(before: Facts, after: Facts, moved: set[str]) -> list[tuple[str, str | None, str | None]]:
-    """Return (path, before, after) of the outermost containers that differ in
-    kind, without None and leaves.
+    """Return (path, before, after) of the outermost containers that differ in kind, without None and leaves.
     """
     if not (before.nodes and after.nodes) or before.nodes == after.nodes:
         return []

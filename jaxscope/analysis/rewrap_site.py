@@ -84,8 +84,8 @@ class Makers:
     def where_defined(self, name: str, begins: int) -> Maker | None:
         """Return the definition of ``name`` that begins at line ``begins`` if that line also wraps it.
 
-        That is a decorated def, or a lambda inside a call of jit or the like:
-        running it creates both objects.
+        That is a decorated def, or a lambda inside a call of jit or the like: running it creates both
+        objects.
         """
         return Maker(begins, True) if (name, begins) in self._defined else None
 
@@ -179,8 +179,7 @@ def _runs_once(found: Syntax, line: int, deepest: int) -> bool:
 
 
 def _called_at(found: Syntax, name: str) -> int | None:
-    """Return the line of the one call of ``name``, or of ``run(name)``; None:
-    it is mentioned elsewhere, too.
+    """Return the line of the one call of ``name``, or of ``run(name)``; None: it is mentioned elsewhere, too.
     """
     mentions = [
         n for n in ast.walk(found.tree) if isinstance(n, (ast.Name, ast.Attribute)) and last_name(n) == name
@@ -205,8 +204,8 @@ def in_a_loop(source: str | None, line: int) -> bool:
 
 
 def loop_around(source: str | None, line: int) -> tuple[int, int] | None:
-    """Return the first and the last line of the innermost ``for`` or ``while`` of
-    the function that has ``line``.
+    """Return the first and the last line of the innermost ``for`` or ``while`` of the function that has
+    ``line``.
     """
     around = _blocks(source, line)
     begins = max((n.lineno for n in around if isinstance(n, _FUNCTIONS)), default=0)

@@ -62,8 +62,8 @@ def _standing(file: str, package: str, function: str) -> Standing:
 
 
 def standing(frame: FrameType) -> Standing:
-    """Return the owner of a live frame: by its module, which identifies a library
-    also in a clone of its sources."""
+    """Return the owner of a live frame: by its module, which identifies a library also in a clone of its
+    sources."""
     code = frame.f_code
     function = code.co_qualname if code.co_filename == "<string>" else ""
     return _standing(code.co_filename, root(module_of(frame)), function)
@@ -96,8 +96,8 @@ def library_of(file: str | None) -> str | None:
 
 
 def is_library_file(file: str) -> bool:
-    """Return whether a file is installed, Python's own, or in a package of JAX,
-    a wrapper library or jaxscope."""
+    """Return whether a file is installed, Python's own, or in a package of JAX, a wrapper library or
+    jaxscope."""
     return file_standing(file) != Standing.USER
 
 
@@ -107,8 +107,8 @@ def location(frame: FrameType) -> Frame:
 
 
 def column(frame: FrameType) -> int | None:
-    """Return the column of the expression that ``frame`` is at, in bytes of
-    UTF-8; None if the code has none."""
+    """Return the column of the expression that ``frame`` is at, in bytes of UTF-8; None if the code has
+    none."""
     at = next(itertools.islice(frame.f_code.co_positions(), max(frame.f_lasti, 0) // 2, None), None)
     return at[2] if at is not None else None
 
@@ -152,8 +152,8 @@ def raised_through(trace: TracebackType | None) -> list[Frame]:
 
 
 def raised_in(trace: TracebackType | None) -> str | None:
-    """Return the package whose line called the part of JAX or Python that
-    raised; None if the user's line did.
+    """Return the package whose line called the part of JAX or Python that raised; None if the user's line
+    did.
     """
     last: FrameType | None = None
     while trace is not None:

@@ -1,5 +1,5 @@
-"""Compare the ranks of a job that share no directory, through the key-value store
-of JAX's coordination service.
+"""Compare the ranks of a job that share no directory, through the key-value store of JAX's coordination
+service.
 
 Each rank publishes its latest programs for all processes under a key of its own; rank 0 reads the keys and
 records where they differ. The calls are in a thread, and none of them waits for another rank. The first one
@@ -178,7 +178,6 @@ class Peers:
 
 
 def digest(program: str | None, module: str | None, *, calls_back: bool) -> str:
-    """Return a text that is equal for equal programs in all ranks; a
-    callback's address is different in each.
+    """Return a text that is equal for equal programs in all ranks; a callback's address is different in each.
     """
     return program if program is not None and not calls_back else f"{zlib.crc32((module or '').encode()):08x}"

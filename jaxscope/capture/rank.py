@@ -57,8 +57,7 @@ class Rank:
         self._main_thread = watched
 
     def _shares_directory(self) -> bool:
-        """Return whether all ranks record to one directory: each created its
-        place before JAX connected them.
+        """Return whether all ranks record to one directory: each created its place before JAX connected them.
         """
         whole = ranks.whole_of(self._run)
         try:
@@ -79,8 +78,8 @@ class Rank:
         *,
         calls_back: bool,
     ) -> None:
-        """Pass on that ``call`` has compiled a program for the devices of that
-        many processes; hold it if wanted.
+        """Pass on that ``call`` has compiled a program for the devices of that many processes; hold it if
+        wanted.
         """
         if processes < 2 or threading.current_thread() is not threading.main_thread():
             return

@@ -1,5 +1,5 @@
-"""JX190: find what is traced, lowered or compiled after step N, in a run or in a
-part of one (a block, a test).
+"""JX190: find what is traced, lowered or compiled after step N, in a run or in a part of one (a block, a
+test).
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ COMPILER_VARIABLES = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
 
 
 def handle(which: str) -> int:
-    """Compile the remaining jobs of ``which`` and the runs within it. Return 1
-    if some are still not compiled.
+    """Compile the remaining jobs of ``which`` and the runs within it. Return 1 if some are still not
+    compiled.
 
     Raises:
       RunNotFound: there is no such run.

@@ -348,8 +348,8 @@ def _remove(found: RunDir) -> bool:
 
 
 def _going_on(found: RunDir) -> bool:
-    """Return whether a process writes in it or in a run within it; if unknown,
-    whether it did in the last day."""
+    """Return whether a process writes in it or in a run within it; if unknown, whether it did in the last
+    day."""
     from jaxscope.model.load import going_on, load
 
     places = store.rank_runs(found)

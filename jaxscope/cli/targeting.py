@@ -113,8 +113,8 @@ def force(env: dict[str, str], targets: Sequence[Any]) -> int | None:
 def begin(record: RunDir, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes] | None:
     """Start the worker that compiles the queued programs. Print a message and return None if it cannot start.
 
-    ``env`` is the program's environment (default: this process's); its compiler
-    flags apply to the worker, too.
+    ``env`` is the program's environment (default: this process's); its compiler flags apply to the worker,
+    too.
     """
     from jaxscope.log.jobs import Queue
     from jaxscope.targets import worker

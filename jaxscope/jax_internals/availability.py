@@ -1,5 +1,5 @@
-"""List the parts of JAX that jaxscope reads: whether this JAX has each, and
-which fields of the log it fills."""
+"""List the parts of JAX that jaxscope reads: whether this JAX has each, and which fields of the log it
+fills."""
 
 from __future__ import annotations
 
@@ -213,8 +213,8 @@ Lost = tuple[str, tuple[str, ...]]
 
 
 def _lost(need: Need) -> Lost | None:
-    """Return (missing names, fields of the log that are lost) of one need of a
-    seam; None if nothing is missing."""
+    """Return (missing names, fields of the log that are lost) of one need of a seam; None if nothing is
+    missing."""
     fills: tuple[str, ...] = ()
     if isinstance(need, Private):
         lacks, fills = need.lacks(), need.fills

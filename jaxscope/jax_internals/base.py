@@ -93,8 +93,8 @@ class _Read:
 
     @classmethod
     def lacks(cls, fields: list[str] | None = None) -> str | None:
-        """Return which of ``fields`` (all that are required) this JAX does not
-        have, as a sentence; None: none."""
+        """Return which of ``fields`` (all that are required) this JAX does not have, as a sentence; None:
+        none."""
         names = [cls.names[f] for f in (fields if fields is not None else cls.required())]
         lost = [n for n in names if not cls._has(n)]
         return f"{cls.where()} has no {cls.noun} {', '.join(lost)}" if lost else None
@@ -159,8 +159,8 @@ class JaxFrame(_Read):
 
     @classmethod
     def python_function(cls) -> Any:
-        """Return the function itself; None: this JAX does not have it, or
-        another function defines it anew."""
+        """Return the function itself; None: this JAX does not have it, or another function defines it
+        anew."""
         found: Any = importlib.import_module(cls.module)
         if not cls.owner:
             return function_behind(getattr(found, cls.function, None))

@@ -64,8 +64,8 @@ def free_port() -> int:
 
 
 def run(argv: Sequence[str], size: int, name: str | None = None) -> tuple[int, str]:
-    """Run ``argv`` ``size`` times, as the ranks of one job. Print their output
-    with the rank before each line.
+    """Run ``argv`` ``size`` times, as the ranks of one job. Print their output with the rank before each
+    line.
 
     The first rank that fails ends the job. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to all
     ranks; a second one kills them.

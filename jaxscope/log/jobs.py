@@ -188,8 +188,8 @@ class Queue:
             files.touch(self.path / "alive", within=self._run)
 
     def wait_behind(self, processes: Sequence[int]) -> None:
-        """Note that compiling waits for ``processes``, which compile for other
-        runs; empty: it no longer waits.
+        """Note that compiling waits for ``processes``, which compile for other runs; empty: it no longer
+        waits.
         """
         with contextlib.suppress(OSError):
             if processes:
@@ -207,8 +207,7 @@ class Queue:
             return ()
 
     def abandoned(self) -> frozenset[str]:
-        """Return the jobs whose compiler's process and whose writer have both
-        given no sign of life for long.
+        """Return the jobs whose compiler's process and whose writer have both given no sign of life for long.
         """
         waiting = self.waiting()
         if not waiting:

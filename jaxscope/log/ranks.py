@@ -134,8 +134,8 @@ def _describe(whole: RunDir, job: str, size: int | None, name: str, started: flo
 
 
 def _recent(whole: RunDir) -> bool:
-    """Return whether a rank may still come: a rank is alive, or the run was
-    begun just now and none has ended.
+    """Return whether a rank may still come: a rank is alive, or the run was begun just now and none has
+    ended.
     """
     beats = [b for r in store.rank_runs(whole) if (b := liveness.beat_of(r.heartbeat)) is not None]
     if any(b.going or time.time() - b.at < OVER_S for b in beats):

@@ -57,8 +57,8 @@ def of(run: Run, c: Compilation) -> list[Cause]:
 
 
 def further_back(run: Run, c: Compilation) -> int | None:
-    """Return the number of the compilation that ``c`` is compared with; None if it
-    is the one right before ``c``."""
+    """Return the number of the compilation that ``c`` is compared with; None if it is the one right before
+    ``c``."""
     comparison = compared(run, c)
     before = comparison.nearest if comparison is not None else None
     if before is None:
@@ -71,8 +71,8 @@ def further_back(run: Run, c: Compilation) -> int | None:
 
 
 def recompiled(c: Compilation) -> bool:
-    """Return whether ``c`` is one of its function's ``recompilations``, or would
-    be if its trace had not failed."""
+    """Return whether ``c`` is one of its function's ``recompilations``, or would be if its trace had not
+    failed."""
     if c.reached == ["fast_path"] or c.entry in ("aot", "nested"):
         return False
     caches, key, earlier, done = _served_by(c), _transform_key(c), False, 0
@@ -93,8 +93,8 @@ def recompiled(c: Compilation) -> bool:
 def _only_goes_on(c: Compilation, done: int) -> bool:
     """Return whether ``c`` has no phase in common with ``done``, the phases of the compilations before it.
 
-    ``f.eval_shape(x)`` traces, ``f.lower(x)`` also lowers; the call after them
-    does what is left, nothing twice.
+    ``f.eval_shape(x)`` traces, ``f.lower(x)`` also lowers; the call after them does what is left, nothing
+    twice.
     """
     return c.reached_phases != 0 and c.reached_phases & done == 0
 

@@ -144,8 +144,8 @@ class ProgramMetrics(SavedMetrics, frozen=True):
 
     @property
     def used_bytes(self) -> int | None:
-        """Return the bytes used on one device: as a target's compiler states, else
-        the peak of the program that ran."""
+        """Return the bytes used on one device: as a target's compiler states, else the peak of the program
+        that ran."""
         return self.fit.used if self.fit is not None else (self.memory or {}).get("peak")
 
 

@@ -63,8 +63,8 @@ class Payer(msgspec.Struct, frozen=True):
 
 
 def line_of(c: Compilation) -> Frame | None:
-    """Return the user's line that could be changed: a library may have called the
-    one that applied the operation.
+    """Return the user's line that could be changed: a library may have called the one that applied the
+    operation.
     """
     if c.missed is None or c.site is None:
         return None
@@ -75,8 +75,8 @@ def line_of(c: Compilation) -> Frame | None:
 
 @cached_until_changed
 def payers(run: Run) -> list[Payer]:
-    """Return the lines that made JAX compile something outside the user's
-    functions, the most expensive first.
+    """Return the lines that made JAX compile something outside the user's functions, the most expensive
+    first.
     """
     lines: dict[tuple[str, int], tuple[Frame, list[Compilation]]] = {}
     for c in run.compilations.values():
@@ -284,8 +284,8 @@ def sizes_change(run: Run, p: Payer) -> bool:
 
 
 def _one_after_the_other(a: dict[str, int], b: dict[str, int]) -> bool:
-    """Return whether most operations of two sizes are the same, those of the one
-    size before those of the other.
+    """Return whether most operations of two sizes are the same, those of the one size before those of the
+    other.
     """
     both = a.keys() & b.keys()
     if 2 * len(both) < len(a.keys() | b.keys()):

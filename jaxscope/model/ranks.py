@@ -1,5 +1,5 @@
-"""The processes of one job: what each compiled for several processes, who is
-equal, and where one first differs.
+"""The processes of one job: what each compiled for several processes, who is equal, and where one first
+differs.
 
 Only programs that run on the devices of several processes are compared: what a process compiles for its own
 devices (a checkpoint, a log line of process 0) may differ. Their order counts where the main thread called
@@ -109,8 +109,8 @@ class Job:
         return [n for n in range(min(self.size or 0, 1 << 20)) if n not in have]
 
     def groups(self) -> list[list[Rank]]:
-        """Return the ranks by equal programs, the largest group first; of two as
-        large that of the lowest rank.
+        """Return the ranks by equal programs, the largest group first; of two as large that of the lowest
+        rank.
         """
         if self._groups is None:
             found: dict[object, list[Rank]] = {}
@@ -195,8 +195,8 @@ class Job:
         return False if any(end is not None and end - shown.t_ns > WAITED_NS for end in ends) else None
 
     def agreed(self) -> dict[str, list[int]]:
-        """Return by the name of each rank's directory the latest calls whose
-        programs all their ranks compiled.
+        """Return by the name of each rank's directory the latest calls whose programs all their ranks
+        compiled.
 
         A program that is called is compared with those in the same position of the other ranks.
         """
@@ -343,8 +343,8 @@ def text_of(rank: Rank, blob: str | None) -> str | None:
 
 
 def job_of(directory: RunDir) -> RunDir | None:
-    """Return the run of the job in which ``directory`` is the place of one
-    rank; None: it is a run of its own.
+    """Return the run of the job in which ``directory`` is the place of one rank; None: it is a run of its
+    own.
     """
     parent = store.parent_of(directory) if directory.path.parent.name == store.RANKS else None
     return parent if parent is not None and len(store.rank_runs(parent)) > 1 else None

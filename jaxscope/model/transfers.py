@@ -1,5 +1,5 @@
-"""List the transfers between host and devices by the user's line: the recorded
-ones, and those derived from keys.
+"""List the transfers between host and devices by the user's line: the recorded ones, and those derived from
+keys.
 
 JAX announces no transfer when a jitted call copies NumPy arguments, or arrays of another device, to its one
   device: the bytes of a call follow from its key, the number of transfers from
@@ -72,8 +72,8 @@ class Transfer(msgspec.Struct, frozen=True):
 
     @property
     def share(self) -> float | None:
-        """Return the share of the time from the first to the last transfer in
-        which the program was blocked."""
+        """Return the share of the time from the first to the last transfer in which the program was
+        blocked."""
         span = (self.last_ns - self.first_ns) / 1e9
         if self.blocked_seconds is None or span <= 0:
             return None
@@ -105,8 +105,7 @@ def transfers(run: Run) -> list[Transfer]:
 
 
 def called_at(run: Run, t: Transfer) -> Frame | None:
-    """Return the line that calls the helper which ``t.source`` is in: a line
-    of another file, or of a loop.
+    """Return the line that calls the helper which ``t.source`` is in: a line of another file, or of a loop.
     """
     at, source = t.caller, t.source
     if at is None or source is None or (at.file, at.line) == (source.file, source.line):

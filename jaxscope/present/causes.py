@@ -171,8 +171,8 @@ _DEFINED = re.compile(r"<function (\S+) at (?:[^<>]*[\\/])?([^<>\\/]*:\d+)>")
 
 
 def _without_folders(*texts: str) -> tuple[str, ...]:
-    """Write functions in the ``texts`` of static values as ``loss
-    (train.py:12)``, unless that makes two equal.
+    """Write functions in the ``texts`` of static values as ``loss (train.py:12)``, unless that makes two
+    equal.
     """
     short = tuple(_DEFINED.sub(r"\1 (\2)", text) for text in texts)
     return short if len(set(short)) == len(set(texts)) else texts
@@ -493,8 +493,7 @@ _CLAUSES: dict[str, Callable[[Cause], str]] = {
 
 
 def cause_count(kind: str, n: int) -> str:
-    """Return ``2 shape changes``, ``1 new function object``: how often
-    recompiles had a cause of this kind.
+    """Return ``2 shape changes``, ``1 new function object``: how often recompiles had a cause of this kind.
     """
     return count(n, _KINDS.get(kind) or f"{escape(kind.replace('_', ' '), 40)} change")
 

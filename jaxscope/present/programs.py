@@ -78,8 +78,7 @@ def executions(n: int | None) -> str:
 
 
 def times(c: Collective) -> str:
-    """Return ``4x``, ``at most 4x`` in a branch of a conditional; empty for
-    one that runs once in each call.
+    """Return ``4x``, ``at most 4x`` in a branch of a conditional; empty for one that runs once in each call.
     """
     if c.branches:
         return "at most once" if c.executions == 1 else f"at most {executions(c.executions)}"
@@ -87,15 +86,15 @@ def times(c: Collective) -> str:
 
 
 def overlap(c: Collective) -> str:
-    """Return whether an asynchronous collective overlaps with computation; empty
-    if it is synchronous or unknown.
+    """Return whether an asynchronous collective overlaps with computation; empty if it is synchronous or
+    unknown.
     """
     return {True: "overlapped", False: "not overlapped", None: ""}[c.overlap] if c.is_async else ""
 
 
 def line_of(c: Collective, places: Places) -> str:
-    """Return ``train.py:88 in main``; ``probably train.py:88 in main`` for a
-    guess; empty if the line is unknown.
+    """Return ``train.py:88 in main``; ``probably train.py:88 in main`` for a guess; empty if the line is
+    unknown.
     """
     found = places.inside(c.source)
     return "" if found is None else f"probably {found}" if c.source_certainty == LIKELY else found

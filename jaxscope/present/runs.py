@@ -1,5 +1,5 @@
-"""Word the facts of a whole run: its command, its time, what is in progress, how
-it ended, what was not recorded.
+"""Word the facts of a whole run: its command, its time, what is in progress, how it ended, what was not
+recorded.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Text in parts that each have a role: what the report, the terminal view and
-HTML show in colours of their own.
+"""Text in parts that each have a role: what the report, the terminal view and HTML show in colours of their
+own.
 
 Nothing is escaped here: whoever draws a span escapes its text.
 """

@@ -37,8 +37,8 @@ def state(p: Program) -> tuple[str, str]:
 
 
 def waiting(behind: Sequence[int]) -> str:
-    """Describe what a program waits for: the compiler of its run, or those of
-    other runs, which use the machine.
+    """Describe what a program waits for: the compiler of its run, or those of other runs, which use the
+    machine.
     """
     known = ", ".join(str(n) for n in behind if n > 0)
     others = f" (process{'es' if ',' in known else ''} {known})" if known else ""
@@ -50,8 +50,8 @@ def waiting(behind: Sequence[int]) -> str:
 
 
 def _unlisted(p: Program) -> str:
-    """Describe a possible reason: some compilers accept slices that do not
-    exist, and crash or fail on others.
+    """Describe a possible reason: some compilers accept slices that do not exist, and crash or fail on
+    others.
     """
     near = machines.unlisted(p.target or "")
     return (
@@ -97,8 +97,7 @@ def least(found: Bounds) -> str:
 
 
 def memory_fit(found: Fit) -> list[Span]:
-    """Return ``3.2 GiB of 15.8 GiB on a device``, or ``does not fit: 20.3
-    GiB in 15.8 GiB`` with the parts.
+    """Return ``3.2 GiB of 15.8 GiB on a device``, or ``does not fit: 20.3 GiB in 15.8 GiB`` with the parts.
     """
     if found.used is None:
         return []

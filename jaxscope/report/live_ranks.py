@@ -1,5 +1,5 @@
-"""Write a line as soon as some ranks of a running job differ from the others, or
-wait for one that does not come.
+"""Write a line as soon as some ranks of a running job differ from the others, or wait for one that does not
+come.
 """
 
 from __future__ import annotations
@@ -117,8 +117,7 @@ class Comparison:
                     yield rules.differs(job, ahead)
 
     def _held(self, d: Divergence, now: int) -> bool:
-        """Return whether a rank is held with a program of its own, while all
-        others wait for something else.
+        """Return whether a rank is held with a program of its own, while all others wait for something else.
         """
         ahead = _ahead(d) if self._holds else None
         since = [blocked_since(r) for r in ahead.most] if ahead is not None else []

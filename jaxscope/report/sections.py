@@ -1,8 +1,8 @@
 """Make the sections of a report that are about the run as a whole: how it ended, what
 recompiling took, what was not recorded.
 
-Each is a stream of lines, empty where there is nothing to show. The text report
-and the HTML report share them.
+Each is a stream of lines, empty where there is nothing to show. The text report and the HTML report share
+them.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ LONG = 0.1  # share of all seconds: recompiles outside the user's functions are 
 
 
 def death(run: Run, places: Places, *, out_of_memory: bool = False) -> Iterator[Line]:
-    """Show the exception that ended the program, and for a deleted array the
-    functions that may have donated it.
+    """Show the exception that ended the program, and for a deleted array the functions that may have donated
+    it.
 
     Out of memory has a section of its own and is left out, unless ``out_of_memory`` is set.
     """
@@ -186,8 +186,8 @@ def not_yours(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
 
 
 def slowest_recompile(run: Run, functions: list[Function], places: Places, *, indent: int) -> Iterator[Line]:
-    """Show the slowest recompile of ``functions``, none of them the user's, if
-    it took a share of LONG or more.
+    """Show the slowest recompile of ``functions``, none of them the user's, if it took a share of LONG or
+    more.
 
     The sum in the report's head counts the same ones: where a library compiles an operation once for each of
     its layers, none of these is a recompile.

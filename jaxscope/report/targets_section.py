@@ -23,8 +23,8 @@ WIDTH = 80
 def section(
     variants: Sequence[Variant], places: Places, *, width: int = WIDTH, everything: bool = False
 ) -> Iterator[Line]:
-    """Print what was compiled for targets in all of ``variants``, or for their
-    own devices under their settings.
+    """Print what was compiled for targets in all of ``variants``, or for their own devices under their
+    settings.
     """
     targets = list(dict.fromkeys(t.name for v in variants for t in v.run.targets))
     elsewhere = bool(targets) or any(v.run.retargeted for v in variants)

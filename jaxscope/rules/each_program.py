@@ -45,8 +45,8 @@ def users(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
 def _latest(run: Run) -> dict[str, tuple[Function, list[Program]]]:
     """Return the user's functions with their programs, latest first, by id.
 
-    What was compiled ahead of time counts only where no call compiled anything:
-    nobody knows that it ever ran.
+    What was compiled ahead of time counts only where no call compiled anything: nobody knows that it ever
+    ran.
     """
     found: dict[str, tuple[Function, list[Program]]] = {}
     for p in run.programs.values():

@@ -74,8 +74,7 @@ def recompile_rate(run: Run) -> Iterator[Finding]:
 
 
 def _has_own_finding(run: Run, again: list[Compilation]) -> bool:
-    """Return whether more than half have one cause, which the rule about that
-    cause reports with its advice.
+    """Return whether more than half have one cause, which the rule about that cause reports with its advice.
     """
     found: dict[tuple[str, str | None], list[tuple[Compilation, Cause]]] = {}
     for c in again:
@@ -195,8 +194,7 @@ class Iteration(NamedTuple):
 
 
 def _iteration(run: Run, p: Payer) -> Iteration | None:
-    """Return the loop of the same file that runs the line of ``p``; None:
-    there is none, as far as is known.
+    """Return the loop of the same file that runs the line of ``p``; None: there is none, as far as is known.
     """
     missed = p.compilations[0].missed
     if missed is None:
@@ -247,8 +245,8 @@ def _of_iteration(iteration: Iteration, of: Sequence[Payer], found: Sequence[Fin
 
 
 def _of_one_cause(run: Run, again: list[Compilation]) -> recompiles.Group | None:
-    """Return the most expensive recompiles of one function of a library for one
-    cause that its arguments have.
+    """Return the most expensive recompiles of one function of a library for one cause that its arguments
+    have.
     """
     found: dict[tuple[str, str], list[tuple[Compilation, Cause]]] = {}
     for c in again:

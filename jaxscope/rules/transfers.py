@@ -113,8 +113,8 @@ def _read_in_a_loop(run: Run, t: Transfer, function: str | None) -> Message:
 
 
 def _loop_of_calls(run: Run, t: Transfer) -> str | None:
-    """Return the user's jitted function that the loop around the line calls,
-    too; None: there is no such loop.
+    """Return the user's jitted function that the loop around the line calls, too; None: there is no such
+    loop.
     """
     for at in (t.source, model.called_at(run, t)):
         loop = loop_around(sources.of(run)(at.file), at.line) if at is not None else None
@@ -134,8 +134,8 @@ def _loop_of_calls(run: Run, t: Transfer) -> str | None:
 
 
 def _in_each_step(run: Run, t: Transfer) -> Message | None:
-    """Write ``in each of 200 steps``, ``in each of 100 steps (301 to 400)``,
-    ``200 times``; None: not so often.
+    """Write ``in each of 200 steps``, ``in each of 100 steps (301 to 400)``, ``200 times``; None: not so
+    often.
     """
     if t.steps is not None:
         first = max(t.first_step or 1, 1)

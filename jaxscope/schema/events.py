@@ -472,8 +472,8 @@ class RankGroup(msgspec.Struct, frozen=True):
 
 
 class RanksCompiled(Event, frozen=True, tag="RanksCompiled"):
-    """What the ranks of the job had compiled, as they published it; written by
-    rank 0 where they do not agree.
+    """What the ranks of the job had compiled, as they published it; written by rank 0 where they do not
+    agree.
 
     Attributes:
       position: from 0, among the programs for the devices of all processes.

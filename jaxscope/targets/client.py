@@ -193,8 +193,8 @@ def compile_job(job: Job, module: bytes, devices: list[Any]) -> Any:
 
 
 def _end_with(parent: int) -> None:
-    """End this process with its parent: an abandoned compilation would use a
-    gigabyte and all cores for minutes.
+    """End this process with its parent: an abandoned compilation would use a gigabyte and all cores for
+    minutes.
     """
     while os.getppid() == parent:
         time.sleep(1.0)
@@ -202,8 +202,8 @@ def _end_with(parent: int) -> None:
 
 
 def _most_memory() -> int:
-    """Return the peak memory of this process in bytes; ``ru_maxrss`` is in KiB
-    on Linux and in bytes on macOS.
+    """Return the peak memory of this process in bytes; ``ru_maxrss`` is in KiB on Linux and in bytes on
+    macOS.
     """
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else most * 1024

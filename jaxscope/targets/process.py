@@ -137,10 +137,9 @@ class Compiler:
 def environment(given: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of the compiler: the program's, without settings of forced CPU devices.
 
-    Without
-    TPU_SKIP_MDS_QUERY libtpu asks a cloud's metadata server for its machine and waits for an answer. Without
-    TPU_LOG_DIR it leaves up to four files a process in /tmp/tpu_logs, for ever; fatal errors go to stderr (3:
-    fatal errors alone), which is kept beside the jobs. Values that the user set are kept.
+    Without TPU_SKIP_MDS_QUERY libtpu asks a cloud's metadata server for its machine and waits for an answer.
+    Without TPU_LOG_DIR it leaves up to four files a process in /tmp/tpu_logs, for ever; fatal errors go to
+    stderr (3: fatal errors alone), which is kept beside the jobs. Values that the user set are kept.
     """
     env = {k: v for k, v in given.items() if k not in _NOT_OURS}
     flags = [f for f in env.get("XLA_FLAGS", "").split() if "xla_force_host_platform_device_count" not in f]

@@ -1,5 +1,4 @@
-"""A table of any number of items, drawn row by row: sorted, filtered, its
-cursor on an item and not on a row.
+"""A table of any number of items, drawn row by row: sorted, filtered, its cursor on an item and not on a row.
 """
 
 from __future__ import annotations
@@ -184,8 +183,8 @@ class TableView(LineView, Generic[T]):
     # -- drawing ----------------------------------------------------------------------------------
 
     def shown(self, width: int) -> list[tuple[Column[T], int]]:
-        """Return the columns there is room for and the width of each, computed
-        again when rows or columns change.
+        """Return the columns there is room for and the width of each, computed again when rows or columns
+        change.
         """
         key = width, self._version, self.columns
         if self._widths[0] != key:

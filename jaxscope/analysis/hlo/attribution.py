@@ -72,8 +72,8 @@ class Attribution:
         return _printed(instruction)
 
     def line(self, where: Computation, instruction: Instruction) -> Frame | None:
-        """Return the user's line, through fusions, calls and the reducers of
-        a reduce; None: there is none."""
+        """Return the user's line, through fusions, calls and the reducers of a reduce; None: there is
+        none."""
         found = self._here(where, instruction)
         if found is not None:
             return found
@@ -136,8 +136,8 @@ class Attribution:
         ]
 
     def sources(self, computations: Iterable[Computation]) -> list[Frame]:
-        """Return the lines of the instructions of computations and of their
-        fusions, the most frequent first."""
+        """Return the lines of the instructions of computations and of their fusions, the most frequent
+        first."""
         found = list(computations)
         if len(found) == 1 and found[0].name in self._sources:
             return self._sources[found[0].name]

@@ -47,8 +47,8 @@ def of_groups(groups: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
 
 
 def around(groups: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
-    """Return the whole axes along which the members of any group differ; None
-    for a member outside of the mesh.
+    """Return the whole axes along which the members of any group differ; None for a member outside of the
+    mesh.
     """
     return of_pairs(_from_first(groups), mesh)
 
@@ -101,8 +101,8 @@ def _cuts(size: int) -> Iterable[tuple[int, ...]]:
 
 
 def _varying(cut: tuple[int, ...], size: int, pairs: set[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return runs of digits that differ in any pair, as (product of the
-    digits before, product of the run)."""
+    """Return runs of digits that differ in any pair, as (product of the digits before, product of the
+    run)."""
     runs: list[tuple[int, int]] = []
     before, stride, joined = 1, size, False
     for factor in cut:

@@ -150,8 +150,8 @@ BEGINS = {opcode: kind for kind in KINDS for opcode in (kind, f"{kind}-start")}
 
 
 def raw(graph: CallGraph) -> list[tuple[Computation, Instruction, str]]:
-    """Return all collective instructions that run, with their kind, without
-    the dones of asynchronous pairs."""
+    """Return all collective instructions that run, with their kind, without the dones of asynchronous
+    pairs."""
     found = [(c, i, BEGINS[i.opcode]) for c, i in graph.all(*BEGINS)]
     return [each for each in found if not _is_host_transfer(each[2], each[1])]
 

@@ -199,8 +199,8 @@ class Weights:
         return (calls[0].caller, inputs[at]) if at < len(inputs) else None
 
     def _element(self, where: Computation, instruction: Instruction) -> tuple[Computation, str] | None:
-        """Return the member of a get-tuple-element: of a tuple created here, or of
-        a loop's if the loop keeps it."""
+        """Return the member of a get-tuple-element: of a tuple created here, or of a loop's if the loop keeps
+        it."""
         at, inputs = number(attribute(instruction.tail, "index")), operands(instruction.tail)
         carried = where.find(inputs[0]) if inputs else None
         if at is None or carried is None:
@@ -310,8 +310,8 @@ class Weights:
         return own is None or not axes.isdisjoint(axis.partition(":")[0] for axis in own)
 
     def _elements(self, where: Computation, instruction: Instruction) -> list[tuple[Computation, str] | None]:
-        """Return the sources of a tuple's element: of a loop's, its initial
-        value and that of each iteration."""
+        """Return the sources of a tuple's element: of a loop's, its initial value and that of each
+        iteration."""
         at, inputs = number(attribute(instruction.tail, "index")), operands(instruction.tail)
         carried = where.find(inputs[0]) if inputs else None
         if at is None or carried is None:

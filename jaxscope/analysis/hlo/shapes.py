@@ -67,8 +67,7 @@ class Array(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def allocated_bytes(self) -> int | None:
-        """Return the bytes of the array's buffer: a TPU fills up the tiles of
-        its layout; others do not tile.
+        """Return the bytes of the array's buffer: a TPU fills up the tiles of its layout; others do not tile.
         """
         if not self.tiles or self.layout is None or self.bits is None or None in self.dims:
             return self.bytes
@@ -172,8 +171,8 @@ def members(text: str) -> list[str]:
 
 
 def device_bytes(shape: Shape | None) -> int | None:
-    """Return the bytes that an array, or all members of a tuple, take in a
-    device's memory; None: one is unknown.
+    """Return the bytes that an array, or all members of a tuple, take in a device's memory; None: one is
+    unknown.
 
     Arrays in the memory of a TPU's host count 0. The tuple itself counts, too, a list of addresses: it takes
     a buffer of a TPU (32 bytes on v5p).

@@ -1,5 +1,4 @@
-"""Compare two lowered programs by the user's lines: which operations each
-has there that the other has not.
+"""Compare two lowered programs by the user's lines: which operations each has there that the other has not.
 """
 
 from __future__ import annotations
@@ -40,8 +39,8 @@ def same_for_all_processes(text: str) -> str:
 
 
 def by_line(before: str, after: str) -> list[AtLine]:
-    """Return the lines whose operations differ, in the order of the text;
-    constants by the line that uses them.
+    """Return the lines whose operations differ, in the order of the text; constants by the line that uses
+    them.
     """
     old, new = Counter(_operations(reader.read(before))), Counter(_operations(reader.read(after)))
     gone, come = old - new, new - old

@@ -187,8 +187,8 @@ def user_call(function: object, frame: FrameType | None) -> UserCall | Missing |
 
 
 class Hashed:
-    """The values that JAX compares in the key of a call: its static arguments,
-    and the static data of its tree.
+    """The values that JAX compares in the key of a call: its static arguments, and the static data of its
+    tree.
 
     A wrapper's own containers (graph definitions, partitions) and what compares by its parts are looked into;
     an object that compares by identity is in the key as a whole.

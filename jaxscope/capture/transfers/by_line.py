@@ -121,11 +121,11 @@ class Transfers:
         self._places.clear()
 
     def row(self, frame: FrameType | None, direction: str, via: str, *, in_calls: bool = True) -> Row | None:
-        """Return the row of the program's line that called ``frame``, a frame
-        of JAX; about 1 us from a cache.
+        """Return the row of the program's line that called ``frame``, a frame of JAX; about 1 us from a
+        cache.
 
-        None for a copy that is not counted: one that JAX makes for itself, such
-        as before it calls a callback.
+        None for a copy that is not counted: one that JAX makes for itself, such as before it calls a
+        callback.
 
         Args:
           via: name of the copy where none of JAX's functions on the stack has one.
@@ -195,8 +195,8 @@ class Transfers:
         return False
 
     def add(self, row: Row, count: int, size: int | None, ns: int | None, *, view: bool = False) -> None:
-        """Add ``count`` copies of ``size`` bytes in all, which took ``ns``; 0:
-        another shard of a counted copy."""
+        """Add ``count`` copies of ``size`` bytes in all, which took ``ns``; 0: another shard of a counted
+        copy."""
         step = self._step()
         event = None
         waited = count and ns is not None and ns > WAITED_NS

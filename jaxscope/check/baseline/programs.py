@@ -1,7 +1,7 @@
 """Compare the programs of one function with those of a baseline, metric by metric.
 
-Each check turns a pair of programs into regressions, with the line they come from,
-and into texts for improvements.
+Each check turns a pair of programs into regressions, with the line they come from, and into texts for
+improvements.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ Result = tuple[list[Regression], Sequence[Words]]
 
 
 def compare(baseline: schema.Baseline, entry: FunctionEntry, paired: Iterable[Pair]) -> Iterator[Finding]:
-    """Report what is worse in each program that the baseline has; regressions
-    with one reason are one finding.
+    """Report what is worse in each program that the baseline has; regressions with one reason are one
+    finding.
 
     A program that the baseline does not have is reported with its compilation.
     """
@@ -155,8 +155,7 @@ def _sorted(metric: Metric, pair: Pair, tolerance: float = 0.0) -> tuple[list[Di
 def _together(
     metric: Metric, code: str, advice: Message, per_device: bool = False, shown: int = 1
 ) -> Callable[..., Result]:
-    """Make a check: one regression for all figures of ``metric`` that grew,
-    ``shown`` of them in its title.
+    """Make a check: one regression for all figures of ``metric`` that grew, ``shown`` of them in its title.
     """
 
     def check(pair: Pair, tolerance: float) -> Result:

@@ -1,8 +1,8 @@
 """GitLab's code quality report: the findings that its merge requests show.
 
-A JSON list; of each ``description``, ``check_name``, ``fingerprint``, ``severity``
-and ``location.path``/``location.lines.begin`` are required (docs.gitlab.com, Code
-Quality, "Implement a custom tool").
+A JSON list; of each ``description``, ``check_name``, ``fingerprint``, ``severity`` and
+``location.path``/``location.lines.begin`` are required (docs.gitlab.com, Code Quality, "Implement a custom
+tool").
 """
 
 from __future__ import annotations

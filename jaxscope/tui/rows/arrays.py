@@ -1,5 +1,4 @@
-"""The live arrays at one moment, as a tree of their names: how many, how
-large, laid out how, growing or not.
+"""The live arrays at one moment, as a tree of their names: how many, how large, laid out how, growing or not.
 """
 
 from __future__ import annotations
@@ -49,8 +48,7 @@ class Looks:
         return True
 
     def default(self, *, running: bool) -> int:
-        """Return the look to show first: the latest while the program runs,
-        then the failure's or the peak.
+        """Return the look to show first: the latest while the program runs, then the failure's or the peak.
         """
         if running or not self.found:
             return len(self.found) - 1
@@ -197,8 +195,8 @@ def row_id(r: Row) -> str:
 
 
 def spelled(g: Group) -> str:
-    """Return a short text for the sharding: ``P(data, None)``, ``device 3``,
-    ``one device``; ``?`` if unknown.
+    """Return a short text for the sharding: ``P(data, None)``, ``device 3``, ``one device``; ``?`` if
+    unknown.
     """
     s = g.sharding
     if s is None:
@@ -296,8 +294,7 @@ def _growing(looks: Looks, r: Row) -> bool:
 
 
 def growth(looks: Looks, prefix: str, shown: int, width: int) -> str:
-    """Draw the bytes of a name at the last ``width`` looks up to ``shown``, as
-    bars from zero to the largest.
+    """Draw the bytes of a name at the last ``width`` looks up to ``shown``, as bars from zero to the largest.
     """
     return sparkline([sums.get(prefix, 0) for sums in looks.sums[max(0, shown + 1 - width) : shown + 1]])
 

@@ -152,8 +152,7 @@ def seen_as(c: Compilation, machine: Machine, main: Run) -> Seen:
 
 
 def counterpart(c: Compilation, own: Run, run: Run) -> Compilation | None:
-    """Return the compilation in ``run`` with the function and number that
-    ``c`` has in its own run ``own``.
+    """Return the compilation in ``run`` with the function and number that ``c`` has in its own run ``own``.
     """
     if run is own:
         return c
@@ -246,8 +245,8 @@ def _state(p: Program) -> tuple[str, str]:
 
 
 def verdict(seen: Seen) -> list[Part]:
-    """Memory against capacity and what bounds it: ``3.2 MiB of 15.8 GiB on a device
-    · no call takes less than ...``
+    """Memory against capacity and what bounds it: ``3.2 MiB of 15.8 GiB on a device · no call takes less than
+    ...``
     """
     if seen.program is None or seen.machine.target is None or seen.texts is None:
         return []
@@ -265,8 +264,8 @@ def verdict(seen: Seen) -> list[Part]:
 
 
 def absent(seen: Seen, stage: str) -> str:
-    """Explain why a program's text is missing, and what to do; for one that does
-    not fit, what fills the memory.
+    """Explain why a program's text is missing, and what to do; for one that does not fit, what fills the
+    memory.
     """
     name, p = called(seen.machine), seen.program
     if p is None:
