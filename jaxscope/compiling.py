@@ -118,7 +118,8 @@ def compile_for(
 
     Raises:
       UsageError: no such target, its compiler is not installed, or ``function`` cannot be traced ahead of
-        time. Exception: what tracing ``function`` raises.
+        time.
+      Exception: what tracing ``function`` raises.
     """
     from jaxscope.analysis import machines
     from jaxscope.capture import session

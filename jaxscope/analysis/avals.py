@@ -62,7 +62,8 @@ def type_text(name: str | None) -> str:
 
 
 def aval_bytes(shape: Sequence[int | str] | None, dtype: str | None) -> int | None:
-    """Bytes of a whole array by its dtype's name: ``float32`` has four a number, a bool one, ``int4`` a half.
+    """Bytes of a whole array by its dtype's name: ``float32`` has four a number, a bool one, ``int4`` a
+    half.
     """
     known = [d for d in shape or () if isinstance(d, int) and d >= 0]
     if shape is None or dtype is None or len(known) != len(shape):

@@ -46,13 +46,13 @@ def over(
 
     Args:
       limits: compilations and seconds of the whole run; the other figures of each program of the user's
-        functions. functions: limits of functions by name or pattern; where one limits a figure of a program,
-        it replaces the general limit.
+        functions.
+      functions: limits of functions by name or pattern; where one limits a figure of a program, it replaces
+        the general limit.
       part: only these compilations.
       programs: check each program, too; False if those for a target are checked instead.
       late: late compilations that are reported already. If only these exceed a limit, that is no finding of
-        its own:
-        see ``with_counts``.
+        its own: see ``with_counts``.
     """
     functions = functions or {}
     reported = {id for item in late for id in item.compilations}

@@ -84,7 +84,7 @@ class ImplFrame(JaxFrame):
 
 @declared
 class LowerAheadOfTimeFrame(JaxFrame):
-    """``Traced.lower``: does for ahead-of-time lowering what ImplFrame does for a call."""
+    """``Traced.lower``, which lowers a program before it is called. ``lo``: the traced program."""
 
     module, owner, function = "jax._src.stages", "Traced", "lower"
     lo: Any = private("Lowered.asked", "Lowered.asked_in", "Lowered.asked_out")
@@ -211,23 +211,8 @@ class PmapFrame(JaxFrame):
     infer_params: Any = private(KEY, "Missed.function")
 
 
-FRAMES: tuple[type[JaxFrame], ...] = (
-    CallFrame,
-    AheadOfTimeFrame,
-    TransformFrame,
-    TraceFrame,
-    ImplFrame,
-    LowerAheadOfTimeFrame,
-    ResolveFrame,
-    LowererFrame,
-    LoweringFrame,
-    CompileFrame,
-    ExecutableFrame,
-    DevicePutFrame,
-    DeviceCopyFrame,
-    ValueFrame,
-    PmapFrame,
-)
+# All of the above: what ``doctor --probe`` and the rename test look at
+FRAMES: tuple[type[JaxFrame], ...] = tuple(JaxFrame.__subclasses__())
 
 
 def call_frames() -> tuple[str, ...]:

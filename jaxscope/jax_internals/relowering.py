@@ -17,7 +17,8 @@ class Retargeting(NamedTuple):
     Attributes:
       devices: ids in mesh order; None where the mesh has no devices (AbstractMesh).
       to_inputs, to_outputs: whether the partitioner may choose a sharding, per argument and result.
-      donated: flat positions; dropped: those of arguments that the module does not take.
+      donated: flat positions of the donated arguments.
+      dropped: flat positions of arguments that the module does not take.
     """
 
     module: Any

@@ -38,7 +38,8 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
       program: the same text in all ranks that compiled the same: the hash of the lowered program, else the
         module with the shapes and dtypes of the arguments.
       number: of the compilation in the rank, as in ``step#2``.
-      step: the step that the process was in, by the count of its calls; t_ns: when it was compiled.
+      step: the step that the process was in, by the count of its calls.
+      t_ns: when it was compiled, in nanoseconds since 1970.
       processes: JAX's indices of those whose devices it runs on.
       ordered: it was called by the main thread.
       stablehlo, hlo: blobs of its texts; None if not recorded.

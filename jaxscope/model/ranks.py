@@ -34,6 +34,7 @@ from jaxscope.log.store import RunDir
 from jaxscope.model.load import Tail, state
 from jaxscope.model.rank_log import LEFT_EARLY_NS, Known, Rank, RankLog, Seen
 from jaxscope.model.run import Run
+from jaxscope.schema.collectives import KINDS
 from jaxscope.schema.keys import Key
 
 OTHER, EXTRA, MISSING, ORDER, STEP = "other", "extra", "missing", "order", "step"
@@ -42,7 +43,7 @@ IN_TURN = 10  # and this part of the rest: for their steps, and whether they are
 IN_PART = 16  # ranks that are read together
 AGREED = 64  # calls named per rank
 WAITED_NS = 5_000_000_000  # a rank that has not come to a program by then has no such program, or hangs
-_COLLECTIVE = re.compile(r"= \S.*? (all-\w+|reduce-scatter|collective-\w+|ragged-all-\w+)(-start)?\(([^\n]*)")
+_COLLECTIVE = re.compile(rf"= \S.*? ({'|'.join(KINDS)})(-start)?\(([^\n]*)")
 _METADATA = re.compile(r", metadata=\{[^}]*\}")
 
 

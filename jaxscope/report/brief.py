@@ -131,7 +131,7 @@ class Counts(contract.Entry):
 
 
 class Brief(contract.Entry):
-    """The document.
+    """What ``jaxscope report --format json --brief`` prints.
 
     Attributes:
       verdict: what happened and what it cost, in sentences.

@@ -256,8 +256,7 @@ class Cause(Entry):
 
 
 class Intent(Entry):
-    """The sharding that was asked for, the one compiled and the one the array has, of one argument or result.
-    """
+    """The sharding that was asked for, the one compiled and the one the array has, of one argument or result."""
 
     path: str | None
     of: str
@@ -273,7 +272,10 @@ class Intent(Entry):
 
 
 class Compilation(Entry):
-    """A call that missed a cache. ``ordinal``: what people call it, as in ``train_step#2``."""
+    """A call that missed a cache; it was traced, lowered or compiled, or only left the fast path.
+
+    ``ordinal``: its number among those of the function, as in ``train_step#2``.
+    """
 
     id: str
     function: str

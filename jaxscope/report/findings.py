@@ -50,7 +50,7 @@ def entry(f: Finding, places: Places) -> Iterator[Line]:
 
 
 def in_summary(found: Sequence[Finding], places: Places) -> Iterator[Line]:
-    """Print the number of errors with the first of them, and the number of warnings."""
+    """Yield a line with the number of errors and the first of them, and one with the number of warnings."""
     errors = [f for f in found if f.severity == ERROR]
     warnings = sum(f.severity == WARNING for f in found)
     if errors:

@@ -1,5 +1,4 @@
-"""A run as scalars by step, for dashboards: a row for each step with a compilation or a look at the arrays.
-"""
+"""A run as scalars by step, for dashboards: a row for each step with a compilation or a look at the arrays."""
 
 from __future__ import annotations
 

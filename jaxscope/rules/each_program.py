@@ -29,8 +29,6 @@ def users(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
     """Yield the latest called program of each of the user's functions, with what was read from its texts.
 
     For a function that was only lowered for targets (``jaxscope compile``), one of those programs.
-
-    Of a function that was only lowered for targets (``jaxscope compile``) one of those.
     """
     latest = _latest(run)
     for f, ps in latest.values():

@@ -35,7 +35,7 @@ class AxisSizes(_Value, tag="axis_sizes", frozen=True, gc=False):
 
 
 class Placement(_Value, tag="placement", frozen=True, gc=False):
-    """Where an array is placed: a ``keys.Sharding``; ``sharding`` is its class."""
+    """Where an array is placed. The fields are those of ``keys.Sharding``; ``sharding``: its class."""
 
     sharding: str
     text: str

@@ -6,9 +6,12 @@ from jaxscope.schema.event import Event
 
 
 class MissesCounted(Event, frozen=True, tag="MissesCounted"):
-    """Repeated fast-path misses with an unchanged key, ``count`` since the start.
+    """A function missed the fast path again with an unchanged key.
 
-    ``cell``: index in the process's counts file where the number goes on growing; None: in later events only.
+    Attributes:
+      count: how often since the start of the recording.
+      cell: where the count goes on after this event: an index in the counts file of the process; None: only
+        later events have it.
     """
 
     function: str = ""

@@ -1,5 +1,4 @@
-"""A table of any number of items, drawn row by row: sorted, filtered, its cursor on an item and not on a row.
-"""
+"""A table of any number of items, drawn row by row: sorted, filtered, its cursor on an item and not on a row."""
 
 from __future__ import annotations
 

@@ -10,6 +10,8 @@ import keyword
 import re
 from collections.abc import Callable, Iterator
 
+from jaxscope.schema import collectives
+
 Span = tuple[int, int, str]
 Tokens = Callable[[str], list[Span]]
 
@@ -17,10 +19,7 @@ Tokens = Callable[[str], list[Span]]
 KINDS = ("value", "type", "op", "collective", "attr", "string", "number", "comment", "word", "symbol")
 BESIDE = ("before", "after", "dim")  # of two things beside one another
 
-_COLLECTIVES = (
-    "all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute|collective-broadcast|"
-    "ragged-all-to-all|send|recv"
-)
+_COLLECTIVES = "|".join(collectives.KINDS)
 # Every alternative is possessive or a fixed string: nothing is tried twice.
 _HLO = re.compile(
     r'(?P<string>"(?:[^"\\]++|\\.)*+"?+)'

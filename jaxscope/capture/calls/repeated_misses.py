@@ -3,8 +3,7 @@
 A function with effects (``debug.print``, callbacks, Refs) leaves the fast path on every call. After UNCHANGED
 misses in a row with arguments of the same types, each further one costs a dictionary look-up and an addition.
 No change is missed: other shapes, dtypes or weak types give another jaxpr, and a
-lowering or compilation sends its own
-  events.
+lowering or compilation sends its own events.
 """
 
 from __future__ import annotations

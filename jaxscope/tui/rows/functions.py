@@ -1,5 +1,4 @@
-"""Format functions, the compilations of one, and a cache key compared with the nearest earlier one, as rows.
-"""
+"""Format functions, the compilations of one, and a cache key compared with the nearest earlier one, as rows."""
 
 from __future__ import annotations
 
