@@ -23,7 +23,9 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 def creeps(sizes: Sequence[int]) -> bool:
-    """Return whether each call is larger by the same amount: padding then only delays the next compilation."""
+    """Return whether each call is larger by the same amount: padding then only delays the next
+    compilation.
+    """
     steps = {b - a for a, b in pairwise(sizes)}
     return len(sizes) >= CREEPING and len(steps) == 1 and steps.pop() > 0
 

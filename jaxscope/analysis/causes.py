@@ -239,7 +239,9 @@ def _other_operation(at: Circumstances) -> Cause:
 
 
 def _new_function(before: str | None, after: str | None, at: Circumstances) -> Cause:
-    """Return the cause for another function object of the same definition; likely if its line is only likely."""
+    """Return the cause for another function object of the same definition; likely if its line is only
+    likely.
+    """
     a, b = (None if x is None else FunctionObject(int(x) if x.isdecimal() else None) for x in (before, after))
     detail = NewFunction(at.form, tuple(at.wrappers), at.qualname, at.created_at, at.created_there)
     certainty = CERTAIN if at.created_there or at.created_at is None else LIKELY
@@ -362,7 +364,9 @@ def _fold_statics(found: list[Cause]) -> list[Cause]:
 
 
 def _inside(path: str, facts: Facts) -> bool:
-    """Return whether ``path`` is inside a container or node, or is one, rather than an argument of its own."""
+    """Return whether ``path`` is inside a container or node, or is one, rather than an argument of its
+    own.
+    """
     steps = tokens(path)
     return any("".join(steps[:n]) in facts.nodes for n in range(1, len(steps) + 1))
 

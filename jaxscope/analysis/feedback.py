@@ -93,7 +93,9 @@ def fed_back(facts: Facts, results: Results) -> list[Fed]:
 
 
 def same_leaves(leaves: Mapping[str, LeafFacts], results: Results) -> bool:
-    """Return whether a subtree of the results has these leaves (by path below the node), in shape and dtype."""
+    """Return whether a subtree of the results has these leaves (by path below the node), in shape and
+    dtype.
+    """
     if any((leaf.shape, leaf.dtype) not in results.kinds for leaf in leaves.values()):
         return False
     return any(

@@ -205,7 +205,9 @@ def leaf_differences(old: LeafFacts, new: LeafFacts) -> list[str]:
 
 
 def placed_alike(old: LeafFacts, new: LeafFacts) -> bool:
-    """Return whether both leaves are uncommitted, each on one device: the device is then not part of any key."""
+    """Return whether both leaves are uncommitted, each on one device: the device is then not part of any
+    key.
+    """
     a, b = old.sharding, new.sharding
     return (
         a is not None

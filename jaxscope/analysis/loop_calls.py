@@ -56,7 +56,9 @@ class LoopCall(NamedTuple):
 
     @property
     def feeds_itself(self) -> bool:
-        """Return whether the call's statement sets a name that the call reads: a result is the next argument."""
+        """Return whether the call's statement sets a name that the call reads: a result is the next
+        argument.
+        """
         return bool(self.targets & names_read([self.call]))
 
 

@@ -102,7 +102,9 @@ def capacity_of(target: Target) -> tuple[int, str] | None:
 
 
 def of_program(target: Target | None, peak: int | None) -> Fit:
-    """Return the fit of a program that compiled; a compiler that checks the size would have failed otherwise."""
+    """Return the fit of a program that compiled; a compiler that checks the size would have failed
+    otherwise.
+    """
     room = capacity_of(target) if target is not None else None
     if room is None:
         return Fit(None, peak, None, None)

@@ -113,7 +113,9 @@ def _mesh(
 
 
 def _with_weight(c: Collective, stablehlo: lowered.Reading) -> Collective:
-    """Return ``c`` as a gather of a weight, if the other operand of its product is split over the same axes."""
+    """Return ``c`` as a gather of a weight, if the other operand of its product is split over the same
+    axes.
+    """
     if c.gathered is None:
         return c
     axes = {axis.partition(":")[0] for axis in c.axes or ()}
@@ -239,7 +241,9 @@ def _possible_donations(hlo: compiled.Program, stablehlo: lowered.Reading) -> li
 
 
 def _aliased(hlo: compiled.Program | None) -> Collection[int] | None:
-    """Return the positions of the program's own arguments that share a buffer with a result; None: unknown."""
+    """Return the positions of the program's own arguments that share a buffer with a result; None:
+    unknown.
+    """
     if hlo is None or hlo.module is None:
         return None
     return {a.parameter for a in hlo.memory.aliases}

@@ -96,7 +96,9 @@ def _instead(facts: Facts, path: str) -> Value | None:
 
 
 def _nodes(before: Facts, after: Facts, moved: set[str]) -> list[tuple[str, str | None, str | None]]:
-    """Return (path, before, after) of the outermost containers that differ in kind, without None and leaves."""
+    """Return (path, before, after) of the outermost containers that differ in kind, without None and
+    leaves.
+    """
     if not (before.nodes and after.nodes) or before.nodes == after.nodes:
         return []
     found: list[tuple[str, str | None, str | None]] = []

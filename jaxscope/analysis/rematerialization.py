@@ -113,7 +113,9 @@ def _whole(shape: str, sharding: shardings.Spelled) -> int | None:
 
 
 def _source(instruction: Instruction, module: Module) -> Frame | None:
-    """Return the line of the frame id; without one the only line of the instructions with the same op_name."""
+    """Return the line of the frame id; without one the only line of the instructions with the same
+    op_name.
+    """
     frame = frame_id(instruction)
     if frame is not None and (found := module.frames.blamed(frame)) is not None:
         return found

@@ -179,7 +179,9 @@ def _runs_once(found: Syntax, line: int, deepest: int) -> bool:
 
 
 def _called_at(found: Syntax, name: str) -> int | None:
-    """Return the line of the one call of ``name``, or of ``run(name)``; None: it is mentioned elsewhere, too."""
+    """Return the line of the one call of ``name``, or of ``run(name)``; None: it is mentioned elsewhere,
+    too.
+    """
     mentions = [
         n for n in ast.walk(found.tree) if isinstance(n, (ast.Name, ast.Attribute)) and last_name(n) == name
     ]

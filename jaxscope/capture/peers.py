@@ -178,5 +178,7 @@ class Peers:
 
 
 def digest(program: str | None, module: str | None, *, calls_back: bool) -> str:
-    """Return a text that is equal for equal programs in all ranks; a callback's address is different in each."""
+    """Return a text that is equal for equal programs in all ranks; a callback's address is different in
+    each.
+    """
     return program if program is not None and not calls_back else f"{zlib.crc32((module or '').encode()):08x}"

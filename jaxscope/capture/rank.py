@@ -57,7 +57,9 @@ class Rank:
         self._main_thread = watched
 
     def _shares_directory(self) -> bool:
-        """Return whether all ranks record to one directory: each created its place before JAX connected them."""
+        """Return whether all ranks record to one directory: each created its place before JAX connected
+        them.
+        """
         whole = ranks.whole_of(self._run)
         try:
             return (

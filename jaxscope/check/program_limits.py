@@ -156,7 +156,9 @@ def _sizes(named: Iterable[tuple[str, int]]) -> Parts:
 
 
 def _parts(memory: Memory, peak: int | None) -> list[Field]:
-    """Return the parts of the memory, largest first; with ``peak``, also what reduces or adds to their sum."""
+    """Return the parts of the memory, largest first; with ``peak``, also what reduces or adds to their
+    sum.
+    """
     parts = {
         "arguments": memory.argument_bytes,
         "results": memory.output_bytes,

@@ -104,7 +104,9 @@ class Filter:
         return [f for f in findings if self.looks_at(f.code, f.source)]
 
     def looks_at(self, code: str, source: Frame | None) -> bool:
-        """Return whether ``code`` is reported on this line: for compilations not yet grouped into a finding."""
+        """Return whether ``code`` is reported on this line: for compilations not yet grouped into a
+        finding.
+        """
         if not self._chosen.takes(code) or source is None:
             return self._chosen.takes(code)
         path = self._relative(source.file)

@@ -406,7 +406,9 @@ def _removed_name(died: Died | None, read: Callable[[], Ended]) -> str | None:
 
 
 def _other_ranks(record: RunDir) -> Job | None:
-    """Return the ranks of the job of ``record`` as far as they have come; None where they are many, or alone."""
+    """Return the ranks of the job of ``record`` as far as they have come; None where they are many, or
+    alone.
+    """
     whole = ranks.whole_of(record)
     if whole is None or not 1 < len(store.rank_runs(whole)) <= RANKS_IN_SUMMARY:
         return None

@@ -140,7 +140,9 @@ def _torchrun(environ: Environment) -> Job | None:
 
 
 def _mpi(environ: Environment) -> Job | None:
-    """Read the variables of Open MPI, MPICH, Intel MPI, MVAPICH, Cray PALS and other users of PMI and PMIx."""
+    """Read the variables of Open MPI, MPICH, Intel MPI, MVAPICH, Cray PALS and other users of PMI and
+    PMIx.
+    """
     rank = _number(
         environ, "OMPI_COMM_WORLD_RANK", "PALS_RANKID", "MV2_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"
     )

@@ -207,7 +207,9 @@ class Queue:
             return ()
 
     def abandoned(self) -> frozenset[str]:
-        """Return the jobs whose compiler's process and whose writer have both given no sign of life for long."""
+        """Return the jobs whose compiler's process and whose writer have both given no sign of life for
+        long.
+        """
         waiting = self.waiting()
         if not waiting:
             return frozenset()

@@ -87,7 +87,9 @@ def _written(path: Path) -> bool:
 
 
 def own_files(path: Path) -> list[Path]:
-    """Return the files of the run in ``path`` that jaxscope wrote, but ``meta.json``, by their paths in it."""
+    """Return the files of the run in ``path`` that jaxscope wrote, but ``meta.json``, by their paths in
+    it.
+    """
     found: list[Path] = []
     for part, ours in {"": _FILES, **_WITHIN}.items():
         with contextlib.suppress(OSError):

@@ -388,7 +388,9 @@ def _holder(g: Group, gaining: set[str]) -> object:
 
 
 def _fills_up(path: str, seen: list[tuple[int, int, int]], snapshots: list[Snapshot]) -> bool:
-    """Return whether the container at ``path`` has a bound, or as many items, all the time, as arrays go in."""
+    """Return whether the container at ``path`` has a bound, or as many items, all the time, as arrays go
+    in.
+    """
     container = path.removesuffix("[*]").removesuffix(".<cache>")
     during = [s for s in snapshots if seen[0][0] <= (s.step or 0) <= seen[-1][0]]
     if any(container in s.bounded for s in during):

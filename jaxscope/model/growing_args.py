@@ -1,4 +1,6 @@
-"""Arguments of another size that are what the function itself returned: it makes them longer, call by call."""
+"""Arguments of another size that are what the function itself returned: it makes them longer, call by
+call.
+"""
 
 from __future__ import annotations
 

@@ -105,7 +105,9 @@ def transfers(run: Run) -> list[Transfer]:
 
 
 def called_at(run: Run, t: Transfer) -> Frame | None:
-    """Return the line that calls the helper which ``t.source`` is in: a line of another file, or of a loop."""
+    """Return the line that calls the helper which ``t.source`` is in: a line of another file, or of a
+    loop.
+    """
     at, source = t.caller, t.source
     if at is None or source is None or (at.file, at.line) == (source.file, source.line):
         return None

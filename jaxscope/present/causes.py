@@ -493,7 +493,9 @@ _CLAUSES: dict[str, Callable[[Cause], str]] = {
 
 
 def cause_count(kind: str, n: int) -> str:
-    """Return ``2 shape changes``, ``1 new function object``: how often recompiles had a cause of this kind."""
+    """Return ``2 shape changes``, ``1 new function object``: how often recompiles had a cause of this
+    kind.
+    """
     return count(n, _KINDS.get(kind) or f"{escape(kind.replace('_', ' '), 40)} change")
 
 

@@ -1,4 +1,6 @@
-"""Word why a program failed: its exception, arrays that were donated, the memory that was needed and in use."""
+"""Word why a program failed: its exception, arrays that were donated, the memory that was needed and in
+use.
+"""
 
 from __future__ import annotations
 

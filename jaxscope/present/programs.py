@@ -78,7 +78,9 @@ def executions(n: int | None) -> str:
 
 
 def times(c: Collective) -> str:
-    """Return ``4x``, ``at most 4x`` in a branch of a conditional; empty for one that runs once in each call."""
+    """Return ``4x``, ``at most 4x`` in a branch of a conditional; empty for one that runs once in each
+    call.
+    """
     if c.branches:
         return "at most once" if c.executions == 1 else f"at most {executions(c.executions)}"
     return "" if c.executions == 1 else executions(c.executions)

@@ -97,7 +97,9 @@ def least(found: Bounds) -> str:
 
 
 def memory_fit(found: Fit) -> list[Span]:
-    """Return ``3.2 GiB of 15.8 GiB on a device``, or ``does not fit: 20.3 GiB in 15.8 GiB`` with the parts."""
+    """Return ``3.2 GiB of 15.8 GiB on a device``, or ``does not fit: 20.3 GiB in 15.8 GiB`` with the
+    parts.
+    """
     if found.used is None:
         return []
     if found.fits is not False:

@@ -256,7 +256,9 @@ class Cause(Entry):
 
 
 class Intent(Entry):
-    """The sharding that was asked for, the one compiled and the one the array has, of one argument or result."""
+    """The sharding that was asked for, the one compiled and the one the array has, of one argument or
+    result.
+    """
 
     path: str | None
     of: str

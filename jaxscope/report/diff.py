@@ -343,5 +343,7 @@ def _compilation_json(found: CompilationDiff, pair: Pair) -> dict[str, Any]:
 
 
 def changes_json(p: Changes) -> dict[str, Any]:
-    """Compare two programs as JSON; a part is null if one of them does not have it, ``[]`` if they are equal."""
+    """Compare two programs as JSON; a part is null if one of them does not have it, ``[]`` if they are
+    equal.
+    """
     return {"before": p.before, "after": p.after, "same": p.same, **msgspec.to_builtins(p.parts)}

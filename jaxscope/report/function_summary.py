@@ -47,7 +47,9 @@ def entry(run: Run, f: Function, places: Places, *, everything: bool = False) ->
 
 
 def _largest_program(run: Run, f: Function) -> Iterator[Line]:
-    """Print a summary of the program that takes the most memory, with ``(#1)`` if there are several programs."""
+    """Print a summary of the program that takes the most memory, with ``(#1)`` if there are several
+    programs.
+    """
     by_program = {c.program: c for c in f.compilations if c.program in run.programs}
     called = [c for c in by_program.values() if run.programs[c.program or ""].called] or [
         *by_program.values()

@@ -117,7 +117,9 @@ class Comparison:
                     yield rules.differs(job, ahead)
 
     def _held(self, d: Divergence, now: int) -> bool:
-        """Return whether a rank is held with a program of its own, while all others wait for something else."""
+        """Return whether a rank is held with a program of its own, while all others wait for something
+        else.
+        """
         ahead = _ahead(d) if self._holds else None
         since = [blocked_since(r) for r in ahead.most] if ahead is not None else []
         return bool(since) and all(s is not None and now - s >= self._patience_ns for s in since)

@@ -28,7 +28,9 @@ def findings(job: Job | None) -> list[Finding]:
 
 
 def section(job: Job, places: Places) -> Iterator[Line]:
-    """Print a line per group of equal ranks, then the spread of seconds and memory, and the ends that differ."""
+    """Print a line per group of equal ranks, then the spread of seconds and memory, and the ends that
+    differ.
+    """
     groups = job.groups()
     yield BLANK
     yield line(("Ranks", "title"), f"  {count(len(job.ranks), 'process', 'processes')} of one job", hang=4)

@@ -1,4 +1,6 @@
-"""A run as scalars by step, for dashboards: a row for each step with a compilation or a look at the arrays."""
+"""A run as scalars by step, for dashboards: a row for each step with a compilation or a look at the
+arrays.
+"""
 
 from __future__ import annotations
 

@@ -46,7 +46,9 @@ def of(run: Run, directory: RunDir | None) -> list[Variant]:
 
 
 class Ended:
-    """A run that has just ended and those inside its directory; each is read once, when it is first needed."""
+    """A run that has just ended and those inside its directory; each is read once, when it is first
+    needed.
+    """
 
     def __init__(self, directory: RunDir) -> None:
         self.directory = directory
@@ -95,7 +97,9 @@ def _here(run: Run) -> Iterable[tuple[Function, list[Program]]]:
 
 
 def groups(variants: Sequence[Variant]) -> dict[str, list[Variant]]:
-    """Group the runs by setting, whatever the number of devices; the key is what distinguishes the setting."""
+    """Group the runs by setting, whatever the number of devices; the key is what distinguishes the
+    setting.
+    """
     everywhere_alike = {
         item for item in variants[0].settings.items() if all(item in v.settings.items() for v in variants)
     }
@@ -121,7 +125,9 @@ def of_each(
 
 
 def sub_run(f: Finding, variants: Sequence[Variant]) -> int | None:
-    """Return the index in ``sub_runs`` of the run that the evidence of ``f`` refers to; None: the run itself."""
+    """Return the index in ``sub_runs`` of the run that the evidence of ``f`` refers to; None: the run
+    itself.
+    """
     same_settings = [
         v
         for label, runs in groups(variants).items()

@@ -72,7 +72,9 @@ def _donated(f: Finding) -> float:
 
 
 def _of_the_same(run: Run, f: Finding, largest: Finding) -> bool:
-    """Return whether nnx.jit passes only objects to the function of ``f`` that that of ``largest`` has, too."""
+    """Return whether nnx.jit passes only objects to the function of ``f`` that that of ``largest`` has,
+    too.
+    """
     return _updates_in_place(run, f) and f.contexts == largest.contexts and {*_names(f)} <= {*_names(largest)}
 
 

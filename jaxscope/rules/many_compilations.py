@@ -74,7 +74,9 @@ def recompile_rate(run: Run) -> Iterator[Finding]:
 
 
 def _has_own_finding(run: Run, again: list[Compilation]) -> bool:
-    """Return whether more than half have one cause, which the rule about that cause reports with its advice."""
+    """Return whether more than half have one cause, which the rule about that cause reports with its
+    advice.
+    """
     found: dict[tuple[str, str | None], list[tuple[Compilation, Cause]]] = {}
     for c in again:
         cause = causes.of(run, c)[0]
@@ -193,7 +195,9 @@ class Iteration(NamedTuple):
 
 
 def _iteration(run: Run, p: Payer) -> Iteration | None:
-    """Return the loop of the same file that runs the line of ``p``; None: there is none, as far as is known."""
+    """Return the loop of the same file that runs the line of ``p``; None: there is none, as far as is
+    known.
+    """
     missed = p.compilations[0].missed
     if missed is None:
         return None

@@ -155,7 +155,9 @@ def host_callback(run: Run) -> Iterator[Finding]:
 
 
 def _with_cache(p: Program, text: Message) -> Message:
-    """Add what the persistent cache of the JAX that compiled it does with such a program, where it matters."""
+    """Add what the persistent cache of the JAX that compiled it does with such a program, where it
+    matters.
+    """
     c: Compilation = p.compilations[-1]
     version = c.process.started.jax if c.process.started is not None else None
     on = c.compiled is not None and c.compiled.persistent_cache in ("hit", "miss")
@@ -187,7 +189,9 @@ def upcast(run: Run) -> Iterator[Finding]:
 
 
 def _small(p: Program) -> float:
-    """Return the bytes below which an array does not matter to the memory of ``p``; 0 where that is unknown."""
+    """Return the bytes below which an array does not matter to the memory of ``p``; 0 where that is
+    unknown.
+    """
     compiled = p.compilations[-1].compiled
     peak = peak_bytes(compiled.memory) if compiled is not None and compiled.memory is not None else None
     return SMALL * (peak or 0)

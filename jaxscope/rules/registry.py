@@ -125,7 +125,9 @@ def rule(
     needs_limit: bool = False,
     target: str | None = None,
 ) -> Callable[[Check], Check]:
-    """Register a rule: ``@rule("JX130", "carried-state", WARNING)`` before a function from a run to findings."""
+    """Register a rule: ``@rule("JX130", "carried-state", WARNING)`` before a function from a run to
+    findings.
+    """
 
     def decorate(check: Check) -> Check:
         add(code, name, severity, check, slow=slow, needs_limit=needs_limit, target=target)

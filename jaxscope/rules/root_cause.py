@@ -144,7 +144,9 @@ def _sizes(run: Run, c: Compilation, before: Compilation | None) -> set[tuple[in
 
 
 def _on_their_lines(functions: Iterable[Function]) -> dict[str, Compilation]:
-    """Compilation of an eager operation -> the one before it, in its process, on its line, of the same ranks."""
+    """Compilation of an eager operation -> the one before it, in its process, on its line, of the same
+    ranks.
+    """
     before: dict[str, Compilation] = {}
     for f in functions:
         latest: dict[Hashable, Compilation] = {}
@@ -176,7 +178,9 @@ def also(change: Change) -> Message | None:
 
 
 def evidence(run: Run, change: Change) -> list[tuple[int, Evidence]]:
-    """Return what else was recompiled, with its seconds: a function by its calls, eager operations by line."""
+    """Return what else was recompiled, with its seconds: a function by its calls, eager operations by
+    line.
+    """
     found: list[tuple[int, Evidence]] = []
     lines: dict[tuple[str, int], list[Miss]] = {}
     for group in change.others:

@@ -36,7 +36,9 @@ Differing = tuple[Intent, Disagreement]
 
 
 def disagreeing(run: Run, kind: str) -> Iterator[tuple[Function, Compilation, list[Differing]]]:
-    """Yield the user's functions with the disagreements of ``kind`` in their latest program, largest first."""
+    """Yield the user's functions with the disagreements of ``kind`` in their latest program, largest
+    first.
+    """
     for f in run.functions.values():
         if not f.user or not any(sharding_audit.at_stake(c) for c in f.compilations):
             continue

@@ -70,7 +70,9 @@ def _finding(run: Run, p: Program, fit: Fit, more: int) -> Finding:
 
 
 def _title(p: Program, fit: Fit, target: Target | None, memory: Memory | None, more: int) -> Message:
-    """Return how much the program needs beyond one device's memory; ``more``: other programs of its function."""
+    """Return how much the program needs beyond one device's memory; ``more``: other programs of its
+    function.
+    """
     name = p.function.display_name if p.function is not None else p.module or "a program"
     where = p.target or "its target"
     others = None

@@ -1,4 +1,6 @@
-"""A table of any number of items, drawn row by row: sorted, filtered, its cursor on an item and not on a row."""
+"""A table of any number of items, drawn row by row: sorted, filtered, its cursor on an item and not on a
+row.
+"""
 
 from __future__ import annotations
 

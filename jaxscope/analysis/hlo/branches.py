@@ -18,7 +18,9 @@ MAX_DEPTH = 16
 
 
 class Branch(msgspec.Struct, frozen=True, gc=False):
-    """Branch ``number`` of the ``of`` branches of a conditional, which is named ``computation/instruction``."""
+    """Branch ``number`` of the ``of`` branches of a conditional, which is named
+    ``computation/instruction``.
+    """
 
     conditional: str
     number: int

@@ -67,7 +67,9 @@ class Array(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def allocated_bytes(self) -> int | None:
-        """Return the bytes of the array's buffer: a TPU fills up the tiles of its layout; others do not tile."""
+        """Return the bytes of the array's buffer: a TPU fills up the tiles of its layout; others do not
+        tile.
+        """
         if not self.tiles or self.layout is None or self.bits is None or None in self.dims:
             return self.bytes
         if sorted(self.layout) != list(range(len(self.dims))):

@@ -1,4 +1,6 @@
-"""Compare two lowered programs by the user's lines: which operations each has there that the other has not."""
+"""Compare two lowered programs by the user's lines: which operations each has there that the other has
+not.
+"""
 
 from __future__ import annotations
 

@@ -63,7 +63,9 @@ class Pair(NamedTuple):
 
     @property
     def resized(self) -> bool:
-        """Return whether its arguments have other shapes: it is then larger or smaller, not worse or better."""
+        """Return whether its arguments have other shapes: it is then larger or smaller, not worse or
+        better.
+        """
         return bool(self.changed) and not _same_shapes(self.old.arguments, self.new.arguments)
 
     def finding(
@@ -167,7 +169,9 @@ def pairs(old: schema.Function, entry: FunctionEntry) -> tuple[list[Pair], list[
 
 
 def _same_shapes(before: Mapping[str, int], after: Mapping[str, int]) -> bool:
-    """Return whether the arguments that both take have equal shapes, whatever the size of their containers."""
+    """Return whether the arguments that both take have equal shapes, whatever the size of their
+    containers.
+    """
     old, new = _shapes(before), _shapes(after)
     both = old.keys() & new.keys()
     return bool(both) and all(old[path] == new[path] for path in both)

@@ -155,7 +155,9 @@ def _sorted(metric: Metric, pair: Pair, tolerance: float = 0.0) -> tuple[list[Di
 def _together(
     metric: Metric, code: str, advice: Message, per_device: bool = False, shown: int = 1
 ) -> Callable[..., Result]:
-    """Make a check: one regression for all figures of ``metric`` that grew, ``shown`` of them in its title."""
+    """Make a check: one regression for all figures of ``metric`` that grew, ``shown`` of them in its
+    title.
+    """
 
     def check(pair: Pair, tolerance: float) -> Result:
         grew, fell = _sorted(metric, pair, tolerance)

@@ -14,7 +14,9 @@ from jaxscope.report.json_report import SCHEMA, dumps
 
 
 def render(findings: Sequence[Placed], *, run: str | None, failed: bool) -> str:
-    """Write the findings of ``run`` (its name) as JSON; ``place`` is the line that the other formats print."""
+    """Write the findings of ``run`` (its name) as JSON; ``place`` is the line that the other formats
+    print.
+    """
     entries: list[dict[str, Any]] = []
     for p in findings:
         entry = msgspec.to_builtins(contract.Finding.of(p.finding))

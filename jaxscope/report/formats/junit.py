@@ -1,4 +1,6 @@
-"""JUnit XML, as CI servers show test results: one test case a finding; one that passed where there is none."""
+"""JUnit XML, as CI servers show test results: one test case a finding; one that passed where there is
+none.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,9 @@ STEP, RADIUS = 44, 13
 
 
 def section(run: Run, places: Places, *, everything: bool) -> Html | None:
-    """Return the programs of the user's functions, those of the slowest function first; None: there are none."""
+    """Return the programs of the user's functions, those of the slowest function first; None: there are
+    none.
+    """
     found: dict[str, list[Compilation]] = {}
     for f in sections.ranked(run, lambda f: f.user):
         for _, c in run.numbered(f):

@@ -202,7 +202,9 @@ def _ranks(run: Run, job: Job, length: float) -> Iterable[Html]:
 
 
 def _table(run: Run, places: Places) -> Html:
-    """Return the compilations of the user's functions in order of time, for those who do not see the drawing."""
+    """Return the compilations of the user's functions in order of time, for those who do not see the
+    drawing.
+    """
     numbered = [c for f in run.functions.values() if f.user for _, c in run.numbered(f)]
     numbered.sort(key=lambda c: (c.t_ns, c.id))
     heads = ("at", "compilation", "step", "time", "phases", "cause", "line")

@@ -1,4 +1,6 @@
-"""The live arrays at one moment, as a tree of their names: how many, how large, laid out how, growing or not."""
+"""The live arrays at one moment, as a tree of their names: how many, how large, laid out how, growing or
+not.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ class Looks:
         return True
 
     def default(self, *, running: bool) -> int:
-        """Return the look to show first: the latest while the program runs, then the failure's or the peak."""
+        """Return the look to show first: the latest while the program runs, then the failure's or the
+        peak.
+        """
         if running or not self.found:
             return len(self.found) - 1
         if self.found[-1].error is not None:
@@ -292,7 +296,9 @@ def _growing(looks: Looks, r: Row) -> bool:
 
 
 def growth(looks: Looks, prefix: str, shown: int, width: int) -> str:
-    """Draw the bytes of a name at the last ``width`` looks up to ``shown``, as bars from zero to the largest."""
+    """Draw the bytes of a name at the last ``width`` looks up to ``shown``, as bars from zero to the
+    largest.
+    """
     return sparkline([sums.get(prefix, 0) for sums in looks.sums[max(0, shown + 1 - width) : shown + 1]])
 
 

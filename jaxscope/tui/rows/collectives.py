@@ -33,7 +33,9 @@ class Row(NamedTuple):
 
 
 def rows(programs: Mapping[str, Program], texts: Mapping[str, Texts]) -> list[Row]:
-    """Return the collectives of the programs read so far, those with most bytes on the wire per call first."""
+    """Return the collectives of the programs read so far, those with most bytes on the wire per call
+    first.
+    """
     found: dict[tuple[object, ...], list[Collective]] = {}
     for id, read in list(texts.items()):
         if id in programs and read.hlo is not None:

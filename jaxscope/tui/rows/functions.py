@@ -1,4 +1,6 @@
-"""Format functions, the compilations of one, and a cache key compared with the nearest earlier one, as rows."""
+"""Format functions, the compilations of one, and a cache key compared with the nearest earlier one, as
+rows.
+"""
 
 from __future__ import annotations
 

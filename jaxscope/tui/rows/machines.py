@@ -152,7 +152,9 @@ def seen_as(c: Compilation, machine: Machine, main: Run) -> Seen:
 
 
 def counterpart(c: Compilation, own: Run, run: Run) -> Compilation | None:
-    """Return the compilation in ``run`` with the function and number that ``c`` has in its own run ``own``."""
+    """Return the compilation in ``run`` with the function and number that ``c`` has in its own run
+    ``own``.
+    """
     if run is own:
         return c
     function, number = run.functions.get(c.function.id), number_of(own, c)
