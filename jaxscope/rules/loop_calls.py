@@ -221,7 +221,7 @@ def _comparable(run: Run, by: Compilation, g: Function, c: Compilation) -> bool:
     modes = {s.path: s.repr for s in by.key.static}
     if any(modes.get(s.path, s.repr) != s.repr for s in c.key.static):
         return False
-    if _has_key(by) and not _has_key(c):  # dropout in one of them
+    if has_key(by) and not has_key(c):  # dropout in one of them
         return False
     found = syntax(sources.of(run)(g.seen.file) or "") if g.seen.file is not None else None
     defined = [
@@ -232,7 +232,8 @@ def _comparable(run: Run, by: Compilation, g: Function, c: Compilation) -> bool:
     return bool(defined) and not any(_EVALUATES.search(ast.unparse(n)) for n in defined)
 
 
-def _has_key(c: Compilation) -> bool:
+def has_key(c: Compilation) -> bool:
+    """Return whether an argument of ``c`` may be an array of random keys."""
     leaves = c.key.arguments if c.key is not None else ()
     return any(
         (a.dtype or "").startswith("key<") or (a.dtype == "uint32" and (a.shape or ())[-1:] in ((2,), (4,)))

@@ -291,13 +291,16 @@ def _what_to_do(run: Run, p: Payer) -> tuple[Message | None, Fix | None, float]:
     """
     jax = p.library is None or p.library in JAX_ROOTS
     again = sum(c.seconds for c in p.again)
-    iterated = sum(c.seconds for c in p.compilations if c.function.seen.name == ITERATED)
+    unstacked = [c for c in p.compilations if c.function.seen.name == ITERATED]
+    iterated = sum(c.seconds for c in unstacked)
     made_anew = [(c, cause) for c in p.again if (cause := causes.of(run, c)[0]).kind in payers.MADE_ANEW]
     anew = 2 * sum(c.seconds for c, _ in made_anew) >= again > 0
     paths = [cause.path for _, cause in made_anew if cause.path is not None and cause.path[0] != "_"]
     objects = paths if anew else []  # but those of the library's own
     changing = not anew and payers.sizes_change(run, p)
     if 2 * iterated >= p.seconds:
+        if jax and any(loop_calls.has_key(c) for c in unstacked):  # np.asarray fails on keys
+            return None, Fix(message("fix-iterate-keys"), "fold_in"), iterated
         words = message("fix-iterate-numpy") if jax else message("fix-give-numpy", library=p.library)
         return None, Fix(words, "numpy"), iterated
     if (group := _of_one_cause(run, p.again)) is not None and 2 * group.seconds >= again:

@@ -89,6 +89,16 @@ def test_an_array_that_is_iterated_over_is_to_be_numpys(run, library, advice):
     assert advice in words.fix_text(f)
 
 
+def test_an_array_of_keys_that_is_iterated_over_is_not_to_be_numpys(run):
+    unstack = function("unstack", None, None, eager=True, form="primitive")
+    log = Log(run)
+    log.say(unstack)
+    log.compiled(unstack, key(leaf("x", 100, 2, dtype="uint32")), (0.0, 0.0, 3.0), line=12)
+    log.end()
+    [f] = barrage(run)
+    assert words.fix_text(f).startswith("make each random key where it is needed, jax.random.fold_in(key, i)")
+
+
 def test_a_librarys_object_that_is_made_anew_is_to_be_made_once(run):
     log = Log(run)
     update = function("Solver._update", "/lib/site-packages/solver/base.py", 9, library=True)

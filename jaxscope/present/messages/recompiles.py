@@ -230,6 +230,10 @@ TEMPLATES = {
     # -- fixes: what one line has compiled outside jit ---------------------------------------------------
     "fix-many-causes": "see what its recompiles have in common; where it is a shape, pad to a few sizes",
     "fix-iterate-numpy": "iterate over a NumPy array: np.asarray(x) first",
+    "fix-iterate-keys": (
+        "make each random key where it is needed, jax.random.fold_in(key, i), instead of iterating over an"
+        " array of keys; if these are other integers, iterate over np.asarray(x)"
+    ),
     "fix-give-numpy": "pass NumPy arrays to {library}, which iterates over them: np.asarray(x)",
     "fix-jit-around-body": (
         "jit {function}, so that the body is traced once for each size; or define the body once,"
