@@ -12,7 +12,7 @@ from jaxscope.analysis.stablehlo.donation import Donation
 from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import of_compiled, users
-from jaxscope.rules.programs import MIB, evidence
+from jaxscope.rules.programs import MIB, evidence, small
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding, Fix, extended, fix_of
 from jaxscope.schema.keys import Frame
@@ -30,7 +30,7 @@ def unused_donation(run: Run) -> Iterator[Finding]:
 
 def _unused(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, Finding]]:
     unused = [d for d in _donation(texts) if d.status == "unused"]
-    if not unused:
+    if not unused or sum(d.device_bytes or d.bytes or 0 for d in unused) < small(p):
         return
     first = max(unused, key=lambda d: d.bytes or 0)
     text = message(

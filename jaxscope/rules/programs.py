@@ -172,7 +172,7 @@ def upcast(run: Run) -> Iterator[Finding]:
     for p, f, texts in users(run):
         for u in texts.stablehlo.upcasts if texts.stablehlo is not None else ():
             half = u.before in ("bf16", "f16", "bfloat16", "float16")
-            if not half or u.backward or u.bytes is None or u.bytes < max(MIB // 16, _small(p)):
+            if not half or u.backward or u.bytes is None or u.bytes < max(MIB // 16, small(p)):
                 continue
             if u.source is not None and widens(sources.of(run)(u.source.file), u.source.line):
                 continue
@@ -188,7 +188,7 @@ def upcast(run: Run) -> Iterator[Finding]:
             yield Finding("JX302", NOTE, CERTAIN, text, f.id, u.source, found, fix, subject=subject)
 
 
-def _small(p: Program) -> float:
+def small(p: Program) -> float:
     """Return the bytes below which an array does not matter to the memory of ``p``; 0 where that is
     unknown.
     """
