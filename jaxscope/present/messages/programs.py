@@ -10,7 +10,10 @@ TEMPLATES = {
     "repeated-share": (
         "with a scan, {function} has {share} fewer operations; it took {seconds} to trace, lower and compile"
     ),
-    "fix-scan": "stack the parameters of the iterations and use jax.lax.scan (Flax: nnx.scan, nn.scan)",
+    "fix-scan": (
+        "stack the parameters of the iterations and use jax.lax.scan (Flax: nnx.scan, nn.scan); where the"
+        " iterations have none of their own, use jax.lax.fori_loop"
+    ),
     "called-row-by-row": (
         "{function} is called for one row of {aval} after the other: each time the loop runs, it starts {n} "
         "programs"
