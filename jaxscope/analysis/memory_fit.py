@@ -43,12 +43,12 @@ COMPILER, VENDOR = "compiler", "vendor"
 
 
 class Allocation(msgspec.Struct, frozen=True):
-    """One of the largest buffers in the compiler's message: its size, its kind and the operation that writes
-    it.
+    """One of the largest buffers in the compiler's message, or a value of the lowered program: its size, its
+    kind and the operation that writes it.
 
     Attributes:
-      bytes: of the buffer.
-      kind: as the message names it; None: not stated.
+      bytes: of the buffer on one device; of a ``value on all devices`` on all together.
+      kind: as the message names it; ``value``: of the lowered program; None: not stated.
       shape: as HLO writes it.
       operation, file, line: what writes it, and where; None: not stated.
     """
@@ -70,7 +70,7 @@ class Fit(msgspec.Struct, frozen=True):
       capacity: bytes of a device, stated by the compiler, else by the vendor's page.
       stated_by: source of the capacity: ``compiler`` or ``vendor``.
       parts: the compiler's breakdown of the used bytes, by its names.
-      largest: the largest buffers, if the compiler lists them.
+      largest: the largest buffers, if the compiler lists them; else the largest values of the program.
       space: the compiler's name of the memory (``hbm``, ``vmem``); None: not stated.
       scoped: whether ``used`` is what one operation, the only one in ``largest``, needs, and ``capacity`` the
         compiler's limit for one.
@@ -175,6 +175,29 @@ def _bytes(number: str, unit: str) -> int:
         return int(float(number) * _SCALE[unit])
     except (ValueError, OverflowError):
         return 0
+
+
+def with_values(found: Fit, read: Reading | None) -> Fit:
+    """Return ``found``; where the compiler named no buffer, with the largest values of the lowered program.
+
+    The error of a program whose temporaries alone exceed the memory comes before buffers are assigned. The
+    values are no buffers: the compiler's layout may pad them, and several may share one buffer.
+    """
+    if found.fits is not False or found.largest or read is None:
+        return found
+    kind = "value" if read.num_partitions == 1 else "value on all devices"
+    values = [
+        Allocation(
+            bytes=v.bytes,
+            kind=kind,
+            shape=v.shape,
+            operation=v.operation,
+            file=v.source.file if v.source is not None else None,
+            line=v.source.line if v.source is not None else None,
+        )
+        for v in read.large
+    ]
+    return msgspec.structs.replace(found, largest=values)
 
 
 class Contributor(msgspec.Struct, frozen=True):

@@ -39,7 +39,8 @@ def fit(run: Run, p: Program) -> Fit | None:
     if p.made is None:
         return None
     if p.made.outcome == EXHAUSTED:
-        return memory_fit.of_message(target_of(run, p), p.made.error or "")
+        found = memory_fit.of_message(target_of(run, p), p.made.error or "")
+        return memory_fit.with_values(found, run.texts_of(p).stablehlo)
     if p.made.outcome == OK:
         return memory_fit.of_program(target_of(run, p), memory_fit.peak_of(p.made.memory, p.made.peak_bytes))
     return None

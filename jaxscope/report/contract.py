@@ -537,7 +537,9 @@ class Contributor(Entry):
 
 
 class Buffer(Entry):
-    """One of the largest buffers that the compiler named."""
+    """One of the largest buffers that the compiler named; where it named none, one of the largest values of
+    the lowered program (``kind``: value, or value on all devices).
+    """
 
     bytes: int | None
     kind: str | None

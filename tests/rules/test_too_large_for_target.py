@@ -76,6 +76,35 @@ def test_the_buffers_that_the_compiler_names_come_with_their_lines(aimed):
     assert (buffer.source.file, buffer.source.line) == ("/home/ann/attention.py", 1059)
 
 
+VALUES = """module @jit_train_step attributes {mhlo.num_partitions = %d : i32} {
+  func.func public @main(%%arg0: tensor<2097152x512xf32>, %%arg1: tensor<512x2048xf32>) -> (tensor<512xf32>) {
+    %%0 = stablehlo.dot_general %%arg0, %%arg1, contracting_dims = [1] x [0] : (tensor<2097152x512xf32>, tensor<512x2048xf32>) -> tensor<2097152x2048xf32> loc(#loc2)
+    %%1 = stablehlo.sine %%0 : tensor<2097152x2048xf32> loc(#loc2)
+    %%2 = stablehlo.slice %%1 [0:1, 0:512] : (tensor<2097152x2048xf32>) -> tensor<512xf32> loc(#loc2)
+    return %%2 : tensor<512xf32>
+  } loc(#loc)
+} loc(#loc)
+#loc = loc(unknown)
+#loc1 = loc("/home/ann/train.py":12:8)
+#loc2 = loc("jit(train_step)/dot_general"(#loc1))
+"""
+
+
+@pytest.mark.parametrize(("devices", "kind"), [(1, "value"), (8, "value on all devices")])
+def test_where_the_compiler_names_no_buffer_the_largest_values_of_the_program_are_named(aimed, devices, kind):
+    a = aimed()
+    a.lowered(a.called(), "v5e:4x4", stablehlo=VALUES % devices)
+    a.made("v5e:4x4", outcome="exhausted", error=EARLY)
+    run = a.end()
+    (f,) = found(run)
+    value = f.evidence[1]
+    assert words.evidence(value) == f"16.0 GiB {kind}: f32[2097152,2048] dot_general"
+    assert (value.source.file, value.source.line) == ("/home/ann/train.py", 12)
+    (program,) = [p for p in as_json(load(run), run)["programs"] if p["target"] == "v5e:4x4"]
+    (named,) = program["memory"]["largest"]
+    assert (named["bytes"], named["kind"], named["source"]["line"]) == (16 * GIB, kind, 12)
+
+
 def test_a_compiler_that_takes_it_all_the_same_is_held_to_the_cards_memory(aimed):
     a = aimed("h100:8")
     a.lowered(a.called(), "h100:8")

@@ -12,6 +12,7 @@ from jaxscope.analysis.stablehlo import (
     constants,
     constraints,
     donation,
+    large_values,
     matmuls,
     precision,
     reader,
@@ -54,6 +55,7 @@ class Reading(msgspec.Struct, frozen=True):
     upcasts: tuple[precision.Upcast, ...] = ()
     callbacks: tuple[callbacks.Callback, ...] = ()
     products: tuple[matmuls.Product, ...] = ()
+    large: tuple[large_values.LargeValue, ...] = ()
     donation: tuple[donation.Donation, ...] = ()
     problems: tuple[Problem, ...] = ()
 
@@ -130,6 +132,7 @@ def of_module(
         upcasts=tuple(precision.upcasts(module, sources)),
         callbacks=tuple(callbacks.find(module, sources)),
         products=tuple(matmuls.find(module, sources)),
+        large=tuple(large_values.find(module, sources)),
         donation=tuple(donation.find(module, arguments, results, donated, unread, aliased)),
         problems=tuple(_problems(module, sources)),
     )
