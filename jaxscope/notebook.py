@@ -73,7 +73,7 @@ def _show(recording: Any, *, as_text: bool) -> None:
     if recording.is_empty:
         return
     if as_text:
-        recording.report()
+        recording.report(file=sys.stdout)
     else:
         importlib.import_module("IPython.display").display(recording)
 

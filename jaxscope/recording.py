@@ -5,6 +5,7 @@ This module uses both recording and reading; it imports the reading side only wh
 
 from __future__ import annotations
 
+import importlib
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -169,7 +170,15 @@ class Recording:
         return self.read().metrics()
 
     def report(self, *, file: Any = None, **options: Any) -> None:
-        """Print the report (to ``file``, default stdout), as ``jaxscope report`` does."""
+        """Print the report (to ``file``, default stdout), as ``jaxscope report`` does.
+
+        In a notebook, without ``file``, the HTML report is shown below the cell instead.
+        """
+        from jaxscope.capture import notebook_cells
+
+        if file is None and not options and notebook_cells.notebook() is not None and not self.is_empty:
+            importlib.import_module("IPython.display").display(self)
+            return
         from jaxscope.report import text
 
         run = self.read()
