@@ -197,6 +197,29 @@ def test_the_installed_jax_has_none_of_the_names_and_all_of_their_replacements()
     assert not callable(x.device)
 
 
+def raised(statement):
+    """Return the name and the text of the exception that ``statement`` raises."""
+    with pytest.raises((AttributeError, ImportError)) as caught:
+        exec(statement, {})
+    return type(caught.value).__name__, str(caught.value)
+
+
+@pytest.mark.capture
+def test_the_errors_of_the_installed_jax_lead_to_each_name():
+    import jax
+
+    gone = [name for name, (_, version) in NAMES.items() if name.startswith("jax.") and are_gone(version)]
+    assert len(gone) > 100
+    for name in gone:
+        module, _, last = name.rpartition(".")
+        if name == "jax.config":
+            assert find(*raised("import jax.config"), jax=jax.__version__).name == name
+            continue
+        for statement in (f"import {module}\n{name}", f"from {module} import {last}"):
+            found = find(*raised(statement), jax=jax.__version__)
+            assert found is not None and found.name == name, statement
+
+
 def test_every_release_is_a_version():
     entries = {name: version for name, (_, version) in NAMES.items()}
     entries |= {f"{name}({argument}=)": version for (name, argument), (_, version) in ARGUMENTS.items()}
