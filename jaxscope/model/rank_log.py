@@ -154,7 +154,13 @@ class _Call(msgspec.Struct, eq=False):
 
     call: int
     t_ns: int
-    missed: Any = None
+    missed: bool = False  # the event that introduces the call has been read
+    function: str = UNKNOWN_FUNCTION
+    site: Frame | None = None
+    key: Key | None = None
+    ahead: bool = False  # of time
+    step: int | None = None
+    thread: int = 0
     phase: str | None = None
     phase_ns: int = 0
     reached: int = 0
@@ -167,11 +173,6 @@ class _Call(msgspec.Struct, eq=False):
     compiled: Any = None
     memory: Memory | None = None
     number: int | None = None  # as in ``step#2``; RankLog.rank sets it
-
-    @property
-    def function(self) -> str:
-        """Return the id of the function that was called."""
-        return (self.missed.function if self.missed is not None else None) or UNKNOWN_FUNCTION
 
     @property
     def seconds(self) -> float:
@@ -285,7 +286,10 @@ class _Process:
         self.contexts[event.context] = event.settings
 
     def _missed(self, event: Any) -> None:
-        self._call(event).missed = event
+        c = self._call(event)
+        c.missed, c.function = True, event.function or UNKNOWN_FUNCTION
+        c.ahead, c.step, c.thread = event.entry == _AHEAD, event.step, event.thread
+        c.site, c.key = self._known.frame(event.site), self._known.key(event.key)
 
     def _began(self, event: ev.PhaseBegan) -> None:
         c = self._call(event)
@@ -491,8 +495,7 @@ class RankLog:
         rank.memory = max((b for b in sizes if b is not None), default=None)
         slow = max(calls, key=lambda c: c.seconds, default=None)
         if slow is not None and slow.seconds > 0:
-            site = slow.missed.site if slow.missed is not None else None
-            rank.slowest = site, names.of(slow).display_name, slow.seconds
+            rank.slowest = slow.site, names.of(slow).display_name, slow.seconds
 
     def _phase(self, main: _Process) -> tuple[str, Frame | None, int] | None:
         """Return the phase that began last and goes on."""
@@ -503,7 +506,7 @@ class RankLog:
         )
         if c is None or c.phase is None:
             return None
-        return c.phase, c.missed.site if c.missed is not None else None, c.phase_ns
+        return c.phase, c.site, c.phase_ns
 
     def _seen(self, main: _Process, names: _Names) -> Iterator[Seen]:
         """Yield the compilations for the devices of several processes, in order of time.
@@ -530,8 +533,7 @@ class RankLog:
             yield self._compilation(main, names, c, processes)
 
     def _compilation(self, main: _Process, names: _Names, c: _Call, processes: frozenset[int]) -> Seen:
-        missed, compiled = c.missed, c.compiled
-        key = self._known.key(missed.key) if missed is not None else None
+        compiled, key = c.compiled, c.key
         function = names.of(c)
         texts = names.texts(c.program)
         return Seen(
@@ -540,14 +542,13 @@ class RankLog:
             function=function.id,
             compilation=f"{main.id}.{c.call}",
             number=c.number,
-            site=self._known.frame(missed.site) if missed is not None else None,
+            site=c.site,
             defined=names.defined(function),
             key=key,
-            step=missed.step if missed is not None else None,
+            step=c.step,
             t_ns=compiled.t_ns if compiled is not None else c.lowered.t_ns,
             processes=processes,
-            ordered=missed is None
-            or (missed.entry != _AHEAD and (main.started is None or missed.thread == main.started.thread)),
+            ordered=not c.ahead and (not c.missed or main.started is None or c.thread == main.started.thread),
             stablehlo=texts.get("stablehlo"),
             hlo=texts.get("hlo"),
             cache=compiled.persistent_cache if compiled is not None else None,
