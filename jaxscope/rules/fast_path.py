@@ -11,16 +11,22 @@ from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import NOTE, WARNING, Finding, Fix
 from jaxscope.schema.messages import Count, Message, message
 
-FEW = 2  # such calls are no news: the first call with each kind of argument is one
+FEW = 2  # such calls of one function object are no news: the first with each kind of argument is one
 
 
 def _found(run: Run, code: str, kind: str, fix: Callable[[str], Fix], few: int = FEW) -> Iterator[Finding]:
     """Findings of calls that left the fast path for ``kind``; ``fix``: from the path of an argument."""
     for group in groups(run, (kind,), fast_path=True):
         n = group.function.fast_path_misses
-        if n > few and not (kind == "effects" and _of_refs(group)):
+        if n > few * _objects(group) and not (kind == "effects" and _of_refs(group)):
             title = _title(run, group, n)
             yield finding(run, code, NOTE, group, fix(group.cause.path or "them"), title)
+
+
+def _objects(group: Group) -> int:
+    """Return how many objects the function has been: each has a fast path of its own."""
+    known = {c.key.function_object for c in group.function.compilations if c.key is not None} - {None}
+    return max(1, len(known))
 
 
 def _title(run: Run, group: Group, calls: int) -> Message:
