@@ -88,3 +88,19 @@ def test_a_summary_without_errors_has_none(run):
     log.end()
     exited(run)
     assert "error:" not in summary(run) and "1 warning, see jaxscope report" in summary(run)
+
+
+def test_a_function_that_is_only_part_of_other_programs_has_no_row(run):
+    inner = function("layer_norm", line=60)
+    log = Log(run)
+    log.say(F)
+    log.say(inner)
+    outer = log.missed(F, key(leaf("x", 4)))
+    log.phase(log.missed(inner, key(leaf("x", 4)), entry="nested", inside=outer), "trace", 0.1)
+    log.phase(outer, "trace", 0.2)
+    log.phase(outer, "compile", 3.0)
+    log.end()
+    assert "train_step" in page(run) and "layer_norm" not in page(run)
+    to = io.StringIO()
+    text.print_report(load(run), file=to, directory=run, everything=True)
+    assert "layer_norm" in to.getvalue()
