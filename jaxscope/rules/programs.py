@@ -11,6 +11,7 @@ from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.programs import Texts, peak_bytes
 from jaxscope.analysis.rewrap_site import in_a_loop, widens
 from jaxscope.analysis.sharding_audit import RESULT
+from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS
 from jaxscope.analysis.stablehlo.repeats import Repeated
 from jaxscope.model import sources
 from jaxscope.model.records import Compilation, Function, Program
@@ -21,7 +22,18 @@ from jaxscope.schema.file_owner import STANDING, Standing
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import keeps_callbacks
-from jaxscope.schema.messages import Bytes, Count, Field, Message, Names, Parts, Words, message
+from jaxscope.schema.messages import (
+    Bytes,
+    Count,
+    Field,
+    Message,
+    Names,
+    Parts,
+    Percent,
+    Seconds,
+    Words,
+    message,
+)
 
 TURNS = 8  # iterations of an unrolled loop
 TURN = 3  # operations in one iteration
@@ -56,6 +68,7 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
     for several in lines.values():
         several.sort(key=lambda one: -one[2].length * one[2].times)
         (_, f, r), rest = several[0], several[1:]
+        shares = _shares(run, several)
         functions = tuple(dict.fromkeys(other.display_name for _, other, _ in several))
         where = message("unrolled-in", functions=Names(functions, MOST)) if len(functions) > 1 else None
         also = message("unrolled-also", blocks=Count(len(rest), "other block"), where=where) if rest else None
@@ -68,9 +81,34 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
             ),
             function=f.id,
             source=r.source,
-            evidence=[e for q, g, other in several[:SHOWN] for e in _repeated(q, g, other)],
+            evidence=[
+                *(e for q, g, other in several[:SHOWN] for e in _repeated(q, g, other)),
+                *(e for q, g, share in shares[:SHOWN] for e in _share(q, g, share)),
+            ],
             fix=Fix(message("fix-scan"), "scan"),
+            seconds=sum(share * _seconds(q) for q, _, share in shares) or None,
         )
+
+
+def _shares(
+    run: Run, blocks: Sequence[tuple[Program, Function, Repeated]]
+) -> list[tuple[Program, Function, float]]:
+    """Return the share of each program's operations that a scan in place of ``blocks`` would not have."""
+    found = []
+    for p, f in dict.fromkeys((p, f) for p, f, _ in blocks):
+        read = run.texts_of(p).stablehlo
+        counts = {} if read is None else read.op_counts
+        total = sum(n for name, n in counts.items() if name not in CONSTANTS | CALLS)
+        own = [r for q, _, r in blocks if q is p]
+        outer = [r for r in own if not any(o is not r and o.first <= r.first and r.end <= o.end for o in own)]
+        if total:
+            found.append((p, f, min(1.0, sum(r.length * (r.times - 1) for r in outer) / total)))
+    return found
+
+
+def _seconds(p: Program) -> float:
+    """Return the seconds of tracing, lowering and compiling ``p``."""
+    return sum(c.seconds for c in p.compilations)
 
 
 def _in_library(run: Run, f: Function, r: Repeated) -> bool:
@@ -108,6 +146,13 @@ def _innermost(r: Repeated) -> tuple[str, int] | None:
 def _repeated(p: Program, f: Function, r: Repeated) -> list[Evidence]:
     text = message("repeated-block", operations=r.length, times=r.times, function=f.display_name)
     return evidence(p, text, r.source)
+
+
+def _share(p: Program, f: Function, share: float) -> list[Evidence]:
+    text = message(
+        "repeated-share", function=f.display_name, share=Percent(share), seconds=Seconds(_seconds(p))
+    )
+    return evidence(p, text, None)
 
 
 @rule("JX203", "no-result", WARNING)
