@@ -20,6 +20,9 @@ ANY = "*"
 _SIZE = re.compile(r"\s*(\d{1,18}(?:\.\d{1,9})?)\s*(?:([KMGT]?)(i?)B)?\s*", re.IGNORECASE)
 
 
+OF_A_RUN = ("compilations", "seconds")  # limits of a whole run; the others are of each program
+
+
 class Limits(msgspec.Struct, frozen=True):
     """The limits of a check; None, or an empty mapping: no limit.
 
@@ -48,7 +51,7 @@ class Limits(msgspec.Struct, frozen=True):
     @property
     def of_programs(self) -> Limits:
         """The limits of each program, without those of a run or a function."""
-        return msgspec.structs.replace(self, compilations=None, seconds=None)
+        return msgspec.structs.replace(self, **dict.fromkeys(OF_A_RUN))
 
     def without(self, special: Iterable[Limits]) -> Limits:
         """Return the limits that none of ``special`` replaces."""
@@ -168,9 +171,7 @@ def targets(value: Any, where: str) -> dict[str, Limits]:
     Raises:
       UsageError: as ``functions``; or a limit that applies to a run, not to a program.
     """
-    of_programs = {
-        name: spelled for name, spelled in SPELLED.items() if spelled[0] not in ("compilations", "seconds")
-    }
+    of_programs = {name: spelled for name, spelled in SPELLED.items() if spelled[0] not in OF_A_RUN}
     return _by_name("targets", value, where, "v5e:16x16", of_programs)
 
 

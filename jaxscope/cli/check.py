@@ -244,19 +244,17 @@ def written(run: Run, directory: RunDir, found: list[Finding], how: str, *, fail
     bases = [str(store.here()), cwd]
     placed = place(found, bases)
     rules = registry.rules()
-    if how == "json":
-        return data.render(placed, run=directory.name, failed=failed)
-    if how == "sarif":
-        return sarif.render(placed, rules, bases)
-    if how == "github":
-        return github.render(placed, {code: r.name for code, r in rules.items()})
-    if how == "gitlab":
-        return gitlab.render(placed)
-    if how == "markdown":
-        return markdown.render(placed, run=directory.name, failed=failed)
-    if how == "concise":
-        return concise.render(placed)
-    return junit.render(placed) if how == "junit" else full.render(placed, sources.of(run))
+    renders = {
+        "full": lambda: full.render(placed, sources.of(run)),
+        "concise": lambda: concise.render(placed),
+        "json": lambda: data.render(placed, run=directory.name, failed=failed),
+        "github": lambda: github.render(placed, {code: r.name for code, r in rules.items()}),
+        "gitlab": lambda: gitlab.render(placed),
+        "markdown": lambda: markdown.render(placed, run=directory.name, failed=failed),
+        "sarif": lambda: sarif.render(placed, rules, bases),
+        "junit": lambda: junit.render(placed),
+    }
+    return renders[how]()
 
 
 def deliver_text(run: Run, found: list[Finding], stream: TextIO) -> None:

@@ -68,7 +68,7 @@ def recompile_rate(run: Run) -> Iterator[Finding]:
             function=f.id,
             source=last.site,
             evidence=[Evidence(rate, compilation=last.id, source=last.site)],
-            fix=Fix(message("fix-many-causes")),
+            fix=Fix(message("fix-many-causes", function=f.name.replace(".<locals>", ""))),
             seconds=None,
         )
 

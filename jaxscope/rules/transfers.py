@@ -288,7 +288,7 @@ def elsewhere(run: Run) -> Iterator[Finding]:
             evidence=[
                 Evidence(_where(c, paths), compilation=c.id if c is not None else None, source=t.source)
             ],
-            fix=Fix(message("fix-put-where-used"), "device_put"),
+            fix=Fix(message("fix-put-where-used", path=paths[0] if paths else "it"), "device_put"),
             seconds=t.blocked_seconds,
         )
 

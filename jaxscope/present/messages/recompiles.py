@@ -211,9 +211,9 @@ TEMPLATES = {
         " in out_shardings="
     ),
     "fix-keep-sharding": (
-        "jit {function} with out_shardings= so that {path} is returned with the sharding that it is"
-        " passed with{passed}; or, before the first call, jax.device_put it to the sharding that it"
-        " is returned with{returned}"
+        "set out_shardings= of {function} so that {path} comes back with the sharding of its first"
+        " call{passed}; or, before the first call, jax.device_put {path} to the sharding of the"
+        " result{returned}"
     ),
     "the-sharding": ", {sharding}",
     "fix-same-sharding": "jax.device_put {path} to the same sharding before every call",
@@ -228,7 +228,10 @@ TEMPLATES = {
     ),
     "fix-same-mesh": "jax.device_put {path} to one mesh, with one sharding, before every call",
     # -- fixes: what one line has compiled outside jit ---------------------------------------------------
-    "fix-many-causes": "see what its recompiles have in common; where it is a shape, pad to a few sizes",
+    "fix-many-causes": (
+        "look for what changes again and again: jaxscope report --function {function} lists each recompile;"
+        " where it is a shape, pad to a few sizes"
+    ),
     "fix-iterate-numpy": "iterate over a NumPy array: np.asarray(x) first",
     "fix-iterate-keys": (
         "make each random key where it is needed, jax.random.fold_in(key, i), instead of iterating over an"

@@ -17,7 +17,8 @@ TEMPLATES = {
     "more-bytes-on-each-device": "{finding} ({bytes} more on each device)",
     "fix-pad-or-replicate": "pad dimension {dimension} from {size} to {padded}, or do not shard it",
     "fix-request-what-is-given": (
-        "request the sharding that the program uses, or also constrain the values it is computed from"
+        "request the sharding that the program uses, or constrain the values that the array is computed from,"
+        " too: jax.lax.with_sharding_constraint(x, sharding)"
     ),
     "failed-with-other-sharding": (
         "the program failed: an argument {aval} has the sharding {got}, but in_shardings requires {wanted}"

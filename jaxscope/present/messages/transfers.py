@@ -42,7 +42,7 @@ TEMPLATES = {
     "argument-sharding": "{path}: {sharding}",
     "program-on-devices": "{arguments}; the program runs on devices {devices}",
     "fix-put-where-used": (
-        "put it once where it is used: jax.device_put(x, w.sharding) with the sharding of an array"
-        " that is there"
+        "before the loop, jax.device_put {path} to the devices of the program: to the sharding of another"
+        " argument that is on them"
     ),
 }
