@@ -99,6 +99,8 @@ def _for_python(node: ast.expr) -> bool:
     """
     if isinstance(node, ast.UnaryOp):
         return _for_python(node.operand)
+    if isinstance(node, ast.BinOp):
+        return _for_python(node.left) and _for_python(node.right)
     if isinstance(node, ast.Tuple):
         return bool(node.elts) and all(_for_python(e) for e in node.elts)
     return isinstance(node, ast.Constant) and isinstance(node.value, (bool, int, str, bytes))

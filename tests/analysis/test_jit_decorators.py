@@ -17,6 +17,7 @@ from jaxscope.analysis.jit_decorators import Jitted, advice
             "haiku",
             Jitted("jax.jit(f.init, static_argnums=(1, 2))(...)"),
         ),
+        ("p = f.init(key, (-1, 28 * 28))", "jax", Jitted("jax.jit(f.init, static_argnums=1)(...)")),
         ("p = f.init(key, x, train=True)", "flax", Jitted("jax.jit(f.init, static_argnames='train')(...)")),
         (
             "p = f.init(key, x, a=True, b=3)",
