@@ -20,6 +20,7 @@ from jaxscope.schema.messages import Bytes, Message, Names, message
 
 IN_PLACE = "flax.nnx.jit"  # puts the arrays that a call returns into the objects that it was passed
 MOST_NAMED = 3  # functions
+FEW_BYTES = 1024  # a donation that is lost and does not matter
 LARGE = 0.1  # share of the bytes: an argument that is worth naming
 
 
@@ -30,7 +31,7 @@ def unused_donation(run: Run) -> Iterator[Finding]:
 
 def _unused(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, Finding]]:
     unused = [d for d in _donation(texts) if d.status == "unused"]
-    if not unused or sum(d.device_bytes or d.bytes or 0 for d in unused) < small(p):
+    if sum(d.device_bytes or d.bytes or 0 for d in unused) < max(FEW_BYTES, small(p)):
         return
     first = max(unused, key=lambda d: d.bytes or 0)
     text = message(
