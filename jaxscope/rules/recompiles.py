@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from operator import itemgetter
 
 import msgspec
@@ -13,6 +13,7 @@ from jaxscope.analysis.cause_grouping import same_change
 from jaxscope.analysis.causes import SHAPES
 from jaxscope.analysis.levels import LEVELS
 from jaxscope.analysis.paths import root, tokens
+from jaxscope.analysis.rewrap_site import loop_around
 from jaxscope.model import causes, growing_args, predictions, sources
 from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Function, cached_until_changed
@@ -190,10 +191,10 @@ def recompile_rule(
         def check(run: Run) -> Iterator[Finding]:
             found = [(group, fix) for group in groups(run, kinds) if (fix := advise(group)) is not None]
             met = {id(misses := _misses(group)): (group, fix, misses) for group, fix in found}
-            # Without steps two loops that end in odd batches look like one.
-            apart = [m for _, _, m in met.values() if any(x.step is None for x in m)]
-            near = [m for _, _, m in met.values() if not any(x.step is None for x in m)]
-            for change in (*root_cause.together(run, near), *(Change(m, []) for m in apart)):
+            near: dict[Hashable, list[list[Miss]]] = {}
+            for _, _, m in met.values():
+                near.setdefault(_where_steps_are_one(run, m), []).append(m)
+            for change in itertools.chain.from_iterable(root_cause.together(run, m) for m in near.values()):
                 group, fix, _ = met[id(change.group)]
                 weight = severity_of(group) if severity_of else severity
                 yield finding(run, code, weight, group, fix, also=change)
@@ -204,6 +205,24 @@ def recompile_rule(
         return advise
 
     return decorate
+
+
+def _where_steps_are_one(run: Run, misses: Sequence[Miss]) -> Hashable:
+    """Return what distinguishes misses of equal steps from those elsewhere: nothing where steps are known,
+    else the loop that has all of their calls, or they themselves.
+
+    Without steps two loops that end in odd batches look like one.
+    """
+    if not any(m.step is None for m in misses):
+        return None
+    loops: set[Hashable] = set()
+    for m in misses:
+        at = m.compilation.site
+        around = loop_around(sources.of(run)(at.file), at.line) if at is not None else None
+        if at is None or around is None:
+            return id(misses)
+        loops.add((at.file, around))
+    return loops.pop() if len(loops) == 1 else id(misses)
 
 
 def _misses(group: Group) -> list[Miss]:

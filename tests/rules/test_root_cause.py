@@ -11,7 +11,7 @@ from jaxscope.model.load import load
 from jaxscope.present import findings as words
 from jaxscope.rules import registry
 from jaxscope.schema import events as ev
-from jaxscope.schema.keys import OutLeaf
+from jaxscope.schema.keys import Frame, OutLeaf
 
 STEP = function("train_step")
 STAGE = function("stage", line=30)
@@ -205,6 +205,31 @@ def test_without_steps_two_loops_are_not_taken_for_one(tmp_path):
             log.compiled(f, x(rows))
     told = [words.title(f).partition(" ")[0] for f in registry.findings(load(log.run)) if f.code == "JX101"]
     assert sorted(told) == ["eval_step", "train_step"]
+
+
+LOOPS = """def main():
+    for x in batches:
+        loss(x)
+        accuracy(x)
+    for x in others:
+        accuracy(x)
+"""
+
+
+@pytest.mark.parametrize(("line", "findings"), [(4, 1), (6, 2)])
+def test_without_steps_what_one_loop_calls_with_an_odd_batch_is_one_finding(
+    tmp_path, monkeypatch, line, findings
+):
+    (tmp_path / "train.py").write_text(LOOPS)
+    monkeypatch.chdir(tmp_path)
+    log = Log(store.create(tmp_path / "run"))
+    for f, at in ((STEP, 3), (EVAL, line)):
+        log.say(f)
+        for rows in (64, 40):
+            log.compiled(f, x(rows), site=Frame(str(tmp_path / "train.py"), at, "main"))
+    told = [words.title(f) for f in registry.findings(load(log.run)) if f.code == "JX101"]
+    assert len(told) == findings
+    assert ("the same change also recompiled" in told[0]) == (findings == 1)
 
 
 PROGRAM = """
