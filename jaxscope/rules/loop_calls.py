@@ -14,7 +14,7 @@ from jaxscope.analysis import loop_calls
 from jaxscope.analysis.avals import short_aval
 from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import LoopCall
-from jaxscope.analysis.paths import split
+from jaxscope.analysis.paths import split, tokens
 from jaxscope.analysis.rewrap_site import in_a_loop, syntax
 from jaxscope.model import sources, transfers
 from jaxscope.model.records import Compilation, Function, cached_until_changed
@@ -223,6 +223,8 @@ def _comparable(run: Run, by: Compilation, g: Function, c: Compilation) -> bool:
         return False
     if has_key(by) and not has_key(c):  # dropout in one of them
         return False
+    if _has_another_like(by, c):
+        return False
     found = syntax(sources.of(run)(g.seen.file) or "") if g.seen.file is not None else None
     defined = [
         n
@@ -230,6 +232,44 @@ def _comparable(run: Run, by: Compilation, g: Function, c: Compilation) -> bool:
         if isinstance(n, ast.FunctionDef) and n.name == g.seen.name
     ]
     return bool(defined) and not any(_EVALUATES.search(ast.unparse(n)) for n in defined)
+
+
+_Types = dict[tuple[str, ...], tuple[object, ...]]  # of arrays, by the steps of their paths
+
+
+def _has_another_like(by: Compilation, c: Compilation) -> bool:
+    """Return whether ``by`` has another argument like one of ``c``, and may compute the same with that one:
+    the parameters of a target network.
+
+    Arguments are alike if their arrays have equal paths and types. What is deeper inside an argument, as an
+    optimizer's moments are, is not counted beside the parameters.
+    """
+    passed: dict[str, _Types] = {}
+    for path, array in _types(c).items():
+        passed.setdefault(path[0], {})[path[1:]] = array
+    for kind in passed.values():
+        places = _places(kind, _types(by))
+        nearest = [p for p in places if len(p) == min(map(len, places))]
+        if len(nearest) > sum(other == kind for other in passed.values()):
+            return True
+    return False
+
+
+def _types(c: Compilation) -> _Types:
+    leaves = c.key.arguments if c.key is not None else ()
+    return {tuple(tokens(leaf.path)): (leaf.shape, leaf.dtype) for leaf in leaves}
+
+
+def _places(kind: _Types, arrays: _Types) -> set[tuple[str, ...]]:
+    """Return the paths in ``arrays`` below which there is exactly ``kind``."""
+    first = next(iter(kind))
+    starts = {path[: len(path) - len(first)] for path in arrays if path[len(path) - len(first) :] == first}
+    return {
+        start
+        for start in starts
+        if start
+        and {p[len(start) :]: array for p, array in arrays.items() if p[: len(start)] == start} == kind
+    }
 
 
 def has_key(c: Compilation) -> bool:

@@ -10,7 +10,7 @@ PROGRAM = """
 import jax, jax.numpy as jnp, numpy as np
 import jaxscope
 x, y, w = jnp.ones((16, 4)), jnp.ones((16, 2)), jnp.ones((4, 2))
-other = 2 * x
+other, w2 = 2 * x, 2 * w
 rng = np.random.default_rng(0)
 
 def forward(w, x): return jnp.tanh(x @ w)
@@ -94,7 +94,15 @@ def now_and_then(w, x): return forward(w, x).std()
 def needed(w, x): return forward(w, x) > 0
 @jax.jit
 def fit(w, x, chosen): return w - 0.1 * jax.grad(lambda w: (forward(w, x) * chosen).mean())(w)
+@jax.jit
+def target(w, x): return forward(w, x).sum()
+@jax.jit
+def learn(w, t, x, x2):
+    return w - 0.1 * jax.grad(lambda w: ((forward(w, x) - forward(t, x2)) ** 2).mean())(w)
 
+for i in range(4):
+    goal = target(w2, x)  # learn computes it of w and x, and of w2 and other
+    w = learn(w, w2, x, other)
 for i in range(4):
     best = before(w, x)
     w = train(w, x, y)
