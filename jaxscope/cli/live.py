@@ -20,7 +20,7 @@ from jaxscope.log.store import RunDir
 LIVE_S = 0.1
 COMPARE_S = 0.5
 HOLDING_S = 0.1  # where the ranks wait for each other's programs
-MOST_RANKS = 256  # compared without --compare-ranks: the watcher needs 1.6 MB of memory for each
+MOST_RANKS = 256  # compared without --compare-ranks: the watcher needs 0.8 MB of memory for each
 SHARE = 10  # of a core at most one tenth is used to compare ranks
 END_S = 5.0  # between SIGTERM and SIGKILL for a program that diverges
 DIVERGED = 4  # exit code
