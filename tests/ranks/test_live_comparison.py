@@ -4,6 +4,7 @@ import contextlib
 import json
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from jaxscope.cli import command
+from jaxscope.launch import ranks
 
 pytestmark = [pytest.mark.capture, pytest.mark.subprocess, pytest.mark.costly]
 PROGRAM = Path(__file__).parents[1] / "programs" / "ranks_that_differ.py"
@@ -112,3 +114,28 @@ def test_a_job_whose_directory_vanishes_goes_on_as_it_would(tmp_path, clean_env)
         end(process)
     assert process.returncode == 0 and sum("value 16.0" in line for line in lines) == 8
     assert "Traceback" not in err
+
+
+def test_ranks_whose_coordinator_is_killed_end_as_they_do_without_a_recording(tmp_path, clean_env):
+    """The ranks share no directory: each has a thread that calls the client of the coordinator's service."""
+    ends = {}
+    for recorded in (False, True):
+        port, processes = ranks.free_port(), []
+        for n in range(2):
+            argv = [sys.executable, "-m", "jaxscope", "run", "-q", "--no-tui", "-o", str(tmp_path / str(n))]
+            processes.append(
+                subprocess.Popen(
+                    [*(argv if recorded else argv[:1]), str(PROGRAM), "kill", "1", "0"],
+                    cwd=tmp_path, env=ranks.environment(clean_env, n, 2, port, "j"), text=True,
+                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                )
+            )  # fmt: skip
+        try:
+            errors = [p.communicate(timeout=100)[1] for p in processes]
+        finally:
+            for p in processes:
+                end(p)
+        assert not any("/jaxscope/capture/" in each for each in errors), errors
+        ends[recorded] = [p.returncode for p in processes]
+    assert ends[True][0] == ends[False][0] == -signal.SIGKILL
+    assert ends[True][1] and ends[False][1], "JAX aborts it, or gloo's error ends it, whichever comes first"
