@@ -21,6 +21,5 @@ def accuracy(model, x):
 total = [0.0, 0.0]
 for at in range(0, len(xs), 64):
     x = xs[at : at + 64]
-    total[0] += loss(model, x)
-    total[1] += accuracy(model, x)  # must: JX101 first ~ also recompiled
+    total = [total[0] + loss(model, x), total[1] + accuracy(model, x)]  # must: JX101 first ~ also recompiled
 print(float(total[0]), float(total[1]))
