@@ -20,6 +20,7 @@ from jaxscope.log.store import RunDir
 from jaxscope.model.load import load
 from jaxscope.present import findings as words
 from jaxscope.rules import registry
+from jaxscope.schema.findings import fix_of
 from jaxscope.targets import client
 
 # One worker: the two recordings serve all of these tests.
@@ -30,6 +31,26 @@ SLOW = bool(os.environ.get("JAXSCOPE_TEST_SLOW"))
 RULES = {code: r for code, r in registry.rules().items() if (SLOW or not r.slow) and not r.needs_comparison}
 HERE = {code: r for code, r in RULES.items() if r.target is None}
 AIMED = {code: r for code, r in RULES.items() if r.target is not None}
+# The advice that "Use instead" of a page applies, by its slug in present.messages.
+APPLIES = {
+    "JX101": "fix-odd-batch", "JX102": "fix-one-dtype", "JX103": "fix-typed-array", "JX104": "fix-one-key-type",
+    "JX105": "fix-growing-tree", "JX106": "fix-same-call-form", "JX107": "fix-ordinary-argument",
+    "JX108": "fix-frozen-fields", "JX109": "fix-array-field", "JX110": "fix-jit-partial-once",
+    "JX111": "fix-one-set-of-options", "JX112": "fix-do-not-clear", "JX113": "fix-call-compiled",
+    "JX114": "fix-preallocate", "JX115": "fix-same-sharding", "JX116": "fix-same-commitment",
+    "JX117": "fix-shard-over-devices", "JX118": "fix-same-layout", "JX119": "fix-same-memory-kind",
+    "JX120": "fix-place-on-mesh", "JX121": "fix-set-once", "JX123": "fix-asarray",
+    "JX124": "fix-one-sharding-object", "JX125": "fix-remove-callbacks", "JX126": "fix-fewer-signatures",
+    "JX130": "fix-start-typed", "JX131": "fix-pass-as-argument", "JX132": "fix-many-causes",
+    "JX133": "fix-jit-around", "JX134": "fix-pass-key", "JX135": "fix-new-key", "JX136": "fix-fold-device",
+    "JX190": "fix-odd-batch", "JX202": "fix-scan", "JX203": "fix-return-values", "JX204": "fix-vmap-calls",
+    "JX205": "fix-has-aux", "JX301": "fix-callback", "JX302": "fix-cast-down", "JX303": "fix-float32",
+    "JX401": "fix-keep-axes", "JX402": "fix-reshard-in-steps", "JX501": "fix-keep-numbers",
+    "JX502": "fix-shard-dimension", "JX503": "fix-pad-or-replicate", "JX504": "fix-pad-with-mask",
+    "JX505": "fix-unused-donation", "JX506": "fix-donate", "JX507": "fix-pass-as-argument",
+    "JX508": "fix-put-before-the-calls", "JX509": "fix-shard-over-mesh", "JX510": "fix-less-memory",
+    "JX511": "fix-put-where-used", "JX601": "fix-read-less", "JX602": "fix-put-once",
+}  # fmt: skip
 _BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 RUNNER = """
 import runpy, sys
@@ -127,6 +148,12 @@ def test_the_example_has_the_problem(code, found):
     mine = [f for f in findings if f.code == code]
     assert mine, f"{code} does not find its own example; found {[words.title(f) for f in findings]}"
     assert mine[0].fix and mine[0].title and mine[0].evidence
+
+
+@pytest.mark.parametrize("code", HERE)
+def test_what_to_use_instead_applies_the_advice_of_the_example(code, found):
+    advice = [fix_of(f) for f in found[0].get(code, []) if f.code == code]
+    assert {fix.words.slug for fix in advice if fix is not None} == {APPLIES[code]}
 
 
 @pytest.mark.parametrize("code", HERE)
