@@ -1,5 +1,5 @@
-"""The state starts otherwise than it comes back: moments that fall to bfloat16, and a mean that starts
-as ``0.0``.
+"""The state starts with other types than the step returns: moments that fall to bfloat16, and a
+mean that starts as ``0.0``.
 """
 
 import jax

@@ -1,5 +1,5 @@
-"""Each batch is a NumPy array that the call itself copies to the device, and its mask is now NumPy, now
-not.
+"""Each batch is a NumPy array that the call itself copies to the device, and its mask is
+a NumPy array in some calls only.
 """
 
 from functools import partial

@@ -1,4 +1,4 @@
-"""The same training with three slips: a key from outside, a state that starts on one device, a print."""
+"""The same training with three mistakes: a key from outside, a state that starts on one device, a print."""
 
 import tempfile
 from collections import deque
