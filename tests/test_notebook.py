@@ -4,13 +4,19 @@ import json
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 
-pytest.importorskip("nbconvert", reason="nbconvert and ipykernel run the notebook")
-pytest.importorskip("ipykernel", reason="nbconvert and ipykernel run the notebook")
-
-pytestmark = [pytest.mark.capture, pytest.mark.subprocess, pytest.mark.costly]
+pytestmark = [
+    pytest.mark.capture,
+    pytest.mark.subprocess,
+    pytest.mark.costly,
+    pytest.mark.skipif(
+        not (find_spec("nbconvert") and find_spec("ipykernel")),
+        reason="nbconvert and ipykernel run the notebook",
+    ),
+]
 
 CELLS = [
     "import jax, jax.numpy as jnp, jaxscope\n%load_ext jaxscope",

@@ -86,27 +86,36 @@ def without_advice(run: Run, places: Places) -> Iterator[Line]:
     """Show the lines that took a tenth of all compile time or more and that no
     finding is about: needed once.
     """
-    total = payers.total_seconds(run)
-    entries = payers.unadvised(run, registry.findings(run))
-    shown = [entry for entry in entries if entry.seconds >= LONG * total > 0]
-    if shown:
-        parts = []
-        for entry in shown:
-            names = [function_name(f) for f in entry.functions]
-            if entry.operations:
-                names.append(count(entry.operations, "operation outside jit", "operations outside jit"))
-            again = f", {seconds(entry.again)} of it again" if entry.again >= LONG * entry.seconds else ""
-            where = places.frame(entry.line)
-            parts.append(
-                f"{listed(names)} {seconds(entry.seconds)}, {100 * entry.seconds / total:.0f} %{again}"
-                + (f" ({where})" if where else "")
-            )
+    parts = [
+        f"{names} {cost}" + (f" ({where})" if (where := places.frame(entry.line)) else "")
+        for entry, names, cost in needed_once(run)
+    ]
+    if parts:
         yield BLANK
         yield line(
-            ("First compilations (not recompiles) that took a tenth of all compile time or more: ", "dim"),
+            ("First compilations, at least a tenth of the compile time each: ", "dim"),
             "; ".join(parts),
             hang=2,
         )
+
+
+def needed_once(run: Run) -> list[tuple[payers.Unadvised, str, str]]:
+    """Return the lines that took a tenth of all compile time or more and that no finding is about, each with
+    the names of what was compiled, and its cost in words.
+    """
+    total = payers.total_seconds(run)
+    entries = payers.unadvised(run, registry.findings(run))
+    found = []
+    for entry in entries:
+        if entry.seconds < LONG * total or not total:
+            continue
+        names = [function_name(f) for f in entry.functions]
+        if entry.operations:
+            names.append(count(entry.operations, "operation outside jit", "operations outside jit"))
+        again = f", {seconds(entry.again)} of it again" if entry.again >= LONG * entry.seconds else ""
+        cost = f"{seconds(entry.seconds)}, {100 * entry.seconds / total:.0f} %{again}"
+        found.append((entry, listed(names), cost))
+    return found
 
 
 def each_step(run: Run, places: Places) -> Iterator[Line]:

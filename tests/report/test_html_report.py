@@ -106,12 +106,25 @@ def test_the_report_answers_why_where_and_what_to_change_before_its_first_sectio
     assert "train.py:11 in main" in answer and "return w - loss(w, x)" in answer
 
 
+def test_a_run_without_findings_shows_which_first_compilations_take_its_time(tmp_path):
+    run = store.create(tmp_path / "run", name="clean", argv=["train.py"])
+    log, site = Log(run), Frame("/tmp/train.py", 12, "main")
+    step = function("train_step", "/tmp/train.py", 3)
+    log.say(step)
+    log.compiled(step, key(leaf("x", 4)), (0.5, 0.5, 5.0), site=site)
+    log.end()
+    written.exited(run, 0, seconds=9.0)
+    answer = document(run).text.partition("Timeline")[0]
+    assert "No problems found." in answer and "train_step 6.0 s, 100 % (train.py:12 in main)" in answer
+    assert "jax_compilation_cache_dir" in answer
+
+
 def test_every_section_is_there_with_the_words_of_the_text_report(typical):
     found = document(typical)
     headings = re.findall(r"<h2>(.*?)</h2>", "".join(html.pieces(load(typical), typical)))
     assert headings == [
         "Change this first", "Timeline", "Findings", "Your functions", "Programs", "Sizes to pad to", "Live arrays",
-        "Eager operations and libraries",
+        "Operations outside jit, and libraries",
     ]  # fmt: skip
     links = [a["href"] for a in found.of("nav") + found.of("a") if "href" in a]
     ids = {attributes["id"] for _, attributes in found.elements if "id" in attributes}

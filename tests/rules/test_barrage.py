@@ -380,7 +380,7 @@ def test_recompiles_outside_the_users_functions_are_counted_and_first_compilatio
         "2.0 s spent recompiling operations outside jit and functions of libraries (2 compilations)" in report
     )
     assert (
-        "First compilations (not recompiles) that took a tenth of all compile time or more: step 8.0 s, 73 % (train.py:30)"
+        "First compilations, at least a tenth of the compile time each: step 8.0 s, 73 % (train.py:30)"
         in report
     )
     assert "0 recompiles of your functions, 2 outside your functions" in " ".join(summary(run).split())

@@ -60,8 +60,8 @@ def pieces(
     yield "</main>\n"
     yield el(
         "footer",
-        f"jaxscope {__version__}. This file holds names and lines of the program's source,"
-        f" and loads nothing.",
+        f"Written by jaxscope {__version__}, which records what JAX compiles. This file contains names and"
+        " source lines of the program. It loads nothing from the network.",
     )
     yield f"\n<script>{script}</script>\n</body>\n</html>\n"
 
@@ -129,7 +129,7 @@ def _chapters(
         ("arrays", "Live arrays", arrays.section(run, places, everything=everything)),
         (
             "libraries",
-            "Eager operations and libraries",
+            "Operations outside jit, and libraries",
             lines(sections.not_yours(run, places, everything=everything)),
         ),
         ("gaps", "Not recorded", lines(sections.blind_spots(run, directory))),
@@ -182,7 +182,10 @@ def _answer(
     )
     if first is not None:
         yield el("div", el("h2", "Change this first"), first, class_="answer")
-    yield lines([*sections.without_advice(run, places), *sections.each_step(run, places)])
+        yield lines(sections.without_advice(run, places))
+    elif (needed := findings.needed_once(run, places)) is not None:
+        yield el("div", el("h2", sections.no_problems(run).text.plain), needed, class_="answer nothing")
+    yield lines(sections.each_step(run, places))
 
 
 def _packaged(name: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from jaxscope.model.run import Run
 from jaxscope.present.findings import evidence, fix_text, headline, mark, sentence, stable_id
 from jaxscope.present.text import Places, count, seconds
+from jaxscope.report import sections
 from jaxscope.report.html import source
 from jaxscope.report.html.markup import Html, el, joined, spans, text
 from jaxscope.schema.findings import ERROR, NOTE, WARNING, Finding
@@ -89,9 +90,39 @@ def first(run: Run, f: Finding, places: Places) -> Html:
     where = places.inside(f.source)
     return el(
         "div",
+        el("span", f"costs {seconds(f.seconds)}", class_="right bold") if f.seconds else None,
         el("p", spans([mark(f)]), " ", el("a", f.code, href=f"#{stable_id(f)}"), " ", text(sentence(f))),
         el("p", where, class_="dim") if where else None,
         source.around(run, f.source),
         fix(f),
         class_=f"first {_severity(f)}",
     )
+
+
+def needed_once(run: Run, places: Places) -> Html | None:
+    """Return the first compilations that took a tenth of all compile time or more, with their lines; None:
+    there are none.
+    """
+    found = sections.needed_once(run)
+    if not found:
+        return None
+    entries = [
+        joined(
+            [
+                el("p", f"{names} ", el("span", cost, class_="bold"), f" ({places.inside(entry.line)})"),
+                source.around(run, entry.line),
+            ]
+        )
+        for entry, names, cost in found[:OPEN]
+    ]
+    off = all(
+        c.compiled.persistent_cache == "off" for c in run.compilations.values() if c.compiled is not None
+    )
+    cache = el(
+        "p", "To keep them for the next run: ",
+        el("code", 'jax.config.update("jax_compilation_cache_dir", DIRECTORY)'),
+    )  # fmt: skip
+    words = (
+        "First compilations, which each run of the program needs, at least a tenth of the compile time each:"
+    )
+    return joined([el("p", words), *entries, cache if off else None])
