@@ -90,5 +90,7 @@ def test_a_key_that_all_devices_draw_from_alike_is_found_where_their_data_differ
     names = {words.title(f).partition(" draws the same")[0] for f in found}
     assert names == {"alike", "scanned", "step_folded", "masked", "noise"}
     assert all(
-        "takes key whole" in words.title(f) and f.path == "key" for f in found if "noise" not in f.function
+        "every device receives the same key" in words.title(f) and f.path == "key"
+        for f in found
+        if "noise" not in f.function
     )
