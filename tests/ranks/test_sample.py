@@ -1,6 +1,7 @@
 """The sample of eight processes: nothing is found in it, and in its twin the process that lost examples is named."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -36,6 +37,7 @@ def trained(tmp_path, clean_env, capsys):
     return run
 
 
+@pytest.mark.skipif(not os.environ.get("JAXSCOPE_TEST_SLOW"), reason="half a minute: JAXSCOPE_TEST_SLOW=1")
 def test_eight_processes_of_one_training_are_one_group(trained):
     out, lines, report = trained()
     assert out == ["[0] step 0: loss 0.6579"] and not [n for n in lines if "JX85" in n]
