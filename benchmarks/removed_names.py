@@ -4,7 +4,7 @@
 
 The file is CHANGELOG.md of the repository jax-ml/jax. Each name must be in the section of the release that the
 table gives; one that the table says is not in the changelog must not be there as it is written in the table.
-Prints what is not so; exit code 1 if there is any.
+Prints each entry that differs; the exit code is 1 if there is one.
 """
 
 from __future__ import annotations

@@ -256,7 +256,7 @@ class Cause(Entry):
 
 
 class Intent(Entry):
-    """The sharding that was asked for, the one compiled and the one the array has, of one argument or
+    """The requested sharding, the compiled one and the one the array has, of one argument or
     result.
     """
 
