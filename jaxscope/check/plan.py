@@ -240,8 +240,7 @@ class Plan:
 
 def argv_of(directory: RunDir | None) -> list[str]:
     """Return the words of the program's command line; empty where they are unknown."""
-    argv = directory.meta.get("argv") if directory is not None else None
-    return [str(word) for word in argv] if isinstance(argv, list) else []
+    return (directory.argv if directory is not None else None) or []
 
 
 def _incomplete(run: Run, directory: RunDir, parts: Sequence[Variant]) -> list[Finding]:

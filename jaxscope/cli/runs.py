@@ -161,14 +161,13 @@ def row(directory: RunDir) -> Row:
     process = store.one_process(directory)
     run = load(process)
     meta = process.meta
-    argv = meta.get("argv")
-    words = [str(w) for w in argv] if isinstance(argv, list) else []
     given = "".join(f"{name}={value} " for name, value in directory.settings if not name.startswith("-"))
     compiled = sum(f.compiled for f in run.functions.values())
     return Row(
         escape(directory.path.name),
         _when(meta.get("started")),
-        f"{escape(given)}{command(words)}"[:60] + (f" ({count(len(places), 'rank')})" if places else ""),
+        f"{escape(given)}{command(process.argv or [])}"[:60]
+        + (f" ({count(len(places), 'rank')})" if places else ""),
         seconds(run.seconds),
         f"{compiled:,}",
         ending(run, process)[0],

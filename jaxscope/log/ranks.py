@@ -19,7 +19,7 @@ import os
 import re
 import socket
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +169,12 @@ def write_diverged(whole: RunDir, line: str) -> None:
 def diverged(whole: RunDir) -> bool:
     """Return whether ``write_diverged`` was called in this launch of the job."""
     return files.is_regular(whole.path / DIVERGED, within=whole.path)
+
+
+def was_ended(whole: RunDir, places: Iterable[RunDir]) -> bool:
+    """Return whether ``--stop-on-divergence`` ended the programs of this launch."""
+    options = (place.meta.get("options") for place in places)
+    return diverged(whole) and any(isinstance(o, dict) and o.get("stop-on-divergence") for o in options)
 
 
 def write_agreed(whole: RunDir, calls: Mapping[str, Sequence[int]]) -> None:

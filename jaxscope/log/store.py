@@ -235,6 +235,13 @@ class RunDir:
         return name if isinstance(name, str) and name else self.path.name
 
     @property
+    def argv(self) -> list[str] | None:
+        """Return the words of the program's command line; None: unknown."""
+        words = self.meta.get("argv")
+        known = isinstance(words, list) and all(isinstance(word, str) for word in words)
+        return words if known else None
+
+    @property
     def started(self) -> float:
         """Return when the run started, in seconds since 1970; 0 if unknown."""
         value = self.meta.get("started")

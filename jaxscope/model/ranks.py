@@ -306,6 +306,9 @@ class Job:
     def first_to_leave(self, early_ns: int = LEFT_EARLY_NS) -> Rank | None:
         """Return the rank that failed, or left the program, while the others went on; None: there is none.
 
+        Where ``--stop-on-divergence`` ended the job, only a rank that raised before is one: each of the
+        others ends with the signal that reaches it first.
+
         Args:
           early_ns: that most of the others have gone on for.
         """
@@ -321,7 +324,10 @@ class Job:
             late = len(ends) - bisect.bisect_right(ends, (rank.left_ns or 0) + early_ns)
             return late * 2 > len(self.ranks) - 1
 
-        ended = sorted((r for r in self.ranks if r.left_ns is not None), key=lambda r: r.left_ns or 0)
+        left = [r for r in self.ranks if r.left_ns is not None]
+        if places.was_ended(self.directory, (r.directory for r in self.ranks)):
+            left = [r for r in left if r.died is not None]
+        ended = sorted(left, key=lambda r: r.left_ns or 0)
         return next(filter(left_others, ended), None)
 
 

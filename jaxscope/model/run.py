@@ -72,9 +72,9 @@ class Run(Fold):
 
     @property
     def seconds(self) -> float | None:
-        """Return the wall time from the start to the program's end, or to the latest event."""
+        """Return the wall time from the start to the program's end, or to the latest event; at least 0."""
         if self.exited is not None and self.exited.seconds is not None:
-            return self.exited.seconds
+            return max(0.0, self.exited.seconds)
         begin, end = self.began_ns, self.last_ns
         return None if begin is None or end is None else max(0, end - begin) / 1e9
 

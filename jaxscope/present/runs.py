@@ -19,8 +19,8 @@ _VERBS = {"trace": "tracing", "lower": "lowering", "compile": "compiling"}
 
 def title(run: Run, directory: RunDir | None) -> str:
     """Return the user's command without the interpreter; the run's name if the command is unknown."""
-    words = directory.meta.get("argv") if directory is not None else None
-    if not (isinstance(words, list) and all(isinstance(w, str) for w in words)):
+    words = directory.argv if directory is not None else None
+    if words is None:
         main = run.main
         words = main.started.argv if main is not None and main.started is not None else []
     return command(words) or (directory.name if directory is not None else "a run")

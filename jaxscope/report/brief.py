@@ -233,8 +233,7 @@ def _run(run: Run, directory: RunDir, name: str) -> BriefRun:
 
 def _program(directory: RunDir) -> str:
     """Return the program's words as a shell takes them, without the interpreter."""
-    argv = directory.meta.get("argv")
-    return shlex.join(w for w in argv if isinstance(w, str)) if isinstance(argv, list) else ""
+    return shlex.join(directory.argv or ())
 
 
 def _figures(run: Run) -> Figures:

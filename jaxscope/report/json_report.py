@@ -155,10 +155,7 @@ def _entries(values: Iterator[Any], depth: int) -> Iterator[Iterable[str]]:
     waiting: list[bytes] = []
     size = 0
     for value in values:
-        try:
-            data = None if isinstance(value, Document) else msgspec.json.encode(value)
-        except UnicodeEncodeError:
-            data = None
+        data = None if isinstance(value, Document) else _encoded(value)
         if data is not None:
             waiting.append(data)
             size += len(data)
@@ -167,8 +164,6 @@ def _entries(values: Iterator[Any], depth: int) -> Iterator[Iterable[str]]:
             waiting, size = [], 0
         if isinstance(value, Document):
             yield _written(value, depth)
-        elif data is None:
-            yield [_text(value).replace("\n", "\n" + " " * depth)]
     if waiting:
         yield [_indented(waiting, depth)]
 
@@ -192,15 +187,8 @@ def dumps(value: Any) -> str:
 
 
 def compact(value: Any) -> str:
-    """Return JSON in one line without spaces, without the end of the line.
-
-    In place of a lone surrogate, which is of a file name that is not UTF-8 and which some readers of JSON
-    refuse, it has the replacement character.
-    """
-    try:
-        return _ascii(msgspec.json.encode(value).decode())
-    except UnicodeEncodeError:
-        return _ascii(msgspec.json.encode(_encodable(msgspec.to_builtins(value))).decode())
+    """Return JSON in one line without spaces, without the end of the line."""
+    return _ascii(_encoded(value).decode())
 
 
 def _encodable(value: Any) -> Any:
@@ -224,10 +212,17 @@ def _paying_line(p: payers.Payer) -> contract.PayingLine:
 
 
 def _text(value: Any) -> str:
+    return _ascii(msgspec.json.format(_encoded(value), indent=1).decode())
+
+
+def _encoded(value: Any) -> bytes:
+    """Return JSON in UTF-8. In place of a lone surrogate, which is of a file name that is not UTF-8 and
+    which some readers of JSON refuse, it has the replacement character.
+    """
     try:
-        return _ascii(msgspec.json.format(msgspec.json.encode(value), indent=1).decode())
-    except UnicodeEncodeError:  # lone surrogates: a file name that is not UTF-8
-        return _ascii(json.dumps(msgspec.to_builtins(value), indent=1))
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_encodable(msgspec.to_builtins(value)))
 
 
 def _ascii(text: str) -> str:
@@ -245,9 +240,9 @@ def _run(run: Run, directory: RunDir | None) -> contract.RunFacts:
     meta = directory.meta if directory is not None else {}
     main = run.main
     started = main.started if main is not None else None
-    argv = meta.get("argv")
-    if not isinstance(argv, list):
-        argv = started.argv if started is not None else None
+    argv = directory.argv if directory is not None else None
+    if argv is None and started is not None:
+        argv = started.argv
     exited = run.exited
     return contract.RunFacts(
         name=directory.name if directory is not None else (started.name if started else None),

@@ -1,5 +1,6 @@
 """Run directories: made, found, removed."""
 
+import json
 import os
 
 import pytest
@@ -85,6 +86,13 @@ def test_metadata_that_is_damaged_is_empty(tmp_path):
         (run.path / "meta.json").write_text(text, encoding="latin-1")
         assert run.meta == {}
     assert run.name == "run"
+
+
+@pytest.mark.parametrize("argv", [None, "train.py", ["train.py", 1.5], [["train.py"]]])
+def test_a_command_line_that_is_not_words_is_unknown(tmp_path, argv):
+    run = store.create(tmp_path / "run")
+    (run.path / "meta.json").write_text(json.dumps({"argv": argv}))
+    assert run.argv is None
 
 
 @given(st.text())

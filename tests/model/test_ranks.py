@@ -30,11 +30,11 @@ CALLBACK = 'module {{ %0 = stablehlo.custom_call @python_callback(%arg0) {{backe
 HLO = "HloModule m\n%s\n"
 
 
-def wrote(path, sequences, *, settings=None, codes=None, ends=None, devices=None, indices=True):
+def wrote(path, sequences, *, settings=None, codes=None, ends=None, devices=None, indices=True, options=None):
     """Write a job: for each rank its programs, each ``(program, shape, texts, step, devices, entry)`` or the name of one."""
     codes = codes or [0] * len(sequences)
     for n, programs in enumerate(sequences):
-        place = places.join(path, "j", n, len(sequences), name="train")
+        place = places.join(path, "j", n, len(sequences), name="train", options=options or {})
         log = Log(place, pid=1000 + n, how="run")
         log.writer.process_index = n if indices else None
         log.say(
@@ -197,6 +197,19 @@ def test_a_rank_that_failed_is_named_and_what_it_did_not_come_to_is_no_differenc
 
 def test_ranks_that_were_killed_together_before_one_came_to_a_program_are_no_difference(tmp_path):
     assert found(tmp_path, [[A, B], [A], [A]], codes=[-15] * 3, ends=dict.fromkeys(range(3), 4.0))[1] == []
+
+
+def test_no_rank_of_a_job_that_stop_on_divergence_ended_is_said_to_have_ended_first(tmp_path):
+    ended = {"codes": [-15, -9], "ends": {0: 4.0, 1: 9.0}}
+    jobs = [
+        wrote(tmp_path / str(n), [[A, B], [A, C]], options=options, **ended)
+        for n, options in enumerate([{"stop-on-divergence": True}, {}])
+    ]
+    for job in jobs:
+        places.write_diverged(job, "jaxscope: JX850 ...")
+    assert [[f.code for f in rules.findings(ranks.read(job))] for job in jobs] == [
+        ["JX850"], ["JX850", "JX853"]
+    ]  # fmt: skip
 
 
 def test_a_rank_that_hangs_where_the_others_compiled_another_program_is_found(tmp_path):

@@ -3,6 +3,7 @@
 import json
 import math
 
+import msgspec
 import pytest
 import written
 from written import Log, function
@@ -255,6 +256,7 @@ def test_what_is_written_is_ascii_and_json_whatever_the_program_is_called():
     odd = {"a\x1b\u202eé\U0001f600\x7f": ["\udcff", math.nan, math.inf, 1.5]}
     text = dumps(odd)
     assert text.isascii() and "\x1b" not in text and "\x7f" not in text
+    assert msgspec.json.decode(text) == {"a\x1b\u202eé\U0001f600\x7f": ["\ufffd", None, None, 1.5]}
     assert json.loads(dumps({"é\U0001f600\x7f": math.nan})) == {"é\U0001f600\x7f": None}
 
 

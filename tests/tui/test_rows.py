@@ -390,6 +390,14 @@ def test_the_overview_is_silent_where_nothing_worth_a_word_was_waited_for(tmp_pa
         assert overview.waited(found, Places(found)) == []
 
 
+def test_the_overview_is_silent_where_a_damaged_log_gives_a_negative_time(tmp_path):
+    run = store.create(tmp_path / "run")
+    written.Log(run)
+    written.exited(run, seconds=-5.0)
+    found = load(run)
+    assert found.seconds == 0.0 and overview.waited(found, Places(found)) == []
+
+
 def test_keys_can_be_given_to_actions_by_id():
     table = actions.remapped({"find": "ctrl+f,/", "export.svg": "^e", "findings.hide": "H"})
     assert {
