@@ -43,8 +43,6 @@ PHASES = {
 }
 CACHE = {"/jax/compilation_cache/cache_hits": "hit", "/jax/compilation_cache/cache_misses": "miss"}
 
-MISS, PUT_EVENTS = jax_internals.EVENT_MISS, frozenset(jax_internals.PUT_EVENTS)
-
 
 class Probe:
     """The listeners of one recording; ``install`` and ``remove`` bracket it.
@@ -73,6 +71,14 @@ class Probe:
         self._impl_code: CodeType | None = None  # of ImplFrame, whose locals a miss is read from
         self._forwarding: Any = None  # a listener in the slot that calls ours
         self._passing = threading.local()
+        self._handlers: dict[str, Callable[[FrameType], None]] = {
+            jax_internals.EVENT_MISS: self._on_miss,
+            jax_internals.EVENT_PUT: self._on_put,
+            jax_internals.EVENT_PUT_DONE: self._on_put_done,
+            jax_internals.EVENT_COPIED: self._on_copied,
+            jax_internals.EVENT_TRACE: lambda frame: self._guarded("trace_event", self._tracing, frame),
+            jax_internals.EVENT_LOWER: lambda _: self._guarded("listeners", listeners.restore, self, writer),
+        }
         self.introductions = Introductions(writer)
         self.phases = Phases(writer, self.introductions, ir, self.monitor)
         self.buffer_lifetimes = BufferLifetimes(writer.emit)
@@ -97,18 +103,9 @@ class Probe:
         if self._previous is not None and getattr(self._passing, "on", False):
             return  # the listener that we called with this event calls ours back
         self.callbacks += 1
-        if name == MISS:
-            frame = sys._getframe(1)
-            if not self._repeated(frame.f_back):
-                self._guarded("miss_event", self._missed, frame)
-        elif name in PUT_EVENTS:
-            puts = self.puts
-            if puts is not None and (shield.busy() or not puts.uncounted(name, sys._getframe(1))):
-                self._guarded("device_puts", puts.on_event, name, sys._getframe(1))
-        elif name == jax_internals.EVENT_TRACE:
-            self._guarded("trace_event", self._tracing, sys._getframe(1))
-        elif name == jax_internals.EVENT_LOWER:
-            self._guarded("listeners", listeners.restore, self, self._writer)
+        handle = self._handlers.get(name)
+        if handle is not None:
+            handle(sys._getframe(1))
         if self._previous is not None:
             self._passing.on = True
             try:
@@ -143,21 +140,36 @@ class Probe:
 
     # -- one event each -----------------------------------------------------------------------------
 
-    def _repeated(self, impl: FrameType | None) -> bool:
-        """Count a miss that equals those before it, and return whether it did: a call with effects misses
-        each time.
+    # Each of the next four begins with its fast path: a call with effects sends these events each time.
+    # What the fast path cannot handle, or fails at, goes the long way, which reports failures.
 
-        This is the fast path of ``_missed``, which handles all other cases and reports failures.
-        """
-        if impl is None or impl.f_code is not self._impl_code or self.stepping is not None:
-            return False
-        if self._calls.open or self._nested.waiting or shield.busy():
-            return False
-        try:
-            jaxpr, arguments = jax_internals.ImplFrame.values(impl, "jaxpr", "args")
-            return self._repeats.counted(jaxpr, arguments) is not None
-        except Exception:
-            return False
+    def _on_miss(self, event_frame: FrameType) -> None:
+        impl = event_frame.f_back
+        if (
+            impl is None
+            or impl.f_code is not self._impl_code
+            or self.stepping is not None
+            or self._calls.open
+            or self._nested.waiting
+            or shield.busy()
+            or not self._repeats.counted_at(impl)
+        ):
+            self._guarded("miss_event", self._missed, event_frame)
+
+    def _on_put(self, event_frame: FrameType) -> None:
+        puts = self.puts
+        if puts is not None and (shield.busy() or not puts.began_for_callback(event_frame)):
+            self._guarded("device_puts", puts.began, event_frame)
+
+    def _on_put_done(self, _: FrameType) -> None:
+        puts = self.puts
+        if puts is not None and (shield.busy() or not puts.ended_uncounted()):
+            self._guarded("device_puts", puts.ended)
+
+    def _on_copied(self, event_frame: FrameType) -> None:
+        puts = self.puts
+        if puts is not None and (shield.busy() or not puts.in_place(event_frame)):
+            self._guarded("device_puts", puts.copied, event_frame)
 
     def _missed(self, event_frame: FrameType) -> None:
         """Handle a call that left the fast path; whether it will lower or compile is not known yet."""

@@ -61,7 +61,6 @@ from jaxscope.jax_internals.names import EVENT_PUT as EVENT_PUT
 from jaxscope.jax_internals.names import EVENT_PUT_DONE as EVENT_PUT_DONE
 from jaxscope.jax_internals.names import EVENT_TRACE as EVENT_TRACE
 from jaxscope.jax_internals.names import ITEM as ITEM
-from jaxscope.jax_internals.names import PUT_EVENTS as PUT_EVENTS
 from jaxscope.jax_internals.names import TRACER_FRAMES as TRACER_FRAMES
 from jaxscope.jax_internals.names import TRANSFER_FRAMES as TRANSFER_FRAMES
 from jaxscope.jax_internals.names import TRIMS_TRACEBACKS as TRIMS_TRACEBACKS

@@ -130,13 +130,18 @@ class JaxFrame(_Read):
         return self
 
     @classmethod
-    def values(cls, frame: FrameType, *fields: str) -> tuple[Any, ...]:
-        """Return ``fields`` from a frame of this function, in a quarter of the time that all of them take.
+    def locals_of(cls, *fields: str) -> tuple[str, ...]:
+        """Return the names of the local variables that ``fields`` are read from, for ``values``."""
+        return tuple(cls.names[f] for f in fields)
+
+    @staticmethod
+    def values(frame: FrameType, names: tuple[str, ...]) -> tuple[Any, ...]:
+        """Return local variables from a frame of this function, in a quarter of the time that all take.
 
         Raises:
           KeyError: one of them has no value; reading the frame as a whole says why.
         """
-        return take(frame, [cls.names[f] for f in fields])
+        return take(frame, names)
 
     @classmethod
     def on(cls: type[T], stack: dict[str, FrameType]) -> T | None:

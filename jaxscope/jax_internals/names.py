@@ -19,7 +19,6 @@ EVENT_TRACE = "trace_to_jaxpr"
 EVENT_LOWER = "lower_jaxpr_to_module"
 EVENT_PUT, EVENT_PUT_DONE = "batched_device_put_start", "batched_device_put_end"
 EVENT_COPIED = "batched_copy_array"  # arguments with their sharding's twin on other devices
-PUT_EVENTS = (EVENT_PUT, EVENT_PUT_DONE, EVENT_COPIED)
 
 # What a copy is called, by the outermost of JAX's functions between it and the program's line.
 ARGUMENT, CALLBACK, CONSTANT = "argument", "callback", "constant"

@@ -8,14 +8,17 @@ lowering or compilation sends its own events.
 
 from __future__ import annotations
 
+from types import FrameType
 from typing import Any
 
+from jaxscope import jax_internals
 from jaxscope.capture.calls.in_progress import Weak
 from jaxscope.capture.count import Count
 from jaxscope.log.writer import Writer
 from jaxscope.schema.events import MissesCounted
 
 UNCHANGED = 3
+_LOCALS = jax_internals.ImplFrame.locals_of("jaxpr", "args")
 
 
 class _Repeat:
@@ -43,6 +46,13 @@ class RepeatedMisses:
             return None
         repeat.misses.add()
         return repeat.function
+
+    def counted_at(self, frame: FrameType) -> bool:
+        """Count the miss in ``frame``, an ImplFrame, if it is a repeated one; return whether it is."""
+        try:
+            return self.counted(*jax_internals.ImplFrame.values(frame, _LOCALS)) is not None
+        except Exception:
+            return False
 
     def note(self, jaxpr: Any, arguments: tuple[Any, ...], function: str) -> None:
         """Note that a miss of ``jaxpr`` was described."""

@@ -26,7 +26,8 @@ from jaxscope import jax_internals
 from jaxscope.capture import shield
 from jaxscope.capture.transfers.by_line import BETWEEN, TO_DEVICE, EndedCall, Row, Transfers
 
-_FRAMES = (jax_internals.DevicePutFrame.function, jax_internals.DeviceCopyFrame.function)
+_ARRAYS = jax_internals.DeviceCopyFrame.locals_of("batch_xs", "batch_devs")
+NOTHING: tuple[int, list[Any]] = (0, [])  # of a copy, counts; never changed
 
 
 class DevicePuts(threading.local):
@@ -37,56 +38,48 @@ class DevicePuts(threading.local):
         self._open: list[tuple[int, list[tuple[Row, int]]]] = []
         self._copying: CodeType | None = None  # of DeviceCopyFrame, once it was seen
 
-    def uncounted(self, name: str, event_frame: FrameType) -> bool:
-        """Return whether nothing of the event counts, and then handle it: the fast path of ``on_event``.
-
-        A call with effects sends these events each time: for arguments that stay where they are, and for
-        the values that its callback receives.
+    def began_for_callback(self, event_frame: FrameType) -> bool:
+        """Return whether EVENT_PUT is about a value that a callback will receive, and is handled: the fast
+        path of ``began``.
         """
         try:
-            if name == jax_internals.EVENT_PUT_DONE:
-                return self._over()
-            if name == jax_internals.EVENT_COPIED:
-                return self._in_place(event_frame)
             if not self._transfers.known_for_callback(event_frame):
                 return False
-            self._open.append((0, []))
+            self._open.append(NOTHING)
             return True
         except Exception:
-            return False  # ``on_event`` reads the same, and reports why it fails
+            return False
 
-    def on_event(self, name: str, event_frame: FrameType) -> None:
-        """Handle JAX's event ``name``, one of PUT_EVENTS."""
-        if name == jax_internals.EVENT_PUT_DONE:
-            self.ended()
-        elif (frame := jax_internals.up(event_frame, _FRAMES)) is not None:
-            if name == jax_internals.EVENT_PUT:
-                self.began(frame, event_frame)
-            else:
-                self.copied(frame)
-
-    def began(self, frame: FrameType, event_frame: FrameType) -> None:
-        """Note that JAX's ``frame`` begins to put the shards of one array on their devices."""
-        self._open.append((0, []))  # even if the code below fails: ends and beginnings must match
+    def began(self, event_frame: FrameType) -> None:
+        """Note that JAX begins to put the shards of one array on their devices."""
+        frame = jax_internals.up(event_frame, (jax_internals.DevicePutFrame.function,))
+        if frame is None:
+            return
+        self._open.append(NOTHING)  # even if the code below fails: ends and beginnings must match
         if self._transfers.for_callback(frame, event_frame):
             return
         moved = self._moved(frame)
         self._open[-1] = (time.perf_counter_ns(), moved)
 
-    def _over(self) -> bool:
+    def ended_uncounted(self) -> bool:
         """End the copy that began last if nothing of it counts; return False if ``ended`` must be called."""
-        if not self._open or self._open[-1][1]:
+        opened = self._open
+        if not opened or opened[-1][1]:
             return False
-        self._open.pop()
+        opened.pop()
         return True
 
-    def _in_place(self, event_frame: FrameType) -> bool:
-        """Return whether all arrays of EVENT_COPIED are on their devices already."""
+    def in_place(self, event_frame: FrameType) -> bool:
+        """Return whether all arrays of EVENT_COPIED are on their devices already: the fast path of
+        ``copied``.
+        """
         frame = event_frame.f_back
         if frame is None or frame.f_code is not self._copying:
             return False
-        arrays, devices = jax_internals.DeviceCopyFrame.values(frame, "batch_xs", "batch_devs")
-        return all(map(jax_internals.is_on, arrays, devices))
+        try:
+            return all(map(jax_internals.is_on, *jax_internals.DeviceCopyFrame.values(frame, _ARRAYS)))
+        except Exception:
+            return False
 
     def ended(self) -> None:
         """Count the copy that began last: it is over."""
@@ -119,8 +112,11 @@ class DevicePuts(threading.local):
                 moved.append((row, size))
         return moved
 
-    def copied(self, frame: FrameType) -> None:
-        """Count the arrays that JAX's ``frame`` is about to copy to other devices with the same sharding."""
+    def copied(self, event_frame: FrameType) -> None:
+        """Count the arrays that JAX is about to copy to other devices with the same sharding."""
+        frame = jax_internals.up(event_frame, (jax_internals.DeviceCopyFrame.function,))
+        if frame is None:
+            return
         self._copying = frame.f_code
         local = jax_internals.DeviceCopyFrame(frame)
         if not jax_internals.known(local.batch_xs) or not jax_internals.known(local.batch_devs):
