@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import argparse
 import ast
-import importlib
 import re
 import shlex
 import sys
 from types import FrameType
 from typing import Any
 
+from jaxscope.capture.notebook_cells import display
 from jaxscope.recording import record
 
 
@@ -75,7 +75,7 @@ def _show(recording: Any, *, as_text: bool) -> None:
     if as_text:
         recording.report(file=sys.stdout)
     else:
-        importlib.import_module("IPython.display").display(recording)
+        display(recording)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -5,7 +5,6 @@ This module uses both recording and reading; it imports the reading side only wh
 
 from __future__ import annotations
 
-import importlib
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -177,7 +176,7 @@ class Recording:
         from jaxscope.capture import notebook_cells
 
         if file is None and not options and notebook_cells.notebook() is not None and not self.is_empty:
-            importlib.import_module("IPython.display").display(self)
+            notebook_cells.display(self)
             return
         from jaxscope.report import text
 

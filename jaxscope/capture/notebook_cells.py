@@ -6,6 +6,7 @@ name. A cell that is run again with the same text keeps the number it had first.
 
 from __future__ import annotations
 
+import importlib
 import linecache
 import os
 import re
@@ -28,12 +29,32 @@ def shell() -> Any | None:
 
 
 def notebook() -> str | None:
-    """Return the notebook's file, or ``notebook`` if its name is unknown; None if this is no notebook."""
+    """Return the file of the notebook of Jupyter or marimo, or ``notebook`` if its name is unknown; None if
+    this is no notebook.
+    """
+    if _marimo() is not None:
+        return "notebook"
     running = shell()
     if running is None or getattr(running, "kernel", None) is None:
         return None
     file = os.environ.get("JPY_SESSION_NAME") or running.user_ns.get("__vsc_ipynb_file__")
     return file if isinstance(file, str) else "notebook"
+
+
+def display(value: Any) -> None:
+    """Show ``value``, which has ``_repr_html_``, below the notebook's cell."""
+    marimo = _marimo()
+    if marimo is not None:
+        marimo.output.append(value)
+    else:
+        importlib.import_module("IPython.display").display(value)
+
+
+def _marimo() -> Any | None:
+    """Return the module marimo if it runs this program as a notebook."""
+    marimo = sys.modules.get("marimo")
+    runs = getattr(marimo, "running_in_notebook", None)
+    return marimo if runs is not None and runs() else None
 
 
 def text(file: str) -> str | None:

@@ -1,8 +1,12 @@
 """The names of a notebook's cells in events and texts."""
 
 import linecache
+import sys
+from types import SimpleNamespace
 
-from jaxscope.capture.notebook_cells import CellNames, shell, text
+import pytest
+
+from jaxscope.capture.notebook_cells import CellNames, display, notebook, shell, text
 from jaxscope.capture.redaction import Redaction
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Frame
@@ -33,6 +37,17 @@ def test_a_cell_that_is_unknown_keeps_its_name():
 
 def test_a_program_without_a_notebook_has_no_shell():
     assert shell() is None
+
+
+@pytest.mark.parametrize("running, name", [(True, "notebook"), (False, None)])
+def test_marimo_runs_a_notebook_only_where_it_says_so(monkeypatch, running, name):
+    shown = []
+    marimo = SimpleNamespace(running_in_notebook=lambda: running, output=SimpleNamespace(append=shown.append))
+    monkeypatch.setitem(sys.modules, "marimo", marimo)
+    assert notebook() == name
+    if running:
+        display("a report")
+        assert shown == ["a report"]
 
 
 def test_the_text_of_a_cell_is_recorded_and_left_out_by_redaction():
