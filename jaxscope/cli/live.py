@@ -70,13 +70,13 @@ def compare_ranks(
 
     def follow(ended: threading.Event, pid: int) -> None:
         try:
-            from jaxscope.report.live_ranks import PATIENCE_S, Comparison
-
             whole = ranks.whole_of(record)
             if whole is None or not _is_first(record, rank, ended):
                 return
             if most is not None and len(files.names(whole.path / store.RANKS, within=whole.path)) > most:
                 return
+            from jaxscope.report.live_ranks import PATIENCE_S, Comparison  # 0.1 s, in rank 0 alone
+
             comparison = Comparison(whole, PATIENCE_S if patience_s is None else patience_s, holds=holds)
             agreed: dict[str, list[int]] | None = None
             last = False

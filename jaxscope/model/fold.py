@@ -7,14 +7,12 @@ kinds. Independent of files.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from jaxscope.analysis.feedback import Results
-from jaxscope.analysis.hlo.instruction_lines import Located
 from jaxscope.analysis.keys import Facts
-from jaxscope.analysis.programs import NOTHING, Texts
 from jaxscope.model.interning import Shared
 from jaxscope.model.records import (
     Comparison,
@@ -30,6 +28,10 @@ from jaxscope.schema import events as ev
 from jaxscope.schema.counters import Counted
 from jaxscope.schema.keys import Key
 from jaxscope.schema.targets import Target
+
+if TYPE_CHECKING:  # the readers of texts take as long to import as all else here
+    from jaxscope.analysis.hlo.instruction_lines import Located
+    from jaxscope.analysis.programs import Texts
 
 UNKNOWN_FUNCTION = "<unknown>"
 MOST_SECONDS = 1e9  # a longer phase is a damaged figure
@@ -68,7 +70,7 @@ class Fold:
         self.causes_of_leaves: dict[tuple[int, int, str], Any] = {}  # analysis.causes fills it
         self.lengthened: dict[tuple[str, str], tuple[object, bool]] = {}  # model.growing_args fills it
         self.results: dict[object, tuple[tuple[object, ...], Results]] = {}  # model.predictions fills it
-        self.texts_of: Callable[[Program], Texts] = lambda _: NOTHING  # model.load sets it: texts are files
+        self.texts_of: Callable[[Program], Texts] = _no_texts  # model.load sets it: texts are files
         # The user's line and the opcode of each instruction of a program, by name; model.load sets it.
         self.instructions_of: Callable[[Program], Mapping[str, Located]] = lambda _: {}
         self.unreadable: set[str] = set()  # requested texts that are missing or damaged; model.load sets it
@@ -403,6 +405,12 @@ class Fold:
         else:
             c.compile_seconds = (c.compile_seconds or 0.0) + seconds
         process.phases.add(event.t_ns - int(seconds * 1e9), event.t_ns)
+
+
+def _no_texts(_: Program) -> Texts:
+    from jaxscope.analysis.programs import NOTHING
+
+    return NOTHING
 
 
 def _now(process: Process, c: Compilation) -> None:

@@ -11,7 +11,6 @@ import msgspec
 from jaxscope.log import liveness, reader
 from jaxscope.log.jobs import Queue
 from jaxscope.log.store import RunDir
-from jaxscope.model.programs import Reader
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.schema.events import AnyEvent, ProgramExited, RunEnded, RunStarted, Unknown
@@ -49,6 +48,8 @@ class Tail:
     """
 
     def __init__(self, directory: RunDir, run: Run | None = None) -> None:
+        from jaxscope.model.programs import Reader  # late: who reads only events needs no reader of texts
+
         self.directory = directory
         self.run = Run() if run is None else run
         texts = Reader(directory, self.run.overheard)

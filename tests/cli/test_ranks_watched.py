@@ -35,6 +35,19 @@ def test_rank_0_prints_and_the_others_do_not(places, capsys):
     assert watched(places[1], 1, capsys) == ""
 
 
+@pytest.mark.subprocess
+@pytest.mark.parametrize(("rank", "imported"), [(0, True), (1, False)])
+def test_only_rank_0_imports_what_compares_and_nothing_imports_the_readers_of_texts(places, rank, imported):
+    code = (
+        "import sys, threading; from jaxscope.cli import live; from jaxscope.log.store import RunDir\n"
+        "ended = threading.Event(); ended.set()\n"
+        f"live.compare_ranks(RunDir({str(places[rank].path)!r}), {rank}, None, holds=False, most=None)(ended, 0)\n"
+        "print('jaxscope.report.live_ranks' in sys.modules, 'jaxscope.analysis.programs' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{imported} False\n"
+
+
 def test_a_job_of_more_ranks_is_compared_on_request_only(places, capsys):
     assert watched(places[0], 0, capsys, most=2) == ""
     assert watched(places[0], 0, capsys, most=3) != ""
