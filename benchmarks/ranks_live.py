@@ -3,7 +3,8 @@
 Each row is a job of real JAX processes on the CPU in which the last rank differs. Printed are the seconds from that moment
 to the line of ``--compare-ranks``, what ``jaxscope report`` finds on the directory afterwards, and the exit code. With
 ``--apart`` each rank records to a directory of its own, so that JAX's coordination service is used. ``--same K`` runs K
-jobs without a difference, with and without the comparison, and counts those whose output or exit code is not the same.
+jobs without a difference, without jaxscope, recorded twice and compared, counts those whose output or exit code is not the
+same, and prints what each costs.
 ``--traps`` kills the coordinator, and a rank that is not, in jobs without jaxscope, with it, and with a directory for each
 rank; it prints how all ranks ended, and when.
 """
@@ -13,8 +14,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import re
+import resource
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -55,6 +59,8 @@ class Job:
         recorded: bool = True,
     ) -> None:
         self.lines: list[tuple[float, str]] = []
+        self.processes: list[subprocess.Popen[str]] = []
+        self.threads: list[threading.Thread] = []
         self.folder = folder
         run = [sys.executable, "-m", "jaxscope"]
         if apart or not launched:
@@ -72,8 +78,9 @@ class Job:
         process = subprocess.Popen(
             argv, env=env, text=True, errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
-        self.processes = [*getattr(self, "processes", []), process]
-        threading.Thread(target=self._read, args=(process,), daemon=True).start()
+        self.processes.append(process)
+        self.threads.append(threading.Thread(target=self._read, args=(process,), daemon=True))
+        self.threads[-1].start()
 
     def _read(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
@@ -126,23 +133,68 @@ def row(name: str, size: int, *, apart: bool) -> None:
         print(f"         {named[1].partition('jaxscope: ')[2] if named else ''}", flush=True)
 
 
+ARMS: dict[str, list[str] | None] = {
+    "without jaxscope": None,
+    "recorded": ["--no-compare-ranks"],
+    "recorded again": ["--no-compare-ranks"],
+    "compared": ["--compare-ranks"],
+}
+
+
 def same(jobs: int, size: int) -> None:
-    """Run jobs without a difference, and print how many of them did something else than without the comparison."""
-    wrong = 0
-    seconds: dict[str, list[float]] = {"--compare-ranks": [], "--no-compare-ranks": []}
+    """Run jobs without a difference: without jaxscope, recorded, recorded once more, and compared.
+
+    Print how many had another output or exit code than without jaxscope, and by how many seconds, of the clock and of
+    CPU, they took longer than the recorded one of the same round. The arms of a round run in random order.
+    """
+    wrong = dict.fromkeys(ARMS, 0)
+    taken: dict[str, list[tuple[float, float]]] = {arm: [] for arm in ARMS}
     for _ in range(jobs):
-        seen = []
-        for option, times in seconds.items():
+        seen = {}
+        for arm in random.sample(list(ARMS), len(ARMS)):
             with tempfile.TemporaryDirectory() as folder:
-                began = time.time()
-                job = Job(Path(folder), ["all"], [option], size, apart=False)
-                job.wait(None, LIMIT_S)
-                times.append(time.time() - began)
-                codes = job.stop()
-                seen.append((codes, sorted(line for _, line in job.lines if "Gloo" not in line)))
-        wrong += seen[0] != seen[1] or seen[0][0] != [0]
-    figures = ", ".join(f"{o} {sorted(t)[len(t) // 2]:.1f} s" for o, t in seconds.items())
-    print(f"{jobs} jobs of {size} ranks: {wrong} with another output or exit code; median {figures}")
+                began, cpu = time.monotonic(), _cpu_seconds()
+                options = ARMS[arm] or []
+                job = Job(
+                    Path(folder),
+                    ["all"],
+                    options,
+                    size,
+                    apart=False,
+                    launched=False,
+                    recorded=ARMS[arm] is not None,
+                )
+                codes = [p.wait() for p in job.processes]
+                taken[arm].append((time.monotonic() - began, _cpu_seconds() - cpu))
+                for reading in job.threads:
+                    reading.join()
+                seen[arm] = codes, sorted(line for _, line in job.lines if "Gloo" not in line)
+        for arm in ARMS:
+            wrong[arm] += seen[arm] != seen["without jaxscope"] or any(seen[arm][0])
+    print(f"{jobs} jobs of {size} ranks, and more than recorded ones: median (quartiles) in seconds")
+    for arm in ARMS:
+        clock, cpu = (
+            _spread([each[n] - base[n] for each, base in zip(taken[arm], taken["recorded"], strict=True)])
+            for n in (0, 1)
+        )
+        whole = statistics.median(t for t, _ in taken[arm]), statistics.median(t for _, t in taken[arm])
+        print(
+            f"{arm:16}  {wrong[arm]} with another output or exit code"
+            f"  clock {whole[0]:.2f} s, {clock}  CPU {whole[1]:.2f} s, {cpu}"
+        )
+
+
+def _cpu_seconds() -> float:
+    """Return the CPU time of all processes that were started here and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _spread(values: list[float]) -> str:
+    low, middle, high = (
+        statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
+    )
+    return f"{middle:+.2f} ({low:+.2f} to {high:+.2f})"
 
 
 def traps(size: int) -> None:
