@@ -2,7 +2,8 @@
 
 Each row is a job of real JAX processes on the CPU in which the last rank differs. Printed are the seconds from that moment
 to the line of ``--compare-ranks``, what ``jaxscope report`` finds on the directory afterwards, and the exit code. With
-``--apart`` each rank records to a directory of its own, so that JAX's coordination service is used. ``--same K`` runs K
+``--apart`` each rank records to a directory of its own, so that JAX's coordination service is used, and the report is of
+the directories merged. ``--same K`` runs K
 jobs without a difference, without jaxscope, recorded twice and compared, counts those whose output or exit code is not the
 same, and prints what each costs.
 ``--traps`` kills the coordinator, and a rank that is not, in jobs without jaxscope, with it, and with a directory for each
@@ -121,16 +122,24 @@ def row(name: str, size: int, *, apart: bool) -> None:
         ended = job.stop()
         named, began = job.first(pattern), job.first("differs at")
         after = f"{named[0] - began[0]:.1f} s" if named and began else "never"
-        where = Path(folder) / ("host0/run" if apart else "run")
-        argv = [sys.executable, "-m", "jaxscope", "report", "--format", "json", str(where)]
-        printed = subprocess.run(argv, capture_output=True, text=True, check=False).stdout
-        found = [
-            f["code"] for f in json.loads(printed or "{}").get("findings", []) if f["code"].startswith("JX85")
-        ]
-        print(
-            f"{name:8} {size:3} ranks  named after {after:7}  report {','.join(found) or '-':14} exit {ended}"
-        )
-        print(f"         {named[1].partition('jaxscope: ')[2] if named else ''}", flush=True)
+        where = Path(folder) / "run"
+        if apart:
+            _jaxscope(
+                "runs", "merge", "-o", str(where), *(str(Path(folder) / f"host{n}") for n in range(size))
+            )
+        found = json.loads(_jaxscope("report", "--format", "json", str(where)) or "{}").get("findings", [])
+        titles = [f"{f['code']} {f['title']}" for f in found if f["code"].startswith("JX85")]
+        print(f"{name:8} {size:3} ranks  named after {after:7}  exit {ended}")
+        print(f"         {named[1].partition('jaxscope: ')[2] if named else ''}")
+        print("".join(f"         report: {title}\n" for title in titles or ["-"]), end="", flush=True)
+
+
+def _jaxscope(*words: str) -> str:
+    """Run a command of jaxscope. Return what it prints."""
+    argv = [sys.executable, "-m", "jaxscope", *words]
+    return subprocess.run(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False
+    ).stdout
 
 
 ARMS: dict[str, list[str] | None] = {
