@@ -73,6 +73,7 @@ class Rank(msgspec.Struct, eq=False):
       left_ns: when it left the program or was killed; None: it goes on, or that is unknown.
       left: it left the program by itself, whatever ended its process later.
       code: the exit code, negative for a signal; None: unknown.
+      cut: a signal ended it before the program left by itself.
       steps: the steps that it counted.
       memory: bytes of its largest program on one device.
       slowest: its most expensive compilation: the line, the function and seconds.
@@ -89,6 +90,7 @@ class Rank(msgspec.Struct, eq=False):
     last_ns: int | None = None
     left: bool = False
     code: int | None = None
+    cut: bool = False
     died: str | None = None
     died_at: Frame | None = None
     steps: int | None = None
@@ -480,6 +482,7 @@ class RankLog:
         rank.left = bool(ends) and (rank.last_ns or 0) - min(ends) > LEFT_EARLY_NS
         if self.exited is not None:
             rank.code = -self.exited.signal if self.exited.signal is not None else self.exited.exit_code
+            rank.cut = self.exited.signal is not None and not ends
             ends.append(self.exited.t_ns)
         rank.left_ns = min(ends, default=None)
         return rank

@@ -321,6 +321,10 @@ class Job:
             """Return whether ``rank`` failed as no other did, or left long before most of the others."""
             if rank.code not in (0, None) and codes[rank.code] == 1:
                 return True
+            if rank.cut and rank is ended[0] and not any(r.cut for r in self.ranks if r is not rank):
+                return (
+                    True  # the others left because of it, whatever ended them while they waited at their exit
+                )
             late = len(ends) - bisect.bisect_right(ends, (rank.left_ns or 0) + early_ns)
             return late * 2 > len(self.ranks) - 1
 

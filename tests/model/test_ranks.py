@@ -30,7 +30,18 @@ CALLBACK = 'module {{ %0 = stablehlo.custom_call @python_callback(%arg0) {{backe
 HLO = "HloModule m\n%s\n"
 
 
-def wrote(path, sequences, *, settings=None, codes=None, ends=None, devices=None, indices=True, options=None):
+def wrote(
+    path,
+    sequences,
+    *,
+    settings=None,
+    codes=None,
+    ends=None,
+    devices=None,
+    indices=True,
+    options=None,
+    left=None,
+):
     """Write a job: for each rank its programs, each ``(program, shape, texts, step, devices, entry)`` or the name of one."""
     codes = codes or [0] * len(sequences)
     for n, programs in enumerate(sequences):
@@ -64,7 +75,8 @@ def wrote(path, sequences, *, settings=None, codes=None, ends=None, devices=None
             for stage, text in texts.items():
                 blob, size = place.put_text(text)
                 log.say(ev.ProgramText(program=program, stage=stage, blob=blob, bytes=size))
-        if codes[n] == 0:
+        log.now = (left or {}).get(n, log.now)
+        if codes[n] == 0 or n in (left or {}):
             log.end()
         if codes[n] is not None:
             at = (ends or {}).get(n, 134.0)
@@ -193,6 +205,20 @@ def test_a_rank_that_failed_is_named_and_what_it_did_not_come_to_is_no_differenc
         and "rank 1 ended first, with exit code 3, having compiled a at" in sentence
         and "2 min 12 s" in sentence
     )
+
+
+def test_of_ranks_that_were_all_killed_the_one_whose_program_had_not_left_is_named_if_it_was_the_first(
+    tmp_path,
+):
+    """The others raise because of it, and wait at their exit until somebody kills them too."""
+    named = []
+    for left in ({0: 2.5}, {0: 1.5}, {}, {0: 2.5, 1: 1.9}):
+        codes, ends = [-9, -9], {0: 5.0, 1: 2.0}
+        job = wrote(tmp_path / str(len(named)), [[A]] * 2, codes=codes, ends=ends, left=left)
+        named.append([words.sentence(f) for f in rules.findings(ranks.read(job))])
+    ((sentence,), *others) = named
+    assert sentence.startswith("rank 1 ended first, by signal 9, having compiled a") and others == [[]] * 3
+    assert sentence.endswith("the others went on for 0.50 s")
 
 
 def test_ranks_that_were_killed_together_before_one_came_to_a_program_are_no_difference(tmp_path):
