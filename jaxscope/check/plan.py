@@ -157,7 +157,7 @@ class Plan:
                 ),
             )
         if job is not None:
-            found += chosen.keep(ranks.findings(job))
+            found = [*ranks.without_published(found, job), *chosen.keep(ranks.findings(job))]
         found = registry.in_order(found)
         if directory is not None:
             found += _incomplete(run, directory, every)

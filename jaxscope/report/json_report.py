@@ -32,6 +32,7 @@ from jaxscope.report import (
     variants,
 )
 from jaxscope.report.programs import program_json
+from jaxscope.rules import ranks as rank_rules
 from jaxscope.schema.events import Missed
 from jaxscope.schema.keys import Frame, Key
 
@@ -119,9 +120,9 @@ def sections(run: Run, directory: RunDir | None = None, job: Job | None = None) 
 def findings(parts: Sequence[variants.Variant], job: Job | None = None) -> Iterator[contract.Finding]:
     """Yield the entries of ``findings``: those of the ranks of ``job``, then those of the run and its
     sub-runs."""
-    for f in ranks.findings(job):
+    for f in ranks.of_ranks(job):
         yield contract.Finding.of(f)
-    for f in variants.findings(parts):
+    for f in rank_rules.without_published(variants.findings(parts), job):
         yield contract.Finding.of(f, variants.sub_run(f, parts))
 
 

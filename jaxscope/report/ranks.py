@@ -22,7 +22,12 @@ GROUPS, NAMED = 10, 16
 PROGRAMS = 500  # of which the persistent cache is compared
 
 
-def findings(job: Job | None) -> list[Finding]:
+def findings(job: Job | None, of_run: Sequence[Finding]) -> list[Finding]:
+    """Return where the ranks differ, and then the findings of the run of one of them."""
+    return [*of_ranks(job), *rules.without_published(of_run, job)]
+
+
+def of_ranks(job: Job | None) -> list[Finding]:
     """Return where the ranks differ; empty for a run of one process."""
     return [] if job is None else rules.findings(job)
 

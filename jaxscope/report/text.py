@@ -111,7 +111,7 @@ def _page(
     yield from sections.recompile_seconds(run)
     yield from sections.in_progress(run, directory, places)
     users = sections.ranked(run, lambda f: f.user and (everything or not sections.inside_others(f)))
-    found = [*ranks.findings(job), *variants.findings(parts)]
+    found = ranks.findings(job, variants.findings(parts))
     yield from findings.section(found, places, everything=everything)
     if run.compilations and not found:
         yield BLANK
@@ -211,7 +211,7 @@ def _summary(
         if entry is not BLANK
     )
     of_run = variants.findings(parts) if _quick_to_check(parts) else []
-    yield from findings.in_summary([*ranks.findings(job), *of_run], places)
+    yield from findings.in_summary(ranks.findings(job, of_run), places)
     for f in users[:IN_SUMMARY]:
         yield from _function_in_summary(run, f, places)
     yield from sections.slowest_recompile(run, others, places, indent=2)

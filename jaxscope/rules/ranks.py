@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from jaxscope.analysis.avals import short_aval
 from jaxscope.analysis.stablehlo import differences
@@ -17,6 +17,7 @@ from jaxscope.schema.keys import Frame, Key
 from jaxscope.schema.messages import Message, Seconds, message
 
 MOST_EVIDENCE = 6
+PUBLISHED = "published"
 DIFFERENCES = ("setting-differs", "argument-differs", "line-differs")
 
 add("JX850", "ranks-run-other-programs", ERROR, lambda run: _published(run, "JX850"), needs_comparison=True)
@@ -190,13 +191,23 @@ def _published(run: Run, code: str) -> Iterator[Finding]:
                 certainty=CERTAIN if code == "JX850" else LIKELY,
                 title=text,
                 fix=Fix(message("fix-same-on-all-ranks")),
-                subject=("published", event.position, ranks_that_differ),
+                subject=(PUBLISHED, event.position, ranks_that_differ),
             )
 
 
 def published(run: Run) -> list[Finding]:
     """Return the findings about ranks that share no directory, from the recording of rank 0."""
     return [f for code in ("JX850", "JX851", "JX853") for f in _published(run, code)]
+
+
+def without_published(found: Iterable[Finding], job: Job | None) -> list[Finding]:
+    """Return ``found`` without what the ranks published, where ``job`` has the logs of all.
+
+    ``findings(job)`` has the same from the logs, with what differs.
+    """
+    if job is None or job.missing:
+        return [*found]
+    return [f for f in found if not (isinstance(f.subject, tuple) and f.subject[:1] == (PUBLISHED,))]
 
 
 def _of_published(event: RanksCompiled) -> tuple[str, tuple[int, ...], Message]:
@@ -209,6 +220,10 @@ def _of_published(event: RanksCompiled) -> tuple[str, tuple[int, ...], Message]:
         left = tuple(event.left)
         return "JX853", left, message("ranks-left-first", ranks=_numbers(left))
     these, others = _numbers(odd.ranks), _numbers(usual.ranks)
+    if usual.program and odd.program and odd.function == usual.function:
+        name = _published_name(odd)
+        text = message("ranks-other-version", ranks=these, program=name, after=None, others=others)
+        return "JX850", tuple(odd.ranks), text
     if usual.program and odd.program:
         return (
             "JX850",

@@ -96,7 +96,7 @@ def ranks(directory: RunDir) -> JobRanks | None:
     if whole is None:
         return None
     job = model.read(whole)
-    found = [f"{f.code} {escape(words.sentence(f))}" for f in report.findings(job)]
+    found = [f"{f.code} {escape(words.sentence(f))}" for f in report.of_ranks(job)]
     lines = [line for each in found for line in textwrap.wrap(each, COLUMNS, subsequent_indent="  ")]
     section = report.section(job, Places(load(directory)))
     page = [*lines, *(" " * each.indent + each.text.plain for each in section)]

@@ -9,7 +9,10 @@ from jaxscope.model import ranks
 from jaxscope.model.load import load
 from jaxscope.present.text import Places
 from jaxscope.report import live_ranks
+from jaxscope.report.ranks import findings as all_findings
+from jaxscope.report.ranks import of_ranks
 from jaxscope.report.ranks import section as in_report
+from jaxscope.rules import registry as rules
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Device, Frame
 
@@ -244,6 +247,28 @@ def test_ranks_that_share_no_directory_are_compared_by_what_rank_0_recorded(tmp_
     more, left = (line for _, line in job.lines(3))
     assert "JX851 it seems that rank 3 compiled step at train.py:20, ranks 0-2 did not" in more
     assert "JX853 it seems that rank 1 left the program" in left
+
+
+def test_ranks_that_published_two_programs_of_one_function_compiled_another_program_for_it(tmp_path):
+    job = Job(tmp_path / "j", size=1)
+    groups = [ev.RankGroup([n], str(n), "step@/w/train.py:20") for n in (0, 1)]
+    job.logs[0].say(ev.RanksCompiled(position=1, groups=groups))
+    ((_, line),) = job.lines(3)
+    assert line == "jaxscope: JX850 rank 1 compiled another program for step at train.py:20 than rank 0"
+
+
+def test_what_ranks_published_is_reported_only_where_not_all_of_their_logs_are_there(job):
+    job.compiles("a", [0, 1, 2])
+    job.compiles("b", [3])
+    groups = [ev.RankGroup([0, 1, 2], "a", "step@/w/t.py:20"), ev.RankGroup([3], "b", "step@/w/t.py:20")]
+    job.logs[0].say(ev.RanksCompiled(position=0, groups=groups))
+    job.logs[0].end()
+    whole = RunDir(job.logs[0].run.path.parent.parent)
+    merged, run = ranks.read(whole), load(job.logs[0].run)
+    found = all_findings(merged, rules.findings(run))
+    assert [f.code for f in found] == ["JX850"] and found == of_ranks(merged)
+    fewer = ranks.Job(whole, merged.ranks[:3], 4)
+    assert [f.code for f in all_findings(fewer, rules.findings(run))] == ["JX850"] and not of_ranks(fewer)
 
 
 def test_a_rank_held_with_a_program_of_its_own_differs_once_all_others_have_waited(tmp_path):

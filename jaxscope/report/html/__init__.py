@@ -45,7 +45,7 @@ def pieces(
     yield _head(name, script)
     yield el("a", "Skip to the findings", href="#findings", class_="skip")
     places, parts = Places(run), variants.of(run, directory)
-    found = [*ranks.findings(job), *variants.findings(parts)]
+    found = ranks.findings(job, variants.findings(parts))
     chapters = _chapters(run, directory, job, places, parts, found, everything=everything)
     shown = [(id, heading, body) for id, heading, body in chapters if body]
     yield el(
