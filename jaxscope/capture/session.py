@@ -30,6 +30,7 @@ from jaxscope.capture.sampler import Sampler
 from jaxscope.capture.step_profile import StepProfile, first_of
 from jaxscope.capture.steps import step_function
 from jaxscope.capture.steps.step_function import StepFunction
+from jaxscope.capture.steps.times import StepTimes
 from jaxscope.capture.steps.tracker import Counter, StepTracker
 from jaxscope.capture.transfers.by_line import Transfers
 from jaxscope.capture.transfers.device_to_host import HostCopies
@@ -102,11 +103,9 @@ class Session:
         self.sampler: Sampler | None = None
         if options.arrays:
             self.sampler = self.probe.sampler = Sampler(self.writer.emit, lambda: self.tracker.current)
-            self.tracker.after_step = self.sampler.step_ended
         self.profile: StepProfile | None = None
         if options.profile is not None and self._how != "child":
             self.profile = StepProfile(run.path, *options.profile, self.writer.emit)
-            self.tracker.after_step = first_of(self.profile, self.tracker.after_step)
         self.transfers: Transfers | None = None
         self._copies: tuple[HostCopies, StagedArrays] | None = None
         if options.transfers:
@@ -119,6 +118,11 @@ class Session:
                 HostCopies(self.transfers),
                 StagedArrays(self.transfers, lambda: self.probe.callbacks),
             )
+        self.tracker.after_step = first_of(
+            StepTimes(self.tracker, self.transfers).step_ended if self._how != "child" else None,
+            self.profile.step_ended if self.profile is not None else None,
+            self.sampler.step_ended if self.sampler is not None else None,
+        )
         self.rank: Rank | None = None
         if options.compare_ranks:
             self.rank = self.probe.phases.rank = Rank(

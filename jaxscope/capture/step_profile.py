@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,7 @@ class StepProfile:
         jax.profiler.stop_trace()  # type: ignore[no-untyped-call]
         file = max(self._folder.glob("plugins/profile/*/*.xplane.pb"), default=None)
         read = shield.attempt("profile_read", _read, file) if file is not None else None
-        times, devices = read or ([], None)
+        times, devices, busy = read or ([], None, None)
         self._emit(
             Profiled(
                 first_step=self._step,
@@ -88,6 +88,7 @@ class StepProfile:
                 devices=devices,
                 instructions=times[:MOST],
                 left_out=max(0, len(times) - MOST),
+                busy_seconds=busy,
                 file=None if file is None else file.relative_to(self._folder.parent).as_posix(),
                 cost_seconds=(self._cost + time.monotonic_ns() - ended) / 1e9,
             )
@@ -105,8 +106,9 @@ def _wait() -> None:
             pass
 
 
-def _read(file: Path) -> tuple[list[InstructionTime], int | None]:
-    """Return how long each instruction took, the slowest first, and the number of devices.
+def _read(file: Path) -> tuple[list[InstructionTime], int | None, float | None]:
+    """Return how long each instruction took, the slowest first, the number of devices, and for how many
+    seconds they executed something, in all.
 
     On a GPU the host's events of an instruction are its launch: only those of devices count there.
     """
@@ -117,9 +119,9 @@ def _read(file: Path) -> tuple[list[InstructionTime], int | None]:
         return _sums(jax.profiler.ProfileData.from_file(str(file)))
 
 
-def _sums(profile: Any) -> tuple[list[InstructionTime], int | None]:
+def _sums(profile: Any) -> tuple[list[InstructionTime], int | None, float | None]:
     found: dict[bool, dict[tuple[str, int | None, str], list[int]]] = {False: {}, True: {}}
-    devices: dict[bool, set[object]] = {False: set(), True: set()}
+    spans: dict[bool, dict[object, list[tuple[int, int]]]] = {False: {}, True: {}}
     for plane in profile.planes:
         own = plane.name.startswith(DEVICE)
         for event in (event for line in plane.lines for event in line.events):
@@ -132,30 +134,43 @@ def _sums(profile: Any) -> tuple[list[InstructionTime], int | None]:
             sums = found[own].setdefault(key, [0, 0])
             sums[0] += 1
             sums[1] += int(event.duration_ns)
-            devices[own].add(plane.name if own else stats.get("device_ordinal"))
+            device = plane.name if own else stats.get("device_ordinal")
+            begin = int(event.start_ns)
+            spans[own].setdefault(device, []).append((begin, begin + int(event.duration_ns)))
     own = bool(found[True])
     times = [
         InstructionTime(module, name, program, count, ns)
         for (module, program, name), (count, ns) in found[own].items()
     ]
-    known = devices[own] - {None}
-    return sorted(times, key=lambda t: (-t.nanoseconds, t.module, t.name)), len(known) or None
+    times.sort(key=lambda t: (-t.nanoseconds, t.module, t.name))
+    if not spans[own] or None in spans[own]:
+        return times, len(spans[own].keys() - {None}) or None, None
+    return times, len(spans[own]), sum(map(_union, spans[own].values())) / 1e9
 
 
-def first_of(profile: StepProfile | None, others: Callable[[int], int] | None) -> Callable[[int], int] | None:
-    """Return one function to call at the ends of steps for both, each only at the steps that it asked for."""
-    if profile is None or others is None:
-        return others if profile is None else profile.step_ended
-    return _Both(profile, others).step_ended
+def _union(spans: list[tuple[int, int]]) -> int:
+    """Return the length of the union of ``spans``: instructions run at the same time, and inside others."""
+    total = end = 0
+    for begin, until in sorted(spans):
+        total += max(0, until - max(begin, end))
+        end = max(end, until)
+    return total
 
 
-class _Both:
-    def __init__(self, profile: StepProfile, others: Callable[[int], int]) -> None:
-        self._profile, self._others = profile, others
-        self._due = 0
+def first_of(*wanted: Callable[[int], int] | None) -> Callable[[int], int] | None:
+    """Return one function to call at the ends of steps for all of these, each only at the steps that it asked
+    for.
+    """
+    each = [ended for ended in wanted if ended is not None]
+    return _Several(each).step_ended if len(each) > 1 else next(iter(each), None)
+
+
+class _Several:
+    def __init__(self, each: Sequence[Callable[[int], int]]) -> None:
+        self._due = dict.fromkeys(each, 0)
 
     def step_ended(self, step: int) -> int:
-        after = self._profile.step_ended(step)
-        if step >= self._due:
-            self._due = step + self._others(step)
-        return min(after, self._due - step)
+        for ended, due in self._due.items():
+            if step >= due:
+                self._due[ended] = step + ended(step)
+        return min(self._due.values()) - step

@@ -22,6 +22,7 @@ from jaxscope.model.records import (
     Process,
     Program,
     StaleCapture,
+    StepTime,
     unseen,
 )
 from jaxscope.schema import events as ev
@@ -274,6 +275,11 @@ class Fold:
         if process.first_step is None:
             process.first_step = event.index
 
+    def _step_timed(self, process: Process, event: ev.StepTimed) -> None:
+        every = process.transfers.items()
+        spent = {key: t.step_seconds for key, t in every if 0 < t.step_seconds < MOST_SECONDS}
+        process.step_times.append(StepTime(event, spent))
+
     def _watched(self, process: Process, event: ev.Watched) -> None:
         function = self._function(event.function)
         function.watched = True
@@ -444,6 +450,7 @@ _HANDLERS: dict[type, Callable[..., Any]] = {
     ev.ProgramText: Fold._text,
     ev.MissesCounted: Fold._misses,
     ev.Step: Fold._step,
+    ev.StepTimed: Fold._step_timed,
     ev.Watched: Fold._watched,
     ev.Called: Fold._called,
     ev.Brought: Fold._brought,

@@ -39,6 +39,7 @@ from jaxscope.schema.events import (
     Retargeted,
     RunEnded,
     RunStarted,
+    StepTimed,
     TargetCompiled,
     TargetCompiling,
     Traced,
@@ -56,13 +57,21 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+class StepTime(msgspec.Struct, frozen=True):
+    """The end of a step, with the seconds that copies of the stepping thread had taken until then, by the key
+    of ``Process.transfers``."""
+
+    event: StepTimed
+    copying: Mapping[tuple[str, str, str, int], float]
+
+
 class Process(msgspec.Struct, eq=False):
     """One process that wrote a log. ``id`` is its pid, with a suffix where two processes had one pid.
 
     Attributes:
       first_ns, last_ns: time of the first and of the latest event.
       started, ended, stopped, died, backend: the events of that name; None: not recorded.
-      profiles, snapshots, transfers, calls, phases: what the process recorded so far.
+      profiles, step_times, snapshots, transfers, calls, phases: what the process recorded so far.
     """
 
     id: str
@@ -84,6 +93,7 @@ class Process(msgspec.Struct, eq=False):
     # Every timed phase, wall clock in ns: their union is the time spent compiling.
     phases: Occupied = msgspec.field(default_factory=Occupied)
     profiles: list[Profiled] = []
+    step_times: list[StepTime] = []  # ends of some steps, in order of time
     snapshots: list[ArraysSeen] = []  # its live arrays, in order of time
     # By direction, kind, file and line: the latest event about the transfers there.
     transfers: dict[tuple[str, str, str, int], Transferred] = {}

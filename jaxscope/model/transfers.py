@@ -123,6 +123,11 @@ def waits(run: Run) -> list[Transfer]:
     return sorted(waited, key=lambda t: -(t.blocked_seconds or 0.0))
 
 
+def by_key(process: Process) -> dict[tuple[str, str, str, int], Transfer]:
+    """Return the transfers of ``process.transfers`` by their keys."""
+    return {key: _seen(process, e) for key, e in process.transfers.items()}
+
+
 def steps(run: Run, process: Process) -> int | None:
     """Return the number of steps that the process has begun; None: not counted."""
     if process.step is not None:

@@ -29,6 +29,22 @@ class Step(Event, frozen=True, tag="Step"):
     cell: int | None = None
 
 
+class StepTimed(Event, frozen=True, tag="StepTimed"):
+    """Step ``step`` ended: of the first steps each, later when their number has grown by a quarter.
+
+    The events of transfers before this one in the log include all of the thread that wrote it.
+
+    Attributes:
+      step: 0 at the first call, where calls are counted.
+      marked: steps are counted by marks at their ends, not by calls.
+      clock_ns: when, by a clock that is never set; only differences mean something.
+    """
+
+    step: int = 0
+    marked: bool = False
+    clock_ns: int = 0
+
+
 class Called(Event, frozen=True, tag="Called"):
     """``count`` calls of a watched function so far. ``cell``: as of MissesCounted."""
 

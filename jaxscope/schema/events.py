@@ -16,6 +16,7 @@ from jaxscope.schema.counters import Brought as Brought
 from jaxscope.schema.counters import Called as Called
 from jaxscope.schema.counters import MissesCounted as MissesCounted
 from jaxscope.schema.counters import Step as Step
+from jaxscope.schema.counters import StepTimed as StepTimed
 from jaxscope.schema.event import Event as Event
 from jaxscope.schema.keys import Captured, Device, Frame, Key, Memory, OutLeaf, Sharding
 from jaxscope.schema.profiles import Profiled as Profiled
@@ -532,6 +533,7 @@ AnyEvent = (
     | ProgramText
     | MissesCounted
     | Step
+    | StepTimed
     | Watched
     | Called
     | Brought

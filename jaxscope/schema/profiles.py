@@ -33,6 +33,8 @@ class Profiled(Event, frozen=True, tag="Profiled"):
       devices: of this process that executed something; None: the profile does not name them.
       instructions: the slowest first.
       left_out: number of further instructions.
+      busy_seconds: in which a device executed at least one instruction, the sum over the devices; None: the
+        profile does not say when instructions began.
       file: the profile, relative to the run directory; None: none was written.
       cost_seconds: that starting, stopping and reading it took.
     """
@@ -43,5 +45,6 @@ class Profiled(Event, frozen=True, tag="Profiled"):
     devices: int | None = None
     instructions: list[InstructionTime] = []
     left_out: int = 0
+    busy_seconds: float | None = None
     file: str | None = None
     cost_seconds: float | None = None

@@ -20,6 +20,8 @@ class Transferred(Event, frozen=True, tag="Transferred"):
       views: number of ``count`` that shared the device's memory, so that nothing was copied.
       waits: number of ``count`` that took longer than 0.1 ms.
       seconds: that the program was blocked, waiting for the computation included; None: not measured.
+      step_seconds: of these, the measured ones of the thread that ends the steps (``StepTimed``); a copy
+        during another copy counts once.
       steps: number of steps with such a transfer; None: steps are not counted.
       first_step, last_step: the first and the last of these steps.
       caller: the user's line that called the function of ``site``; None: several lines, or no user's.
@@ -38,6 +40,7 @@ class Transferred(Event, frozen=True, tag="Transferred"):
     views: int = 0
     waits: int = 0
     seconds: float | None = None
+    step_seconds: float = 0.0
     steps: int | None = None
     first_step: int | None = None
     last_step: int | None = None

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from jaxscope import cli
-from jaxscope.capture.step_profile import StepProfile, first_of
+from jaxscope.capture.step_profile import StepProfile, _union, first_of
 from jaxscope.cli import options
 from jaxscope.errors import UsageError
 from jaxscope.model import measured
@@ -62,6 +62,7 @@ def test_the_instructions_of_the_steps_are_measured_by_line(program, tmp_path, c
     lines = {s.line.line: s.seconds for s in m.lines if s.line is not None}
     assert {6, 8} <= lines.keys() <= {4, 6, 7, 8} and all(s > 0 for s in lines.values())
     assert m.device_seconds > 0 and m.event.cost_seconds > 0
+    assert 0 < m.event.busy_seconds <= m.event.seconds
     profile = tmp_path / "r" / m.event.file
     assert profile.name.endswith(".xplane.pb") and profile.stat().st_size > 1000
     assert cli.command(["runs", "rm", "--yes", str(tmp_path / "r")]) == 0 and not (tmp_path / "r").exists()
@@ -113,6 +114,11 @@ def test_a_profiler_that_fails_changes_nothing_and_is_reported(fault, tmp_path, 
     assert files == [] if fault == "profile" else (tmp_path / "r" / files[0]).exists()
 
 
+def test_a_device_is_busy_once_while_it_executes_several_instructions():
+    spans = [(0, 10), (2, 4), (8, 12), (20, 21), (12, 13), (20, 21)]
+    assert _union(spans) == 14 and _union([]) == 0
+
+
 class Steps:
     """Counts calls; asks for every fourth step."""
 
@@ -127,7 +133,7 @@ class Steps:
 def test_the_end_of_a_step_calls_only_what_asked_for_it(tmp_path, monkeypatch):
     profile, steps, done = StepProfile(tmp_path, 6, 8, None), Steps(), []
     monkeypatch.setattr(profile, "_start", lambda: done.append("start"))
-    both = first_of(profile, steps.ended)
+    both = first_of(profile.step_ended, steps.ended)
     at = 1
     while at < 40:
         done.append(at)
@@ -135,7 +141,10 @@ def test_the_end_of_a_step_calls_only_what_asked_for_it(tmp_path, monkeypatch):
     # From steps 1, 5, 9, ... on, and the ends of steps 5 and 8, between which the profiler runs.
     assert steps.calls == [n for n in done if n != "start" and n != 8] == [*range(1, 40, 4)]
     assert done[done.index("start") - 1] == 5 and 8 in done
-    assert first_of(None, steps.ended) == steps.ended and first_of(profile, None) == profile.step_ended
+    assert (
+        first_of(None, steps.ended) == steps.ended
+        and first_of(profile.step_ended, None) == profile.step_ended
+    )
 
 
 @pytest.mark.parametrize("text", ["steps=1:3", "steps=5:4", "steps=", "10:12", "steps=3:x"])

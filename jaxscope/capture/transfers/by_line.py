@@ -37,6 +37,7 @@ MOST_CHECKED = 2000  # arrays
 MAX_ROWS = 500
 MAX_KNOWN = 4096  # code objects, and lines, in each cache
 MAX_WAYS = 8
+MAX_INSIDE = 64  # copies that are remembered because another may have begun before them
 MAX_TEXT = 60
 MAX_SOURCE_BYTES = 4_000_000
 
@@ -64,7 +65,7 @@ class Row:
 
     __slots__ = (
         "ahead", "bytes", "caller", "checks", "close", "count", "direction", "due", "first", "first_step",
-        "last", "last_step", "now", "ns", "site",
+        "last", "last_step", "now", "ns", "site", "step_ns",
         "steps", "text", "unnumbered", "via", "views", "waits", "written",
     )  # fmt: skip
 
@@ -75,10 +76,11 @@ class Row:
         self.text = text
         self.count = self.views = self.waits = self.steps = self.close = self.checks = self.ahead = 0
         self.caller: Frame | None = None
-        self.written: tuple[int | None, ...] = (0, 0, 0)  # count, bytes and steps in the latest event
+        self.written: tuple[int | None, ...] = (0, 0, 0, 0)  # ``_figures`` of the latest event
         self.due = 1
         self.bytes: int | None = 0
         self.ns: int | None = 0
+        self.step_ns = 0
         self.first = self.last = 0
         self.now: int | None = -1  # the step of the latest copy
         self.unnumbered = False  # there was a copy before steps were counted
@@ -117,6 +119,9 @@ class Transfers:
     def forked(self) -> None:
         """Start anew in a forked child: a thread of the parent may have held the lock."""
         self._lock = threading.RLock()  # a signal handler may interrupt this code and copy
+        self.step_thread = threading.get_ident()  # the one that ended the latest step
+        # The latest copies of that thread: when each began, and how long it took
+        self._latest: deque[tuple[int, int]] = deque(maxlen=MAX_INSIDE)
         self._rows: dict[tuple[str, str, str, int], Row] = {}
         self._places.clear()
 
@@ -194,9 +199,22 @@ class Transfers:
                 return True
         return False
 
-    def add(self, row: Row, count: int, size: int | None, ns: int | None, *, view: bool = False) -> None:
+    def add(
+        self,
+        row: Row,
+        count: int,
+        size: int | None,
+        ns: int | None,
+        *,
+        began: int | None = None,
+        view: bool = False,
+    ) -> None:
         """Add ``count`` copies of ``size`` bytes in all, which took ``ns``; 0: another shard of a counted
-        copy."""
+        copy.
+
+        Args:
+          began: when, by ``time.perf_counter_ns``; needed where ``ns`` is known.
+        """
         step = self._step()
         event = None
         waited = count and ns is not None and ns > WAITED_NS
@@ -214,6 +232,8 @@ class Transfers:
                 row.close += bool(before and ns is not None and CLOSE * ns > row.last - before)
             row.bytes = None if row.bytes is None or size is None else row.bytes + size
             row.ns = None if row.ns is None or ns is None else row.ns + ns
+            if ns and began is not None and threading.get_ident() == self.step_thread:
+                row.step_ns += self._alone(began, ns)
             if step != row.now:
                 row.now = step
                 if step is None:
@@ -229,6 +249,14 @@ class Transfers:
         if self.after is not None:
             self.after(sys._getframe(1))
 
+    def _alone(self, began: int, ns: int) -> int:
+        """Return ``ns``, which a copy took, without what copies during it took, which counted already."""
+        inside = 0
+        while self._latest and self._latest[-1][0] >= began:
+            inside += self._latest.pop()[1]
+        self._latest.append((began, ns))
+        return max(0, ns - inside)
+
     def flush(self) -> None:
         """Write the rows that changed since they were written."""
         with self._lock:
@@ -237,9 +265,10 @@ class Transfers:
         for event in events:
             self._emit(event)
 
-    def _figures(self, row: Row) -> tuple[int, int | None, int | None]:
+    def _figures(self, row: Row) -> tuple[int, int | None, int | None, int]:
         counted = self._step() is not None
-        return row.count, row.bytes, row.steps + (row.unnumbered and self._marked()) if counted else None
+        steps = row.steps + (row.unnumbered and self._marked()) if counted else None
+        return row.count, row.bytes, steps, row.step_ns
 
     def _event(self, row: Row) -> Transferred:
         row.written = figures = self._figures(row)
@@ -256,6 +285,7 @@ class Transfers:
             views=row.views,
             waits=row.waits,
             seconds=None if row.ns is None else row.ns / 1e9,
+            step_seconds=row.step_ns / 1e9,
             steps=figures[2],
             first_step=1 if early else row.first_step,
             last_step=1 if early and row.last_step is None else row.last_step,

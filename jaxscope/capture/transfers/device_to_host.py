@@ -70,10 +70,13 @@ class HostCopies:
         self, row: Row, array: Any, shard: int | None, whole: int | None, began: int, result: Any
     ) -> Any:
         ns = time.perf_counter_ns() - began
-        shield.attempt("host_copies", self._note, row, array, shard, whole, ns, result)
+        shield.attempt("host_copies", self._note, row, array, shard, whole, (began, ns), result)
         return result
 
-    def _note(self, row: Row, array: Any, shard: int | None, whole: int | None, ns: int, result: Any) -> None:
+    def _note(
+        self, row: Row, array: Any, shard: int | None, whole: int | None, time: tuple[int, int], result: Any
+    ) -> None:
+        began, ns = time
         self._noted.copies = getattr(self._noted, "copies", 0) + 1
         values, copied = result
         view = not copied and shard is None  # JAX copies shards into one array
@@ -81,7 +84,7 @@ class HostCopies:
             return
         # The first shard counts for the whole array: the program may end before the others are written.
         size = int(values.nbytes) if whole is None else 0 if shard else whole
-        self._transfers.add(row, 0 if shard else 1, size, ns, view=view)
+        self._transfers.add(row, 0 if shard else 1, size, ns, began=began, view=view)
 
     def calling_item(self, method: Any, array: Any, frame: FrameType) -> Callable[..., Any] | None:
         """Do the same for ``array.item``, which reads the array's buffer or copies as other methods do."""
@@ -98,7 +101,7 @@ class HostCopies:
     def _item_called(self, row: Row, array: Any, before: int, began: int) -> None:
         ns = time.perf_counter_ns() - began
         if getattr(self._noted, "copies", 0) == before and self._first_reading(array):
-            self._transfers.add(row, 1, int(array.nbytes), ns, view=True)
+            self._transfers.add(row, 1, int(array.nbytes), ns, began=began, view=True)
 
     def _shard(self, frame: FrameType) -> tuple[int | None, int | None]:
         """Return the number of the shard that is copied, and the bytes of the whole array.

@@ -86,7 +86,7 @@ class DevicePuts(threading.local):
         ended = time.perf_counter_ns()
         began, moved = self._open.pop() if self._open else (0, [])
         for row, size in moved:
-            self._transfers.add(row, 1, size, ended - began)
+            self._transfers.add(row, 1, size, ended - began, began=began)
 
     def _moved(self, frame: FrameType) -> list[tuple[Row, int]]:
         local = jax_internals.DevicePutFrame(frame)
@@ -173,7 +173,7 @@ class StagedArrays:
 
     def _ended(self, row: Row, size: int, events: int, began: int) -> None:
         ns = time.perf_counter_ns() - began if self._events() == events else 0
-        self._transfers.add(row, 1, size, ns)
+        self._transfers.add(row, 1, size, ns, began=began)
 
 
 class _Implementation:

@@ -43,6 +43,21 @@ def test_events_follow_the_count_by_quarters_and_the_last_is_reported_at_the_end
     assert (recording.events[-1].bytes, recording.events[-1].seconds) == (400_000, 0.1)
 
 
+def test_a_copy_during_another_counts_once_and_one_of_another_thread_not_at_all(recording):
+    row = recording.transfers.row(sys._getframe(), TO_HOST, "float")
+    add = recording.transfers.add
+    add(row, 1, 4, 100, began=1000)
+    add(row, 1, 4, 300, began=2100)  # these two are parts of the next
+    add(row, 0, 0, 200, began=2500)
+    add(row, 1, 4, 1000, began=2000)
+    thread = threading.Thread(target=add, args=(row, 1, 4, 5000), kwargs={"began": 4000})
+    thread.start()
+    thread.join()
+    recording.transfers.flush()
+    assert recording.events[-1].seconds == pytest.approx(6600e-9)
+    assert recording.events[-1].step_seconds == pytest.approx(1100e-9)
+
+
 def test_two_expressions_of_a_line_are_one_row_without_a_text(recording):
     def place():
         return sys._getframe()

@@ -1,0 +1,211 @@
+"""Divide the time of a step between the user's lines: where it waited for values, copied, or compiled.
+
+Only what was measured is assigned to a line. The rest of the step is Python code, dispatch, and waiting that
+was not recorded (``block_until_ready``, or ``np.asarray`` on a CPU).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from jaxscope.model import payers, transfers
+from jaxscope.model.fold import MOST_SECONDS
+from jaxscope.model.records import Compilation, Process, StepTime, cached_until_changed
+from jaxscope.model.run import Run
+from jaxscope.schema.keys import Frame
+
+WAIT, COPY, COMPILE = "wait", "copy", "compile"
+LEAST_STEPS = 3
+TOLERANCE = 0.01  # of a step: parts that exceed it by more do not add up, and nothing is shown
+
+_Place = tuple[str, str | None, int | None]  # cause, file, line
+
+
+class Spent(msgspec.Struct, frozen=True):
+    """What one line takes of a step.
+
+    Attributes:
+      cause: wait (for a value of a device), copy (to or between devices) or compile (trace, lower, compile).
+      line: None: not known.
+      text: the expression in the source; None: several, or not known.
+      caller: the line that calls the helper which ``line`` is in; None: not of interest.
+      seconds: of one step, on average.
+    """
+
+    cause: str
+    line: Frame | None
+    text: str | None
+    caller: Frame | None
+    seconds: float
+
+
+class StepSeconds(msgspec.Struct, frozen=True):
+    """The mean time of a step of the main process, and where it goes. All seconds are of one step.
+
+    Attributes:
+      first, last: the first and the last of the steps that are counted here.
+      steps: how many; steps in between that compiled something, or ran under the profiler, are left out.
+      compiling: steps that compiled something are included, because too few did not.
+      seconds: wall time.
+      spent: by line, the most expensive first.
+      device_waits: share of the profiled steps in which a device executed nothing, mean over the devices;
+        None: no profile shows it.
+      profiled: the first and the last step of that profile.
+    """
+
+    first: int
+    last: int
+    steps: int
+    compiling: bool
+    seconds: float
+    spent: list[Spent]
+    device_waits: float | None
+    profiled: tuple[int, int] | None
+
+    @property
+    def rest(self) -> float:
+        """Return the seconds that no measurement assigns to a line."""
+        return max(0.0, self.seconds - sum(s.seconds for s in self.spent))
+
+
+class _Phase(msgspec.Struct, frozen=True):
+    """One phase of a call, which is part of no other call. Times are ns of the log's clock."""
+
+    begin: int
+    end: int
+    seconds: float
+    thread: int
+    compilation: Compilation
+
+
+class _Window(msgspec.Struct, frozen=True):
+    """The steps between two ends of steps that were recorded one after the other."""
+
+    since: StepTime
+    until: StepTime
+
+    @property
+    def steps(self) -> int:
+        return self.until.event.step - self.since.event.step
+
+    @property
+    def seconds(self) -> float:
+        return (self.until.event.clock_ns - self.since.event.clock_ns) / 1e9
+
+    def overlaps(self, begin: int, end: int) -> bool:
+        return begin < self.until.event.t_ns and end > self.since.event.t_ns
+
+
+@cached_until_changed
+def step_seconds(run: Run) -> StepSeconds | None:
+    """Return the mean time of a step; None: steps were not counted, there were too few, or the parts do not
+    add up.
+
+    Steps are counted that compiled nothing, if there are enough; else all but the first.
+    """
+    process = run.main
+    if process is None:
+        return None
+    phases = list(_phases(run, process))
+    windows = [w for w in _windows(process) if not any(w.overlaps(*span) for span in _profiler(process))]
+    steady = [w for w in windows if not any(w.overlaps(p.begin, p.end) for p in phases)]
+    compiling = sum(w.steps for w in steady) < LEAST_STEPS
+    counted = [w for w in windows if w.since.event.step >= 1] if compiling else steady
+    steps = sum(w.steps for w in counted)
+    if steps < LEAST_STEPS:
+        return None
+    spent = [*_copies(run, process, counted, steps), *_compiling(phases, counted, steps)]
+    seconds = sum(w.seconds for w in counted) / steps
+    if sum(s.seconds for s in spent) > seconds * (1 + TOLERANCE):
+        return None
+    waits, profiled = _device_waits(process)
+    return StepSeconds(
+        first=counted[0].since.event.step + 1,
+        last=counted[-1].until.event.step,
+        steps=steps,
+        compiling=compiling,
+        seconds=seconds,
+        spent=sorted(spent, key=lambda s: -s.seconds),
+        device_waits=waits,
+        profiled=profiled,
+    )
+
+
+def _windows(process: Process) -> Iterator[_Window]:
+    """Yield the parts of the recording between ends of steps that the same thread counted in one way."""
+    times = process.step_times
+    for since, until in itertools.pairwise(times):
+        window = _Window(since, until)
+        alike = since.event.marked == until.event.marked == times[-1].event.marked
+        if alike and since.event.thread == until.event.thread and window.steps > 0 and window.seconds > 0:
+            yield window
+
+
+def _profiler(process: Process) -> Iterator[tuple[int, int]]:
+    """Yield when JAX's profiler was started, ran and stopped: it makes steps slower."""
+    for event in process.profiles:
+        took = (event.seconds or 0.0) + (event.cost_seconds or 0.0)
+        yield event.t_ns - round(1e9 * min(max(0.0, took), MOST_SECONDS)), event.t_ns
+
+
+def _phases(run: Run, process: Process) -> Iterator[_Phase]:
+    for c in run.compilations.values():
+        nested = c.entry == "nested" or (c.missed is not None and c.missed.inside is not None)
+        if c.process is not process or nested:
+            continue
+        for phase, end, seconds in c.ended_phases():
+            event = {"trace": c.traced, "lower": c.lowered, "compile": c.compiled}[phase] or c.failed
+            if event is not None:
+                yield _Phase(end - round(1e9 * seconds), end, seconds, event.thread, c)
+
+
+def _copies(run: Run, process: Process, windows: Sequence[_Window], steps: int) -> Iterator[Spent]:
+    """Yield what waiting for values and copying took by line."""
+    found: dict[_Place, list[tuple[transfers.Transfer, float]]] = {}
+    known = transfers.by_key(process)
+    for key, t in known.items():
+        took = sum(max(0.0, w.until.copying.get(key, 0.0) - w.since.copying.get(key, 0.0)) for w in windows)
+        if took:
+            found.setdefault(_place(WAIT if t.direction == transfers.TO_HOST else COPY, t.source), []).append(
+                (t, took)
+            )
+    for (cause, _, _), parts in found.items():
+        texts = {t.text for t, _ in parts}
+        yield Spent(
+            cause=cause,
+            line=parts[0][0].source,
+            text=texts.pop() if len(texts) == 1 else None,
+            caller=transfers.called_at(run, parts[0][0]),
+            seconds=sum(took for _, took in parts) / steps,
+        )
+
+
+def _compiling(phases: Sequence[_Phase], windows: Sequence[_Window], steps: int) -> Iterator[Spent]:
+    """Yield what tracing, lowering and compiling took by line, in the thread that counts the steps."""
+    found: dict[_Place, tuple[Frame | None, float]] = {}
+    for p in phases:
+        if any(
+            w.since.event.t_ns < p.end <= w.until.event.t_ns and w.until.event.thread == p.thread
+            for w in windows
+        ):
+            line = payers.line_of(p.compilation)
+            place = _place(COMPILE, line)
+            found[place] = line, found.get(place, (line, 0.0))[1] + p.seconds
+    for line, took in found.values():
+        yield Spent(cause=COMPILE, line=line, text=None, caller=None, seconds=took / steps)
+
+
+def _place(cause: str, line: Frame | None) -> _Place:
+    return (cause, None, None) if line is None else (cause, line.file, line.line)
+
+
+def _device_waits(process: Process) -> tuple[float | None, tuple[int, int] | None]:
+    """Return the share of the latest profile in which a device executed nothing, and the profile's steps."""
+    for event in reversed(process.profiles):
+        wall = (event.seconds or 0.0) * (event.devices or 0)
+        if event.busy_seconds is not None and 0 <= event.busy_seconds <= wall:
+            return 1 - event.busy_seconds / wall if wall else None, (event.first_step, event.last_step)
+    return None, None
