@@ -765,6 +765,45 @@ class Profile(Entry):
     lines: list[MeasuredLine]
 
 
+class StepLine(Entry):
+    """What one line takes of a step.
+
+    Attributes:
+      cause: wait (for a value of a device), copy (to or between devices) or compile (trace, lower, compile).
+      source: null: the line is not known.
+      expression: in the source; null: several, or not known.
+      caller: the line that calls the helper which ``source`` is in; null: not of interest.
+    """
+
+    cause: str
+    source: Frame | None
+    expression: str | None
+    caller: Frame | None
+    seconds: float
+
+
+class StepTime(Entry):
+    """The mean time of a step of the main process, and where it goes. Seconds are of one step.
+
+    Attributes:
+      steps: how many were counted, from ``first_step`` to ``last_step``.
+      includes_compiling: of too few steps nothing was compiled; else those that compiled are left out.
+      rest_seconds: Python code, dispatch, and waiting that was not recorded.
+      device_waits_share: share of ``profiled_steps`` (first, last) in which a device executed nothing, mean
+        over the devices; null: no profile shows it.
+    """
+
+    first_step: int
+    last_step: int
+    steps: int
+    includes_compiling: bool
+    seconds: float
+    lines: list[StepLine]
+    rest_seconds: float
+    device_waits_share: float | None
+    profiled_steps: list[int] | None
+
+
 # -- findings ------------------------------------------------------------------------------------------------
 
 
@@ -925,6 +964,7 @@ class Report(Entry):
     arrays: Arrays | None
     transfers: list[Transfer] | None
     profiles: list[Profile]
+    step_time: StepTime | None
     findings: list[Finding]
     sub_runs: list[Report]
     comparisons: list[Comparison]

@@ -27,6 +27,7 @@ from jaxscope.report import (
     measured,
     ranks,
     sharding_audit,
+    step_time,
     targets,
     transfers,
     variants,
@@ -111,6 +112,7 @@ def sections(run: Run, directory: RunDir | None = None, job: Job | None = None) 
     yield "arrays", arrays.as_json(run)
     yield "transfers", transfers.as_json(run)
     yield "profiles", measured.as_json(run)
+    yield "step_time", step_time.as_json(run)
     yield "findings", findings(parts, job)
     yield "sub_runs", (Document(sections(part.run, part.directory)) for part in parts[1:])
     yield "comparisons", comparison_table.as_json(parts)

@@ -35,6 +35,7 @@ from jaxscope.report import (
     measured,
     ranks,
     sections,
+    step_time,
     targets,
     targets_section,
     transfers,
@@ -140,6 +141,7 @@ def _page(
             yield line(sections.nothing_recorded(run, directory), indent=2)
     yield from targets_section.section(parts, places, width=width, everything=everything)
     yield from findings.buckets(run)
+    yield from step_time.section(run, places, everything=everything)
     yield from measured.section(run, places, everything=everything)
     yield from transfers.section(run, places, everything=everything)
     yield from arrays.section(run, places, everything=everything)

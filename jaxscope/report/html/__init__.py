@@ -22,7 +22,7 @@ from jaxscope.present.spans import plain
 from jaxscope.present.text import Places
 from jaxscope.report import arrays as array_lines
 from jaxscope.report import findings as finding_lines
-from jaxscope.report import measured, ranks, sections, targets_section, transfers, variants
+from jaxscope.report import measured, ranks, sections, step_time, targets_section, transfers, variants
 from jaxscope.report.header import header
 from jaxscope.report.html import arrays, findings, functions, programs, timeline
 from jaxscope.report.html.markup import Html, el, lines, spans
@@ -116,6 +116,11 @@ def _chapters(
             ),
         ),
         ("sizes", "Sizes to pad to", lines(finding_lines.buckets(run), below="Sizes to pad to")),
+        (
+            "step-time",
+            step_time.TITLE,
+            lines(step_time.section(run, places, everything=everything), below=step_time.TITLE),
+        ),
         (
             "measured",
             "Measured operations",

@@ -7,10 +7,12 @@ from typing import NamedTuple
 from jaxscope.model.causes import recompilations
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
+from jaxscope.model.step_time import step_seconds
 from jaxscope.model.transfers import waits
 from jaxscope.present.findings import headline, mark
 from jaxscope.present.functions import known_cause
 from jaxscope.present.runs import compilation_name, compiling, unfinished, verb
+from jaxscope.present.steps import in_short, worth_showing
 from jaxscope.present.text import Places, count, function_name, seconds
 from jaxscope.present.transfers import long, name, waiting
 from jaxscope.schema.findings import Finding
@@ -43,6 +45,12 @@ def waited(run: Run, places: Places) -> list[Part]:
     times = f" {most.count:,}x" if most.count is not None else ""
     where = places.frame(most.source)
     return [*waiting(total), share, (name(most), "name"), times, (f"  {where}" if where else "", "path")]
+
+
+def step_time(run: Run, places: Places) -> list[Part]:
+    """Return what a step takes, and its costliest line; nothing if that is short."""
+    found = step_seconds(run)
+    return in_short(found, places) if found is not None and worth_showing(found) else []
 
 
 class Event(NamedTuple):

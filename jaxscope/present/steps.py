@@ -1,0 +1,61 @@
+"""Word where the time of a step goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxscope.model.step_time import COMPILE, COPY, WAIT, Spent, StepSeconds
+from jaxscope.present.escape import escape
+from jaxscope.present.spans import Span
+from jaxscope.present.text import Places, brief, count, short_seconds
+
+LEAST = 0.05  # share of a step: what is known of it is worth showing from this on
+_VERBS = {WAIT: "waiting for", COPY: "copying", COMPILE: "compiling"}
+_UNKNOWN = {WAIT: "waiting for values", COPY: "copying", COMPILE: "compiling"}
+REST = "Python code, dispatch, and waiting that was not recorded"
+
+
+def worth_showing(s: StepSeconds) -> bool:
+    """Return whether the lines take a share of the step that matters, or the devices wait so long."""
+    known = sum(part.seconds for part in s.spent)
+    return known >= LEAST * s.seconds or (s.device_waits or 0.0) >= LEAST
+
+
+def total(s: StepSeconds) -> list[Span]:
+    """Return ``41 ms, the mean of 183 steps without a compilation (2 to 184)``."""
+    which = "" if s.compiling else " without a compilation"
+    return [
+        (short_seconds(s.seconds), "figure"),
+        f", the mean of {count(s.steps, 'step')}{which} ({s.first:,} to {s.last:,})",
+    ]
+
+
+def part(p: Spent, places: Places) -> list[Span]:
+    """Return ``waiting for float(loss)  train.py:31``."""
+    where = places.frame(p.line) or "an unknown line"
+    if p.caller is not None:
+        where += f", called at {places.frame(p.caller)}"
+    named = f"{_VERBS[p.cause]} {brief(escape(p.text), 80)}" if p.text else _UNKNOWN[p.cause]
+    return [(named, "name"), (f"  {where}", "path")]
+
+
+def share(seconds: float, s: StepSeconds) -> str:
+    """Return ``30 ms  73 %``, right-aligned in its columns."""
+    return f"{short_seconds(seconds)}  {100 * seconds / s.seconds:3.0f} %"
+
+
+def in_short(s: StepSeconds, places: Places) -> list[Span]:
+    """Return ``a step takes 41 ms: 30 ms waiting for float(loss)  train.py:31``, with its costliest line."""
+    spans: list[Span] = ["a step takes ", (short_seconds(s.seconds), "figure")]
+    if s.spent and s.spent[0].seconds >= LEAST * s.seconds:
+        spans += [": ", f"{short_seconds(s.spent[0].seconds)} ", *part(s.spent[0], places)]
+    return spans
+
+
+def device_waits(s: StepSeconds) -> Iterator[Span]:
+    """Yield ``in steps 10 to 12 a device executed nothing 63 % of the time``, if a profile shows it."""
+    if s.device_waits is not None and s.profiled is not None:
+        first, last = s.profiled
+        steps = f"step {first:,}" if first == last else f"steps {first:,} to {last:,}"
+        yield f"the devices waited for the host {100 * s.device_waits:.0f} % of the time"
+        yield f" (profile of {steps})", "dim"
