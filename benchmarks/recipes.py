@@ -114,6 +114,7 @@ def row(name: str, reports: dict[str, dict[str, Any]]) -> str:
         figures = [
             f"{count(programs, 'compilation')}, {run['compiling_seconds']:.1f} s",
             *in_bytes(reports[kind], mistakes),
+            *waiting(reports[kind]),
         ]
         cells.append(f"{codes}; {'; '.join(figures)}")
     return f"| {' | '.join(cells)} |"
@@ -140,6 +141,13 @@ def in_bytes(report: dict[str, Any], codes: set[str]) -> Iterator[str]:
     if codes & COPIED:
         copies = [t["bytes"] or 0 for t in report["transfers"] if t["direction"] == "host_to_device"]
         yield f"copied {size(sum(copies))}"
+
+
+def waiting(report: dict[str, Any]) -> Iterator[str]:
+    """Yield which share of its steps the device waited, of a program that was run with ``--profile``."""
+    step = report["step_time"]
+    if step is not None and step["device_waits_share"] is not None:
+        yield f"the device waits {100 * step['device_waits_share']:.0f} % of a step"
 
 
 def by_setting(name: str, kind: str, report: dict[str, Any]) -> Iterator[str]:

@@ -16,6 +16,7 @@ from jaxscope.model.fold import MOST_SECONDS
 from jaxscope.model.records import Compilation, Process, StepTime, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.schema.keys import Frame
+from jaxscope.schema.profiles import Profiled
 
 WAIT, COPY, COMPILE = "wait", "copy", "compile"
 LEAST_STEPS = 3
@@ -54,6 +55,7 @@ class StepSeconds(msgspec.Struct, frozen=True):
       device_waits: share of the profiled steps in which a device executed nothing, mean over the devices;
         None: no profile shows it.
       profiled: the first and the last step of that profile.
+      devices: of that profile.
     """
 
     first: int
@@ -64,6 +66,7 @@ class StepSeconds(msgspec.Struct, frozen=True):
     spent: list[Spent]
     device_waits: float | None
     profiled: tuple[int, int] | None
+    devices: int | None
 
     @property
     def rest(self) -> float:
@@ -121,7 +124,7 @@ def step_seconds(run: Run) -> StepSeconds | None:
     seconds = sum(w.seconds for w in counted) / steps
     if sum(s.seconds for s in spent) > seconds * (1 + TOLERANCE):
         return None
-    waits, profiled = _device_waits(process)
+    profile = _profile(process)
     return StepSeconds(
         first=counted[0].since.event.step + 1,
         last=counted[-1].until.event.step,
@@ -129,8 +132,9 @@ def step_seconds(run: Run) -> StepSeconds | None:
         compiling=compiling,
         seconds=seconds,
         spent=sorted(spent, key=lambda s: -s.seconds),
-        device_waits=waits,
-        profiled=profiled,
+        device_waits=None if profile is None else _waiting(profile),
+        profiled=None if profile is None else (profile.first_step, profile.last_step),
+        devices=None if profile is None else profile.devices,
     )
 
 
@@ -202,10 +206,14 @@ def _place(cause: str, line: Frame | None) -> _Place:
     return (cause, None, None) if line is None else (cause, line.file, line.line)
 
 
-def _device_waits(process: Process) -> tuple[float | None, tuple[int, int] | None]:
-    """Return the share of the latest profile in which a device executed nothing, and the profile's steps."""
-    for event in reversed(process.profiles):
-        wall = (event.seconds or 0.0) * (event.devices or 0)
-        if event.busy_seconds is not None and 0 <= event.busy_seconds <= wall:
-            return 1 - event.busy_seconds / wall if wall else None, (event.first_step, event.last_step)
-    return None, None
+def _profile(process: Process) -> Profiled | None:
+    """Return the latest profile that says how long its devices were busy."""
+    return next((event for event in reversed(process.profiles) if _waiting(event) is not None), None)
+
+
+def _waiting(event: Profiled) -> float | None:
+    """Return the share of a profile in which a device executed nothing, mean over the devices."""
+    wall = (event.seconds or 0.0) * (event.devices or 0)
+    if event.busy_seconds is None or wall <= 0 or not 0 <= event.busy_seconds <= wall:
+        return None
+    return 1 - event.busy_seconds / wall

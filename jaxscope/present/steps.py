@@ -53,9 +53,10 @@ def in_short(s: StepSeconds, places: Places) -> list[Span]:
 
 
 def device_waits(s: StepSeconds) -> Iterator[Span]:
-    """Yield ``in steps 10 to 12 a device executed nothing 63 % of the time``, if a profile shows it."""
+    """Yield ``the device waited for the host 63 % of the time (profile of steps 10 to 12)``, if known."""
     if s.device_waits is not None and s.profiled is not None:
         first, last = s.profiled
         steps = f"step {first:,}" if first == last else f"steps {first:,} to {last:,}"
-        yield f"the devices waited for the host {100 * s.device_waits:.0f} % of the time"
+        device = "device" if s.devices == 1 else "devices"
+        yield f"the {device} waited for the host {100 * s.device_waits:.0f} % of the time"
         yield f" (profile of {steps})", "dim"

@@ -71,7 +71,7 @@ def test_a_profile_adds_how_long_the_devices_waited(tmp_path):
     run = recorded(tmp_path / "run", profile=0.37)
     assert printed(run)[-2:] == [
         "the rest: Python code, dispatch, and waiting that was not recorded 50 ms 100 %",
-        "the devices waited for the host 63 % of the time (profile of steps 12 to 13)",
+        "the device waited for the host 63 % of the time (profile of steps 12 to 13)",
     ]
 
 

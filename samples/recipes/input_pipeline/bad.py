@@ -2,6 +2,8 @@
 a NumPy array in some calls only.
 """
 
+# jaxscope run --profile steps=5:24 bad.py
+
 from functools import partial
 
 import jax
@@ -13,9 +15,11 @@ import jaxscope
 ROWS, COLUMNS = 4096, 1024
 
 
-def batches(n=8):
-    images = np.ones((ROWS, COLUMNS), "float32")
+def batches(n=30):
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(0, 256, (4 * ROWS, COLUMNS), dtype=np.uint8)
     for i in range(n):
+        images = pixels[rng.permutation(len(pixels))[:ROWS]].astype("float32") / 255
         mask = np.ones(ROWS, "float32") if i % 2 else jnp.ones(ROWS)
         weight = np.float32(1) if i % 4 < 2 else jnp.float32(1)
         yield images, mask, weight
