@@ -7,6 +7,7 @@ them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from jaxscope.log import store
@@ -27,6 +28,7 @@ from jaxscope.report import function_summary
 from jaxscope.report.layout import BLANK, Line, line
 from jaxscope.rules import registry
 
+OUTSIDE = "Outside your functions"
 LONG = 0.1  # share of all seconds: recompiles outside the user's functions are shown from it on
 
 
@@ -74,10 +76,11 @@ def recompile_seconds(run: Run) -> Iterator[Line]:
     outside = payers.recompiled_outside(run)
     if outside:
         again_seconds = seconds(sum(c.seconds for c in outside))
-        times = count(len(outside), "compilation")
+        total = sum(f.compiled for f in run.functions.values() if not f.user)
         yield line(
             (again_seconds, "bold"),
-            f" spent recompiling operations outside jit and functions of libraries ({times})",
+            " spent recompiling operations outside jit and functions of libraries"
+            f" ({len(outside):,} of their {count(total, 'compilation')})",
             hang=2,
         )
 
@@ -153,45 +156,37 @@ def in_progress(run: Run, directory: RunDir | None, places: Places) -> Iterator[
 
 
 def not_yours(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
-    """Show library-internal and eager compilations: one line per group; with
-    ``everything`` one per function.
+    """Show what was compiled outside the user's functions, by the lines that caused it; with ``everything``
+    one line more per operation or function.
     """
-    for title, what, wanted in (
-        ("Eager operations", "operations", lambda f: f.seen.eager),
-        ("Inside libraries", "functions", lambda f: f.seen.library and not f.seen.eager),
-    ):
-        functions = ranked(run, wanted)
-        compilations = [c for f in functions for c in f.compilations]
-        compiled = sum(f.compiled for f in functions)
-        if not compilations:
-            continue
-        spent = sum(f.seconds for f in functions)
-        sites = by_site(compilations, places)
-        most = ", ".join(f"{s} ({n:,}x, {seconds(t)})" for s, t, n in sites[: function_summary.SITES])
-        more = (
-            f" and {count(len(sites) - function_summary.SITES, 'more line')}"
-            if len(sites) > function_summary.SITES
-            else ""
-        )
+    functions = ranked(run, lambda f: not f.user)
+    compilations = [c for f in functions for c in f.compilations]
+    if not compilations:
+        return
+    kinds = Counter(f.seen.eager for f in functions)
+    what = [count(kinds[True], "operation")] if kinds[True] else []
+    what += [count(kinds[False], "function of a library", "functions of libraries")] if kinds[False] else []
+    sites = by_site(compilations, places)
+    shown = [f"{s} ({n:,}x, {seconds(t)})" for s, t, n in sites[: function_summary.SITES]]
+    if len(sites) > len(shown):
+        shown.append(count(len(sites) - len(shown), "more line"))
+    yield line(
+        (OUTSIDE, "title"),
+        f"  {count(sum(f.compiled for f in functions), 'compilation')} of {listed(what)}",
+        (f"  {listed(shown)}" if shown else "", "dim"),
+        right=(seconds(sum(f.seconds for f in functions)), "bold"),
+        hang=4,
+    )
+    yield from slowest_recompile(run, functions, places, indent=4)
+    for f in functions if everything else ():
+        sites = by_site(f.compilations, places)[: function_summary.SITES]
         yield line(
-            (title, "bold"),
-            f"  {count(compiled, 'compilation')}"
-            + (f" of {len(functions):,} {what}" if len(functions) > 1 else ""),
-            (f"  {most}{more}" if most else "", "dim"),
-            right=(seconds(spent), "bold"),
+            function_name(f),
+            (f"  {work(f)}", "dim"),
+            (f"  at {', '.join(site for site, _, _ in sites)}", "dim"),
+            indent=4,
             hang=4,
         )
-        yield from slowest_recompile(run, functions, places, indent=4)
-        if everything:
-            for f in functions:
-                sites = by_site(f.compilations, places)[: function_summary.SITES]
-                yield line(
-                    function_name(f),
-                    (f"  {work(f)}", "dim"),
-                    (f"  at {', '.join(site for site, _, _ in sites)}", "dim"),
-                    indent=4,
-                    hang=4,
-                )
 
 
 def slowest_recompile(run: Run, functions: list[Function], places: Places, *, indent: int) -> Iterator[Line]:

@@ -18,7 +18,7 @@ from jaxscope.schema.causes import Cause
 from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Evidence, Finding, Fix, extended, fix_of
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import COMPUTING_ROOTS, JAX_ROOTS, TRACED_WHOLE, WRAPPER_ROOTS
-from jaxscope.schema.messages import Count, Field, Message, Names, message
+from jaxscope.schema.messages import Count, Field, Message, Names, Seconds, message
 
 WINDOW = 50  # calls looked back on
 FEWEST = 10  # recompiles that make an alarm
@@ -141,14 +141,22 @@ def _by_line(run: Run) -> Iterator[tuple[Payer, Finding]]:
         if p.again and why in (SIZES, None) and (p.line.file, p.line.line) in resized:
             # it is the size that the function on this line is called with, which has its own finding
             continue
-        again = (
-            message("of-them-again", n=Count(len(p.again), "repeat"), why=why) if p.again and why else None
-        )
-        title = message("compiled-outside-jit", lines="one line", again=again, **_compiled([p]))
+        title = message("compiled-outside-jit", lines="one line", again=_repeats(p, why), **_compiled([p]))
         if _creates(p):
             yield p, _finding([p], title, extended(fix, "fix-if-faster") or fix, cost, NOTE)
         else:
             yield p, _finding([p], title, fix, cost)
+
+
+def _repeats(p: Payer, why: Message | None) -> Message | None:
+    """Return how many of the compilations are recompiles: for this reason, or else with their seconds, which
+    the head of the report adds up.
+    """
+    if not p.again:
+        return None
+    if why is not None:
+        return message("of-them-again", n=Count(len(p.again), "repeat"), why=why)
+    return message("of-them-recompiles", n=len(p.again), seconds=Seconds(sum(c.seconds for c in p.again)))
 
 
 def _compiled(of: Sequence[Payer]) -> dict[str, Field]:

@@ -23,8 +23,8 @@ train.py --epochs 3
 JAX 0.12.0.1 · Python 3.13.1 · 8 x cpu · exit code 0
 23.9 s spent recompiling (1 weak type change 8.6 s, 1 shape change 7.0 s, 1
   dtype change 6.9 s, 11 new function objects 1.4 s)
-1.6 s spent recompiling operations outside jit and functions of libraries (20
-  compilations)
+1.6 s spent recompiling operations outside jit and functions of libraries (20 of
+  their 23 compilations)
 
 Findings
   ▲ JX103  train_step recompiled: state.count is no longer weakly typed    8.6 s
@@ -68,9 +68,9 @@ main.<lambda>  data.py:31                                                  1.6 s
     11x #2…#12  the jitted function is a new object, a lambda created again at
                 data.py:31  (steps 1 to 11, 1.4 s together, train.py:33)
 
-Eager operations  20 compilations  train.py:31 (13x, 0.69 s), train.py:40  1.1 s
-    (7x, 0.37 s)
-Inside libraries  3 compilations  train.py:52 (3x, 0.96 s)                0.96 s
+Outside your functions  23 compilations of 1 operation and 1 function of   2.0 s
+    a library  train.py:52 (3x, 0.96 s), train.py:31 (13x, 0.69 s) and
+    train.py:40 (7x, 0.37 s)
 
 Not recorded  trace_frame: jax._src.pjit._trace_for_jit has no local fun
     what this affects: jaxscope doctor

@@ -21,6 +21,7 @@ TEMPLATES = {
     "lines-of-a-loop": "{n} lines that each iteration of the loop at {line} runs",
     "compiled-again": "; {n}",
     "of-them-again": "; {n}, because {why}",
+    "of-them-recompiles": "; {n} of them recompiles, {seconds}",
     "because-of-bodies": "the loop body (or branch) is a new function object each time",
     "because-of-sizes": "the sizes of the arrays change from call to call",
     "because-of-cause": "{cause}",

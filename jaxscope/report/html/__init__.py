@@ -134,8 +134,8 @@ def _chapters(
         ("arrays", "Live arrays", arrays.section(run, places, everything=everything)),
         (
             "libraries",
-            "Operations outside jit, and libraries",
-            lines(sections.not_yours(run, places, everything=everything)),
+            sections.OUTSIDE,
+            lines(sections.not_yours(run, places, everything=everything), below=sections.OUTSIDE),
         ),
         ("gaps", "Not recorded", lines(sections.blind_spots(run, directory))),
     ]
