@@ -47,7 +47,7 @@ def test_a_loss_read_in_every_step_is_found_with_its_line_its_count_and_its_seco
     [t] = [t for t in transfers.transfers(run) if t.kind == "float"]
     assert (t.count, t.steps, t.source.line, t.text) == (200, 200, line_of_float(), "float(loss)")
     assert finding.source.line == line_of_float() and finding.seconds == t.blocked_seconds > 0
-    told = f"float(loss) at float_per_step.py:{line_of_float()} reads from the device in each of 200 steps; the program waited "
+    told = f"float(loss) at float_per_step.py:{line_of_float()} waits for the device in each of 200 steps, "
     assert words.title(finding).startswith(told) and told in report
 
 

@@ -25,7 +25,7 @@ from jaxscope.present.programs import (
     sent_by_axes,
     times,
 )
-from jaxscope.present.text import Places, count, size
+from jaxscope.present.text import Places, count, listed, size
 from jaxscope.report.layout import Line, line
 from jaxscope.schema.keys import Memory
 
@@ -55,7 +55,7 @@ def section(
     if read is not None:
         yield from _donation(read)
         yield from _constants(read, places, everything=everything)
-        yield from _remarks(read, places, everything=everything)
+        yield from _worth_a_look(read, places, everything=everything)
     yield from _problems(made, read)
 
 
@@ -71,9 +71,9 @@ def _instructions(made: Compiled) -> str:
         parts.append(f"{made.unfused_elementwise:,} unfused elementwise")
     if made.loops:
         turns = Counter("?" if loop.trip_count is None else f"{loop.trip_count:,}" for loop in made.loops)
-        listed = ", ".join(f"{n}x {trips}" if n > 1 else trips for trips, n in turns.most_common(LOOPS))
+        turns_of = ", ".join(f"{n}x {trips}" if n > 1 else trips for trips, n in turns.most_common(LOOPS))
         more = ", ..." if len(turns) > LOOPS else ""
-        parts.append(f"{count(len(made.loops), 'loop')} of {listed}{more} iterations")
+        parts.append(f"{count(len(made.loops), 'loop')} of {turns_of}{more} iterations")
     if made.custom_calls:
         calls = ", ".join(
             f"{escape(t, 40)} {n}x" for t, n in sorted(made.custom_calls.items(), key=lambda i: -i[1])[:3]
@@ -100,7 +100,7 @@ def _memory(memory: Memory | None, made: Compiled | None, stated: int | None) ->
     text = " + ".join(f"{name} {size(n)}" for name, n in parts)
     shared = known.alias_bytes if memory is not None else (made.memory.alias_bytes if made else None)
     if shared:
-        text += f" - shared {size(shared)}"
+        text += f" - {size(shared)} {MEMORY_PARTS['alias_bytes']}"
     peak = peak_bytes(known)
     if peak is None and known.temp_bytes is None and text:
         text += " on a device, without temporaries"
@@ -193,13 +193,14 @@ def _constants(read: Reading, places: Places, *, everything: bool) -> Iterator[L
     )
 
 
-def _remarks(read: Reading, places: Places, *, everything: bool) -> Iterator[Line]:
-    rows = [
+def _worth_a_look(read: Reading, places: Places, *, everything: bool) -> Iterator[Line]:
+    """Show unrolled loops, conversions to wider types and callbacks, below a heading that names these."""
+    loops = [
         [f"the same {r.length} operations {r.times} times", "an unrolled loop", places.inside(r.source) or ""]
         for r in read.repeated
         if not r.in_loop
     ]
-    rows += [
+    conversions = [
         [
             f"{escape(u.before)} to {escape(u.after)}",
             size(u.bytes),
@@ -208,7 +209,7 @@ def _remarks(read: Reading, places: Places, *, everything: bool) -> Iterator[Lin
         for u in read.upcasts
         if not u.backward
     ]
-    rows += [
+    callbacks = [
         [
             f"calls back into Python ({escape(c.kind or 'unknown')})",
             "in every iteration" if c.in_loop else "",
@@ -216,10 +217,12 @@ def _remarks(read: Reading, places: Places, *, everything: bool) -> Iterator[Lin
         ]
         for c in read.callbacks
     ]
+    kinds = {"unrolled loops": loops, "conversions to a wider type": conversions, "callbacks": callbacks}
+    rows = [row for found in kinds.values() for row in found]
     if rows:
         counts = Counter(map(tuple, rows))
         rows = [[*row, f"{n:,} of these" if n > 1 else ""] for row, n in counts.items()]
-        yield line(("remarks", "bold"), indent=2)
+        yield line((listed([kind for kind, found in kinds.items() if found]), "bold"), indent=2)
         yield from table(rows if everything else rows[:SHOWN])
 
 

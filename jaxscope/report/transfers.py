@@ -64,7 +64,7 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
     if run.platform == "cpu" and any(t.direction == TO_HOST for t in found):
         yield line(
             (
-                "on CPU, np.asarray(x) copies nothing and JAX does not report it, so it is not counted here",
+                "np.asarray(x) is missing here: on CPU it copies nothing, and JAX does not report it",
                 "dim",
             ),
             indent=2,

@@ -105,6 +105,7 @@ ENTRY %main (p: f32[4]) -> f32[4] {{
     code, out, _ = jaxscope(file)
     assert code == 0 and sum("all-reduce" in line for line in out.splitlines()) == 1
     assert "12x all-reduce" in out
-    assert "arguments 16 B + results 16 B - shared 16 B on a device, without temporaries" in " ".join(
-        out.split()
+    assert (
+        "arguments 16 B + results 16 B - 16 B shared by arguments and results on a device, without temporaries"
+        in " ".join(out.split())
     )

@@ -37,7 +37,7 @@ def test_loops_written_out_that_are_alike_are_one_line():
     one = Repeated(6, 5, 9, False, False, None, 9, 9)
     lines = said(repeated=(*repeated, one))
     assert [" ".join(x.split()) for x in lines] == [
-        "remarks",
+        "unrolled loops",
         "the same 6 operations 4 times an unrolled loop 4 of these",
         "the same 6 operations 5 times an unrolled loop",
     ]

@@ -34,7 +34,7 @@ def test_a_copy_in_each_step_is_reported_with_line_count_and_seconds(log):
     [f] = found(log, "JX601")
     assert (
         words.title(f)
-        == "float(loss) at train.py:31 copies to the host in each of 200 steps; the program waited 1.3 s"
+        == "float(loss) at train.py:31 waits for the device and copies to the host in each of 200 steps, 1.3 s in all"
     )
     assert (f.certainty, f.seconds, f.source.line) == ("certain", 1.3, 31)
     assert (
@@ -58,7 +58,7 @@ def test_a_view_is_not_called_a_copy(log):
     log.say(ev.Step(index=200))
     log.say(copied(views=200))
     [f] = found(log, "JX601")
-    assert "reads from the device in each of 200 steps" in words.title(f)
+    assert "waits for the device in each of 200 steps" in words.title(f)
     assert "on this backend the host reads the array in place" in words.evidence(f.evidence[0])
 
 
@@ -92,7 +92,7 @@ def test_a_short_wait_in_each_step_is_a_note_with_its_count_per_step(log):
     log.say(copied(seconds=0.03, count=400, waits=400, steps=200))
     [f] = found(log, "JX601")
     assert f.severity == "note"
-    assert "2 times in each of 200 steps; the program waited 30 ms" in words.title(f)
+    assert "2 times in each of 200 steps, 30 ms in all" in words.title(f)
 
 
 def test_a_phase_that_waits_in_each_of_its_steps_is_found(log):
@@ -118,14 +118,16 @@ def test_a_read_that_leaves_the_device_busy_is_no_finding(log):
 def test_the_line_that_calls_a_helper_stands_beside_the_helpers(log):
     log.say(ev.Step(index=200))
     log.say(copied(caller=Frame("/home/u/proj/run.py", 80, "main")))
-    assert "float(loss) at train.py:31, called at run.py:80 copies" in words.title(found(log, "JX601")[0])
+    assert "float(loss) at train.py:31, called at run.py:80 waits for the device and copies" in words.title(
+        found(log, "JX601")[0]
+    )
 
 
 def test_a_read_in_each_step_that_takes_no_time_on_a_cpu_is_a_note(log):
     log.say(ev.Step(index=200))
     log.say(copied(waits=0, views=200, seconds=0.004))
     [f] = found(log, "JX601")
-    assert f.severity == "note" and "in each of 200 steps; the program waited 4 ms" in words.title(f)
+    assert f.severity == "note" and "in each of 200 steps, 4 ms in all" in words.title(f)
 
 
 LOOP = """
@@ -212,7 +214,8 @@ def test_without_steps_a_line_that_keeps_the_program_waiting_is_likely(log):
     log.say(copied(steps=None, first_step=None))
     [f] = found(log, "JX601")
     assert (
-        words.title(f) == "float(loss) at train.py:31 copies to the host 200 times; the program waited 1.3 s"
+        words.title(f)
+        == "float(loss) at train.py:31 waits for the device and copies to the host 200 times, 1.3 s in all"
     )
     assert f.certainty == "likely"
 

@@ -1,11 +1,13 @@
 """Transfers between host and devices, and between devices (JX601, JX602, JX511)."""
 
 TEMPLATES = {
-    "read-each-step": "{expression} at {line} reads from the device {often}; the program waited {seconds}",
-    "copied-each-step": "{expression} at {line} copies to the host {often}; the program waited {seconds}",
+    "read-each-step": "{expression} at {line} waits for the device {often}, {seconds} in all",
+    "copied-each-step": (
+        "{expression} at {line} waits for the device and copies to the host {often}, {seconds} in all"
+    ),
     "read-in-loop": (
-        "{expression} at {line} reads from the device {n} times in the loop that calls {function}; the"
-        " program waited {seconds}, and an accelerator has no work while the host reads"
+        "{expression} at {line} waits for the device {n} times in the loop that calls {function}, {seconds}"
+        " in all; an accelerator has no work while the host reads"
     ),
     "in-each-step": "{times}in each of {steps} steps{phase}",
     "in-most-steps": "{times}in {steps} of {since} steps{phase}",
