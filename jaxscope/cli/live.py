@@ -65,7 +65,7 @@ def compare_ranks(
       rank: of this process; None: it is JAX's process index, as soon as that is recorded.
       patience_s: seconds without progress after which the waiting ranks are named; None: the default.
       holds: each rank waits with a program until all have compiled it (capture.agreement).
-      most: ranks in the directory, above which they are not compared; None: any number.
+      most: ranks in the directory, above which they are not compared, or no longer; None: any number.
     """
 
     def follow(ended: threading.Event, pid: int) -> None:
@@ -73,14 +73,12 @@ def compare_ranks(
             whole = ranks.whole_of(record)
             if whole is None or not _is_first(record, rank, ended):
                 return
-            if most is not None and len(files.names(whole.path / store.RANKS, within=whole.path)) > most:
-                return
             from jaxscope.report.live_ranks import PATIENCE_S, Comparison  # 0.1 s, in rank 0 alone
 
             comparison = Comparison(whole, PATIENCE_S if patience_s is None else patience_s, holds=holds)
             agreed: dict[str, list[int]] | None = None
             last = False
-            while True:
+            while most is None or len(files.names(whole.path / store.RANKS, within=whole.path)) <= most:
                 began = time.thread_time()
                 lines = comparison.poll(last=last)
                 if comparison.diverged is not None and not ranks.diverged(whole):

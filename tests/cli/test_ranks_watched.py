@@ -53,6 +53,23 @@ def test_a_job_of_more_ranks_is_compared_on_request_only(places, capsys):
     assert watched(places[0], 0, capsys, most=3) != ""
 
 
+@pytest.mark.parametrize(("most", "compared"), [(2, False), (3, True)])
+def test_ranks_that_come_after_rank_0_has_started_count_too(tmp_path, capsys, most, compared):
+    first = ranks.join(tmp_path / "j", "j", 0, 3, name="train")
+    Log(first, pid=1000, how="run").writer.process_index = 0
+
+    class Ended(threading.Event):
+        def wait(self, timeout=None):
+            for n in (1, 2):
+                place = ranks.join(tmp_path / "j", "j", n, 3, name="train")
+                Log(place, pid=1000 + n, how="run").writer.process_index = n
+            exited(place, None, pid=1002, seconds=1.0, signal=9)
+            return True
+
+    live.compare_ranks(first, 0, None, holds=False, most=most)(Ended(), 0)
+    assert ("JX853 rank 2" in capsys.readouterr().err) is compared
+
+
 def test_a_directory_that_has_vanished_ends_the_watch_without_a_word(places, capsys):
     shutil.rmtree(places[0].path.parent.parent)
     assert watched(places[0], 0, capsys) == ""
