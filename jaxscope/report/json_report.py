@@ -232,11 +232,11 @@ def _ascii(text: str) -> str:
     return text if text.isascii() and "\x7f" not in text else _NOT_ASCII.sub(_escaped, text)
 
 
-_NOT_ASCII = re.compile(r"[^\x00-\x7e]")  # in strings only
+_NOT_ASCII = re.compile(r"[^\x00-\x7e]+")  # in strings only
 
 
 def _escaped(match: re.Match[str]) -> str:
-    return json.dumps(match.group())[1:-1] if match.group() != "\x7f" else "\\u007f"
+    return json.dumps(match.group())[1:-1].replace("\x7f", "\\u007f")  # json.dumps leaves DEL as it is
 
 
 def _run(run: Run, directory: RunDir | None) -> contract.RunFacts:
