@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest import mock
 
 import msgspec
 import runs_to_see
@@ -540,22 +541,27 @@ def _give_texts(run: Path) -> None:
 
 
 def _view(run: Path) -> str:
-    """Open the view, headless, and go through its screens."""
+    """Open the view, headless, and go through its screens when it has read the run and drawn conclusions."""
+    import textual.app
+    import textual.pilot
+    from seen import idle, settled
+
     from jaxscope.tui.app import App
 
     async def through() -> None:
         app = App(RunDir(run))
         async with app.run_test(size=(110, 40)) as pilot:
-            for _ in range(200):
-                await pilot.pause(0.02)
-                if app.feed.ready:
-                    break
+            await settled(pilot)
             for key in KEYS:
                 await pilot.press(key)
                 await pilot.pause()
 
     try:
-        asyncio.run(through())
+        with (
+            mock.patch.object(textual.app, "wait_for_idle", idle),
+            mock.patch.object(textual.pilot, "wait_for_idle", idle),
+        ):
+            asyncio.run(through())
     except TooLong:
         raise
     except BaseException as e:

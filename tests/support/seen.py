@@ -103,7 +103,7 @@ async def idle(min_sleep: float = 0.0, max_sleep: float = 1.0) -> None:
             await asyncio.sleep(max(0.0, due - now))
 
 
-async def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
+async def until(condition: Callable[[], object], seconds: float = 120.0) -> None:
     """Wait until ``condition`` holds, and fail if it does not within ``seconds``."""
     end = time.monotonic() + seconds
     while not condition():
