@@ -73,7 +73,7 @@ def test_recompiles_that_counting_traces_misses_are_seen(said, name):
     words = {
         "committed": "lowered and compiled in step 3, after step 2: x is now committed to",
         "device": "compiled in step 3, after step 2: x",
-        "static": "in step 3, after step 2: the static value n changed from 1 to 2",
+        "static": "in step 3, after step 2: the static argument 'n' changed from 1 to 2",
         "lambda": "the jitted function is a new object",
         "x64": "jax_enable_x64",
     }[name]

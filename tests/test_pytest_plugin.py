@@ -188,7 +188,7 @@ WORDS = {
     "prng": r"key|uint32",
     "tree": r"changed from|none|no longer|new|keys|more|fewer|tuple|list",
     "tree_static": r"changed from .* to |changed, but",
-    "static_value": r"the static value .* changed from .* to ",
+    "static_value": r"the static argument .* changed from .* to ",
     "static_identity": r"identity|another object|new object|equal",
     "call_form": r"keyword|positional|spelled out|passed",
     "new_function": r"is a new object",

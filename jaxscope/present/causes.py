@@ -325,7 +325,7 @@ def _static(c: Cause) -> str:
     if isinstance(detail, StaticDetail) and detail.why == NO_FIELD:
         what = f"that {detail.owner} compares" if detail.owner else f"of {c.path}"
         return f"static data {what} changed, but jaxscope recorded no difference in its attributes"
-    what = f"the static {'field' if c.kind == 'tree_static' else 'value'} {c.path}"
+    what = f"the static field {c.path}" if c.kind == "tree_static" else f"the static argument '{c.path}'"
     if isinstance(detail, StaticDetail) and detail.why == SAME_TEXT and isinstance(c.after, StaticValue):
         return f"{what} changed, but its recorded text is the same: {brief(c.after.repr, ROOM)}"
     return _came_or_went(c, what) or f"{what} changed {_from_to(c)}"
@@ -348,7 +348,7 @@ def _static_identity(c: Cause) -> str:
         why = "a function or an object in it compares by identity and is a new one"
     else:
         why = f"{kind} defines no __eq__ and __hash__, so it compares by identity"
-    what = f"the static {'field' if detail.inside else 'value'} {c.path}"
+    what = f"the static field {c.path}" if detail.inside else f"the static argument '{c.path}'"
     return f"{what} is a new object that looks the same, {brief(b.repr, ROOM)}: {why}"
 
 
@@ -418,7 +418,10 @@ def _aot(c: Cause) -> str:
 def _cleared(c: Cause) -> str:
     times = c.detail.times if isinstance(c.detail, Cleared) else 1
     often = "" if times == 1 else f" {times} times"
-    return f"JAX's caches were cleared{often} after the last such call (jax.clear_caches() or .clear_cache())"
+    return (
+        f"JAX's caches were cleared{often} after the previous call with this cache key"
+        " (jax.clear_caches() or .clear_cache())"
+    )
 
 
 def _evicted(c: Cause) -> str:
@@ -455,7 +458,8 @@ def _unknown(c: Cause) -> str:
 
 def _first(c: Cause) -> str:
     if isinstance(c.detail, RecordingBegan):
-        return f"earlier compilations of it are unknown, because the recording began with {c.detail.since}"
+        since = c.detail.since
+        return f"earlier compilations of this function are unknown, because the recording began with {since}"
     return "the first time this function is seen"
 
 

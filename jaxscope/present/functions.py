@@ -52,7 +52,7 @@ def outcome(f: Function) -> str:
 
 def circumstances(c: Compilation, places: Places) -> str:
     """Return ``step 376, 7.0 s, train.py:88``; with the phase reached if the call did not compile."""
-    parts = [] if c.step is None else [f"step {c.step:,}"]
+    parts = [] if c.step is None else [f"step {c.step:,}" if c.step else "before the first step"]
     how = level(c)
     if how:
         parts.append(how)

@@ -45,7 +45,7 @@ def in_short(texts: Texts, memory: Memory | None) -> str:
             )
             parts.append(count(len(made.collectives), "collective") + (f" ({wire})" if wire else ""))
     if memory is not None and (peak := peak_bytes(memory)) is not None:
-        parts.append(f"peak {size(peak)} on a device")
+        parts.append(f"peak {size(peak)} per device")
     return " · ".join(parts)
 
 

@@ -104,7 +104,7 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
     yield BLANK
     yield line(
         ("Live arrays", "title"),
-        f"  {moment(s)}, {most} of {count(len(snapshots), 'snapshot')}: {count(s.count, 'array')},"
+        f"  in {most} of {count(len(snapshots), 'snapshot')} ({moment(s)}): {count(s.count, 'array')},"
         f" {total(s)}{_devices(s)}",
         hang=4,
     )
@@ -137,11 +137,14 @@ def _kinds(run: Run, s: Snapshot) -> Iterator[Line]:
     """Print the bytes of parameters, optimizer state and batch, and by dtype, where there are several."""
     kinds = model.sums(s, model.kind_of(run))
     dtypes = model.sums(s, lambda g: g.dtype)
-    for sums, worth in ((kinds, any(m.name != model.OTHER for m in kinds)), (dtypes, len(dtypes) > 1)):
+    for what, sums, worth in (
+        ("kind", kinds, any(m.name != model.OTHER for m in kinds)),
+        ("dtype", dtypes, len(dtypes) > 1),
+    ):
         large = [m for m in sums if (m.bytes or 0) >= SMALL * s.known_bytes]
         if worth and len(large) > 1:
             text = ", ".join(f"{escape(m.name or 'various', 40)} {size(m.bytes)}" for m in large)
-            yield line((text, "dim"), indent=2, hang=2)
+            yield line((f"by {what}: {text}", "dim"), indent=2, hang=2)
 
 
 def _groups(s: Snapshot, places: Places, limit: int | None) -> Iterator[Line]:
@@ -165,7 +168,7 @@ def _groups(s: Snapshot, places: Places, limit: int | None) -> Iterator[Line]:
     unnamed = s.unnamed_share
     if unnamed:
         share = "less than 1 %" if unnamed < 0.01 else f"{unnamed:.0%}".replace("%", " %")
-        yield line((f"unnamed: {share} of the bytes", "dim"), indent=2)
+        yield line((f"without a variable name: {share} of the bytes", "dim"), indent=2)
 
 
 def _weight(t: model.Sum) -> int:

@@ -47,8 +47,8 @@ def entry(run: Run, f: Function, places: Places, *, everything: bool = False) ->
 
 
 def _largest_program(run: Run, f: Function) -> Iterator[Line]:
-    """Print a summary of the program that takes the most memory, with ``(#1)`` if there are several
-    programs.
+    """Print a summary of the program that takes the most memory, and the number of its
+    compilation if there are several programs.
     """
     by_program = {c.program: c for c in f.compilations if c.program in run.programs}
     called = [c for c in by_program.values() if run.programs[c.program or ""].called] or [
@@ -62,7 +62,7 @@ def _largest_program(run: Run, f: Function) -> Iterator[Line]:
     memory = largest.compiled.memory if largest.compiled is not None else None
     summary = in_short(texts, memory)
     if texts.hlo is not None and texts.hlo.instructions and summary:
-        which = f" (#{number_of(run, largest)})" if len(by_program) > 1 else ""
+        which = f" (compilation #{number_of(run, largest)})" if len(by_program) > 1 else ""
         yield line((summary + which, "dim"), indent=4)
 
 

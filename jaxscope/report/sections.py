@@ -90,13 +90,13 @@ def without_advice(run: Run, places: Places) -> Iterator[Line]:
     finding is about: needed once.
     """
     parts = [
-        f"{names} {cost}" + (f" ({where})" if (where := places.frame(entry.line)) else "")
+        f"{names}: {cost}" + (f" ({where})" if (where := places.frame(entry.line)) else "")
         for entry, names, cost in needed_once(run)
     ]
     if parts:
         yield BLANK
         yield line(
-            ("First compilations, at least a tenth of the compile time each: ", "dim"),
+            ("First compilations that each took at least a tenth of the compile time: ", "dim"),
             "; ".join(parts),
             hang=2,
         )
@@ -115,7 +115,9 @@ def needed_once(run: Run) -> list[tuple[payers.Unadvised, str, str]]:
         names = [function_name(f) for f in entry.functions]
         if entry.operations:
             names.append(count(entry.operations, "operation outside jit", "operations outside jit"))
-        again = f", {seconds(entry.again)} of it again" if entry.again >= LONG * entry.seconds else ""
+        again = (
+            f", {seconds(entry.again)} of it compiled again" if entry.again >= LONG * entry.seconds else ""
+        )
         cost = f"{seconds(entry.seconds)}, {100 * entry.seconds / total:.0f} %{again}"
         found.append((entry, listed(names), cost))
     return found
@@ -203,9 +205,7 @@ def slowest_recompile(run: Run, functions: list[Function], places: Places, *, in
         return
     c = max(slow, key=lambda c: c.seconds)
     more = (
-        f"; {len(slow) - 1:,} more of these recompiles took a tenth of all compile time or longer"
-        if len(slow) > 1
-        else ""
+        f"; {len(slow) - 1:,} more of them took at least a tenth of the compile time" if len(slow) > 1 else ""
     )
     yield line(
         ("costliest recompile outside your functions: ", "warning"),

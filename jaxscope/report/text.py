@@ -159,14 +159,29 @@ def _next(run: Run, directory: RunDir | None, users: list[Function]) -> Iterator
     commands = []
     again = next((f for f in users if recompilations(f)), None)
     if again is not None:
-        commands.append((f"jaxscope report{name} --function {quoted(again)}", "its cache keys, compared"))
+        commands.append(
+            (
+                f"jaxscope report{name} --function {quoted(again)}",
+                f"cache keys of {escape(again.display_name)}, compared",
+            )
+        )
     top = next((f for f in users if any(c.program in run.programs for c in f.compilations)), None)
     if top is not None and any(p.texts for p in run.programs.values()):
-        commands.append((f"jaxscope dump{name or ' latest'} {quoted(top)} -o DIR", "its programs as text"))
+        commands.append(
+            (
+                f"jaxscope dump{name or ' latest'} {quoted(top)} -o DIR",
+                f"programs of {escape(top.display_name)} as text",
+            )
+        )
     for f in users:
         if (numbers := changed_programs(run, f)) is not None:
             first = shlex.quote(f"{shlex.split(name)[0] if name else 'latest'}:{f.display_name}#{numbers[0]}")
-            commands.append((f"jaxscope diff {escape(first)} '#{numbers[1]}'", "how its program changed"))
+            commands.append(
+                (
+                    f"jaxscope diff {escape(first)} '#{numbers[1]}'",
+                    f"how the program of {escape(f.display_name)} changed",
+                )
+            )
             break
     if commands:
         yield BLANK
@@ -201,7 +216,7 @@ def _summary(
         *spent,
         f"; {count(compiled, 'compilation')}, ",
         (f"{count(again, 'recompile')} of your functions", "warning" if again else ""),
-        (f", {outside:,} outside your functions" if outside else "", "warning"),
+        (f", {count(outside, 'other recompile')}" if outside else "", "warning"),
         (f"; {how}", "error") if bad else "",
         hang=2,
     )

@@ -41,7 +41,7 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
         counts = "; ".join(_in_short(found))
         if counts:
             yield BLANK
-            left = ("; none large or slow: --all shows them", "dim")
+            left = ("; none is large or slow (--all lists them)", "dim")
             yield line(("Transfers", "title"), f"  {counts}", left, hang=4)
         return
     waited = sum(t.blocked_seconds or 0.0 for t in found if t.direction == TO_HOST)
@@ -82,12 +82,12 @@ def _in_short(found: Sequence[Transfer]) -> Iterator[str]:
         views = sum(t.views or 0 for t in transfers)
         called = {t.function.id for t in transfers if t.count is None and t.function is not None}
         if times and times == views:
-            yield f"{times:,} {words} without a copy (shared memory)"
+            yield f"{count(times, 'read')} on the host, without a copy (shared memory)"
         elif times:
-            among = f", {views:,} without a copy (shared memory)" if views else ""
-            yield f"{times:,} {words}{among}"
+            among = f", {views:,} of them without a copy (shared memory)" if views else ""
+            yield f"{count(times, 'transfer')} {words}{among}"
         if called:
-            yield f"arguments {words} in each call of {count(len(called), 'function')}"
+            yield f"arguments of {count(len(called), 'function')} copied {words} in each call"
 
 
 def _facts(t: Transfer) -> str:

@@ -178,7 +178,7 @@ def test_a_static_argument_with_another_value():
         key(static=[Static("n", v, t, "value", None, 3)]) for v, t in (("3", "int"), ("3.0", "float"))
     )
     assert one(before, after) == ("static_value", "trace", "n", "certain")
-    assert text(before, after) == "the static value n changed from 3 (int) to 3.0 (float)"
+    assert text(before, after) == "the static argument 'n' changed from 3 (int) to 3.0 (float)"
 
 
 def test_a_new_object_that_looks_the_same_is_called_that_without_an_address():

@@ -55,7 +55,7 @@ def test_a_recompile_after_the_step_is_reported_with_cause_path_line_and_seconds
         == "train_step was traced and compiled in step 3, after step 2: x changed from f32[4] to f32[3]"
     )
     assert found.severity == ERROR and found.code == "JX190" and found.seconds == pytest.approx(7.0)
-    assert found.source.line == 140 and words.fix_text(found).startswith("pad the odd batch")
+    assert found.source.line == 140 and words.fix_text(found).startswith("pad the smaller batch")
     assert found.evidence[0].step == 3 and found.evidence[0].compilation
 
 
@@ -144,7 +144,7 @@ def test_what_was_lowered_before_the_recording_and_is_compiled_now_counts(log):
     log.say(nameless)
     log.phase(log.missed(nameless, None, entry="aot"), "compile", 1.0)
     assert titles(log, 0)[0].startswith(
-        "a function whose name is not known was compiled, where nothing may compile"
+        "a function whose name is unknown was compiled, where nothing may compile"
     )
 
 
@@ -307,7 +307,9 @@ def test_a_mark_does_not_hide_that_a_step_function_had_been_called_often_before(
     log.say(ev.Called(function=STEP.function, count=8))
     log.compiled(STEP, x(4))
     log.say(ev.Step(index=1))
-    assert titles(log, 2)[0].endswith("the first step mark and the calls of a watched step function disagree")
+    assert titles(log, 2)[0].endswith(
+        "jaxscope.step() and the calls of the watched step function count different steps"
+    )
     assert titles(log, 8) == [] and titles(log, 0)[0].startswith("train_step was traced and compiled, where")
 
 

@@ -160,7 +160,10 @@ def test_of_one_that_does_not_fit_the_size_is_known_and_its_collectives_are_not(
     a.full()
     found = held(a, ["v5e:4x4"], Limits(peak_bytes=GIB, temp_bytes=GIB, collectives={"*": 0}))
     assert [code for code, _ in found] == ["JX901", "JX591", "JX591"]
-    assert found[0][1] == "train_step#1 for v5e:4x4: its collectives are unknown, because it does not fit"
+    assert (
+        found[0][1]
+        == "train_step#1 for v5e:4x4: its collectives are unknown, because the program does not fit into the target"
+    )
     assert "uses 20.3 GiB of temporaries per device, 1.0 GiB allowed" in found[1][1]
 
 

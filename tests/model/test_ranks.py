@@ -107,7 +107,7 @@ def test_ranks_that_compiled_the_same_are_one_group_and_nothing_is_found(tmp_pat
         (
             [A, D, C],
             "JX850",
-            "rank 2 compiled d at train.py:140 after a at train.py:140 where the others compiled b at",
+            "rank 2 compiled d at train.py:140 after a at train.py:140, but the others compiled b at",
         ),
         (
             [A, D, B, C],
@@ -124,9 +124,9 @@ def test_ranks_that_compiled_the_same_are_one_group_and_nothing_is_found(tmp_pat
         (
             [A, C, B],
             "JX852",
-            "rank 2 compiled c at train.py:140 after a at train.py:140 where the others compiled b",
+            "rank 2 compiled c at train.py:140 after a at train.py:140, but the others compiled b",
         ),
-        ([D], "JX850", "rank 2 compiled d at train.py:140 where the others compiled a at train.py:140"),
+        ([D], "JX850", "rank 2 compiled d at train.py:140, but the others compiled a at train.py:140"),
     ],
 )
 def test_the_first_program_that_differs_is_named_with_its_rank_its_line_and_the_one_before(
@@ -284,7 +284,7 @@ def test_a_setting_that_is_not_the_same_is_named_before_what_it_changes_in_the_p
     programs[1] = [("a2", 8, {"stablehlo": TEXT.format("2.0")})]
     _, findings = found(tmp_path, programs, settings={1: {"precision": "default"}})
     assert [text for _, text in findings] == [
-        "rank 1 compiled another program for a at train.py:140 than the others; first difference: "
+        "rank 1 compiled a different program for a at train.py:140 than the others; first difference: "
         "the setting precision is default on rank 1, highest on the others"
     ]
 

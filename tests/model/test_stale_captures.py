@@ -46,7 +46,7 @@ def test_a_call_that_was_served_with_the_old_value_is_an_error_at_its_line(tmp_p
     run = run_of(tmp_path)
     [finding] = findings(run)
     assert (finding.severity, finding.certainty, finding.source) == ("error", "certain", CALL)
-    assert "train_step computes with an old rate" in words.title(finding)
+    assert "train_step computes with an old value of rate" in words.title(finding)
     assert "0.1 " in words.title(finding) and "0.01 now" in words.title(finding)
     assert finding.evidence[0].source == READ and finding.evidence[0].compilation == "1000.1"
     assert finding.evidence[1].step == 7

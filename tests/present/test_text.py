@@ -53,7 +53,7 @@ def test_lists_end_in_and_and_long_ones_are_counted():
 def test_a_cause_is_one_clause_and_says_when_it_is_not_sure():
     values = StaticValue("\n", "str"), StaticValue("[red]", "str")
     sure = Cause("static_value", "trace", "x\x1b[2J", *values, CERTAIN)
-    assert explanation(sure) == r"the static value x\x1b[2J changed from \n to [red]"
+    assert explanation(sure) == r"the static argument 'x\x1b[2J' changed from \n to [red]"
     guess = Cause("evicted", "trace", None, None, None, LIKELY)
     assert explanation(guess).startswith("it seems that no part of the key changed")
 

@@ -42,7 +42,7 @@ CHANGES = [
         "a donation in vain",
         (('donate_argnames="state"', 'donate_argnames=("state", "batch")'),),
         "JX705",
-        ("train_step", "3 arrays of batch donated without effect, in the baseline 0"),
+        ("train_step", "3 arrays of batch donated without effect, 0 in the baseline"),
     ),
     Change(
         "a lost constraint",

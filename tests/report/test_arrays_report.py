@@ -57,14 +57,14 @@ def test_a_look_that_is_not_the_fullest_does_not_say_so(tmp_path):
     )
     bare = msgspec.structs.replace(full, groups=[full.groups[0]], count=1, step=8)
     shown, _ = page(tmp_path, between, bare)
-    assert "Live arrays after step 8, nearly the largest of 2 snapshots" not in " ".join(
+    assert "Live arrays in nearly the largest of 2 snapshots (after step 8)" not in " ".join(
         shown.split()
     )  # 8 of 9 MiB
     near = msgspec.structs.replace(full.groups[1], bytes=MIB // 2, device_bytes=MIB // 2, path="moments")
     again = tmp_path / "again"
     again.mkdir()
     close = msgspec.structs.replace(full, groups=[full.groups[0], near], step=8)
-    assert "after step 8, nearly the largest of 2 snapshots" in " ".join(
+    assert "in nearly the largest of 2 snapshots (after step 8)" in " ".join(
         page(again, between, close)[0].split()
     )
 
@@ -74,12 +74,12 @@ def test_the_fullest_look_is_reported_group_by_group(tmp_path):
     shown, _ = page(
         tmp_path, seen(memory=memory), msgspec.structs.replace(seen(), groups=[], count=1, step=8)
     )
-    assert "Live arrays after step 4, the largest of 2 snapshots: 42 arrays" in " ".join(shown.split())
+    assert "Live arrays in the largest of 2 snapshots (after step 4): 42 arrays" in " ".join(shown.split())
     flat = " ".join(shown.split())
     flat = flat.replace(" 8.0 MiB ", " ")  # on all devices: stands at the right edge of the first line
     assert "state.params['w'] float32[512,512] P() on data=8, pinned_host, 8 copies, layout (1, 0)" in flat
     assert "unnamed 40x float32[8] cpu:0 train.py:30" in flat
-    assert "and 1 more array, 8 B" in flat and "unnamed: 50 % of the bytes" in flat
+    assert "and 1 more array, 8 B" in flat and "without a variable name: 50 % of the bytes" in flat
     assert "device 3 has 6.0 GiB of 8.0 GiB in use" in flat
 
 

@@ -78,7 +78,7 @@ def test_another_program_is_named_before_it_has_been_compiled(job):
     job.compiles("c", [2], ends=False)
     ((at, line),) = job.lines(10)
     assert (
-        at <= 1 and "JX850 rank 2 compiled c at train.py:140 after a at train.py:140 where the others" in line
+        at <= 1 and "JX850 rank 2 compiled c at train.py:140 after a at train.py:140, but the others" in line
     )
     assert job.comparison.diverged == line
 
@@ -122,7 +122,10 @@ def test_one_program_more_is_named_within_5_seconds_as_likely_and_taken_back_if_
     assert job.comparison.diverged is None, "the others may be late: nothing is stopped"
     job.compiles("b", [0, 1, 3])
     ((_, line),) = job.lines(2)
-    assert line == "jaxscope: ranks 0, 1, 3 compiled b at train.py:140, too, by now: no difference"
+    assert (
+        line
+        == "jaxscope: ranks 0, 1, 3 compiled b at train.py:140 meanwhile: there is no difference any more"
+    )
 
 
 def test_one_program_more_is_certain_once_the_others_count_further_steps(job):
@@ -238,7 +241,7 @@ def test_ranks_that_share_no_directory_are_compared_by_what_rank_0_recorded(tmp_
     job.logs[0].say(ev.RanksCompiled(position=1, groups=groups))
     ((_, line),) = job.lines(3)
     assert line == (
-        "jaxscope: JX850 rank 2 compiled run.other at train.py:30 where ranks 0, 1, 3 compiled step at train.py:20"
+        "jaxscope: JX850 rank 2 compiled run.other at train.py:30, but ranks 0, 1, 3 compiled step at train.py:20"
     )
     assert job.comparison.diverged == line
     ahead = [ev.RankGroup([0, 1, 2], None, None), ev.RankGroup([3], "c", "step@/w/train.py:20")]

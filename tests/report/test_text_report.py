@@ -32,12 +32,12 @@ Findings
            → start state.count as a typed array: jnp.int32(...)
   ▲ JX101  train_step recompiled: batch['ids'] changed from i32[32,512]    7.0 s
            to i32[32,511]  (step 376, train.py:140)
-           → pad the odd batch to the usual size and mask the padding, or drop
-             it
+           → pad the smaller batch to the usual size and mask the padding, or
+             drop it
   ▲ JX102  train_step recompiled: 148 leaves under state.params changed    6.9 s
            dtype from f32 to bf16  (step 204, train.py:140)
-           → give state.params one dtype in every call: x.astype(...), or 1.0
-             where 1 was written
+           → give state.params one dtype in every call: x.astype(...), or write
+             1.0 instead of 1
   ▲ JX110  main.<lambda> recompiled 11 times: the jitted function is a     1.4 s
            new object, a lambda created again at data.py:31  (train.py:33)
            → define the function once, at module level, and jit it there; values
@@ -48,8 +48,8 @@ Findings
            train.py:140)
            → pass batch['ids'] as a jax.Array in every call: jnp.asarray(x)
 
-First compilations, at least a tenth of the compile time each: eval_step 9.2 s,
-  21 % (train.py:150); train_step 8.8 s, 20 % (train.py:140)
+First compilations that each took at least a tenth of the compile time:
+  eval_step: 9.2 s, 21 % (train.py:150); train_step: 8.8 s, 20 % (train.py:140)
 
 Your functions, slowest first
 train_step  train.py:88                                                   31.3 s
@@ -75,7 +75,7 @@ Outside your functions  23 compilations of 1 operation and 1 function of   2.0 s
 Not recorded  trace_frame: jax._src.pjit._trace_for_jit has no local fun
     what this affects: jaxscope doctor
 
-jaxscope report DIRECTORY --function train_step   its cache keys, compared
+jaxscope report DIRECTORY --function train_step   cache keys of train_step, compared
 jaxscope dump DIRECTORY train_step -o DIR         what was compiled, as text
 """
 
@@ -351,7 +351,7 @@ def test_a_stream_without_arrows_gets_ascii(directory):
     tolerant(stream)
     print_report(load(directory), file=stream, directory=directory)
     stream.flush()
-    assert b"-> pad the odd batch" in raw.getvalue()
+    assert b"-> pad the smaller batch" in raw.getvalue()
 
 
 def test_compilations_of_several_threads_at_once_are_no_part_of_less_time(tmp_path):

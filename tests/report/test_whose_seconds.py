@@ -76,7 +76,7 @@ def test_the_summary_names_the_first_error_and_counts_the_others(run):
         )  # fmt: skip
     log.end()
     exited(run)
-    assert "✖ 2 errors: JX131 it seems that train_step computes with an old T" in summary(run)
+    assert "✖ 2 errors: JX131 it seems that train_step computes with an old value of T" in summary(run)
     assert "; and 1 more" in summary(run)
 
 

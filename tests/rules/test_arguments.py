@@ -15,7 +15,7 @@ from jaxscope.schema.findings import NOTE
 from jaxscope.schema.keys import Frame, Static
 
 STEP = function("step")
-ODD = "pad the odd batch to the usual size and mask the padding, or drop it"
+ODD = "pad the smaller batch to the usual size and mask the padding, or drop it"
 FEW = "pad it to a few sizes and mask the padding (the report lists sizes to choose from)"
 SAME = "pass the same containers, with the same dict keys and lengths, in every call"
 FINAL = "keep one structure: an array of the final size instead of a collection that grows"

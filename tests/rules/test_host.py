@@ -39,7 +39,7 @@ def test_a_copy_in_each_step_is_reported_with_line_count_and_seconds(log):
     assert (f.certainty, f.seconds, f.source.line) == ("certain", 1.3, 31)
     assert (
         words.evidence(f.evidence[0])
-        == "200 times, 800 bytes; the program waited for 65% of the time from the first to the last"
+        == "200 times, 800 bytes; the program waited for 65% of the time between the first and the last copy"
     )
 
 
@@ -49,8 +49,8 @@ def test_a_device_that_had_no_work_after_each_wait_may_have_waited_for_the_host(
     log.say(copied(**looks))
     [f] = found(log, "JX601")
     assert [words.evidence(e) for e in f.evidence[1:]] == gap * [
-        "the device has no work when this wait ends, until the next call: it waits for the host for at most 35% of the"
-        " time, 4 ms a step"
+        "the device has no work from the end of this wait until the next call: it waits for the host for at most 35% of the"
+        " time, 4 ms per step"
     ]
 
 
@@ -326,7 +326,7 @@ def test_an_argument_from_another_device_is_reported_by_name(log):
     log.say(ev.Called(function=F.function, count=50))
     [f] = found(log, "JX511")
     assert words.title(f) == (
-        "u of train_step is on another device than its program: 3,200 bytes copied 50 times"
+        "u of train_step is on another device than the program: 3,200 bytes copied 50 times"
     )
     assert words.evidence(f.evidence[0]) == "u: cpu:1; the program runs on devices 0"
 

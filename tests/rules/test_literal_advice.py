@@ -252,12 +252,12 @@ WORDS = {
     "haiku_init": "as in jax.jit(f.init, static_argnums=2)(...)",
     "haiku_init_by_name": "as in jax.jit(f.init, static_argnames='mode')(...)",
     "linen_init": "as in jax.jit(net.init, static_argnames='train')(...)",
-    "package_that_reads": "pass NumPy arrays (np.asarray(x)) to plots_of_somebody, where it only reads them",
-    "mutable_self": "jit a function that takes the arrays and numbers of self that it uses as arguments",
+    "package_that_reads": "if plots_of_somebody only reads the arrays, pass NumPy arrays (np.asarray(x))",
+    "mutable_self": "jit a function whose arguments are the arrays and numbers of self that it uses",
     "object_that_never_changes": "write Config as a @dataclasses.dataclass(frozen=True), with fields instead of"
     " __init__",
-    "new_function": "apply jax.value_and_grad to it, once, outside the code that defines it again",
-    "ordinary_number_through_nnx": "pad the odd batch to the usual size",
+    "new_function": "apply jax.value_and_grad to it, only once: outside the code that defines it again",
+    "ordinary_number_through_nnx": "pad the smaller batch to the usual size",
 }
 
 

@@ -58,4 +58,6 @@ def test_what_a_call_was_seen_to_keep_is_not_to_be_donated_and_the_rest_on_a_con
     for f in found.values():
         assert f.severity == "note" and f.certainty == "likely"
         assert "no live reference was found" in words.title(f)
-        assert "if nothing reads w after the call, not even under another name" in (words.fix_text(f) or "")
+        assert "if your code does not read w after the call, not even under another name" in (
+            words.fix_text(f) or ""
+        )

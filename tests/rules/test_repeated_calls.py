@@ -140,7 +140,7 @@ def test_only_calls_that_repeat_what_they_need_not_are_found(record):
         ("JX205", "before", "warning"),
     ]
     texts = {f.function.partition("@")[0]: f"{words.title(f)} -> {words.fix_text(f)}" for f in found}
-    assert "for one row of f32[8,3,4] after the other" in texts["row"] and "jax.vmap(row)" in texts["row"]
+    assert "for each row of f32[8,3,4]" in texts["row"] and "jax.vmap(row)" in texts["row"]
     assert "each step calls micro 9 times" in texts["micro"] and "jax.lax.scan of micro" in texts["micro"]
     assert "k is the same each time" in texts["of_epoch"]
     assert "those of the parameters before the update" in texts["after"]

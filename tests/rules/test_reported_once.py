@@ -65,7 +65,7 @@ def test_what_only_the_compiler_of_the_stand_in_does_is_a_note(aimed):
     on_both(a, "v5e:4x4", there="zero_nested_loops__tpuv5e_jax0102")
     found = inserted(a.end())
     assert found and {f.severity for f in found} == {"note"} and not any(f.contexts.targets for f in found)
-    assert words.evidence(found[0].evidence[-1]) == "not found in what was compiled for v5e:4x4"
+    assert words.evidence(found[0].evidence[-1]) == "not found in the programs compiled for v5e:4x4"
     waiting = aimed("v5e:4x4", at="waiting")
     waiting.lowered(waiting.called(texts=texts(CPU)), "v5e:4x4")
     assert {f.severity for f in inserted(waiting.end())} == {"warning"}  # nobody knows yet

@@ -66,7 +66,7 @@ def test_what_an_odd_batch_passes_through_is_one_finding_of_the_slowest_function
         ("train_step#2 at step 16: batch changed from f32[64,32] to f32[40,32]", 16),
     ]
     assert words.fix_text(f).startswith(
-        "pad the odd batch"
+        "pad the smaller batch"
     ) and "before the first operation outside jit" in words.fix_text(f)
 
 
@@ -139,12 +139,15 @@ def test_compilations_that_are_too_many_for_the_same_cause_are_reported_with_it(
     (f,) = budgets.with_counts(load(log.run), allowed, None, late)
     assert (
         words.evidence(f.evidence[-1])
-        == "with these, your functions were compiled 4 times, 2 allowed (JX191)"
+        == "with these compilations, your functions were compiled 4 times, 2 allowed (JX191)"
     )
     own = {"train_step": Limits(compilations=1)}
     assert budgets.over(load(log.run), Limits(), own, late=late) == []
     (f,) = budgets.with_counts(load(log.run), Limits(), own, late)
-    assert words.evidence(f.evidence[-1]) == "with these, train_step was compiled 2 times, 1 allowed (JX191)"
+    assert (
+        words.evidence(f.evidence[-1])
+        == "with these compilations, train_step was compiled 2 times, 1 allowed (JX191)"
+    )
 
 
 def test_compilations_that_are_too_many_all_the_same_are_reported_by_themselves(log):
@@ -179,7 +182,7 @@ def test_too_many_compilations_come_with_the_advice_about_their_cause(log):
     epoch(log, 40, 16)
     (f,) = budgets.over(load(log.run), Limits(compilations=3))
     assert words.fix_text(f) == (
-        "pad the odd batch to the usual size and mask the padding, or drop it, or allow more compilations"
+        "pad the smaller batch to the usual size and mask the padding, or drop it, or allow more compilations"
     )
 
 

@@ -51,7 +51,7 @@ def test_through_filter_jit_there_are_no_static_argnums_to_take_it_out_of(found)
 def test_a_size_has_to_stay_static_and_a_few_of_them_are_a_note(found):
     few = found(*values("n", 4, 8, 16))["JX107"]
     assert few.severity == NOTE and words.fix_text(few).startswith(
-        "where n is a size or a length, it has to stay static"
+        "if n is a size or a length, it has to stay static"
     )
 
 
@@ -196,4 +196,4 @@ def test_two_functions_from_two_lines_need_a_program_each(tmp_path, lines, known
     found = [f for f in registry.findings(load(log.run)) if f.code == "JX107"]
     assert bool(found) is known
     for f in found:
-        assert "func changed from density0 (advi.py:90) to density1 (advi.py:91)" in words.title(f)
+        assert "'func' changed from density0 (advi.py:90) to density1 (advi.py:91)" in words.title(f)

@@ -2,32 +2,34 @@
 
 TEMPLATES = {
     # -- comments that exclude findings --------------------------------------------------------------------
-    "comment-excludes-nothing": "this jaxscope: ignore excludes nothing",
-    "comment-without-code": "this jaxscope: ignore names no valid code: write # jaxscope: ignore[JX101]",
-    "comment-of-no-rule": "this jaxscope: ignore names {code}, which is not a rule: {hint}",
-    "codes-exclude-nothing": "this jaxscope: ignore[{codes}] excludes nothing",
-    "fix-remove-comment": "remove it, unless another program needs it",
+    "comment-excludes-nothing": "this jaxscope: ignore comment excludes no finding",
+    "comment-without-code": (
+        "this jaxscope: ignore comment names no valid code: write # jaxscope: ignore[JX101]"
+    ),
+    "comment-of-no-rule": "this jaxscope: ignore comment names {code}, which is not a rule: {hint}",
+    "codes-exclude-nothing": "this jaxscope: ignore[{codes}] comment excludes no finding",
+    "fix-remove-comment": "remove the comment, unless another program needs it",
     "compiled-late": "{function} was {done}{when}: {cause}{also}",
     "compiled-late-variously": "{function} was {done}{when}; most recently: {cause}{also}",
     "fix-record-all": (
         "record the whole program (jaxscope run, or jaxscope.record() around it) to learn what changed"
     ),
-    "fix-warm-up": "call it with such arguments {when}, or allow compilations in more steps",
-    "by-step": "by step {n}",
-    "before": "before",
+    "fix-warm-up": "call it with the same kind of arguments {when}, or allow compilations in more steps",
+    "by-step": "in one of the first {n} steps",
+    "before": "earlier",
     "program-number": "program {n} of {name}",
     "program-for-target": "{program} for {target}",
     "too-many-compilations": "{count}{which}{listed}; most recently {function}: {cause}",
     "compiled-all-times": "your functions were compiled {times}, {limit} allowed",
     "compiled-own-times": "{function} was compiled {times}, {limit} allowed",
-    "exceeded-with-these": "with these, {count} ({code})",
+    "exceeded-with-these": "with these compilations, {count} ({code})",
     "compiled-times": "{function} {times}",
     "once": "once",
     "in-parentheses": " ({parts})",
     "others-were-late": "; {n} were too late ({code}), the others",
     "fix-or-allow-more-compilations": "{fix}, or allow more compilations",
-    "fix-one-jit": "write one function that calls them, and jit that function",
-    "fix-equal-calls": "keep what the finding names the same in every call",
+    "fix-one-jit": "write one function that calls these functions, and jit that function",
+    "fix-equal-calls": "the finding names what changed: pass the same in every call",
     "unknown-seconds": "how long tracing, lowering and compiling took is unknown",
     "too-many-seconds": (
         "tracing, lowering and compiling took {spent}, {limit} allowed; the slowest: {slowest}"
@@ -50,7 +52,8 @@ TEMPLATES = {
     "memory-of-code": " ({bytes} of code may be included)",
     "unknown-memory": "{program}: its memory ({what}) is unknown",
     "fix-use-less-memory": (
-        "donate what is not needed after the call, shard or rematerialize (jax.checkpoint) what is largest"
+        "donate arguments that are not needed after the call; shard the largest arrays, or rematerialize"
+        " them (jax.checkpoint)"
     ),
     "too-much-replicated": (
         "{program} uses {used} of replicated arguments per device, {limit} allowed: {largest}"
@@ -59,7 +62,8 @@ TEMPLATES = {
     "unknown-replicated-arguments": "{program}: which of its arguments are replicated is unknown",
     "unknown-replication": "{program}: whether {paths} is replicated is unknown",
     "fix-shard-replicated": (
-        "shard the largest over the mesh axis along which it is replicated (PartitionSpec), or allow more"
+        "shard the largest argument over the mesh axis along which it is replicated (PartitionSpec), or"
+        " raise the limit"
     ),
     "too-many-constants": "{program} captured {used} of constants, {limit} allowed: {largest}",
     "unknown-constants": ("{program}: its constants are unknown, because its text was not kept (--ir all)"),
@@ -80,8 +84,10 @@ TEMPLATES = {
     "unknown-collectives": (
         "{program}: its collectives are unknown, because its compiled text was not kept (--ir all)"
     ),
-    "unknown-collectives-too-large": "{program}: its collectives are unknown, because it does not fit",
-    "fix-less-communication": "use the same sharding for all operands of this line, or allow more",
+    "unknown-collectives-too-large": (
+        "{program}: its collectives are unknown, because the program does not fit into the target"
+    ),
+    "fix-less-communication": "use the same sharding for all operands of this line, or raise the limit",
     "baseline-recompiled": "{total}:{times} {cause}",
     "baseline-recompiled-otherwise": "{function} recompiles for a new reason:{times} {cause}",
     "baseline-times": " {n} times, most recently because",
@@ -92,16 +98,21 @@ TEMPLATES = {
     "collective-in-function": "{collective} in {function}",
     "figures": "{figures}",
     "memory-per-device": "memory per device: {figures}",
-    "loops-unrolled": "{loops}; a block of {length} operations is repeated {times} times: unrolled",
+    "loops-unrolled": (
+        "{loops}; a loop was unrolled: a block of {length} operations is repeated {times} times"
+    ),
     "fix-find-collective": (
-        "jaxscope report shows where it comes from; use the same sharding for all operands of that line"
+        "jaxscope report shows the line of each collective; use the same sharding for all operands of that"
+        " line"
     ),
     "fix-restore-precision": "restore the precision and dtypes",
     "fix-keep-scan": "keep the loop in jax.lax.scan",
-    "fix-no-callback": "return the value and use it outside",
+    "fix-no-callback": "return the value and use it outside of the function",
     "fix-shard-operands": "shard the operands over the mesh as before",
-    "fix-compare-fusions": "jaxscope diff of both runs shows the lines they come from",
-    "fix-find-memory": "jaxscope report shows what uses it",
+    "fix-compare-fusions": (
+        "jaxscope diff of a run before the change and of this run shows from which lines the fusions come"
+    ),
+    "fix-find-memory": "jaxscope report shows what uses the memory",
     "baseline-change": ": {change}",
     "baseline-more-figures": "{title}; {more} worse for the same reason",
     "one-more-figure": "1 more figure is",
@@ -111,7 +122,7 @@ TEMPLATES = {
     "fix-or-accept": "{fix}; if the change is intended: jaxscope check --update-baseline",
     "fix-accept": "if the change is intended: jaxscope check --update-baseline",
     "fix-update-baseline": "jaxscope check --update-baseline",
-    "fix-save-improvement": "save it: jaxscope check --update-baseline",
+    "fix-save-improvement": "save the new figures: jaxscope check --update-baseline",
     "fix-show-keys": (
         "jaxscope report --function {function} shows both keys; if the change is intended: jaxscope check"
         " --update-baseline"
@@ -122,9 +133,10 @@ TEMPLATES = {
     "environment-differs": "{what} {before}, this run {now}",
     "environment-unknown": "unknown",
     "fix-same-environment": (
-        "compare in the environment of the baseline, or keep one for each environment (--baseline FILE)"
+        "compare in the environment of the baseline, or keep one baseline for each environment (--baseline"
+        " FILE)"
     ),
-    "baseline-renamed": "{before} of the baseline is compared with {now}",
+    "baseline-renamed": "{before} in the baseline is compared with {now}",
     "baseline-of-other-program": (
         "this run compiled none of the functions in the baseline: was it written from another program?"
     ),
@@ -140,14 +152,14 @@ TEMPLATES = {
     "counted-lowered": "lowered {n}x",
     "counted-traced": "traced {n}x",
     "entered-here": "{entry} from here",
-    "fix-call-inside": "call it inside the function that was compiled before",
+    "fix-call-inside": "call it inside a function that is already compiled in the baseline",
     "baseline-count": "{counted}, {before}x in the baseline",
     "baseline-counted": "{function} is {counted}",
-    "baseline-counted-anew": "{function} is {counted}, each time for the first time in a process",
+    "baseline-counted-anew": "{function} is {counted}, each time as the first compilation in its process",
     "baseline-function-improved": "{function} improved: {counts}",
     "baseline-eager-operations": "{function} compiles operations outside jit: {operations}",
     "baseline-operation": "{operation} {now}x ({before}x in the baseline)",
-    "fix-jit-or-numpy": "move them into a jitted function, or do them in NumPy",
+    "fix-jit-or-numpy": "move these operations into a jitted function, or do them in NumPy",
     "baseline-fewer-operations": "fewer operations are compiled outside jit: {operations}",
     "operation-of-function": "{function}: {operation}",
     "and-so-on": "...",
@@ -161,20 +173,22 @@ TEMPLATES = {
     "in-step-after": " in step {step}, after step {n}",
     "in-steps-after": " in steps {first} to {last}, after step {n}",
     "eager-operation": "the eager operation {name}",
-    "function-without-name": "a function whose name is not known",
+    "function-without-name": "a function whose name is unknown",
     "function-of-library": "{name}, a function of {library},",
     "maybe-late": "{compilations} ({functions}) may be before or after step {step}: {reason}",
     "a-compilation": "a compilation",
-    "mark-and-calls-disagree": "the first step mark and the calls of a watched step function disagree",
+    "mark-and-calls-disagree": (
+        "jaxscope.step() and the calls of the watched step function count different steps"
+    ),
     "several-functions-watched": "several functions are watched, and none of them with step=True",
-    "process-without-steps": "nothing counts the steps of process {pid}",
+    "process-without-steps": "the steps of process {pid} are not counted",
     "fix-count-in-one-way": (
         "count the steps in one way: jaxscope.step() at the end of each, or @jaxscope.watch(step=True) on the"
         " step function"
     ),
     "not-checked": "not checked: {error}",
     "setting-not-checked": "this setting cannot be checked: {error}",
-    "run-not-ended": "the run is still going on: only what it has done so far is checked",
+    "run-not-ended": "the run is not finished: only what it has done so far is checked",
     "checked-until-failure": "{failure}: only what it did until then is checked",
     "program-killed": "the program was killed by {signal}",
     "program-raised": "the program failed with {error}{message}{code}",
@@ -188,7 +202,7 @@ TEMPLATES = {
     "of-processes": " of {processes}",
     "log-without-end": "the log has no end: the program was killed, or the log was cut short",
     "log-of-program-without-end": (
-        "the program's log has no end: it left through os._exit, or recording it failed"
+        "the program's log has no end: the program called os._exit, or the recording failed"
     ),
     "no-such-function": "no function called {pattern} was compiled: check the spelling",
     "no-such-axis": "a limit names the mesh axis {axis}, which no mesh of this run has",
@@ -197,7 +211,7 @@ TEMPLATES = {
     "target-not-compiled-for": "limits are set for {target}, but the run was not compiled for it",
     "program-for-target-unknown": "{program} for {target} is unknown: {reason}",
     "function-not-compiled-for": "{function} was compiled, but not for {target}",
-    "nothing-lowered-for": "no function of yours was lowered for {target}",
+    "nothing-lowered-for": "none of your functions was lowered for {target}",
     "target-program-skipped": "it was not lowered: {reason}",
     "target-program-compiling": "it is still being compiled (jaxscope run --wait-targets waits)",
     "target-program-waiting": (
@@ -241,7 +255,7 @@ TEMPLATES = {
     "fewer-donated": (
         "XLA reuses the memory of {now} donated arrays of {argument}; in the baseline it reused {before}"
     ),
-    "donated-in-vain": "{arrays} of {argument} donated without effect, in the baseline {before}",
+    "donated-in-vain": "{arrays} of {argument} donated without effect, {before} in the baseline",
     "wasted-per-device": "{text} ({bytes} more per device)",
     "donation-status": "{path}: {status}{reason}",
     "donation-reason": ", {reason}",

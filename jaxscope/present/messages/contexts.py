@@ -8,6 +8,6 @@ TEMPLATES = {
     "in-programs-not-latest": " (in {programs}, not in the latest, {latest})",
     "evidence-for-target": "for {target}: {evidence}",
     "evidence-with-setting": "with {setting}: {evidence}",
-    "not-found-for-target": "not found in what was compiled for {target}",
+    "not-found-for-target": "not found in the programs compiled for {target}",
     "parts": "{parts}",
 }

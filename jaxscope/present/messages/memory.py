@@ -16,8 +16,8 @@ TEMPLATES = {
     ),
     "fix-keep-numbers": "keep numbers in {container} instead of arrays: float(x) of the previous step",
     "fix-final-length": (
-        "make {path} as long as it will be at the end, and write into it: {path}.at[i].set(x). Each"
-        " new length is a copy of the whole array, and recompiles what uses it"
+        "make {path} as long as it will be at the end, and write into it: {path}.at[i].set(x). Each new"
+        " length copies the whole array, and recompiles the functions that use it"
     ),
     "fix-keep-error-text": (
         "keep str(error) in {container}, or error.with_traceback(None): an exception keeps the"

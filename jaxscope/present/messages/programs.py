@@ -11,21 +11,20 @@ TEMPLATES = {
         "with a scan, {function} has {share} fewer operations; it took {seconds} to trace, lower and compile"
     ),
     "fix-scan": (
-        "stack the parameters of the iterations and use jax.lax.scan (Flax: nnx.scan, nn.scan); where the"
-        " iterations have none of their own, use jax.lax.fori_loop"
+        "stack the parameters of the iterations and use jax.lax.scan (Flax: nnx.scan, nn.scan); if all"
+        " iterations use the same parameters, use jax.lax.fori_loop"
     ),
     "called-row-by-row": (
-        "{function} is called for one row of {aval} after the other: each time the loop runs, it starts {n} "
-        "programs"
+        "{function} is called for each row of {aval}: each time the loop runs, it starts {n} programs"
     ),
     "called-in-step": "each step calls {function} {n} times, in a loop that does nothing else",
     "fix-vmap-calls": (
-        "call jax.vmap({function}) once, in one jitted function; or jax.lax.map, where that needs too"
-        " much memory"
+        "call jax.vmap({function}) once, in one jitted function; if that needs too much memory, use"
+        " jax.lax.map"
     ),
     "fix-scan-calls": "put the loop into one jitted function, as a jax.lax.scan of {function}",
     "work-done-twice": (
-        "{function} computes what {other} computes, too: the loop at line {line} calls both in each"
+        "{function} repeats the computation of {other}: the loop at line {line} calls both in each"
         " iteration, with the same arguments"
     ),
     "work-done-twice-after": (
@@ -34,15 +33,16 @@ TEMPLATES = {
         " batch, after the update"
     ),
     "fix-has-aux": (
-        "return it from {other}, which has computed it: jax.value_and_grad(loss, has_aux=True){before}"
+        "return the value from {other}, which computes it already: jax.value_and_grad(loss,"
+        " has_aux=True){before}"
     ),
     "of-params-before": "; the values are then those of the parameters before the update",
     "no-result": "{function} returns no array and has no effect: XLA removes its {operations}",
     "returns-nothing": "what the function assigns to its arguments or to other variables is lost"
     " after the call",
     "fix-return-values": (
-        "return the new values and assign them where you call it; Flax modules that it changes:"
-        " use nnx.jit, not jax.jit"
+        "return the new values and assign them in the caller; if the function changes Flax modules, use"
+        " nnx.jit instead of jax.jit"
     ),
     "host-callback": "{function} calls back into Python {often} per call{loop}",
     "in-each-iteration": ", and in each iteration of a loop",

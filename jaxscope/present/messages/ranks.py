@@ -6,13 +6,13 @@ TEMPLATES = {
     "the-other-ranks": "the others",
     "program-of-line": "{function} at {line}",
     "after-program": " after {program}",
-    "ranks-other-program": "{ranks} compiled {program}{after} where {others} compiled {other}",
-    "ranks-other-version": "{ranks} compiled another program for {program}{after} than {others}",
+    "ranks-other-program": "{ranks} compiled {program}{after}, but {others} compiled {other}",
+    "ranks-other-version": "{ranks} compiled a different program for {program}{after} than {others}",
     "ranks-differ-in": "{finding}; first difference: {difference}",
     "rank-extra-program": "{ranks} compiled {program}{after}, {others} did not",
     "rank-missing-program": "{ranks} did not compile {program}{after}, {others} did",
     "ranks-other-order": (
-        "{ranks} compiled {program}{after} where {others} compiled {other}: the order differs"
+        "{ranks} compiled {program}{after}, but {others} compiled {other}: the order differs"
     ),
     "ranks-other-step": (
         "{ranks} compiled {program} in step {step}, {others} in step {other}: the order differs"
@@ -30,10 +30,10 @@ TEMPLATES = {
     "rank-behind": ", after {steps} steps (the others counted {others})",
     "rank-exit-code-of": "{ranks} ended with exit code {code}",
     "ranks-other-collectives": (
-        "{ranks} compiled {function} with other collectives, or in another order, than {others} from"
-        " the same program"
+        "{ranks} compiled {function} with other collectives than {others}, or in another order, although the"
+        " program was the same before XLA compiled it"
     ),
-    "ranks-caught-up": "{ranks} compiled {function}, too, by now: no difference",
+    "ranks-caught-up": "{ranks} compiled {function} meanwhile: there is no difference any more",
     "ranks-no-progress": "no progress for {time}: {groups}",
     "rank-line": " at {line}",
     "rank-at-step": ", step {step}",
@@ -50,7 +50,9 @@ TEMPLATES = {
         "make every process call the same functions, in the same order, with the same shapes and"
         " constants: no branch on jax.process_index(), no value in the code that differs between processes"
     ),
-    "fix-ended-first": "look at the output of rank {rank} first: what the others report follows from its end",
+    "fix-ended-first": (
+        "look at the output of rank {rank} first: the messages of the other ranks are only a consequence"
+    ),
     "fix-same-compiler": (
         "use the same JAX, the same XLA_FLAGS and the same compiler settings in all processes"
     ),

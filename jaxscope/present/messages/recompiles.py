@@ -59,8 +59,8 @@ TEMPLATES = {
     "changed-memory-kind": "changed its memory kind",
     "changed-layout": "changed its layout",
     "fix-pad-before-jit": (
-        "{fix}; where you pad, do it before the first operation outside jit sees the batch (in"
-        " NumPy, or all the data once)"
+        "{fix}; if you pad, do it before the first operation outside jit uses the batch (in NumPy, or pad"
+        " all the data once)"
     ),
     # -- fixes: array arguments --------------------------------------------------------------------------
     "fix-same-rank": "pass {path} with the same number of axes in every call",
@@ -70,13 +70,13 @@ TEMPLATES = {
     ),
     "fix-few-sizes": "pad it to a few sizes and mask the padding (the report lists sizes to choose from)",
     "fix-one-size": "pad it to one size and mask the padding",
-    "fix-odd-batch": "pad the odd batch to the usual size and mask the padding, or drop it",
+    "fix-odd-batch": "pad the smaller batch to the usual size and mask the padding, or drop it",
     "fix-larger-size": "pad it to the larger size, {size}, in every call and mask the padding",
     "fix-preallocate": (
-        "allocate {path} with its final length before the loop, write into it with {how}, and mask"
-        " what is not written yet"
+        "allocate {path} with its final length before the loop, write into it with {how}, and mask the part"
+        " that is not written yet"
     ),
-    "fix-one-dtype": "give {path} one dtype in every call: x.astype(...), or 1.0 where 1 was written",
+    "fix-one-dtype": "give {path} one dtype in every call: x.astype(...), or write 1.0 instead of 1",
     "fix-typed-array": "start {path} as a typed array: {typed}",
     "fix-one-key-type": "create all keys the same way: jax.random.key(seed), with one impl",
     "fix-none-or-array": "pass an array for {path} in every call, or None in every call",
@@ -87,29 +87,31 @@ TEMPLATES = {
     "fix-ordinary-argument": "pass {path} as an ordinary argument: take it out of {option}",
     "fix-asarray-for-equinox": "pass jnp.asarray({path}): through {wrapper} every Python number is static",
     "fix-static-size": (
-        "where {path} is a size or a length, it has to stay static: round it up to a few values and mask the"
-        " rest; where it is only computed with, {ordinary}"
+        "if {path} is a size or a length, it has to stay static: round it up to one of a few values and mask"
+        " the rest; if {path} is only used in computations, {ordinary}"
     ),
-    "fix-static-object": "pass what varies in {path} as ordinary arguments, and keep the rest the same",
+    "fix-static-object": (
+        "pass the values in {path} that vary as ordinary arguments, and keep the rest the same"
+    ),
     "fix-keep-the-same": "keep {path} the same from call to call",
     "fix-unless-mode": (
         "change nothing if {path} is a mode with few values, each of which needs its own program; otherwise"
         " {fix}"
     ),
-    "fix-stable-hash": "make the __hash__ of {path} a function of what its __eq__ compares",
+    "fix-stable-hash": "compute the __hash__ of {path} from the values that its __eq__ compares",
     "fix-one-partial": (
         "create the partial {path} once, outside the loop or at module level, and pass the same"
         " object each time"
     ),
     "fix-one-object": "create {path} once, before the loop, and pass the same object each time",
     "fix-pass-its-parts": (
-        "jit a function that takes the arrays and numbers of {path} that it uses as arguments,"
-        " instead of {path} itself{because}"
+        "jit a function whose arguments are the arrays and numbers of {path} that it uses, instead of {path}"
+        " itself{because}"
     ),
     "because-it-changes": ": the program changes the attributes of {name}",
     "fix-eq-and-hash": (
-        "create {path} once, before the loop; or give its class an __eq__ and a __hash__ of its"
-        " attributes, if they never change"
+        "create {path} once, before the loop; or give its class an __eq__ and a __hash__ that use its"
+        " attributes, if these never change"
     ),
     "fix-frozen-fields": (
         "create {path} once, before the loop; or write {name} as a @dataclasses.dataclass(frozen=True), with"
@@ -120,7 +122,7 @@ TEMPLATES = {
         " @dataclasses.dataclass(frozen=True), if its attributes can be hashed (no arrays)"
     ),
     "fix-array-field": (
-        "store {path} as an array (a child of the node) if it is only computed with; if a Python if"
+        "store {path} as an array (a child of the node) if it is only used in computations; if a Python if"
         " or a shape depends on it, keep it the same from call to call"
     ),
     # -- fixes: function objects, options, caches --------------------------------------------------------
@@ -136,8 +138,8 @@ TEMPLATES = {
         " become arguments"
     ),
     "fix-define-and-wrap-once": (
-        "define the function, and apply {wrapper} to it, once, outside the code that defines it"
-        " again; values that it closes over become arguments"
+        "define the function, and apply {wrapper} to it, only once: outside the code that defines it again;"
+        " values that it closes over become arguments"
     ),
     "fix-wrap-once": "apply {wrapper} once, before the loop, and keep what it returns",
     "fix-define-once": (
@@ -150,10 +152,12 @@ TEMPLATES = {
         "call the object that .lower(...).compile() returned, or lower with the arguments of the real call"
     ),
     "computes-with-old-value": (
-        "{function} computes with an old {name}{line}: {change}; JAX does not trace again when it changes"
+        "{function} computes with an old value of {name}{line}: {change}; JAX does not trace again when it"
+        " changes"
     ),
     "computed-with-old-value": (
-        "{function} computed with an old {name}{line}: {change}; JAX does not trace again when it changes"
+        "{function} computed with an old value of {name}{line}: {change}; JAX does not trace again when it"
+        " changes"
     ),
     "read-at-line": " (read at line {line})",
     "value-changed": "it was {before} when traced, and is {after} now",
@@ -168,25 +172,26 @@ TEMPLATES = {
     "at-the-end": "when the program ended",
     "at-the-end-of-a-step": "at the end of a step",
     "fix-pass-what-is-written-into": (
-        "pass {name} as an argument: what is written into it later is not seen by what is compiled"
+        "pass {name} as an argument: the compiled program does not see values that are written into it later"
     ),
     "fix-pass-or-make-anew": (
         "pass {name} as an argument, or make a new object instead of changing this one"
     ),
     "constant-random-key": (
-        "{function} draws the same random numbers in each call: {keys} {is_constant} of its program,"
-        " whatever its arguments are"
+        "{function} draws the same random numbers in each call: {keys} {is_constant} of its program and does"
+        " not depend on its arguments"
     ),
     "fix-pass-key": (
         "pass a key as an argument: a new one in each call (jax.random.split), or"
         " jax.random.fold_in(key, step)"
     ),
     "drawn-while-traced": (
-        "{function} has the same random numbers in each call: {call} runs while JAX traces, and what it "
-        "returns is a constant of the program"
+        "{function} has the same random numbers in each call: {call} runs while JAX traces, and its result"
+        " is a constant of the program"
     ),
     "fix-draw-with-jax": (
-        "draw with jax.random from a key that is an argument, or pass what NumPy has drawn as an argument"
+        "draw with jax.random from a key that is an argument, or pass the numbers that NumPy drew as an"
+        " argument"
     ),
     "same-numbers-on-devices": (
         "{function} draws the same random numbers on each device: every device receives the same"
@@ -201,8 +206,8 @@ TEMPLATES = {
         " the same each time, and no other argument changes the key"
     ),
     "fix-new-key": (
-        "pass another key in each iteration: jax.random.fold_in({key}, step), or one that the loop splits off"
-        " (jax.random.split)"
+        "pass another key in each iteration: jax.random.fold_in({key}, step), or a new key from"
+        " jax.random.split"
     ),
     "fix-set-once": "set {setting} once, before the first call",
     # -- fixes: placement --------------------------------------------------------------------------------
@@ -212,26 +217,24 @@ TEMPLATES = {
         " in out_shardings="
     ),
     "fix-keep-sharding": (
-        "set out_shardings= of {function} so that {path} comes back with the sharding of its first"
+        "set out_shardings= of {function} so that {path} is returned with the sharding of its first"
         " call{passed}; or, before the first call, jax.device_put {path} to the sharding of the"
         " result{returned}"
     ),
     "the-sharding": ", {sharding}",
     "fix-same-sharding": "jax.device_put {path} to the same sharding before every call",
-    "fix-same-commitment": "call jax.device_put on {path} before every call, also the first, or before none",
+    "fix-same-commitment": "call jax.device_put on {path} before every call, including the first, or never",
     "fix-shard-over-devices": (
         "run it once over all devices with a sharded array (NamedSharding) instead of once per device"
     ),
     "fix-same-layout": "jax.device_put {path} to one Format before the first call",
     "fix-same-memory-kind": "move {path} to one memory kind with jax.device_put before the call",
-    "fix-same-mesh-around": (
-        "make every call of it under the same mesh: one jax.set_mesh(mesh) around all of them"
-    ),
+    "fix-same-mesh-around": "call it under the same mesh every time: one jax.set_mesh(mesh) around all calls",
     "fix-same-mesh": "jax.device_put {path} to one mesh, with one sharding, before every call",
     # -- fixes: what one line has compiled outside jit ---------------------------------------------------
     "fix-many-causes": (
-        "look for what changes again and again: jaxscope report --function {function} lists each recompile;"
-        " where it is a shape, pad to a few sizes"
+        "find what changes repeatedly: jaxscope report --function {function} lists each recompile; if it is"
+        " a shape, pad to a few sizes"
     ),
     "fix-iterate-numpy": "iterate over a NumPy array: np.asarray(x) first",
     "fix-iterate-keys": (
@@ -249,15 +252,16 @@ TEMPLATES = {
     ),
     "fix-jit-around": "put the computation around this line into one jax.jit, or do it in NumPy",
     "fix-jit-step": (
-        "put what an iteration of the loop computes into one function, outside of the loop, and {how} that:"
+        "put the computation of one iteration into a function outside of the loop, and {how} that function:"
         " its lines are then one program"
     ),
     "fix-jit-step-function": (
-        "{how} {function} as a whole: its lines are then one program;"
-        " what it reads and what changes become arguments"
+        "{how} {function} as a whole: its lines are then one program; values that it reads or changes become"
+        " arguments"
     ),
     "fix-if-faster": (
-        "{fix}; most of the seconds are random draws, which one program compiles, too: compare the seconds"
+        "{fix}; most of the time is the compilation of random number generation, which one jitted function"
+        " needs, too: measure whether it is faster"
     ),
     "as-in": "as in {call}",
     "as-in-with-statics": (
@@ -277,9 +281,8 @@ TEMPLATES = {
     ),
     "fix-pad-first": "pad the data to one size, with a mask or weights for the padding, and ",
     "fix-one-size-for-library": (
-        "where the size of what you pass to {library} changes from call to call, pad the data to"
-        " one size, with a mask or weights for the padding, and create the objects that compute"
-        " with it only once"
+        "if the size of the data that you pass to {library} changes from call to call, pad the data to one"
+        " size, with a mask or weights for the padding, and create the objects that compute with it only once"
     ),
     "fix-make-object-once": (
         "create {path} once, outside the code that runs repeatedly, and pass the same object to"
@@ -291,8 +294,8 @@ TEMPLATES = {
         " with other arrays: {library} defines its functions again for each object"
     ),
     "fix-numpy-or-jit": (
-        "pass NumPy arrays (np.asarray(x)) to {library}, where it only reads them; where it"
-        " computes with JAX itself, jit what this line calls, if it can be traced"
+        "if {library} only reads the arrays, pass NumPy arrays (np.asarray(x)); if it computes with JAX, jit"
+        " what this line calls, if that can be traced"
     ),
     # -- fixes: the fast path ----------------------------------------------------------------------------
     "fix-asarray": "pass {path} as a jax.Array in every call: jnp.asarray(x)",
@@ -305,16 +308,17 @@ TEMPLATES = {
     # -- fixes: a state that comes back ------------------------------------------------------------------
     "fix-start-typed": "start {path} as {typed}",
     "fix-place-first": (
-        "before the first call, place {path} as later calls have it ({where}): jax.device_put(x, sharding)"
+        "before the first call, place {path} in the way in which the later calls receive it ({where}):"
+        " jax.device_put(x, sharding)"
     ),
     "fix-commit-first": (
         "before the first call, put {path} on its device: jax.device_put(x, device); in later calls"
         " it is committed"
     ),
     "fix-uncommitted-result": (
-        "start {path} without a device: jnp.asarray(x); in later calls it is not committed to one"
+        "create {path} without a device: jnp.asarray(x); in later calls it is not committed to a device"
     ),
-    "fix-start-as-returned": "start {path} as the function returns it",
+    "fix-start-as-returned": "start with {path} in the form in which the function returns it",
 }
 
 # In a table of findings, where the reader sees that something recompiled by its code.

@@ -17,8 +17,8 @@ TEMPLATES = {
     "more-bytes-on-each-device": "{finding} ({bytes} more on each device)",
     "fix-pad-or-replicate": "pad dimension {dimension} from {size} to {padded}, or do not shard it",
     "fix-request-what-is-given": (
-        "request the sharding that the program uses, or constrain the values that the array is computed from,"
-        " too: jax.lax.with_sharding_constraint(x, sharding)"
+        "request the sharding that the program uses, or also constrain the values from which the array is"
+        " computed: jax.lax.with_sharding_constraint(x, sharding)"
     ),
     "failed-with-other-sharding": (
         "the program failed: an argument {aval} has the sharding {got}, but in_shardings requires {wanted}"
@@ -44,17 +44,18 @@ TEMPLATES = {
         " drop the remainder"
     ),
     "moved-argument": (
-        "{path}{more} ({bytes}) is placed {got}, but {function} takes it {wanted}: each such call moves it"
+        "{path}{more} ({bytes}) is placed {got}, but {function} takes it {wanted}: each of these calls moves"
+        " it"
     ),
     "moved-arguments": (
-        "{path}{more} ({bytes}) are placed {got}, but {function} takes them {wanted}: each such"
-        " call moves them"
+        "{path}{more} ({bytes}) are placed {got}, but {function} takes them {wanted}: each of these calls"
+        " moves them"
     ),
     "as-sharding": "as {sharding}{over}",
     "over-devices": " over {devices}",
     "fix-put-before-the-calls": (
-        "pass {path} to jax.device_put once, before the first call, with the sharding that"
-        " {function} takes it with"
+        "pass {path} to jax.device_put once, before the first call, with the sharding that {function}"
+        " requires"
     ),
     "failed-on-several-devices": (
         "the program failed: the arrays of one call are on different devices: {places}"

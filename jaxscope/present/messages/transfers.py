@@ -15,36 +15,43 @@ TEMPLATES = {
     "phase-of-steps": " ({first} to {last})",
     "times-a-step": "{n} times ",
     "so-often": "{n} times",
-    "copies": "{n} times, {amount}; the program waited for {share} of the time from the first to the last",
+    "copies": (
+        "{n} times, {amount}; the program waited for {share} of the time between the first and the last copy"
+    ),
     "copies-without-copy": "{copies}; on this backend the host reads the array in place",
-    "fix-decide-on-device": "decide on the device (jnp.where, jax.lax.cond), or read it every 50 steps or so",
-    "fix-print-less": "print every 50 steps or so, or with jax.debug.print inside the jitted function",
+    "fix-decide-on-device": (
+        "decide on the device (jnp.where, jax.lax.cond), or read the value only about every 50 steps"
+    ),
+    "fix-print-less": "print only about every 50 steps, or with jax.debug.print inside the jitted function",
     "fix-read-less": (
-        "add the values up on the device and read the sum every 50 steps or so, or read the value"
-        " of the previous step"
+        "add the values up on the device and read the sum about every 50 steps, or read the value of the"
+        " previous step"
     ),
     "large-transfer-to-host": "{what} at {line} copies {bytes} to the host, {n} times",
     "large-transfer-to-device": "{what} at {line} copies {bytes} to the device, {n} times",
     "device-waits": (
-        "the device has no work when this wait ends, until the next call: it waits for the host for at most "
-        "{share} of the time, {seconds} a step"
+        "the device has no work from the end of this wait until the next call: it waits for the host for at"
+        " most {share} of the time, {seconds} per step"
     ),
     "large-transfer-each-call": "{what} at {line} copies {bytes} to the device in each iteration of its loop",
     "in-all": "{amount} in all",
     "bytes-unknown": "size unknown",
-    "fix-copy-less": "copy less of it, or less often: jax.device_get of what is needed, every 50 steps or so",
-    "fix-put-once": (
-        "put it on the device once, before the loop; if it is new each time, put the next one while"
-        " the device computes"
+    "fix-copy-less": (
+        "copy a smaller part, or copy less often: jax.device_get of the values that you need, about every 50"
+        " steps"
     ),
-    "argument-on-other-device": "{paths} of {function} {is_on} another device than its program{copied}",
+    "fix-put-once": (
+        "put the data on the device once, before the loop; if the data are new in each iteration, put the"
+        " next part on the device while the device computes"
+    ),
+    "argument-on-other-device": "{paths} of {function} {is_on} another device than the program{copied}",
     "copied-so-often": ": {amount} copied {often}",
     "in-each-call": "in each call",
     "copied-at-the-call": "copied between devices when the function is called",
     "argument-sharding": "{path}: {sharding}",
     "program-on-devices": "{arguments}; the program runs on devices {devices}",
     "fix-put-where-used": (
-        "before the loop, jax.device_put {path} to the devices of the program: to the sharding of another"
-        " argument that is on them"
+        "before the loop, jax.device_put {path} to the devices of the program: use the sharding of another"
+        " argument that is on these devices"
     ),
 }

@@ -123,6 +123,7 @@ def needed_once(run: Run, places: Places) -> Html | None:
         el("code", 'jax.config.update("jax_compilation_cache_dir", DIRECTORY)'),
     )  # fmt: skip
     words = (
-        "First compilations, which each run of the program needs, at least a tenth of the compile time each:"
+        "First compilations that each took at least a tenth of the compile time;"
+        " each run of the program needs them:"
     )
     return joined([el("p", words), *entries, cache if off else None])

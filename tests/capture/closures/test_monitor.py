@@ -133,7 +133,7 @@ for _ in range(9): f(x)
     served = record(code.replace("BETWEEN", "f(x)"))
     assert {(s.changed.name, s.status) for s in load(served.run).stale} == {("rate", "ended"), ("array", "ended")}  # fmt: skip
     found = [f for f in registry.findings(load(served.run)) if f.code == "JX131"]
-    assert found and all("computed with an old" in words.title(f) for f in found)
+    assert found and all("computed with an old value of" in words.title(f) for f in found)
     assert all("traced again" in words.evidence(f.evidence[-1]) for f in found)
 
 

@@ -1,5 +1,5 @@
 # flax nnx: three functions are passed one model, which nnx.jit updates in place: one note on donation
-# never: if nothing reads
+# never: if your code does not read
 import jax.numpy as jnp
 import optax
 from flax import nnx
