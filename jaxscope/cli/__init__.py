@@ -46,11 +46,11 @@ VERBS: dict[str, list[tuple[str, str, str]]] = {
         ("report", "print what was compiled, how long it took and why it recompiled", "jaxscope report"),
         (
             "show",
-            "print one part of the JSON report, by its path",
+            "print one part of the JSON report; give its path",
             "jaxscope show latest findings/JX101/0",
         ),
         ("view", "open a run in the terminal interface", "jaxscope view"),
-        ("hlo", "analyse a compiled text from anywhere", "jaxscope hlo step.hlo.txt --mesh data=8"),
+        ("hlo", "analyse an HLO text file, from any source", "jaxscope hlo step.hlo.txt --mesh data=8"),
         (
             "dump",
             "write StableHLO, HLO and cache keys as files",
@@ -193,7 +193,7 @@ def _dispatch(argv: list[str]) -> int:
 
 def overview() -> str:
     """Return the page that ``jaxscope --help`` prints."""
-    lines = ["jaxscope: see why JAX recompiled, and what XLA made of your program.", ""]
+    lines = ["jaxscope: see why JAX recompiled, and what program XLA produced.", ""]
     for title, verbs in VERBS.items():
         lines.append(title)
         for verb, what, example in verbs:

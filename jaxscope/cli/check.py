@@ -30,16 +30,18 @@ FOR_PEOPLE = ("full", "concise")
 
 DESCRIPTION = """\
 Check a recorded run: no recompile after step N; limits on compilations, seconds, collectives and memory
-([tool.jaxscope.check] in pyproject.toml); a baseline, which is a committed file of what the compiler made of
-your functions (jaxscope-baseline.json, if it exists). Without a limit or a baseline, the findings of the run
-are checked. Programs that do not fit into a target they were compiled for (run --target) always fail; with
---target, limits on programs apply to those compiled for that target instead of those that ran.
+([tool.jaxscope.check] in pyproject.toml); a baseline, which is a file in your repository with figures of your
+compiled functions (jaxscope-baseline.json, if it exists). Without a limit or a baseline, the findings of the
+run are checked. A program always fails the check if it does not fit into the memory of a target for which it
+was compiled (run --target). With --target, limits on programs apply to the programs compiled for that target
+instead of those that ran.
 
 Baselines from another JAX minor version, platform or device count are skipped with a note (an error with
 --strict).
 
 The exit code is 0 if all checks pass, 1 if one fails, 2 for wrong usage or an option that cannot be checked
-in this run (everything else is checked). What is unknown is reported in a note; with --strict notes fail.
+in this run (everything else is checked). What is unknown is reported in a note; with --strict, notes count as
+failures.
 """
 EXAMPLES = """\
 examples:
@@ -47,7 +49,7 @@ examples:
   jaxscope check --no-recompiles-after 2      everything must compile within the first two steps
   jaxscope check --no-recompiles-after 0      nothing may compile at all
   jaxscope check --update-baseline            write the baseline from the latest run; commit the file
-  jaxscope check --target v5e:16x16           do the programs compiled for it fit, and keep the limits?
+  jaxscope check --target v5e:16x16           check the programs that were compiled for v5e:16x16
   jaxscope check --output-format github       annotations on a pull request
   jaxscope check --output-format markdown     also gitlab, sarif, junit, json
   jaxscope check --select JX1 --ignore JX107  recompiles, except those for static values
@@ -73,13 +75,13 @@ def add_parser(subparsers: Any) -> None:
         "--allow-cache-hits",
         action="store_true",
         default=None,
-        help="ignore compilations from the persistent cache",
+        help="ignore programs that were loaded from the persistent cache",
     )
-    parser.add_argument("--strict", action="store_true", default=None, help="notes fail, too")
+    parser.add_argument("--strict", action="store_true", default=None, help="notes count as failures, too")
     parser.add_argument(
         "--baseline",
         metavar="FILE",
-        help="compare with this file (default: jaxscope-baseline.json of the project)",
+        help="compare with this file (default: jaxscope-baseline.json in the project's directory)",
     )
     parser.add_argument(
         "--update-baseline", action="store_true", help="write the baseline from this run first (not in CI)"
@@ -88,7 +90,8 @@ def add_parser(subparsers: Any) -> None:
         "--target",
         metavar="TARGET",
         action="append",
-        help="apply limits on programs to those compiled for it (run --target) (repeatable)",
+        help="check the programs compiled for TARGET (run --target) against the limits, instead of those that"
+        " ran (repeatable)",
     )
     for name, what in (("select", "report these only"), ("ignore", "do not report these")):
         parser.add_argument(

@@ -25,17 +25,17 @@ from jaxscope.log import store
 from jaxscope.log.store import RunDir
 
 DESCRIPTION = """\
-Compile one function for an accelerator you don't have. It is traced from shapes, in this process, on as many
-CPU devices as the target has; nothing is computed and no array is created. WHERE is a module or a file,
-FUNCTION a function in it, jitted or not. Targets of different sizes are compiled one after the other and
-compared. The arguments (--args) are either
+Compile one function for an accelerator you don't have. The function is traced from shapes, in this process,
+on as many CPU devices as the target has; nothing is computed and no array is created. WHERE is a module or a
+file, FUNCTION is a function in it, jitted or not. Targets of different sizes are compiled one after the other
+and compared. The arguments (--args) are either
 
   dtype[shape]         f32[8,128]   bf16[4096,1024]@data,model   i32[]   ("-": an axis that is not sharded)
-  a function's name    of the same module, or MODULE:FUNCTION; it returns the arguments as a tuple of
-                       ShapeDtypeStructs
+  a function's name    a function of the same module, or MODULE:FUNCTION; it returns the arguments as a
+                       tuple of ShapeDtypeStructs
 
 The result is recorded like a run: report, view and dump show it. The exit code is 1 if the
-program does not fit or does not compile.
+program does not fit into the memory of the target, or does not compile.
 """
 EXAMPLES = """\
 examples:
@@ -90,7 +90,9 @@ def add_parser(subparsers: Any) -> None:
         help="compile only the programs of RUN that are missing because the compiler's process ended"
         " (default: latest)",
     )
-    parser.add_argument("--args", nargs="*", default=[], metavar="ARG", help="see above")
+    parser.add_argument(
+        "--args", nargs="*", default=[], metavar="ARG", help="the arguments, as described above"
+    )
     parser.add_argument(
         "--mesh",
         type=mesh,

@@ -27,16 +27,23 @@ from jaxscope.log import store
 # Of GPUs (the second in Windows' subsystem for Linux), and of TPUs.
 DEVICE_FILES = (("nvidia[0-9]*", "dxg"), ("accel*", "vfio/[0-9]*"))
 DESCRIPTION = """\
-Print versions, where runs are kept, and each part of JAX that jaxscope reads: whether this JAX has it and
-what cannot be recorded without it. Nothing is compiled and no device is started, except with --probe, which
-records a small program in another process and checks that every field of its log is filled. The exit code is
-1 if something is missing.
+Print versions, where runs are kept, and each part of JAX that jaxscope reads: whether the installed JAX has
+it, and what cannot be recorded without it. Nothing is compiled and no device is started, except with --probe,
+which records a small program in another process and checks that every field of its log is filled. The exit
+code is 1 if something is missing.
+"""
+EXAMPLES = """\
+examples:
+  jaxscope doctor                 what can be recorded with the installed JAX
+  jaxscope doctor --probe         also record a small program, and check the log
 """
 
 
 def add_parser(subparsers: Any) -> None:
     """Add ``doctor``."""
-    parser = subparsers.add_parser("doctor", help="what can be recorded here", description=DESCRIPTION)
+    parser = subparsers.add_parser(
+        "doctor", help="what can be recorded here", description=DESCRIPTION, epilog=EXAMPLES
+    )
     parser.add_argument(
         "--probe",
         action="store_true",

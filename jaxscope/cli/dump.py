@@ -13,14 +13,14 @@ from jaxscope.errors import RunNotFound, UsageError
 
 DESCRIPTION = """\
 Write what was recorded of each compilation as files a person can open: the StableHLO that JAX made
-(NAME.1.stablehlo.mlir), what XLA made of it (NAME.1.hlo.txt), and the cache key (NAME.1.key.json). The
-number is the one `jaxscope report` shows. Without FUNCTION: all your functions.
+(NAME.1.stablehlo.mlir), the HLO that XLA produced (NAME.1.hlo.txt), and the cache key (NAME.1.key.json). The
+number is the one that `jaxscope report` shows. Without FUNCTION: all your functions.
 
 With --perfetto, write the run as a timeline instead: the phases of every call, steps, waits for copies and
-the bytes of live arrays; the ranks of a job are processes. ui.perfetto.dev and chrome://tracing open it.
+the bytes of live arrays; each rank of a job is a process in it. ui.perfetto.dev and chrome://tracing open it.
 
-With --graph, write what XLA made of one compilation as a graph: its instructions with bytes, flops, the line
-and the sharding, grouped by fusion and loop. The ending of the file names the format: .graphml (networkx,
+With --graph, write the program of one compilation as a graph: its instructions with bytes, flops, the line
+and the sharding, grouped by fusion and loop. The file extension selects the format: .graphml (networkx,
 yEd, Gephi), .dot (Graphviz), .json (Model Explorer). Without FUNCTION: your slowest function; without #n:
 the latest.
 """
@@ -55,7 +55,9 @@ def add_parser(subparsers: Any) -> None:
         "--perfetto", metavar="FILE", type=Path, help="write a timeline in the Trace Event Format"
     )
     parser.add_argument(
-        "--all", action="store_true", help="library-internal and eager functions too, and texts of any size"
+        "--all",
+        action="store_true",
+        help="also functions of libraries and eager operations, and texts of any size",
     )
     parser.set_defaults(handler=handle)
 

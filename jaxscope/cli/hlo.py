@@ -15,9 +15,10 @@ from jaxscope.cli.output import deliver
 from jaxscope.errors import JaxscopeError, UsageError
 
 DESCRIPTION = """\
-Print what XLA made of a program: fusions, collectives over the mesh axes, loops, memory, donation. FILE is a
-compiled text: from `compiled.as_text()`, an --xla_dump_to folder, a pod. A .gz file is read as it is; - is
-stdin. With the lowered text (--stablehlo) also constants, casts, callbacks and unrolled loops.
+Print what is in a program that XLA produced: fusions, collectives over the mesh axes, loops, memory,
+donation. FILE is an HLO text, for example from `compiled.as_text()` or from an --xla_dump_to directory.
+Compressed .gz files are read directly; - means stdin. With the lowered text (--stablehlo), constants, casts,
+callbacks and unrolled loops are printed, too.
 """
 EXAMPLES = """\
 examples:
@@ -36,7 +37,10 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("file", metavar="FILE", help="the compiled text; - is stdin")
     parser.add_argument("--stablehlo", metavar="FILE", help="the lowered text of the same program")
     parser.add_argument(
-        "--mesh", metavar="AXES", type=mesh, help="the mesh of its devices in order, e.g. data=4,model=2"
+        "--mesh",
+        metavar="AXES",
+        type=mesh,
+        help="the mesh of the program's devices in order, e.g. data=4,model=2",
     )
     parser.add_argument("--all", action="store_true", help="show everything")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")

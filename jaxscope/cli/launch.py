@@ -14,11 +14,12 @@ from jaxscope.log import remote
 MOST = 256
 USAGE = "jaxscope launch -n N [options of run] (script.py | -m module) [args...]"
 DESCRIPTION = """\
-Start N processes of one job on this machine's CPU, and record them into one run. Each is a rank: the program
-calls jax.distributed.initialize(), which finds its rank, the number of processes and the coordinator's
-address in the environment (also JAX_PROCESS_ID, JAX_NUM_PROCESSES, JAX_COORDINATOR_ADDRESS). Output has the
-rank before each line. The first rank that fails ends the job, with its exit code. For tests and for learning;
-on a cluster use its own launcher: srun jaxscope run train.py.
+Start N processes of one job on this machine's CPU, and record them into one run. Each process is a rank: the
+program calls jax.distributed.initialize(), which finds its rank, the number of processes and the
+coordinator's address in the environment (jaxscope sets JAX_PROCESS_ID, JAX_NUM_PROCESSES and
+JAX_COORDINATOR_ADDRESS, too). Each line of output begins with the rank. The first rank that fails ends the
+job, with its exit code. Use this command for tests and for learning; on a cluster use the launcher of the
+cluster: srun jaxscope run train.py.
 """
 EXAMPLES = """\
 examples:

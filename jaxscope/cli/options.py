@@ -16,9 +16,9 @@ from jaxscope.errors import UsageError
 USAGE = "jaxscope run [options] (script.py | -m module | -c code | dir) [args...]"
 
 DESCRIPTION = """\
-Run a program as python would, and record every function that JAX traces, lowers and compiles: the line
-that called it, its arguments and the time it took. The program runs in the Python that jaxscope is
-installed in and is not changed. It keeps its output, its exit code and its signals.
+Run a program as python would, and record every function that JAX traces, lowers and compiles: the line that
+called it, its arguments and the time it took. jaxscope uses the Python in which it is installed. Your program
+is not changed and keeps its output, its exit code and its signals.
 """
 
 EXAMPLES = """\
@@ -33,10 +33,10 @@ examples:
 afterwards:
   jaxscope report                         what was compiled, what differed, what it cost
 
-Options before the script are for jaxscope; everything after the script is for the program. Options of
-Python come before -m jaxscope: python -O -m jaxscope run train.py. Child processes are recorded too: while
-the program runs, PYTHONPATH begins with a directory of jaxscope, and they inherit it. Signals reach the
-program as without jaxscope. In the terminal interface Ctrl-C asks before it stops the program, as q does.
+Options before the script are for jaxscope; everything after the script is for the program. Options of Python
+come before -m jaxscope: python -O -m jaxscope run train.py. Child processes are recorded too: while the
+program runs, PYTHONPATH begins with a directory of jaxscope, and they inherit it. Signals reach the program
+as they would without jaxscope. In the terminal interface Ctrl-C asks before it stops the program, as q does.
 """
 
 PYTHONS_OWN = "uOBXWIEsSPbdvixq"  # one-letter options of python, which do not belong after `run`
@@ -86,23 +86,24 @@ def _add_where_to_record(group: argparse._ArgumentGroup) -> None:
         "-o",
         "--out",
         metavar="DIR",
-        help="record into DIR, which is new or empty (default: a new directory in .jaxscope/runs). s3://..."
-        " and"
-        " gs://...: record in .jaxscope/runs, and upload from there while the program runs",
+        help="record into DIR, which must be new or empty (default: a new directory in .jaxscope/runs). With"
+        " s3://... or gs://..., record in .jaxscope/runs and upload from there while the program runs",
     )
     group.add_argument("--overwrite", action="store_true", help="replace the run in DIR")
     group.add_argument("--name", help="name of the run (default: made from the script's name)")
     group.add_argument(
         "--job",
         metavar="NAME",
-        help="the name of the job, if no launcher sets one: processes with the same NAME and --out,"
-        " or in the same directory, write into one run",
+        help="the name of the job, if no launcher sets one. Processes with the same NAME write into one run"
+        " if they have the same --out (without --out: the same working directory)",
     )
 
 
 def _add_what_to_record(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
-        "--ir", choices=config.IR, help="program texts to keep of your functions (default: all)"
+        "--ir",
+        choices=config.IR,
+        help="which program texts of your functions to keep (default: all; stats: no text, only figures)",
     )
     group.add_argument(
         "--step-function",
@@ -112,7 +113,7 @@ def _add_what_to_record(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--arrays",
         action=argparse.BooleanOptionalAction,
-        help="record the live arrays at the end of steps, in at most 1%% of the time (default: yes)",
+        help="record the live arrays at the end of steps, using at most 1%% of the run time (default: yes)",
     )
     group.add_argument(
         "--transfers",
@@ -165,7 +166,8 @@ def _add_targets(group: argparse._ArgumentGroup) -> None:
         action="append",
         metavar="TARGET",
         help="also compile your functions for this accelerator: v5e:16x16, v5p:8x8x8, 2*v5e:4x4."
-        " The script itself runs on that many CPU devices (repeatable; jaxscope targets lists all)",
+        " The script itself runs on as many simulated CPU devices as the target has (repeatable; jaxscope"
+        " targets lists all)",
     )
     group.add_argument(
         "--wait-targets",
@@ -176,16 +178,16 @@ def _add_targets(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--dry-run",
         action="store_true",
-        help="end the script when its step function (--step-function,"
-        " or watch(step=True)) has been lowered, before it runs",
+        help="stop the script after its step function (--step-function, or watch(step=True)) was lowered,"
+        " before that function runs",
     )
     group.add_argument(
         "--vary",
         action="append",
         metavar="NAME=A,B",
         help="run the script once per value of an environment variable ('MESH=64x4,32x8') or of an"
-        " option of the script ('--mesh=64x4,32x8'), and compare the programs (repeatable: every"
-        " combination; a comma within a value: '\"a,b\"' or a\\,b)",
+        " option of the script ('--mesh=64x4,32x8'), and compare the programs (repeat the"
+        " option to run every combination; a comma within a value: '\"a,b\"' or a\\,b)",
     )
 
 
@@ -214,26 +216,26 @@ def _add_how_it_runs(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--compare-ranks",
         action=argparse.BooleanOptionalAction,
-        help="in a job of many processes, print a line as soon as some ranks compile other programs"
-        " than the others, or wait for one that does not come (default: yes, for up to 256 ranks)",
+        help="in a job of many processes, print a line as soon as some ranks compile different"
+        " programs, or wait for a rank that does not arrive (default: yes, for up to 256 ranks)",
     )
     group.add_argument(
         "--ranks-patience",
         type=float,
         metavar="SECONDS",
-        help="name the waiting ranks after so many seconds without progress (default: 30)",
+        help="name the waiting ranks after this many seconds without progress (default: 30)",
     )
     group.add_argument(
         "--stop-on-divergence",
         action="store_true",
         default=None,
-        help="end the job with exit code 4 as soon as its ranks are known to run other programs",
+        help="end the job with exit code 4 as soon as it is known that its ranks run different programs",
     )
     group.add_argument(
         "--metrics",
         metavar="WHERE",
-        help="at the end, write scalars by step for a dashboard, the seconds of compiling, recompiles by"
-        " cause and bytes: FILE.jsonl, FILE.csv, tensorboard:DIR or wandb",
+        help="at the end, write numbers per step for a dashboard (compile seconds, recompiles by cause,"
+        " bytes): FILE.jsonl, FILE.csv, tensorboard:DIR or wandb",
     )
     group.add_argument("-q", "--quiet", action="store_true", default=None, help="print no summary at the end")
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Print what a run traced, lowered and compiled, the slowest functions first, and what changed each time a
-function recompiled. If the run is still going on, print what it has recorded so far.
+function recompiled. If the run is not finished, print what it has recorded so far.
 """
 EXAMPLES = """\
 examples:
@@ -28,7 +28,7 @@ examples:
   jaxscope report train-20260102-0304      a run by name (or the beginning of it), or its directory
   jaxscope report --function train_step    one function in full, with its cache keys
   jaxscope report --function train.py:88   the function defined there
-  jaxscope report --rank 37                one process of a job of many
+  jaxscope report --rank 37                one process of a job with many processes
   jaxscope report --all                    also compilations of libraries and of eager operations
   jaxscope report --html run.html          one file to open or send: works offline, without a server
   jaxscope report --format json -o run.json
@@ -50,9 +50,11 @@ def add_parser(subparsers: Any) -> None:
         "--function", metavar="NAME", help="one function in full: name, name#3, file or file:line"
     )
     parser.add_argument(
-        "--rank", type=int, metavar="N", help="the report of this rank of a job of many processes"
+        "--rank", type=int, metavar="N", help="report only rank N of a job with many processes"
     )
-    parser.add_argument("--all", action="store_true", help="show everything, read program texts of any size")
+    parser.add_argument(
+        "--all", action="store_true", help="show everything, and read program texts of any size"
+    )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
     parser.add_argument(
         "--brief",
@@ -65,7 +67,8 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--metrics",
         action="store_true",
-        help="scalars by step, for a dashboard: JSON lines, or with -o FILE.csv, tensorboard:DIR or wandb",
+        help="print numbers per step as JSON lines, or write them with -o FILE.csv, -o tensorboard:DIR or"
+        " -o wandb",
     )
     parser.add_argument("--schema", action="store_true", help="print the JSON Schema of the JSON report")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of stdout")

@@ -28,19 +28,21 @@ EXAMPLES = """\
 examples:
   jaxscope runs                           the list, newest last
   jaxscope runs rm train-20260102-030405-a1b2
-  jaxscope report latest/MESH=4x4         one of the runs of --vary, as the list shows it below the first
+  jaxscope report latest/MESH=4x4         one run of --vary; the list shows it under the first run
   jaxscope runs gc --keep 20              all but the 20 newest
   jaxscope runs gc --older-than 30 --dry-run
   jaxscope runs merge host0/run host1/run -o job    one run of what the processes of a job recorded
-  jaxscope runs upload latest s3://bucket/run     what the store does not have yet
+  jaxscope runs upload latest s3://bucket/run     upload the files that are missing in the store
 """
 MERGING = """\
-Copy what the processes of one job recorded, each on a file system of its own, into one run. DIR is a run, or
-any folder that contains runs. The rank of a process is the one its launcher set, else JAX's process index.
+Copy the recordings of the processes of one job into one run, if the processes have no common file system. DIR
+is a run, or any directory that contains runs. The rank of a process is set by its launcher; if not, it is
+JAX's process index.
 """
 UPLOADING = """\
-Upload the files of a run that a store does not have yet: all of them, or the rest of a run --out s3://... to
-which the store did not answer. Then `jaxscope report URL` reads the run from the store.
+Upload the files of a run that are missing in a store: all of them, or, after `run --out s3://...`, the files
+that could not be uploaded because the store did not answer. Then `jaxscope report URL` reads the run from the
+store.
 """
 REMOVAL = """\
 Remove runs by name or directory: the files that jaxscope wrote, and the directory if
@@ -71,8 +73,8 @@ def add_parser(subparsers: Any) -> None:
         "gc",
         help="remove old runs",
         description="Remove old runs, selected by --keep or --older-than. Without either,"
-        " nothing is removed: those "
-        f"beyond the {KEEP} newest are listed. A run that is still going on stays.",
+        " nothing is removed: jaxscope only lists the runs that are older than the"
+        f" {KEEP} newest. A run that is still being recorded is never removed.",
     )
     clear.add_argument("--keep", type=_natural, metavar="N", help="keep the N newest")
     clear.add_argument("--older-than", type=_natural, metavar="DAYS", help="remove only what is older")

@@ -10,11 +10,11 @@ from jaxscope.cli.output import chosen, deliver, job_of
 from jaxscope.cli.progress import reading
 
 DESCRIPTION = """\
-Print one part of the JSON report of a run as JSON, at most 4 KB of it: what the path leads to (value), what
-is below it (left_out, below) and further commands (next). A path is made of keys, positions and names: of a
-function (train_step, train.py:88), of its compilations (their numbers), of findings (code,
-then position), of programs (the beginning of the id). Ids are followed: compilations/2/program is the
-program. `/` in a name is written ~1.
+Print one part of the JSON report of a run as JSON, at most 4 KB of it: the part at the path (value), the
+paths of what was left out (left_out), related parts (below) and further commands (next). A path is a list of
+keys, separated by /. A function is given by its name or by file:line, a compilation by its number, a finding
+by its code and position, a program by the beginning of its id. If the value is the id of a program or of a
+compilation, the path continues into it: compilations/2/program is the program. `/` in a name is written ~1.
 """
 EXAMPLES = """\
 examples:
@@ -34,10 +34,10 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("run", metavar="RUN", help="a run's name, its directory, or latest")
     parser.add_argument(
-        "path", nargs="?", default="", metavar="PATH", help="where in the report (default: its keys)"
+        "path", nargs="?", default="", metavar="PATH", help="which part of the report (default: its keys)"
     )
     parser.add_argument(
-        "--rank", type=int, metavar="N", help="the report of this rank of a job of many processes"
+        "--rank", type=int, metavar="N", help="the report of rank N of a job with many processes"
     )
     parser.add_argument("--all", action="store_true", help="the whole value, however long")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of stdout")

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 USAGE = "jaxscope try [options] (script.py | -m module | -c code) [args...]"
 DESCRIPTION = """\
-Run a program as it is and with a change, each in a checkout of its own in a temporary directory, and judge
-each figure: better, worse or equal. The figures are counts (recompiles, compilations, copies), bytes and,
-with --target, bounds on the time of a call; seconds are not compared, so a busy machine changes nothing. The
-output of both on stdout is compared, too.
+Run a program as it is and with a change, each in a separate checkout in a temporary directory, and compare
+the figures of both: each is better, worse or equal. The figures are counts (recompiles, compilations,
+copies), bytes and, with --target, bounds on the time of a call. Seconds are not compared, so a busy machine
+does not change the result. The stdout of both runs is compared, too.
 
 "Before" is your checkout with its uncommitted changes and new files; files that git ignores are absent in
 both. Your checkout is not changed. The program gets no stdin. Both recordings are kept, for jaxscope diff
@@ -40,7 +40,7 @@ examples:
   jaxscope try --patch FIX.diff train.py --lr 0.1         before, and with the patch
   jaxscope try --ref faster train.py                      before, and another branch, tag or commit
   jaxscope try --patch FIX.diff --format json train.py    for an agent, or CI
-  jaxscope try --ref faster --target v5e:4x4 train.py     compare what a TPU's compiler makes of it, too
+  jaxscope try --ref faster --target v5e:4x4 train.py     also compare the programs for a TPU
 
 exit codes:
   0  better: some figures are better, none is worse, the outputs are equal
@@ -76,9 +76,9 @@ def parser() -> Parser:
         type=float,
         default=1e-5,
         metavar="SHARE",
-        help="numbers in the outputs may differ by this share of their value (default: 1e-5)",
+        help="numbers in the outputs may differ by this relative amount (default: 1e-5)",
     )
-    parser.add_argument("--all", action="store_true", help="also the figures of functions that are equal")
+    parser.add_argument("--all", action="store_true", help="also show functions whose figures did not change")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
     parser.add_argument(
         "--schema", action="store_true", help="print the JSON Schema of the JSON, and run nothing"

@@ -21,9 +21,9 @@ TERMINATED = 128 + signal.SIGTERM
 
 DESCRIPTION = """\
 Open a run in the terminal interface: what compiles now, every function with its compilations and their
-causes, source lines beside StableHLO and HLO, collectives, live arrays, findings and the program's output.
-A run that is still going on is followed; leaving does not stop it. Without a terminal the text report is
-printed.
+causes, source lines next to StableHLO and HLO, collectives, live arrays, findings and the program's output.
+If the run is not finished, the view updates while it continues; leaving the view does not stop the run.
+Without a terminal, the command prints the text report.
 """
 EXAMPLES = """\
 examples:
