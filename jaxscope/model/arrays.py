@@ -25,13 +25,13 @@ class Group(msgspec.Struct, frozen=True):
     """Arrays of one path, shape, dtype and sharding.
 
     Attributes:
-      path: None: no reference was found.
-      global_bytes: of all arrays of the group, without copies.
-      device_bytes: of all arrays of the group, on each device that holds them.
-      shared: number of them in the memory of other arrays.
-      replication: number of devices that hold the same part.
-      padding_bytes: allocated for padding on all devices together.
-      all_bytes: on all devices of the process together, without those in the memory of other arrays.
+      path: the variable that leads to the arrays; None: no reference was found.
+      global_bytes: bytes of all arrays of the group, without copies.
+      device_bytes: bytes of all arrays of the group, on each device that holds them.
+      shared: number of these arrays that use the memory of other arrays.
+      replication: number of devices that hold the same part of an array.
+      padding_bytes: bytes allocated for padding, on all devices together.
+      all_bytes: bytes on all devices of the process together, without arrays that use the memory of others.
     """
 
     path: str | None
@@ -66,9 +66,9 @@ class Snapshot(msgspec.Struct, frozen=True):
     """The live arrays of one process at one time.
 
     Attributes:
-      by_device: bytes by device of that process, each buffer once, also if several arrays share it.
-      parts: number of further arrays in the memory of these, without a path.
-      lengths, bounded: of containers, as in ``ArraysSeen``.
+      by_device: bytes on each device of the process. A buffer that several arrays share counts once.
+      parts: number of further arrays that use the memory of these arrays and have no path.
+      lengths, bounded: the lengths of containers, and which are bounded, as in ``ArraysSeen``.
     """
 
     process: Process
@@ -125,11 +125,11 @@ def of_failure(run: Run) -> Snapshot | None:
 
 
 def fullest(found: list[Snapshot]) -> Snapshot | None:
-    """Return the snapshot with the most bytes, or one with nearly as many and more
-    named arrays; of equals the last.
+    """Return the snapshot with the most bytes, or one with nearly as many bytes and more named arrays. If
+    several are equal, return the last.
 
-    While a call returns, no variable refers to its results yet: a snapshot at that time can have a few bytes
-    more than those before and after it, and fewer names.
+    A snapshot that is taken while a call returns can have a few bytes more than the snapshots before and
+    after it, and fewer names, because no variable refers to the results yet.
     """
     most = max((s.bytes or 0 for s in found), default=0)
     near = [s for s in found if (s.bytes or 0) >= NEAR * most]
@@ -180,11 +180,11 @@ def read(process: Process, event: ArraysSeen) -> Snapshot:
 
 
 class Sum(msgspec.Struct, frozen=True):
-    """The arrays of a snapshot that have something in common.
+    """The arrays of a snapshot with one common property, for example the variable that leads to them.
 
     Attributes:
-      name: what it is; None: arrays that no variable leads to.
-      bytes: on all devices of the process; None: unknown.
+      name: the value of that property; None: arrays to which no variable leads.
+      bytes: bytes on all devices of the process; None: unknown.
     """
 
     name: str | None
@@ -228,9 +228,10 @@ _OF_BATCH = {"batch", "batches", "inputs", "targets", "labels", "images", "token
 
 
 def kind_of(run: Run) -> Callable[[Group], str]:
-    """Return a function from a group to what it is: parameters, optimizer state, batch or other.
+    """Return a function that classifies a group: parameters, optimizer state, batch or other.
 
-    By the words in its path; a batch is also what a line that copies to a device has made.
+    The words in the path of the group decide. Arrays created by a line that copies to a device are a batch,
+    too.
     """
     sent = {
         (e.site.file, e.site.line)
@@ -291,13 +292,14 @@ def _group(g: ArrayGroup, table: list[Sharding]) -> tuple[Group, tuple[int, ...]
 
 
 class Growth(msgspec.Struct, frozen=True):
-    """Arrays of one container, or one array, of which there was more in every snapshot.
+    """The arrays of one container, or one array, that became more or larger in every snapshot.
 
     Attributes:
-      group: of the last snapshot.
-      path: of the container, ``history[*]``, or of the array; None: no reference was found.
+      group: the group in the last snapshot.
+      path: the path of the container, ``history[*]``, or of the array; None: no reference was found.
       seen: (step, count, bytes) of each snapshot.
-      held: what holds them, if they have no path and it was searched for.
+      held: the objects that refer to the arrays, if the arrays have no path and these objects were searched
+        for.
     """
 
     group: Group
@@ -319,11 +321,11 @@ class Growth(msgspec.Struct, frozen=True):
 
 
 def growing(run: Run) -> list[Growth]:
-    """Return what grew from each snapshot to the next, the most bytes per step first.
+    """Return the arrays that grew from each snapshot to the next, those with the most bytes per step first.
 
-    In at least FEWEST snapshots at different steps, the last of them in the second half of the run. The
-    groups of one container are added up, since its arrays may have changing shapes. Containers that
-    fill up to a bound are left out.
+    They must have grown in at least FEWEST snapshots at different steps, the last of which is in the second
+    half of the run. The groups of one container are added up, because its arrays may have changing shapes.
+    Containers with a maximum length are left out.
     """
     found = []
     for process in run.processes.values():

@@ -25,7 +25,7 @@ _DIRECT = frozenset({"call", "aot"})
 def compared(run: Run, c: Compilation) -> Comparison | None:
     """Compare ``c`` with the nearest earlier key; None: its key was not recorded.
 
-    Computed once for a finished call, since earlier calls no longer change.
+    The result for a finished call is cached, because earlier calls no longer change.
     """
     level = c.level
     known = run.comparisons.get(c.id)
@@ -108,9 +108,8 @@ def _failed_trace(c: Compilation) -> bool:
 def recompilations(function: Function) -> list[Compilation]:
     """Return the calls that traced or compiled again after an earlier one, in order of time.
 
-    Without explicit ``.lower()`` and ``.compile()``, calls that do what these have left to do, traces inside
-    another function's trace, and the first programs of a transform: a forward and a backward program
-    besides that of the function itself.
+    These are left out: explicit ``.lower()`` and ``.compile()``, calls that finish the work of these,
+    traces inside another function's trace, and the first forward and backward programs of a transform.
     """
     before: dict[object, set[object]] = {}
     done: dict[object, int] = {}

@@ -28,13 +28,13 @@ Named = Mapping[str, tuple[str, int | None]]  # name -> (text, bytes)
 
 
 class Item(msgspec.Struct, frozen=True):
-    """A collective, or a fusion with a ``kind`` and a ``source`` only.
+    """A collective or a fusion. A fusion has only a ``kind`` and a ``source``.
 
     Attributes:
       kind: ``all-reduce``, ``loop``, ...
       axes: mesh axes; None: unknown.
-      bytes: of the result on one device.
-      executions: in one call; None: unknown.
+      bytes: bytes of the result on one device.
+      executions: how often it runs in one call; None: unknown.
       origin: asked (written in the program) or inserted (by the partitioner); None: unknown.
     """
 
@@ -50,7 +50,7 @@ class Changed(msgspec.Struct, frozen=True):
     """``count`` items that were added (``before`` is None), removed (``after`` is None) or changed.
 
     Attributes:
-      before, after: None: absent on that side.
+      before, after: the item in the first and in the second program; None: the program does not have it.
       count: how many equal items changed in this way.
     """
 
@@ -60,12 +60,12 @@ class Changed(msgspec.Struct, frozen=True):
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """A named thing and its description: an argument's donation, a constant; None where a program does not
-    have it.
+    """A constant, or the donation of an argument, in both programs.
 
     Attributes:
-      name: of the argument or constant.
-      before, after: the description; None: absent on that side.
+      name: the name of the argument or constant.
+      before, after: the description in the first and in the second program; None: the program does not have
+        it.
       bytes_before, bytes_after: sizes, where known.
     """
 
@@ -99,9 +99,10 @@ class Changes(msgspec.Struct, frozen=True):
 
     @property
     def same(self) -> bool:
-        """Return whether both have the same StableHLO, options and target, and became the same program.
+        """Return whether both have the same StableHLO, options and target, and the same compiled program.
 
-        Equal ids do not suffice: another XLA, or other flags, may compile the same text differently.
+        Equal ids do not suffice: another version of XLA, or other flags, may compile the same text
+        differently.
         """
         return self.before == self.after and not any(self.parts.values())
 
@@ -216,8 +217,8 @@ def items(before: Sequence[Item], after: Sequence[Item], *, one_source: bool) ->
     """Remove equal items from both sides, and pair those that changed.
 
     Args:
-      one_source: both are from the same files. If not, lines do not compare: an item is also equal to one of
-        another line, of the same function first.
+      one_source: both programs are from the same source files. If not, lines cannot be compared: an item is
+        then also equal to an item of another line, preferably of the same function.
     """
     gone, came = Counter(before), Counter(after)
     for key in (_whole,) if one_source else (_whole, _in_function, _anywhere):

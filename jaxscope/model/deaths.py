@@ -66,7 +66,8 @@ def removed_name(run: Run) -> Removed | None:
 def donors(run: Run, message: str) -> list[tuple[Compilation, str]]:
     """Return (call, argument path) of the donated arguments that may be the deleted array, the latest first.
 
-    They are matched by shape and dtype, which is all that JAX's message has. Empty for another ``message``.
+    They are matched by shape and dtype, because JAX's message has nothing else. Empty if ``message`` is
+    about another error.
     """
     match = _DELETED.search(message)
     if match is None:

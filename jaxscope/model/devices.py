@@ -42,12 +42,12 @@ class Want(msgspec.Struct, frozen=True):
     """The memory that one program needs on a device, in bytes.
 
     Attributes:
-      peak: of the program: arguments, results and temporaries minus the aliased bytes.
-      beside: live arrays that are not its arguments; None: unknown.
-      capacity: of one device.
+      peak: the peak of the program: arguments, results and temporaries minus the aliased bytes.
+      beside: bytes of live arrays that are not its arguments; None: unknown.
+      capacity: bytes of memory of one device.
       shared_by: number of devices that share the capacity (those of a CPU), else 1.
-      host: whether it is a host's memory, which can be exceeded for a while.
-      ran: whether the call that it was compiled for continued.
+      host: whether the capacity is that of a host's memory, which can be exceeded for a while.
+      ran: whether the call for which the program was compiled continued.
     """
 
     compilation: Compilation
@@ -76,8 +76,8 @@ def uneven(look: Snapshot) -> Uneven | None:
     """Return the devices that share arrays and hold different amounts; None if they hold the same or share
     few bytes.
 
-    Unnamed arrays do not count: one may be a result that is not assigned yet, or in a reference cycle that
-    Python has not collected, and be released the next moment.
+    Arrays without a name do not count: such an array may be a result that is not assigned yet, or part of a
+    reference cycle that Python has not collected, and may be released at the next moment.
     """
     placed = [(g, ids) for g in look.groups if (ids := _ids(g)) is not None]
     sharing: set[int] = set()
@@ -130,7 +130,8 @@ def stated_capacity(c: Compilation) -> int | None:
 
 
 def capacity_of(c: Compilation) -> tuple[int, int, bool] | None:
-    """Return (bytes, devices that share them, whether they are a host's) for one device of a program.
+    """Return the memory of one device of a program: its bytes, the number of devices that share it, and
+    whether it is a host's memory.
 
     None: unknown.
     """

@@ -29,7 +29,7 @@ class CauseCount(msgspec.Struct, frozen=True):
     """The number of recompiles of a function with one cause, in both runs.
 
     Attributes:
-      kind, path: of the cause.
+      kind, path: kind of the cause, and path of the argument.
       before, after: recompiles with that cause in the first and in the second run.
     """
 
@@ -43,9 +43,9 @@ class FunctionDiff(msgspec.Struct, frozen=True):
     """One function in both runs.
 
     Attributes:
-      before, after: one is None if only the other run has the function.
-      counts: those of COUNTS that differ, (before, after).
-      programs: those that differ.
+      before, after: the function in each run; None: the run does not have it.
+      counts: the counts in COUNTS that differ, as (before, after).
+      programs: the programs that differ.
     """
 
     before: Function | None
@@ -71,11 +71,11 @@ class FunctionDiff(msgspec.Struct, frozen=True):
 
 
 class RunDiff(msgspec.Struct, frozen=True):
-    """Two runs.
+    """The differences between two runs.
 
     Attributes:
       facts: properties of the runs that differ, by name: (before, after).
-      functions: of both runs, those that differ first.
+      functions: the functions of both runs; those that differ come first.
     """
 
     before: Run
@@ -89,12 +89,13 @@ class RunDiff(msgspec.Struct, frozen=True):
 
 
 class CompilationDiff(msgspec.Struct, frozen=True):
-    """Two compilations.
+    """The differences between two compilations.
 
     Attributes:
-      causes: how the two keys differ; None if one was not read.
-      program: None if one of the two was never lowered, or its program is unknown.
-      reached: the phases of both.
+      causes: how the two keys differ; None: one of the keys was not read.
+      program: how the two programs differ; None: one of the two was never lowered, or its program is
+        unknown.
+      reached: the phases that each of the two completed.
     """
 
     before: Compilation

@@ -54,8 +54,8 @@ class Fact(msgspec.Struct, frozen=True):
       part: the metric's name.
       figure: its name, the values and the unit.
       verdict: BETTER, WORSE or EQUAL.
-      function: the function that it is of; None: of the run.
-      target: the accelerator that its program was compiled for; None: the devices that ran it.
+      function: the function to which the figure belongs; None: it belongs to the run.
+      target: the accelerator for which the program was compiled; None: the devices that ran it.
     """
 
     part: str

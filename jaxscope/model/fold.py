@@ -82,7 +82,7 @@ class Fold:
         self._open: dict[str, Compilation] = {}  # those with a phase in progress
 
     def apply(self, event: ev.AnyEvent | ev.Unknown, log: str = "") -> Compilation | None:
-        """Add one event and return the compilation it belongs to, if any.
+        """Add one event, and return the compilation to which it belongs, if there is one.
 
         ``log`` names the event's file, which distinguishes processes with the same pid.
         """

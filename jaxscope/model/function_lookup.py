@@ -20,10 +20,10 @@ def find_functions(run: Run, text: str) -> list[Function]:
     """Return the functions that match ``text``: a qualified name, name, ``file:line`` or id; the user's
     first.
 
-    Several functions may have one name (two lambdas).
+    Several functions can have the same name (for example two lambdas).
 
     Raises:
-      UsageError: there is none; the hint lists similar names.
+      UsageError: nothing matches; the hint lists similar names.
     """
     functions = sorted(run.functions.values(), key=lambda f: (not f.user, -f.seconds, f.id))
     wanted = text.strip()
@@ -47,7 +47,8 @@ def find_functions(run: Run, text: str) -> list[Function]:
 
 
 def find_compilations(run: Run, text: str) -> tuple[list[Function], int | None]:
-    """Return the functions and the number of ``train_step#4``; the number is None without ``#``.
+    """Return the functions and the compilation number that ``train_step#4`` names; the number is None
+    without ``#``.
 
     Raises:
       UsageError: no such function, or no such number.

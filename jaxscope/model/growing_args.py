@@ -41,8 +41,8 @@ def mostly(run: Run, misses: Sequence[Miss]) -> bool:
 def by_itself(run: Run, c: Compilation, cause: Cause) -> bool:
     """Return whether the argument with a new shape is the longer result of an earlier call.
 
-    True where its leaves have the shapes and dtypes of a result of such a call, in a tree of the same
-    structure, and no other line than the calls' is known to have made them.
+    True if its leaves have the shapes and dtypes of a result of an earlier call, in a tree of the same
+    structure, and no line other than those of the calls is known to have created them.
     """
     comparison = causes.compared(run, c)
     if cause.kind != "shape" or cause.path is None or comparison is None:

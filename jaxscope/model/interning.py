@@ -55,10 +55,10 @@ class Shared:
         self._met = 0
 
     def of(self, event: Any) -> None:
-        """Replace the parts of ``event`` (or of a key, or of a key taken apart) by equal ones that were met
-        before.
+        """Replace the parts of ``event`` (or of a key, or of the parts of a key) by equal objects of
+        earlier events, to save memory.
 
-        They are facts: nobody changes them.
+        The objects must not be changed.
         """
         table = self._tables.get(type(event))
         if table is None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 class Occupied:
     """The union of spans, in ns: nested and overlapping spans count once.
 
-    Adding a span in order of time takes constant time; a much earlier one takes longer.
+    Adding spans in order of time takes constant time; adding a much earlier span takes longer.
     """
 
     def __init__(self, spans: Iterable[tuple[int, int]] = ()) -> None:

@@ -16,12 +16,12 @@ class Entry(msgspec.Struct, frozen=True):
     """The seconds of one function's compilations at one line for one cause.
 
     Attributes:
-      cause: kind of the decisive cause.
-      path: of the argument or setting, if it has one.
-      function: None: eager operations and library functions, merged by line.
-      source: the user's line that called; None: unknown.
-      count: calls that missed.
-      trace_seconds, lower_seconds, compile_seconds: of those calls, nested work included.
+      cause: the kind of the decisive cause.
+      path: the path of the argument, or the name of the setting, if the cause has one.
+      function: the function; None: eager operations and library functions, merged by line.
+      source: the user's line that made the calls; None: unknown.
+      count: number of calls that missed a cache.
+      trace_seconds, lower_seconds, compile_seconds: the seconds of these calls, including nested work.
     """
 
     cause: str

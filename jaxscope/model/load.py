@@ -149,8 +149,8 @@ def alive_ns(how: str, directory: RunDir) -> int | None:
 def state(run: _Ending, directory: RunDir) -> str:
     """Return ``exited``, ``stopped`` (an orderly end, exit code unknown), ``running`` or ``lost``.
 
-    ``lost``: the log has no end, and no process writes it or watches the program: a kill, or the machine went
-    down.
+    ``lost``: the log has no end, and no process writes it or watches the program, because the program was
+      killed or the machine stopped.
     """
     if run.exited is not None:
         return "exited"

@@ -24,12 +24,12 @@ _CONTAINER = re.compile(r"(while|conditional|call)([.-].*)?")
 
 
 class Share(msgspec.Struct, frozen=True):
-    """What one line of the user took.
+    """The measured time of one line of the user's code.
 
     Attributes:
-      line: None: instructions whose line is not known.
+      line: the line; None: instructions whose line is not known.
       seconds: in one step on one device, on average.
-      opcodes: the opcode of each instruction of the line, with the seconds of the same, the slowest first.
+      opcodes: the opcode of each instruction of the line, with its seconds, the slowest first.
     """
 
     line: Frame | None
@@ -38,14 +38,15 @@ class Share(msgspec.Struct, frozen=True):
 
 
 class Measured(msgspec.Struct, frozen=True):
-    """One profile by line.
+    """The measured times of one profile, by line.
 
     Attributes:
-      devices: that executed something; None: the profile does not say, and seconds are of all of them.
+      devices: number of devices that executed instructions; None: unknown, and the seconds are those of all
+        devices together.
       seconds: wall time of one step, on average; None: not known.
-      device_seconds: in which one device executed instructions in one step, on average. Instructions that
-        run at the same time count each.
-      lines: the slowest first.
+      device_seconds: time for which one device executed instructions in one step, on average. If
+        instructions run at the same time, the time of each counts.
+      lines: the lines, the slowest first.
     """
 
     process: Process
@@ -67,7 +68,7 @@ def profiles(run: Run) -> list[Measured]:
 def by_line(run: Run) -> dict[tuple[str, int], float]:
     """Return the seconds of each line in one step on one device, of the latest profile of the main process.
 
-    Empty if there is none, or one that does not say how many devices it is of.
+    Empty if there is no profile, or if the profile does not say how many devices it is from.
     """
     own = [m for m in profiles(run) if m.process is run.main]
     if not own or own[-1].devices is None:

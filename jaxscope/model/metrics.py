@@ -50,12 +50,12 @@ class Collectives(Saved, frozen=True):
     """The collectives of one kind over the same axes.
 
     Attributes:
-      count: instructions in the program.
-      executions: per call, through loops, with the largest branch of each
-        conditional; None where one is unknown.
-      bytes: of all results on one device, each counted once; None where one is unknown.
-      within: how many come from each of the user's functions. Renaming a function is no difference, but
-        ``within`` identifies the line of a new collective.
+      count: number of instructions in the program.
+      executions: how often they run in one call, counting the iterations of loops and the largest branch of
+        each conditional; None if one of them is unknown.
+      bytes: bytes of all results on one device, each counted once; None if one of them is unknown.
+      within: how many of them come from each of the user's functions. It is used to find the line of a new
+        collective; it is not compared, so that a renamed function makes no difference.
     """
 
     count: int
@@ -67,12 +67,12 @@ class Collectives(Saved, frozen=True):
 class Traffic(msgspec.Struct, frozen=True):
     """The collectives over some axes: instructions, executions per call, bytes one device sends per call.
 
-    Of the exclusive branches of a conditional the largest counts.
+    For the exclusive branches of a conditional, only the largest branch counts.
 
     Attributes:
-      count: instructions.
-      executions: in one call; None: unknown.
-      wire_bytes: sent by one device in one call, at most; None: unknown.
+      count: number of instructions.
+      executions: how often they run in one call; None: unknown.
+      wire_bytes: bytes that one device sends in one call, at most; None: unknown.
     """
 
     count: int
@@ -85,17 +85,18 @@ class SavedMetrics(Saved, frozen=True):
 
     Attributes:
       arguments: ``batch['x']: f32[64,32] P('data',)`` -> count; numbers in paths are written ``*``. They
-        explain why another figure changed, and are no difference by themselves.
+      explain why another figure changed, but are not compared themselves.
       collectives: by kind and axes, ``all-reduce over data``.
       fusions: ``total``, each kind, and ``unfused`` elementwise operations.
       memory: bytes on one device: ``argument``, ``output``, ``temp``, ``peak``.
-      donation: donated arguments by their first name, then by what became of them: aliased, unused, offered.
+      donation: number of donated arrays, by the first name in their path, then by status: aliased, unused,
+        offered.
       constants: bytes of captured arrays by name.
       upcasts: conversions to a wider dtype, ``bfloat16 to float32``.
       products: matrix products by operands and precision, ``f32 x f32 -> f32, DEFAULT``.
       callbacks: calls into Python by kind.
-      loops: by trip count; ``?`` where it is unknown.
-      flops: ``matrix``: of matrix products and convolutions on one device per call.
+      loops: number of loops by number of iterations; ``?`` if that is unknown.
+      flops: ``matrix``: operations of matrix products and convolutions on one device in one call.
     """
 
     arguments: dict[str, int] = {}
@@ -119,11 +120,11 @@ class ProgramMetrics(SavedMetrics, frozen=True):
       instructions: ``instructions``, ``unfused_elementwise`` and ``custom_call.TARGET`` of the HLO.
       unsaved_memory: bytes on one device: ``alias``, ``code``.
       cost: XLA's own ``flops`` and ``bytes_accessed``.
-      traffic: by axes joined with a comma; ``?`` where they are unknown.
-      fit, bounds: of a program for a target.
-      cycles: estimated by a TPU's compiler.
-      state: as ``Program.state`` of a program for a target; ok of one that ran.
-      seconds: that compiling for a target took.
+      traffic: the collectives by mesh axes, joined with a comma; ``?`` if they are unknown.
+      fit, bounds: whether a program for a target fits, and lower bounds on its time.
+      cycles: cycles of one call, estimated by a TPU's compiler.
+      state: ``Program.state`` of a program for a target; ``ok`` for a program that ran.
+      seconds: time that compiling for a target took.
     """
 
     ops: dict[str, int] | None = None
@@ -154,7 +155,7 @@ class Difference(msgspec.Struct, frozen=True):
 
     Attributes:
       what: the figure's name: ``temp_bytes``, ``stablehlo.dot_general``.
-      worse: None where neither direction is better.
+      worse: whether the second value is worse; None: neither direction is better.
     """
 
     what: str
@@ -174,12 +175,12 @@ class Metric(msgspec.Struct, frozen=True):
 
     Attributes:
       name: as in a baseline file.
-      better: LESS, or None where neither direction is better.
-      extract: the figures by name; None where the program's are unknown.
-      tolerance: the share by which a figure may differ from the baseline's, where
-        the file does not say otherwise.
-      spelled: the name of one figure outside the baseline file.
-      missing: what a figure is that only the other program has; None: unknown.
+      better: LESS; None: neither direction is better.
+      extract: returns the figures of a program by name; None: they are unknown.
+      tolerance: the share by which a figure may differ from the baseline, unless the baseline file has
+        another one.
+      spelled: returns the name of a figure as it is written outside of the baseline file.
+      missing: the value of a figure that only the other program has; None: unknown.
     """
 
     name: str
@@ -195,7 +196,7 @@ class Metric(msgspec.Struct, frozen=True):
     ) -> list[Difference] | None:
         """Return the figures that differ by more than ``tolerance``, a share, in the order of ``after``.
 
-        None if those of one program are unknown. A single unknown figure is not compared.
+        None if the figures of one program are unknown. A single unknown figure is not compared.
         """
         old, new = self.extract(before), self.extract(after)
         if old is None or new is None:
@@ -274,8 +275,8 @@ def memory_of(p: Program, fit: Fit | None = None) -> tuple[Memory, int | None]:
     """Return the sizes on one device that the compiler states, and the peak.
 
     Args:
-      fit: of a program for a target. If it does not fit, its compiler states a
-        peak and perhaps the temporaries.
+      fit: the memory of a program for a target. If the program does not fit, its compiler states a peak and
+        perhaps the temporaries.
     """
     if fit is None:
         return sizes(p.compiled)

@@ -23,10 +23,11 @@ FEWEST = 3  # sizes; with two there is no choice
 
 
 class Varying(msgspec.Struct, frozen=True):
-    """One axis of an argument, or of several with the same sizes, and the sizes to pad it to.
+    """One axis of an argument, or of several arguments with the same sizes, and the sizes to which it can
+    be padded.
 
     Attributes:
-      path: of the argument, or the common path of several.
+      path: the path of the argument, or the common path of several.
       observed: number of calls by size.
       sequence: the size in each recorded miss.
       counts: the number of calls with the size of each miss; None: unknown.
@@ -58,8 +59,8 @@ class Joint(msgspec.Struct, frozen=True):
 def varying(run: Run) -> list[Varying]:
     """Return the axes whose size caused user functions to recompile, those with most sizes first.
 
-    Without arguments that the function itself extends, or that grow by a constant in every call: each of
-    their sizes occurs only once.
+    Arguments that the function itself extends, or that grow by a constant in every call, are left out: each
+    of their sizes occurs only once.
     """
     found = [v for f in run.functions.values() if f.user for v in _of_function(run, f)]
     return sorted(found, key=lambda v: (-len(v.observed), v.function.id, v.path, v.axis))

@@ -30,13 +30,13 @@ MADE_ANEW = frozenset({"new_function", "static_identity"})
 
 
 class Payer(msgspec.Struct, frozen=True):
-    """One line of the user's, and what it made JAX compile outside the user's functions.
+    """One line of the user's code, and the compilations that it caused outside of the user's functions.
 
     Attributes:
       line: the line that enters a library, or applies the operation.
       library: the package that it calls most often; None: unknown.
       compilations: in order of time.
-      again: those of an operation or a function that the same place had compiled before.
+      again: the compilations of an operation or a function that the same line had compiled before.
     """
 
     line: Frame
@@ -159,7 +159,8 @@ class Step(msgspec.Struct, frozen=True):
     Attributes:
       loop: its first line.
       programs: the user's functions that each iteration calls.
-      operations: compiled outside jit for its lines; others may have been compiled before.
+      operations: number of operations that were compiled outside jit for its lines; others may have been
+        compiled before.
     """
 
     loop: Frame
@@ -193,12 +194,12 @@ def step(run: Run) -> Step | None:
 
 
 class Unadvised(msgspec.Struct, frozen=True):
-    """The compilations of one line that no finding is about.
+    """The compilations of one line about which there is no finding.
 
     Attributes:
-      functions: the user's, each once.
+      functions: the user's functions that were compiled, each once.
       operations: the number of compilations outside the user's functions.
-      again: of ``seconds``, those of recompiles.
+      again: the part of ``seconds`` that recompiles took.
     """
 
     line: Frame | None
@@ -266,9 +267,10 @@ def kind(run: Run, c: Compilation) -> str:
 
 
 def sizes_change(run: Run, p: Payer) -> bool:
-    """Return whether the same operations were compiled again with another size of what they are given.
+    """Return whether the same operations were compiled again because the sizes of their arguments changed.
 
-    All with one size come before all with another: one call can have arrays of several sizes.
+    All compilations with one size must come before all with another size, because one call can have arrays
+    of several sizes.
     """
     if not any(kind(run, c) in SHAPES for c in p.again):
         return False

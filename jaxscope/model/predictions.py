@@ -32,9 +32,10 @@ class Prediction(msgspec.Struct, frozen=True):
 
     Attributes:
       after: the compilation that returned the result.
-      argument, result: paths.
+      argument, result: the paths of the argument and of the result.
       causes: why the call will miss, the decisive cause first.
-      leaves: the argument's number of leaves; a tree of several rarely matches a result by chance.
+      leaves: number of leaves of the argument; a tree with several leaves rarely matches a result by
+        chance.
       status: pending; confirmed by a later miss; withdrawn by a later call without one; None: the run ended
         before.
       confirmed_by: the compilation that confirmed it.
@@ -83,10 +84,10 @@ def of(run: Run, c: Compilation) -> list[Prediction]:
 
 
 def came_back(run: Run, c: Compilation, path: str) -> bool:
-    """Return whether the arguments at or below ``path`` with another sharding than before are the function's
-    results.
+    """Return whether the arguments at or below ``path`` whose sharding changed are results of the function.
 
-    True if each has the sharding that the compilation before returned, and no other line created it.
+    True if each of them has the sharding that the previous compilation returned, and no other line created
+    it.
     """
     comparison = causes.compared(run, c)
     if comparison is None or comparison.nearest is None or comparison.nearest_facts is None:
@@ -211,8 +212,8 @@ def made_by_it(c: Compilation, later: Compilation, paths: Iterable[str]) -> bool
     """Return whether the arguments ``paths`` of ``later`` are results of ``c``; True unless another line
     created them.
 
-    jaxlib keeps with each array the stack that made it: a result has the line of its call. Leaves that
-    are passed through have an older one.
+    jaxlib keeps with each array the stack at its creation: a result has the line of the call. Leaves that
+    the function returns unchanged have an older stack.
     """
     here = {(f.file, f.line) for f in (c.site, later.site) if f is not None}
     made = {(f.file, f.line) for path in paths if (f := later.made_at(path)) is not None}

@@ -33,7 +33,7 @@ class Reader:
     """Read the programs of the run in ``directory``, each once.
 
     Attributes:
-      unreadable: blobs that were requested and are missing or damaged.
+      unreadable: texts that were requested but are missing or damaged.
     """
 
     def __init__(self, directory: RunDir, warnings: Overheard | None = None) -> None:

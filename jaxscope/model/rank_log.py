@@ -35,16 +35,16 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
     """One compilation of a program that runs on several processes.
 
     Attributes:
-      program: the same text in all ranks that compiled the same: the hash of the lowered program, else the
-        module with the shapes and dtypes of the arguments.
-      number: of the compilation in the rank, as in ``step#2``.
-      step: the step that the process was in, by the count of its calls.
+      program: a text that is equal in all ranks that compiled the same program: the hash of the lowered
+        program, or, if that is unknown, the module name with the shapes and dtypes of the arguments.
+      number: the number of the compilation in the rank, as in ``step#2``.
+      step: the step of the process, counted by its calls.
       t_ns: when it was compiled, in nanoseconds since 1970.
-      processes: JAX's indices of those whose devices it runs on.
-      ordered: it was called by the main thread.
-      stablehlo, hlo: blobs of its texts; None if not recorded.
-      cache: the persistent cache: hit, miss or off; None: unknown, or the compilation goes on.
-      settings: JAX's settings at the call that JAX compares; None: not recorded.
+      processes: JAX's indices of the processes on whose devices the program runs.
+      ordered: whether the main thread called it; other calls are compared without their order.
+      stablehlo, hlo: ids of its texts; None: not recorded.
+      cache: the persistent cache: hit, miss or off; None: unknown, or the compilation is not finished.
+      settings: the settings that are part of JAX's cache key, at the call; None: not recorded.
     """
 
     program: str
@@ -70,15 +70,15 @@ class Rank(msgspec.Struct, eq=False):
 
     Attributes:
       number: JAX's process index, else the rank that the launcher gave it.
-      left_ns: when it left the program or was killed; None: it goes on, or that is unknown.
-      left: it left the program by itself, whatever ended its process later.
+      left_ns: when it left the program or was killed; None: it still runs, or this is unknown.
+      left: whether it left the program by itself, before its process ended in any way.
       code: the exit code, negative for a signal; None: unknown.
       cut: a signal ended it before the program left by itself.
-      steps: the steps that it counted.
-      memory: bytes of its largest program on one device.
+      steps: the number of steps that it counted.
+      memory: bytes that its largest program needs on one device.
       slowest: its most expensive compilation: the line, the function and seconds.
-      look: where its main thread was, if that is its latest event.
-      phase: the phase that goes on, or went on at its end: trace, lower or compile; the line, and since when.
+      look: the latest event, if that is a look at its main thread.
+      phase: the phase in progress, now or at its end: trace, lower or compile, its line, and its begin.
     """
 
     number: int
@@ -404,7 +404,7 @@ class RankLog:
     """Follow the logs of one rank.
 
     Attributes:
-      exited: the end of its program as the keeper wrote it; None: it goes on, or that is unknown.
+      exited: the end of its program as the keeper wrote it; None: it still runs, or this is unknown.
     """
 
     def __init__(self, directory: RunDir, known: Known) -> None:

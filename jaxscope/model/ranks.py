@@ -48,16 +48,17 @@ _METADATA = re.compile(r", metadata=\{[^}]*\}")
 
 
 class Divergence(NamedTuple):
-    """The first position at which some ranks compiled something else than most.
+    """The first position in the sequence of programs at which some ranks differ from the majority.
 
     Attributes:
-      kind: OTHER program, one EXTRA, one MISSING, the same ones in another
-        ORDER, or the same in another STEP.
-      ranks: those that differ; ``most``: those that they are compared with.
+      kind: OTHER (a different program), EXTRA (one more program), MISSING (one program fewer), ORDER (the
+        same programs in another order) or STEP (the same program in another step).
+      ranks: the ranks that differ.
+      most: the ranks of the majority, with which they are compared.
       position: in the sequence of programs, from 0.
-      here: what they compiled there, of the first of ``ranks``; None if they compiled nothing more.
-      there: what most compiled there; None if they compiled nothing more.
-      before: the program before it, in both.
+      here: what the first of ``ranks`` compiled at this position; None: nothing more.
+      there: what the majority compiled at this position; None: nothing more.
+      before: the program before this position, which is the same in all of them.
     """
 
     kind: str
@@ -122,10 +123,12 @@ class Job:
         return self._groups
 
     def divergences(self) -> list[Divergence]:
-        """Return for each rank that differs from most the first program that does; equal ones together.
+        """Return the first difference of each rank from the majority; ranks with the same difference are
+        one entry.
 
-        At each position most is what most of the ranks have that agreed before it. Programs are compared
-        among the processes whose devices they run on: the stages of a pipeline may run different ones.
+        At each position, the majority is determined among the ranks that agreed at all earlier positions.
+        Programs are compared only among the processes on whose devices they run, because the stages of a
+        pipeline may run different programs.
         """
         if self._found is None:
             self._found = [d for processes in self._sets(ordered=True) for d in self._divergences(processes)]
@@ -183,8 +186,8 @@ class Job:
         return list(found.values())
 
     def certain(self, d: Divergence) -> bool | None:
-        """Return whether a rank that compiled nothing more has ended orderly;
-        None: it may have come to it later.
+        """Return whether a rank that compiled nothing more ended orderly; None: it might have compiled the
+        program later.
 
         False: it was alive for WAITED_NS after the others had compiled the program.
         """
@@ -196,8 +199,8 @@ class Job:
         return False if any(end is not None and end - shown.t_ns > WAITED_NS for end in ends) else None
 
     def agreed(self) -> dict[str, list[int]]:
-        """Return by the name of each rank's directory the latest calls whose programs all their ranks
-        compiled.
+        """Return, by the directory name of each rank, its latest calls whose programs were compiled by all
+        ranks that run them.
 
         A program that is called is compared with those in the same position of the other ranks.
         """
@@ -218,9 +221,9 @@ class Job:
         return {place: sorted(calls)[-AGREED:] for place, calls in found.items()}
 
     def went_past(self, d: Divergence) -> bool:
-        """Return whether the ranks differ for certain, though some of them compile on: that is,
-        whether a rank that compiled nothing more has left the program, or counted more steps
-        than were over at that program.
+        """Return whether the ranks differ for certain, although some of them still compile: a rank that
+        compiled nothing more has left the program, or has counted more steps than were finished when the
+        others compiled that program.
         """
         if d.here is not None and d.there is not None:
             return True
@@ -281,11 +284,11 @@ class Job:
         return known
 
     def collectives_differ(self) -> Iterator[tuple[Seen, Seen, list[Rank], list[Rank]]]:
-        """Yield programs that are equal as lowered and were compiled to other
-        collectives, or in another order.
+        """Yield programs that are equal before XLA compiles them, but have different collectives, or
+        another order of collectives, after that.
 
         Yields:
-          What the ranks that differ compiled, what most compiled, and both lists of ranks.
+          What the ranks that differ compiled, what the majority compiled, and both lists of ranks.
         """
         by_name: dict[str, list[tuple[Rank, Seen]]] = {}
         for rank in self.ranks:
@@ -304,13 +307,13 @@ class Job:
             yield odd[0][1], most[0][1], [r for r, _ in odd], [r for r, _ in most]
 
     def first_to_leave(self, early_ns: int = LEFT_EARLY_NS) -> Rank | None:
-        """Return the rank that failed, or left the program, while the others went on; None: there is none.
+        """Return the rank that failed or left the program while the others continued; None: there is none.
 
-        Where ``--stop-on-divergence`` ended the job, only a rank that raised before is one: each of the
-        others ends with the signal that reaches it first.
+        If ``--stop-on-divergence`` ended the job, only a rank that raised an error before can be this rank:
+        each of the others is ended by a signal.
 
         Args:
-          early_ns: that most of the others have gone on for.
+          early_ns: how long most of the others must have continued.
         """
         if len(self.ranks) < 2:
             return None
@@ -362,10 +365,11 @@ def job_of(directory: RunDir) -> RunDir | None:
 
 
 def read(whole: RunDir, step: Callable[[int], None] | None = None) -> Job:
-    """Read the ranks of a job, and keep of each only what is compared. Many are read by several processes.
+    """Read the ranks of a job, and keep only what is compared. If there are many ranks, several processes
+    read them.
 
     Args:
-      step: is called after some ranks, with the number of those read.
+      step: is called after some ranks with the number of ranks read so far.
     """
     found: list[tuple[int | None, Rank]] = []
     shared = _Shared()

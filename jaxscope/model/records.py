@@ -71,7 +71,7 @@ class Process(msgspec.Struct, eq=False):
     Attributes:
       first_ns, last_ns: time of the first and of the latest event.
       started, ended, stopped, died, backend: the events of that name; None: not recorded.
-      profiles, step_times, snapshots, transfers, calls, phases: what the process recorded so far.
+      profiles, step_times, snapshots, transfers, calls, phases: the records of the process so far.
     """
 
     id: str
@@ -106,7 +106,7 @@ class Process(msgspec.Struct, eq=False):
 class Compilation(msgspec.Struct, eq=False):
     """One call that missed JAX's fast path, and the stages that it ran.
 
-    ``id`` is ``<process>.<call>``. Most such calls compile nothing: see ``reached``.
+    ``id`` is ``<process>.<call>``. Most of these calls compile nothing: see ``reached``.
 
     Attributes:
       call: number of the call in its process.
@@ -176,7 +176,8 @@ class Compilation(msgspec.Struct, eq=False):
 
     @property
     def reached(self) -> list[str]:
-        """Return which of traced, lowered, compiled it completed; ``["fast_path"]`` if it tried none.
+        """Return which of traced, lowered, compiled the call completed; ``["fast_path"]`` if it began none
+        of them.
 
         Empty if a phase began and none succeeded. Callers must not change the list: all compilations share
         it.
@@ -214,9 +215,9 @@ A = TypeVar("A", bound=Asked)
 def cached_until_changed(compute: Callable[Concatenate[A, P], T]) -> Callable[Concatenate[A, P], T]:
     """Cache the result of ``compute`` in its first argument until that record's version changes.
 
-    Views need the same results at every redraw and several rules need the same ones. Callers must not change
-    the result. The other arguments are not part of the cache's key: they must be the same in every call (the
-    run).
+    Views need the same results at every redraw, and several rules need them. Callers must not change the
+    result. The other arguments (the run) must be the same in every call: they are not part of the cache's
+    key.
     """
     name = f"{compute.__module__}.{compute.__qualname__}"
 
@@ -315,7 +316,7 @@ def unseen(function: str) -> FunctionSeen:
 
 
 class StaleCapture(msgspec.Struct, eq=False):
-    """A value captured by the trace of a watched function that has changed since.
+    """A value that a watched function captured when it was traced, and that changed afterwards.
 
     Attributes:
       changed: the event that reports the change.
@@ -348,7 +349,7 @@ class StaleCapture(msgspec.Struct, eq=False):
 
 
 class Program(msgspec.Struct, eq=False):
-    """One compiled program. The same program compiled twice is one program, two compilations.
+    """One compiled program. If the same program is compiled twice, it is one program with two compilations.
 
     Attributes:
       lowered, compiled: the events of the first compilation that has them.
@@ -377,7 +378,7 @@ class Program(msgspec.Struct, eq=False):
     def state(self) -> str:
         """Return the state of a retargeted program: skipped, waiting, compiling, abandoned, or its outcome.
 
-        Outcomes: ``log.jobs.Result.outcome``.
+        The possible outcomes are those of ``log.jobs.Result.outcome``.
         """
         if self.made is not None:
             return self.made.outcome
@@ -425,8 +426,8 @@ class Comparison(msgspec.Struct, frozen=True):
     """A compilation's key compared with the nearest earlier key of its function in the same process.
 
     Attributes:
-      facts: those of the compilation.
-      nearest_facts: those of the nearest earlier key; None: there is none.
+      facts: the facts of the compilation's key.
+      nearest_facts: the facts of the nearest earlier key; None: there is none.
     """
 
     level: str  # the first cache that missed

@@ -162,7 +162,7 @@ class Run(Fold):
         """Return the phases of ``in_progress`` with a known duration: they still run, or the program was
         killed in them.
 
-        Otherwise the log is truncated, and the phase may have ended long before the program.
+        A phase is left out if the log is truncated: it may have ended long before the program.
         """
         killed = self.exited is not None and self.exited.signal is not None
         lasts = self.exited is None and self.going_on is not False
@@ -194,7 +194,8 @@ P = TypeVar("P", bound=_Started)
 def main_of(processes: Sequence[P], exited: ProgramExited | None) -> P | None:
     """Return the process that the user started.
 
-    It is the one the keeper names, else the first that is not a child.
+    It is the process that the keeper names; without a keeper, the first process that is not a child of
+    another.
     """
     recorded = [p for p in processes if p.started is not None]
     if exited is not None and exited.program_pid:

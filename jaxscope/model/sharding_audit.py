@@ -35,7 +35,8 @@ def of_compilation(run: Run, c: Compilation) -> list[Intent]:
 
 
 def latest(run: Run, f: Function) -> tuple[Compilation, list[Intent]] | None:
-    """Return the last compilation for a call (else ahead of time) of ``f`` with its arguments and results.
+    """Return the last compilation of ``f`` for a call (if there is none, ahead of time), with its arguments
+    and results.
 
     The actual shardings are those of the latest recorded call with the same arguments. None: nothing was
     compiled.
@@ -238,8 +239,9 @@ class OfArrays:
     """Find the requested and the compiled sharding of live arrays.
 
     An array created on the line of a call is matched with that call's results of the same shape, dtype and
-    sharding; any other array is matched with the arguments of the user's functions. Among several matches the
-    ones whose path ends most like the array's count; if those differ, the answer is None.
+    sharding; any other array is matched with the arguments of the user's functions. If there are several
+    matches, those whose path has the longest common end with the array's path are used; if their shardings
+    differ, the answer is None.
     """
 
     def __init__(self, run: Run, looks: Iterable[Snapshot]) -> None:

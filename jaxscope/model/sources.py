@@ -33,9 +33,9 @@ def _text(run: Run, file: str) -> str | None:
 def text(file: str, recorded: frozenset[str] = frozenset()) -> str | None:
     """Return the text of ``file``; None if it does not exist or must not be shown.
 
-    The file name comes from the run, which may have been made to show another file in a CI log. So a file is
-    read only if it is a Python file below the project, or if its content has one of the checksums
-    ``recorded``: then the author of the run already has it.
+    The file name comes from the run, which somebody may have written to make a CI log show another file. So
+    a file is read only if it is a Python file below the project, or if its content has one of the checksums
+    ``recorded``: then the author of the run already has the file.
     """
     try:
         here = Path.cwd()

@@ -24,7 +24,7 @@ class Steps:
     def of(self, c: Compilation) -> Step:
         """Return the step of ``c``; None if the steps of its process were not counted.
 
-        A process without steps of its own is in the step of the program's first process.
+        A process that counts no steps is in the step of the program's first process.
         """
         process, main = c.process, self._main
         counting = self._counting[process.id]

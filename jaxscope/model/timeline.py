@@ -21,8 +21,8 @@ class Lane(msgspec.Struct, frozen=True, eq=False):
     """One function on the time axis; ``None``: all functions that are not the user's.
 
     Attributes:
-      spans: [n, 4], begin and end (ns into the run), index of the phase, whether a compilation begins with
-        it.
+      spans: an array [n, 4]: begin and end (ns since the run began), the index of the phase, and whether a
+        compilation begins with this phase.
     """
 
     function: Function | None

@@ -35,8 +35,8 @@ class Transfer(msgspec.Struct, frozen=True):
     Attributes:
       text: the expression in the source.
       count: number of transfers; None: not counted, and ``bytes`` are those of one call.
-      views: number of ``count`` that copied nothing, because both sides share the memory.
-      waits: number of ``count`` that took longer than 0.1 ms.
+      views: how many of them copied nothing, because host and device share the memory.
+      waits: how many of them took longer than 0.1 ms.
       close, checks, ahead, caller: as in ``Transferred``.
       paths: the arguments that were transferred, if it was a call.
     """

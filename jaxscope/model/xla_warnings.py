@@ -31,7 +31,8 @@ class Overheard:
         """Return the warnings printed while ``p`` was compiled, each once; None: XLA's output was not
         recorded.
 
-        That includes a program from the persistent cache: another process compiled it.
+        It is also None for a program from the persistent cache, because another process compiled that
+        program.
         """
         self._place()
         found = self._texts.get(p.id)
