@@ -35,7 +35,7 @@ def first_that_fit(values: Iterable[T], room: int, shorter: Callable[[T], T] | N
     """Return the first of ``values`` that together take at most ``room`` bytes as a list.
 
     Args:
-      shorter: makes a smaller value of one that does not fit.
+      shorter: returns a smaller value for a value that does not fit.
     """
     kept: list[T] = []
     for value in values:
@@ -51,10 +51,10 @@ def first_that_fit(values: Iterable[T], room: int, shorter: Callable[[T], T] | N
 
 
 def fitted(value: Any, room: int, path: str, left_out: list[str]) -> Any:
-    """Return as much of ``value``, plain data, as takes ``room`` bytes.
+    """Return as much of ``value`` (plain data) as fits into ``room`` bytes.
 
-    Keys of an object and the last entries of a list are left out, smaller ones are kept first; a text is cut.
-    ``left_out`` gets the path of each part that is not complete.
+    Keys of an object, the largest first, and the last entries of a list are left out; texts are cut. The
+    path of each part that is not complete is added to ``left_out``.
     """
     if size(value) <= room:
         return value

@@ -64,10 +64,11 @@ class Figures(contract.Entry):
 
     Attributes:
       compiling_seconds: wall time of tracing, lowering and compiling in the main process.
-      recompiles: of the user's functions; ``recompiles_outside_jit``: of operations outside jit and of
-        libraries.
+      recompiles: recompiles of the user's functions.
+      recompiles_outside_jit: recompiles of operations
+        outside jit and of library functions.
       fast_path_misses: calls that left JAX's fast path and compiled nothing.
-      largest_peak_bytes: memory of the program that needs most, on one device.
+      largest_peak_bytes: memory on one device of the program that needs the most.
       transfers: copies between host and devices; null: they were not counted.
       waiting_seconds: the time in which the program waited for copies to the host.
       degraded: parts that could not be recorded.
@@ -92,7 +93,7 @@ class BriefFinding(contract.Entry):
 
     Attributes:
       path: where the whole finding is: ``jaxscope show RUN PATH``.
-      incomplete: the names of the fields here that were cut, or left out (then null).
+      incomplete: the names of the fields that were cut or left out (null).
     """
 
     path: str
@@ -151,11 +152,11 @@ class Brief(contract.Entry):
 
 
 def brief(run: Run, directory: RunDir, name: str, job: Job | None = None) -> Brief:
-    """Return the brief report, at most MOST_BYTES long with the end of its line.
+    """Return the brief report, at most MOST_BYTES long, including the end of the line.
 
     Args:
-      name: the run, as a command takes it.
-      job: the ranks of which ``run`` is one.
+      name: the name of the run, as an argument of a command.
+      job: the job of which ``run`` is a rank.
     """
     document = Document(run, directory, job)
     found = document.findings()

@@ -33,11 +33,11 @@ Amounts = list[float | None]
 
 
 class Row(NamedTuple):
-    """One figure of every column.
+    """One figure of the table, with its value in every column.
 
     Attributes:
-      values: what decides which is the least; None where they must not be compared.
-      sure: False of a value that may be larger.
+      values: the numbers that decide which value is the least; None: they must not be compared.
+      sure: False for a value that may be larger.
     """
 
     name: str
@@ -114,9 +114,10 @@ def _marked(row: Row, ran: Sequence[bool]) -> Row:
 
 
 def nothing_over(axes: str, known: Mapping[str, object]) -> int | None:
-    """0 if a program with collectives over the axes in ``known`` sends nothing over ``axes``.
+    """Return 0 if a program with collectives over the axes in ``known`` sends nothing over ``axes``.
 
-    None where that may be counted under another name: a sub-axis, several axes together, unknown axes.
+    Return None if its traffic over ``axes`` may be counted under another name: a sub-axis, several axes
+    together, unknown axes.
     """
     names = _names(axes)
     return None if any(not k.isdisjoint(names) or UNKNOWN_AXES in k for k in map(_names, known)) else 0
@@ -222,7 +223,8 @@ def _axes(axes: str) -> str:
 
 
 def table(columns: Sequence[Column], width: int) -> Iterator[Line]:
-    """Lay the rows out in lines of at most ``width``: columns without room come below with the names again.
+    """Arrange the rows in lines of at most ``width`` columns. Columns of the table for which there is no
+    room follow below, with the names of the figures again.
 
     No lines if no program has a figure.
     """

@@ -42,9 +42,9 @@ def section(
     everything: bool = False,
     stated: int | None = None,
 ) -> Iterator[Line]:
-    """Print everything known of a program, the compiled text first.
+    """Print everything that is known about a program, the compiled text first.
 
-    ``stated``: the compiler's own peak in bytes.
+    ``stated``: the peak that the compiler states, in bytes.
     """
     made, read = texts.hlo, texts.stablehlo
     if made is not None and made.module is not None:

@@ -42,9 +42,10 @@ codecs.register_error("jaxscope", _spell)
 
 
 def tolerant(stream: TextIO) -> None:
-    """Let ``stream`` replace what its encoding lacks (``->`` for an arrow) instead of failing.
+    """Let ``stream`` replace characters that its encoding does not have (``->`` for an arrow), instead of
+    raising an error.
 
-    For streams of our own command line only: a user's process keeps its own manners.
+    Use this only for streams of jaxscope's command line, not in the user's process.
     """
     reconfigure: Any = getattr(stream, "reconfigure", None)
     if reconfigure is not None:
@@ -61,9 +62,10 @@ def wants_colour(stream: TextIO) -> bool:
 
 
 def console(stream: TextIO, *, width: int | None = None, colour: bool | None = None) -> Console:
-    """Make a console on ``stream`` that never reads markup, emoji codes or highlights out of data.
+    """Make a console on ``stream`` that never interprets data as markup or emoji codes, and never
+    highlights them.
 
-    ``colour``: None: as ``wants_colour`` decides.
+    ``colour``: whether to use colours; None: ``wants_colour`` decides.
     """
     from rich.console import Console  # 30 ms: not before the program has started
 

@@ -61,10 +61,12 @@ class RemovedName(Entry):
     """A name or argument that JAX does not have any more.
 
     Attributes:
-      instead: what to write today; empty if nothing replaces it.
+      instead: what to write instead; empty if nothing replaces it.
       version: the release of JAX that removed it; "never": JAX never had it.
-      changelog: the release under which JAX's changelog names it; None: it does not.
-      deprecated: JAX still has it, and it does less than its replacement; ``version`` deprecated it.
+      changelog: the release under which JAX's changelog names the removal; None: it is not in the
+        changelog.
+      deprecated: JAX still has it, but it does less than its replacement; ``version`` is then the release
+        that deprecated it.
     """
 
     name: str
@@ -79,8 +81,9 @@ class Death(Entry):
 
     Attributes:
       stack: the user's lines, the innermost first.
-      library: the package, other than JAX, whose line called what failed; None: the user's line, or unknown.
-      removed_name: what it is about, if that is a name that JAX does not have any more.
+      library: the package, other than JAX, whose line made the call that failed; None: the user's line made
+        it, or this is unknown.
+      removed_name: the name that caused the exception, if JAX does not have that name any more.
     """
 
     error: str
@@ -130,7 +133,7 @@ class Phase(Entry):
 class RunFacts(Entry):
     """The program as a whole.
 
-    ``seconds``: wall time; ``compiling_seconds``: of it, tracing, lowering and compiling.
+    ``seconds``: wall time; ``compiling_seconds``: the part of it spent tracing, lowering and compiling.
     """
 
     name: str | None
@@ -276,7 +279,7 @@ class Intent(Entry):
 class Compilation(Entry):
     """A call that missed a cache; it was traced, lowered or compiled, or only left the fast path.
 
-    ``ordinal``: its number among those of the function, as in ``train_step#2``.
+    ``ordinal``: its number among the compilations of the function, as in ``train_step#2``.
     """
 
     id: str
@@ -332,11 +335,12 @@ class Total(Entry):
 
 
 class PayingLine(Entry):
-    """A line of the user's, and what it made JAX compile outside jit or inside libraries.
+    """A line of the user's code, and the compilations that it caused outside jit or inside libraries.
 
     Attributes:
-      library: the package that the line calls most often; None: unknown, or JAX alone.
-      recompiles: compilations of an operation or a function that the same place had compiled before.
+      library: the package that the line calls most often; None: unknown, or the line calls only JAX.
+      recompiles: number of compilations of an operation or a function that the same line had compiled
+        before.
     """
 
     source: Frame
@@ -373,9 +377,10 @@ class Padding(Entry):
 
 
 class Bucket(Entry):
-    """An axis that took several sizes.
+    """An axis of an argument that had several sizes.
 
-    ``observed``: [size, how often]; ``calls``: null where it counts compilations.
+    ``observed``: [size, number of calls or compilations] of each size. ``calls``: null if compilations are
+      counted.
     """
 
     function: str
@@ -733,9 +738,10 @@ class Transfer(Entry):
 
 
 class MeasuredLine(Entry):
-    """What one line took in one step on one device, on average. ``source``: null: the line is not known.
+    """The measured time of one line in one step on one device, on average. ``source``: null: the line is
+    not known.
 
-    ``opcodes``: the seconds of the same by HLO opcode.
+    ``opcodes``: these seconds by HLO opcode.
     """
 
     source: Frame | None
@@ -744,12 +750,13 @@ class MeasuredLine(Entry):
 
 
 class Profile(Entry):
-    """JAX's profiler during some steps (``--profile``), by line.
+    """The measurements of JAX's profiler during some steps (``--profile``), by line.
 
     Attributes:
-      devices: that executed something; null: the profile does not say, and seconds are of all devices.
+      devices: number of devices that executed instructions; null: unknown, and the seconds are those of all
+        devices together.
       step_seconds: wall time of one step, on average.
-      device_seconds: in which one device executed operations in one step, on average.
+      device_seconds: time for which one device executed operations in one step, on average.
       file: the profile, relative to the run directory.
       left_out: number of instructions that were not recorded.
     """
@@ -820,10 +827,10 @@ class Evidence(Entry):
 
 
 class Finding(Entry):
-    """One thing worth doing something about.
+    """A mistake, or something that costs time or memory, and what to do about it.
 
     ``severity``: error, warning or note; ``certainty``: certain or likely.
-    ``sub_run``: the position among ``sub_runs`` of the run that its ids are of; null: the run itself."""
+    ``sub_run``: the run to which its ids belong, as a position in ``sub_runs``; null: the run itself."""
 
     code: str
     severity: str
@@ -917,7 +924,7 @@ class SlowestCompilation(Entry):
 class Rank(Entry):
     """One process of a job.
 
-    ``shared_programs``: those that run on several processes, in order of compilation.
+    ``shared_programs``: the programs that run on several processes, in the order of compilation.
     """
 
     rank: int
@@ -947,7 +954,7 @@ class Ranks(Entry):
 class Report(Entry):
     """The whole document.
 
-    ``sub_runs``: the same program under other settings or on other numbers of devices.
+    ``sub_runs``: runs of the same program with other settings, or on other numbers of devices.
     """
 
     schema: int

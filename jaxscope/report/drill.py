@@ -45,7 +45,7 @@ class Collection:
 
     Args:
       names: the names, in the order of the report.
-      entry: returns the entry with a name, also with another name of it; None if there is none.
+      entry: returns the entry for a name, or for an alternative name; None: there is no such entry.
     """
 
     def __init__(self, names: Sequence[str], entry: Callable[[str], Any]) -> None:
@@ -54,11 +54,11 @@ class Collection:
 
 
 class Entry:
-    """One entry of a list, with lists that the report has elsewhere.
+    """One entry of a list, with the related lists in other parts of the report.
 
     Attributes:
       value: the entry as plain data.
-      links: by name, a function that returns a Collection.
+      links: the related lists: for each name, a function that returns a Collection.
     """
 
     def __init__(self, value: Any, links: dict[str, Callable[[], Collection]] | None = None) -> None:
@@ -70,7 +70,7 @@ class Document:
     """The report of one run.
 
     Args:
-      job: the ranks of which ``run`` is one.
+      job: the job of which ``run`` is a rank.
     """
 
     def __init__(self, run: Run, directory: RunDir | None = None, job: Job | None = None) -> None:
@@ -231,10 +231,11 @@ def segments(path: str) -> list[str]:
 
 
 def follow(document: Document, path: str) -> Any:
-    """Return what ``path`` leads to: a Document, a Collection, an Entry, or plain data in an Entry.
+    """Return the part of the report at ``path``: a Document, a Collection, an Entry, or plain data in an
+    Entry.
 
     Raises:
-      UsageError: it leads nowhere; the hint names what there is.
+      UsageError: there is nothing at ``path``; the hint names the possible keys.
     """
     here: Any = document
     done: list[str] = []

@@ -213,9 +213,10 @@ def _key(
 
 
 def groups_of(rows: Sequence[Row], *, everything: bool) -> tuple[Groups, Groups]:
-    """Return (groups of rows equal in every key, groups of rows that vary); each group is shown as one row.
+    """Return two lists of groups: rows that are equal in every key, and rows that vary. Each group is shown
+    as one row.
 
-    If there are many rows, rows below one argument that change together form a group.
+    If there are many rows, the rows of one argument that change together are a group.
     """
     names = list(dict.fromkeys(name for row in rows for name in row))
     groups: dict[tuple[str, tuple[int, ...]], list[str]] = {}

@@ -36,10 +36,11 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def format_of(path: Path) -> Callable[[Graph, str], Iterator[str]]:
-    """Return the function that writes the format of ``path``: from a graph and its name to pieces of text.
+    """Return the function that writes a graph in the format of ``path``. The function takes a graph and its
+    name, and yields pieces of text.
 
     Raises:
-      UsageError: no format has this ending.
+      UsageError: no format has this file extension.
     """
     formats = {".graphml": graphml, ".dot": dot, ".gv": dot, ".json": model_explorer}
     if path.suffix not in formats:

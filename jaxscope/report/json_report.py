@@ -85,7 +85,7 @@ class Document:
 def sections(run: Run, directory: RunDir | None = None, job: Job | None = None) -> Iterator[Section]:
     """Yield the keys of the document in their order. A list of entries is an iterator that is read once.
 
-    ``job``: the ranks of which ``run`` is one.
+    ``job``: the job of which ``run`` is a rank.
     """
     parts = variants.of(run, directory)
     compilations = sorted(run.compilations.values(), key=lambda c: (c.t_ns, c.process.pid, c.call))
@@ -182,9 +182,10 @@ def _indented(entries: list[bytes], depth: int) -> str:
 
 
 def dumps(value: Any) -> str:
-    """JSON in ASCII, so that neither a terminal nor an odd locale can be upset by what a program is called.
+    """Return JSON in ASCII, so that the names of a program cannot cause errors in a terminal or in an
+    unusual locale.
 
-    NaN and infinities, which JSON has not, become null.
+    NaN and infinities become null, because JSON does not have them.
     """
     return _text(value) + "\n"
 

@@ -31,10 +31,10 @@ class Line(NamedTuple):
     """One paragraph, wrapped at the console's width.
 
     Attributes:
-      indent: columns before each of its lines.
-      hang: columns more before the second and all further lines.
+      indent: number of spaces before each of its lines.
+      hang: number of further spaces before the second and all later lines.
       right: text at the right edge.
-      cells: of a row of a table: its columns, without the spaces that align them.
+      cells: the cells of a row of a table, without the spaces that align them; empty: no row of a table.
     """
 
     text: Text

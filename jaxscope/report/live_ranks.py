@@ -33,12 +33,14 @@ class Comparison:
 
     Args:
       patience_s: seconds without progress after which the waiting ranks are named.
-      holds: each rank waits with a program until all have compiled it: a program of one rank alone is a
-        difference for certain when the others have waited for ``patience_s``.
+      holds: whether each rank waits after a compilation until all ranks have compiled the program. If only
+        one rank compiled a program, the difference is then certain when the others have waited for
+        ``patience_s``.
 
     Attributes:
-      agreed: by the name of each rank's directory the latest calls whose programs all ranks have compiled.
-      diverged: the line about ranks that run other programs for certain; None: none do.
+      agreed: the latest calls of each rank whose programs all ranks have compiled, by the name of the
+        rank's directory.
+      diverged: the line about ranks that certainly run different programs; None: there are no such ranks.
     """
 
     def __init__(
@@ -66,7 +68,8 @@ class Comparison:
         """Return the lines that are new since the last call.
 
         Args:
-          last: there is no further call: a difference is not given time for more ranks to come to it.
+          last: there is no further call, so a difference is reported even if more ranks might compile the
+            program later.
         """
         job = self._following.poll()
         if self._holds:

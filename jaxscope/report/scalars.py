@@ -16,16 +16,19 @@ from jaxscope.report.json_report import compact
 
 
 class Row(msgspec.Struct):
-    """The scalars of one step; of what happened while steps were not counted, ``step`` is None.
+    """The numbers of one step. ``step`` is None for events while steps were not counted.
 
     Attributes:
-      time_seconds: since the run began, of the first event of the row.
-      compilations, compile_seconds: of all functions, with tracing and lowering; phases inside others count
-        once.
-      recompiles: of the user's functions; ``recompiles_by_cause``: by the kind of the decisive cause.
-      total_recompiles: up to this row.
+      time_seconds: time of the first event of the row, since the run began.
+      compilations, compile_seconds: compilations of all functions, and the seconds of tracing, lowering and
+        compiling; phases inside other phases count once.
+      recompiles: recompiles of the user's functions.
+      recompiles_by_cause: these recompiles, by the kind of
+        the decisive cause.
+      total_recompiles: recompiles from the beginning up to this row.
       peak_bytes: memory of the largest program compiled in this step, on one device.
-      live_bytes: of live arrays on all devices of the program's process, the largest snapshot of the step.
+      live_bytes: bytes of the live arrays on all devices of the program's process, in the largest snapshot
+        of the step.
     """
 
     step: int | None

@@ -36,7 +36,7 @@ def death(run: Run, places: Places, *, out_of_memory: bool = False) -> Iterator[
     """Show the exception that ended the program, and for a deleted array the functions that may have donated
     it.
 
-    Out of memory has a section of its own and is left out, unless ``out_of_memory`` is set.
+    If memory ran out, another section shows this, so it is left out here, unless ``out_of_memory`` is set.
     """
     main = run.main
     died = main.died if main is not None else None
@@ -192,11 +192,11 @@ def not_yours(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
 
 
 def slowest_recompile(run: Run, functions: list[Function], places: Places, *, indent: int) -> Iterator[Line]:
-    """Show the slowest recompile of ``functions``, none of them the user's, if it took a share of LONG or
-    more.
+    """Show the slowest recompile of ``functions`` (which are not the user's), if it took at least the share
+    LONG of the compile time.
 
-    The sum in the report's head counts the same ones: where a library compiles an operation once for each of
-    its layers, none of these is a recompile.
+    The sum in the report's header counts the same recompiles. If a library compiles an operation once for
+    each of its layers, none of these compilations is a recompile.
     """
     least = LONG * payers.total_seconds(run)
     ids = {f.id for f in functions}

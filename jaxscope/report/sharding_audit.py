@@ -34,7 +34,8 @@ BY = {CONSTRAINT: "constrained", TYPE: "typed"}
 def as_json(run: Run, c: Compilation) -> list[contract.Intent] | None:
     """Return ``shardings`` of an entry of ``compilations``.
 
-    None if nothing was compiled, or nothing can differ: one device and no requested sharding.
+    None if nothing was compiled, or if the shardings cannot differ: there is one device and no requested
+    sharding.
     """
     if not model.at_stake(c):
         return None

@@ -20,9 +20,10 @@ class Grid(NamedTuple):
     """The shards of an array on its mesh.
 
     Attributes:
-      heads: of the columns, the coordinates of the last mesh axis; empty where there is one column.
-      rows: the coordinates of the other axes, and the cells of a row.
-      devices: how many devices hold a part.
+      heads: the headings of the columns, which are the coordinates of the last mesh axis; empty if there is
+        only one column.
+      rows: for each row, the coordinates of the other axes, and the cells.
+      devices: the number of devices that hold a part.
     """
 
     heads: list[str]
@@ -31,9 +32,11 @@ class Grid(NamedTuple):
 
 
 def grid_of(s: Sharding, shape: Sequence[int]) -> Grid | None:
-    """Return a column per coordinate of the last mesh axis and a row per coordinate of the others.
+    """Return the grid with a column for each coordinate of the last mesh axis and a row for each coordinate
+    of the other axes.
 
-    Without a mesh, a row per device. None if the slices are unknown or one device holds the whole array.
+    Without a mesh, there is a row for each device. None if the slices are unknown, or if one device holds
+    the whole array.
     """
     cells = sh.cells(s, shape)
     if cells is None or len(cells) < 2:

@@ -26,16 +26,16 @@ class Command(contract.Entry):
 
 
 class Shown(contract.Entry):
-    """What a path leads to.
+    """The part of the report at a path.
 
     Attributes:
       path: the path from the top of the report.
-      value: the value there. Without ``--all`` it is at most a few kilobytes: ``complete`` is false where
-        keys, entries or ends of texts are left out.
-      entries: how many entries the list there has; null where it is no list.
-      left_out: paths of what is not shown, the first ones; each is an argument of ``jaxscope show``.
-      below: paths of lists that belong to it and stand elsewhere in the report.
-      next: commands that lead on.
+      value: the value at the path. Without ``--all`` it has at most a few kilobytes: ``complete`` is false
+        if keys, entries or the ends of texts are left out.
+      entries: the number of entries, if the value is a list; else null.
+      left_out: the first paths of what is not shown; each can be passed to ``jaxscope show``.
+      below: paths of related lists in other parts of the report.
+      next: further commands that are useful.
     """
 
     schema: int
@@ -50,14 +50,14 @@ class Shown(contract.Entry):
 
 
 def show(document: Document, path: str, name: str, *, everything: bool = False) -> Shown:
-    """Return what ``path`` leads to in ``document``.
+    """Return the part of ``document`` at ``path``.
 
     Args:
-      name: the run, as a command takes it.
-      everything: without a limit of bytes.
+      name: the name of the run, as an argument of a command.
+      everything: do not limit the number of bytes.
 
     Raises:
-      UsageError: it leads nowhere.
+      UsageError: there is nothing at ``path``.
     """
     here = drill.follow(document, path)
     at = "/".join(escaped(s) for s in drill.segments(path))

@@ -28,7 +28,7 @@ LARGEST = 5
 def in_summary(run: Run, most: int, label: str = "") -> Iterator[Line]:
     """Yield a line for each target's program of the ``most`` expensive functions.
 
-    ``label``: the run's settings.
+    ``label``: the settings of the run, as text.
     """
     for f, programs in of_run(run)[:most]:
         for p in programs:
@@ -68,9 +68,9 @@ def devices(run: Run) -> Iterator[Line]:
 
 
 def program_lines(run: Run, p: Program, *, label: str = "", everything: bool = False) -> Iterator[Line]:
-    """Print one program: its state, and what it consists of if it was compiled.
+    """Print one program: its state, and, if it was compiled, its contents.
 
-    ``label``: the settings of its run.
+    ``label``: the settings of its run, as text.
     """
     status, style = state(p)
     texts = run.texts_of(p)

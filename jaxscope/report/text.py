@@ -73,7 +73,7 @@ def render(
 ) -> None:
     """Print the whole report to ``to``; with ``everything`` nothing is shortened or folded.
 
-    ``job``: the ranks of which ``run`` is one; they are shown too.
+    ``job``: the job of which ``run`` is a rank; its ranks are shown, too.
     """
     put(to, _page(run, directory, to.width, everything=everything, job=job))
 
@@ -85,12 +85,12 @@ def summary(
     unseen: bool = False,
     job: Job | None = None,
 ) -> str:
-    """Return a few lines for stderr at the end of ``jaxscope run``, coloured if stderr takes colour.
+    """Return a few lines for stderr at the end of ``jaxscope run``, in colour if stderr supports it.
 
     Args:
       parts: the run and the runs inside its directory, if already read.
       unseen: the program's output is not on the terminal; then include the exception that ended it.
-      job: the ranks of which the run is one.
+      job: the job of which the run is a rank.
     """
     parts = variants.of(load(directory), directory) if parts is None else parts
     to = console(sys.stderr)

@@ -48,7 +48,7 @@ class Side(NamedTuple):
     Attributes:
       label: its name in the report.
       name: the run's name, as commands take it.
-      findings: computed while the files of the program were as in this run.
+      findings: the findings, computed while the program's source files were those of this run.
       output: what the program printed.
     """
 
@@ -84,9 +84,10 @@ class Outputs(contract.Entry):
     """What both programs printed on stdout.
 
     Attributes:
-      equal: the same text, or numbers that differ by at most ``tolerance``, a share, in the same words.
-      identical: the same text.
-      largest_difference: of a number, as a share; null: the words differ, or no number is finite.
+      equal: the texts are equal, except for numbers that differ by at most the relative ``tolerance``.
+      identical: the texts are identical.
+      largest_difference: the largest relative difference of two numbers; null: the words differ, or no
+        number is finite.
     """
 
     equal: bool
@@ -113,14 +114,14 @@ class OneSide(contract.Entry):
 
 
 class Trial(contract.Entry):
-    """The document.
+    """The result of ``jaxscope try``.
 
     Attributes:
-      verdict: better, worse, equal, mixed; ``outputs differ`` or ``failed`` where that decides.
-      facts: of the run, then of the functions that both versions have; without ``--all``, of the
-        functions only those that differ.
-      facts_equal: how many of the functions' facts are left out.
-      findings_gone, findings_new: findings that only the first or only the second has.
+      verdict: better, worse, equal or mixed; ``outputs differ`` or ``failed`` if that decides.
+      facts: the figures of the run, then of the functions that both versions have. Without ``--all``, only
+        the figures of functions that differ.
+      facts_equal: how many figures of functions are left out.
+      findings_gone, findings_new: findings that only the first, or only the second, run has.
     """
 
     schema: int
@@ -149,8 +150,8 @@ def compare(before: Side, after: Side, tolerance: float, *, everything: bool = F
     """Compare the two runs and their outputs.
 
     Args:
-      tolerance: the share by which numbers in the outputs may differ.
-      everything: with the facts of functions that are equal.
+      tolerance: the relative amount by which numbers in the outputs may differ.
+      everything: include figures of functions that are equal.
     """
     found = facts.facts(diff.runs(before.run, after.run))
     shown = [f for f in found if everything or f.function is None or f.verdict != EQUAL]

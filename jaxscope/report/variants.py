@@ -72,8 +72,8 @@ def one(run: Run, directory: RunDir | None) -> Variant:
 def by_function(variants: Sequence[Variant]) -> list[tuple[Function, list[Column]]]:
     """Return the user's functions, slowest first, each with its latest program for each target in each run.
 
-    Without targets but with several runs: the programs for the devices that they ran on.
-    Functions with one id are one.
+    Without targets but with several runs, these are the programs for the devices on which the runs ran.
+    Functions with the same id are one function.
     """
     found: dict[str, tuple[Function, list[Column]]] = {}
     elsewhere = any(v.run.retargeted for v in variants)

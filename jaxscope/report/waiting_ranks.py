@@ -39,10 +39,11 @@ def groups(job: Job) -> dict[Doing, list[Rank]]:
 
 
 def sentences(job: Job, now_ns: int | None = None) -> list[Message]:
-    """Write a clause for each group: the ranks, the line, for how long, the step and the last program.
+    """Write a clause for each group: its ranks, the line, how long they have waited, the step and the last
+    program.
 
     Args:
-      now_ns: None: when each rank was last known to be alive.
+      now_ns: the present time; None: for each rank, the time at which it was last known to be alive.
     """
     return [_sentence(job, each, ranks, now_ns) for each, ranks in list(groups(job).items())[:MOST]]
 

@@ -23,7 +23,7 @@ _SEVERITIES = {ERROR: "critical", NOTE: "info"}
 def render(findings: Sequence[Placed]) -> str:
     """Return the report.
 
-    A finding without a file has the place ``.``, line 1: GitLab drops findings without a place.
+    A finding without a file gets the file ``.`` and line 1, because GitLab ignores findings without a file.
     """
     seen: Counter[str] = Counter()
     return dumps([_entry(p, seen) for p in findings])

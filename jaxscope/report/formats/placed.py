@@ -12,12 +12,12 @@ from jaxscope.schema.findings import Finding
 
 
 class Placed(msgspec.Struct, frozen=True):
-    """A finding with its place, not yet escaped.
+    """A finding with its file and line. Its texts are not escaped yet.
 
     Attributes:
       file: with ``/``, relative to the base if it is below it, else absolute; None: there is no file (code
         from a string) or the line is unknown.
-      line: from 1.
+      line: the line, counted from 1.
     """
 
     finding: Finding

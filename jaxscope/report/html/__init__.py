@@ -37,8 +37,8 @@ def pieces(
 ) -> Iterator[str]:
     """Yield the document in pieces.
 
-    ``job``: the ranks of which ``run`` is one; ``everything``: as in the text
-      report, lists are not shortened.
+    ``job``: the job of which ``run`` is a rank. ``everything``: lists are not shortened, as in the text
+      report.
     """
     script = _packaged("page.js")
     name = title(run, directory)

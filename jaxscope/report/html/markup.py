@@ -39,8 +39,8 @@ def text(value: object) -> Html:
 def el(tag: str, *content: str | None, **attributes: str | int | bool | None) -> Html:
     """Return an element. ``content`` that is not ``Html`` is escaped.
 
-    A trailing underscore of an attribute's name is left out, other underscores become hyphens. An attribute
-    that is None or False is left out; one that is True has no value.
+    A trailing underscore in the name of an attribute is removed, other underscores become hyphens. An
+    attribute is left out if its value is None or False, and has no value if it is True.
     """
     written = "".join(
         f" {_name(name)}" if value is True else f' {_name(name)}="{html.escape(escape(value))}"'
@@ -85,10 +85,12 @@ def styled(found: Text) -> Html:
 def lines(
     found: Iterable[Line], *, heading: str = "h3", below: str | None = None, names: bool = False
 ) -> Html:
-    """Return the lines of a report: paragraphs, tables of the rows that have cells, a heading for each title.
+    """Return report lines as HTML: a paragraph for each line, a table for consecutive lines with cells, a
+    heading for each title.
 
-    ``below``: the heading that these lines stand below; a title that is the same is left out. ``names``: the
-      first cell of a row is its name.
+    Args:
+      below: the heading above these lines; a title equal to it is not repeated.
+      names: the first cell of each row is a header cell.
     """
     made: list[Html] = []
     for is_table, group in groupby(found, key=lambda line: bool(line.cells)):

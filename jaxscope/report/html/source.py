@@ -43,10 +43,10 @@ def _numbered(lines: Sequence[str], numbers: Iterable[int], marked: int) -> Iter
 def with_costs(
     run: Run, costs: Mapping[Place, LineCost], places: Places, measured: Mapping[Place, float]
 ) -> Html | None:
-    """Return the lines that have a cost, with a few around them and their figures beside them.
+    """Return the source lines that have a cost, with their figures, and a few lines around them.
 
-    ``measured``: seconds by line; empty: nothing was measured. None: no line has a cost. Where a file cannot
-    be read, only the figures are shown.
+    Returns None if no line has a cost. If a file cannot be read, only the figures are shown. ``measured``:
+    seconds by line; empty: nothing was measured.
     """
     ranked = sorted(costs, key=lambda p: (-(costs[p].flops or 0), -(costs[p].moved_bytes or 0), p))
     shown = ranked[:MOST]
