@@ -45,14 +45,14 @@ def over(
     """Report where ``run`` exceeds a limit, or where that is unknown.
 
     Args:
-      limits: compilations and seconds of the whole run; the other figures of each program of the user's
-        functions.
-      functions: limits of functions by name or pattern; where one limits a figure of a program, it replaces
-        the general limit.
-      part: only these compilations.
+      limits: limits on compilations and seconds of the whole run, and on the figures of each program of the
+        user's functions.
+      functions: limits of functions by name or pattern. If such a limit is for a figure of a program, it
+        replaces the general limit.
+      part: check only these compilations.
       programs: check each program, too; False if those for a target are checked instead.
-      late: late compilations that are reported already. If only these exceed a limit, that is no finding of
-        its own: see ``with_counts``.
+      late: late compilations that are already reported. If a limit is exceeded only because of these, there
+        is no separate finding: see ``with_counts``.
     """
     functions = functions or {}
     reported = {id for item in late for id in item.compilations}

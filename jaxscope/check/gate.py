@@ -58,10 +58,10 @@ def of_part(
 ) -> list[Finding]:
     """Return the findings of :func:`late_after` for a block or a test.
 
-    Without compilations it needs no steps.
+    Without compilations, the steps are not needed.
 
     Raises:
-      UsageError: something was compiled and nothing counts the steps.
+      UsageError: something was compiled, and steps are not counted.
     """
     if not n or None not in part.values():
         return recompiles_after(run, n, functions, part=part, since=since)
@@ -80,24 +80,26 @@ def late_after(
     since: str | None = None,
     keep: Callable[[str, Frame | None], bool] = lambda code, site: True,
 ) -> list[Late]:
-    """Report what was traced, lowered or compiled of user-visible functions in steps n + 1, n + 2, ...
+    """Report user-visible functions that were traced, lowered or compiled in steps n + 1, n + 2, ...
 
-    These are errors; a library's function compiled from a user's line is a note. User-visible functions are
-    the user's, or were passed to jit by the user. An eager operation, which is JAX's own, counts if it was
-    compiled. Misses of the fast path alone never count. What happened inside the trace of another late
-    compilation is part of that one. A compilation that may be before or after step n is an error, too.
+    The findings are errors; for a library function that a user's line compiled, the finding is a note.
+    User-visible functions are functions of the user, or functions that the user passed to jit. An eager
+    operation counts if it was compiled. Calls that only miss the fast path never count. Compilations inside
+    the trace of another late compilation are part of that compilation. If it is unknown whether a
+    compilation was before or after step n, that is an error, too.
 
     Args:
-      n: the last step that may compile; 0 needs no steps: then nothing may compile at all.
+      n: the last step that may compile; 0: nothing may compile at all, and the steps are not needed.
       functions: names or patterns; None: all.
       allow_cache_hits: ignore compilations from the persistent cache.
-      part: only these compilations, with their steps; None: the whole run with its own steps.
-      since: where the recording began (``this block``), if functions may have been compiled before.
-      keep: does the check look at this code on this line? Called before
-        compilations with one cause are grouped.
+      part: check only these compilations, with their steps; None: the whole run, with the steps of the run.
+      since: the begin of the recording, in words (``this block``), if functions may have been compiled
+        before.
+      keep: returns whether the check looks at a code on a line. It is called before compilations with the
+        same cause are grouped.
 
     Raises:
-      UsageError: ``n`` is no step, or it is not 0 and the steps are unknown.
+      UsageError: ``n`` is not a step, or ``n`` is not 0 and the steps are unknown.
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
         raise UsageError(

@@ -27,13 +27,17 @@ class Limits(msgspec.Struct, frozen=True):
     """The limits of a check; None, or an empty mapping: no limit.
 
     Attributes:
-      compilations: of the user's functions without eager operations; hits in the persistent cache count.
-      seconds: of tracing, lowering and compiling.
-      collectives: number in one program, by ``kind``, ``kind@axis`` or ``*@axis``; ``*`` is all.
-      collective_bytes: bytes of their results on one device per call, through loops; by the same keys.
-      temp_bytes, peak_bytes: of one program, on one device.
-      replicated_bytes: arguments of one program, on one device, that another device has a copy of.
-      constant_bytes: arrays that one program captured.
+      compilations: number of compilations of the user's functions, without eager operations; programs
+        loaded from the persistent cache count.
+      seconds: seconds of tracing, lowering and compiling.
+      collectives: number of collectives in one program, by ``kind``, ``kind@axis`` or ``*@axis``; ``*``
+        means all.
+      collective_bytes: bytes of the results of collectives on one device in one call, counting the
+        iterations of loops; by the same keys.
+      temp_bytes, peak_bytes: temporaries and peak memory of one program, on one device.
+      replicated_bytes: bytes, on one device, of arguments of one program of which another device has a
+        copy.
+      constant_bytes: bytes of the arrays that one program captured.
     """
 
     compilations: int | None = None

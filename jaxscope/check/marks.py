@@ -27,7 +27,7 @@ class Outcome(msgspec.Struct, frozen=True):
     Attributes:
       failure: why the test fails; None: it passes.
       unknown: what could not be measured.
-      surely: the failure does not depend on what else the test would have compiled.
+      surely: whether the test fails whatever it would have compiled after that.
     """
 
     failure: str | None = None
@@ -75,8 +75,8 @@ def max_compile_seconds(s: float) -> Judge:
 def max_collectives(kind: str | None = None, count: int | None = None, bytes: Any = None) -> Judge:
     """Limit the collectives of each program compiled in the test.
 
-    ``count``: how many; ``bytes``: on one device in a call (``"64 MiB"``); ``kind``: ``all-gather`` or
-    ``all-gather@axis``.
+    ``count``: how many collectives are allowed; ``bytes``: how many bytes, on one device in one call (``"64
+      MiB"``); ``kind``: ``all-gather`` or ``all-gather@axis``.
     """
     if count is None and bytes is None:
         raise UsageError(
@@ -125,7 +125,7 @@ def read(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Judge:
     """Parse the arguments of a mark.
 
     Raises:
-      UsageError: the mark does not take them; the hint shows its usage.
+      UsageError: the mark does not accept these arguments; the hint shows its usage.
     """
     known = inspect.signature(MARKS[name]).parameters
     for word in kwargs:

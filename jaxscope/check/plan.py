@@ -41,11 +41,11 @@ class Result(NamedTuple):
     """The result of a check.
 
     Attributes:
-      findings: errors first.
+      findings: the findings, errors first.
       unchecked: options that cannot be checked in this run, because its steps are unknown or nothing was
         compiled for a target. Everything else was checked.
       baseline: the file that the run was compared with.
-      setting: the setting of ``--vary`` that was compared with it, where there are several.
+      setting: the setting of ``--vary`` that was compared with the baseline, if there are several.
     """
 
     findings: list[Finding]
@@ -62,8 +62,8 @@ class Plan:
     """The checks of a run, from options and configuration.
 
     Args:
-      options: under the names of ``[tool.jaxscope.check]``. Without a limit or baseline the findings of the
-        rules are checked. Programs that do not fit into a target always fail.
+      options: options by their names in ``[tool.jaxscope.check]``. Without a limit or a baseline, the
+        findings of the rules are checked. Programs that do not fit into a target always fail.
       project: the directory of pyproject.toml.
     """
 
@@ -77,7 +77,7 @@ class Plan:
         """Return the filter of the selected codes, files and comments.
 
         Raises:
-          UsageError: a code that does not exist.
+          UsageError: a code does not exist.
         """
         given = self.options
         codes = selection(
@@ -100,7 +100,7 @@ class Plan:
         return (self._project or store.here()) / file.NAME
 
     def update_baseline(self, run: Run, directory: RunDir) -> tuple[Path, int]:
-        """Write the baseline from ``run``; this plan compares with it from now on.
+        """Write the baseline from ``run``; from then on, this plan compares with this baseline.
 
         Returns:
           The file, and the number of functions in it.
@@ -120,12 +120,13 @@ class Plan:
         parts: Sequence[Variant] | None = None,
         job: Job | None = None,
     ) -> Result:
-        """Check ``run``, and the same program under other settings and on other numbers of devices.
+        """Check ``run``, and the runs of the same program with other settings and on other numbers of
+        devices.
 
         Args:
-          directory: of ``run``; it contains the other runs.
-          parts: ``run`` and the others, where they have been read already.
-          job: the ranks of which ``run`` is one: where they differ is always checked.
+          directory: the directory of ``run``, which contains the other runs.
+          parts: ``run`` and the other runs, if they are already read.
+          job: the job of which ``run`` is a rank. Differences between its ranks are always checked.
 
         Raises:
           BaselineError: the baseline cannot be read.

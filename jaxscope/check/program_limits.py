@@ -33,13 +33,13 @@ MOST = 3  # contributors named
 
 
 class Limited(msgspec.Struct, frozen=True):
-    """One program and the figures that limits are about.
+    """One program, and the figures for which there are limits.
 
     Attributes:
-      program: None where it was not recorded.
+      program: the program; None: it was not recorded.
       name: ``train_step#2 for v5e:4x4``.
-      peak: bytes on one device.
-      target: None for the program that ran.
+      peak: peak memory in bytes on one device.
+      target: the target for which it was compiled; None: the program ran.
     """
 
     compilation: Compilation
@@ -93,8 +93,8 @@ def of_programs(run: Run, f: Function, limits: Limits, part: Part | None) -> Ite
 def of_target(run: Run, f: Function, target: str, limits: Limits) -> Iterator[Finding]:
     """Report each program of ``f`` for ``target`` that exceeds ``limits``, once.
 
-    The peak of one that does not fit is what its compiler states. Programs that were
-    not compiled are not reported.
+    If a program does not fit, its peak is the one that the compiler states. Programs that were not compiled
+    are not reported.
     """
     if not limits.of_programs:
         return

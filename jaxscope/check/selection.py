@@ -75,8 +75,8 @@ class Filter:
     """Keeps the findings that are selected, and remembers which comments excluded one.
 
     Args:
-      relative: turns a file name into one relative to the project's directory, with ``/``.
-      text: reads a file; None if that is impossible.
+      relative: returns a file name relative to the project's directory, with ``/``.
+      text: returns the contents of a file; None: it cannot be read.
     """
 
     def __init__(
@@ -135,7 +135,8 @@ class Filter:
         Call it after all findings were filtered.
 
         Args:
-          looked_at: returns whether a code can have been found at all. Comments on others are not reported.
+          looked_at: returns whether the check looked for a code at all. Comments with other codes are not
+            reported.
         """
         found = []
         for file in sorted(_files(run)):

@@ -30,9 +30,9 @@ class Aim(msgspec.Struct, frozen=True):
     """The targets of a check.
 
     Attributes:
-      runs: the run, and the same program on other numbers of devices.
-      names: targets given on the command line, recorded or not; empty: none.
-      tables: limits by target or pattern.
+      runs: the run, and the runs of the same program on other numbers of devices.
+      names: the targets given on the command line, whether or not the run has programs for them.
+      tables: limits for programs, by target or pattern of targets.
     """
 
     runs: Sequence[Run]
@@ -44,8 +44,8 @@ def aim(runs: Sequence[Run], given: Iterable[str], tables: Mapping[str, Limits])
     """Parse the names of targets.
 
     Args:
-      given: from the command line.
-      tables: ``[tool.jaxscope.check.targets]``.
+      given: the names given on the command line.
+      tables: the tables in ``[tool.jaxscope.check.targets]``.
 
     Raises:
       UsageError: a name in ``given`` or ``tables`` is not a target.
@@ -57,10 +57,11 @@ def aim(runs: Sequence[Run], given: Iterable[str], tables: Mapping[str, Limits])
 
 
 def not_recorded(a: Aim, argv: Sequence[str]) -> UsageError | None:
-    """Return the error that nothing was compiled for a given target; None where something was.
+    """Return the error that nothing was compiled for a given target; None: something was compiled for each
+    target.
 
     Args:
-      argv: the program's command line, for the command that records it.
+      argv: the program's command line, used to suggest the command that records it.
     """
     there = [t.name for run in a.runs for t in run.targets]
     missing = [name for name in a.names if name not in there]
@@ -81,10 +82,12 @@ def _command(targets: Sequence[str], argv: Sequence[str]) -> str:
 
 
 def of_rules(a: Aim, found: Sequence[Finding], *, rules: bool) -> list[Finding]:
-    """Add to ``found`` of the run the findings about its targets, here and on other numbers of devices.
+    """Add findings about targets to ``found``, the findings of the run. They come from the run and from the
+    runs on other numbers of devices.
 
     Args:
-      rules: add what all rules find, else only programs that do not fit. With given targets, only theirs.
+      rules: whether to add the findings of all rules; else only programs that do not fit are added. If
+        targets are given, only findings about these targets are added.
     """
     every = list(found)
     if rules:
@@ -103,7 +106,8 @@ def of_rules(a: Aim, found: Sequence[Finding], *, rules: bool) -> list[Finding]:
 def over(a: Aim, limits: Limits, functions: Mapping[str, Limits]) -> list[Finding]:
     """Report programs for targets that exceed a limit, or where that is unknown.
 
-    All limits apply to given targets. Without any, each recorded target has the limits of its table.
+    All limits apply to the given targets. If no target is given, the limits of its table apply to each
+    recorded target.
     """
     found: list[Finding] = []
     for run in a.runs:

@@ -31,9 +31,11 @@ class Comparison(msgspec.Struct, frozen=True):
     """The result of comparing a run with a baseline.
 
     Attributes:
-      findings: what got worse (errors), what got better or was not compared (notes).
-      new: findings of the rules that the baseline does not have; of a comparable one at least warnings.
-      known: those it has.
+      findings: figures that became worse (errors), and figures that became better or were not compared
+        (notes).
+      new: findings of the rules that the baseline does not have. If the baseline is from the same
+        environment, they are at least warnings.
+      known: findings of the rules that the baseline has.
     """
 
     findings: list[Finding]

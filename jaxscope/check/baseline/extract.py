@@ -32,10 +32,10 @@ class ProgramEntry(msgspec.Struct):
 
 
 class FunctionEntry(msgspec.Struct):
-    """One function of the run, as saved and as recorded.
+    """One function of the run, as it is saved in a baseline and as it was recorded.
 
     Attributes:
-      recompiles: compilations and their decisive causes by the keys of ``saved.causes``.
+      recompiles: compilations with their decisive causes, by the keys of ``saved.causes``.
     """
 
     saved: schema.Function
@@ -48,11 +48,11 @@ class Extracted(msgspec.Struct):
     """The contents of a baseline of ``run``, and the records of the run under the same names.
 
     Attributes:
-      names: stable names of the run's functions.
-      functions: by stable name.
-      eager: compilations of operations outside jit, by calling function and operation.
-      findings: of the rules, by their key in the file.
-      transfers: by line and kind of copy.
+      names: the stable names of the run's functions.
+      functions: the functions, by stable name.
+      eager: compilations of operations outside jit, by the calling function and the operation.
+      findings: findings of the rules, by their key in the file.
+      transfers: copies between host and devices, by line and kind of copy.
     """
 
     baseline: schema.Baseline
@@ -68,8 +68,8 @@ def extract(run: Run, findings: Iterable[Finding], roots: Sequence[str] = ()) ->
     """Extract the baseline of ``run``.
 
     Args:
-      roots: directories that file names are relative to; none: the directory in which the program ran. That
-        directory does not change the names otherwise.
+      roots: the directories to which file names are relative. If there are none, this is the directory in
+        which the program ran; otherwise that directory does not change the names.
     """
     main = run.main
     started = main.started if main is not None else None
@@ -119,7 +119,7 @@ def finding_key(names: Names, run: Run, f: Finding) -> str:
 def cause_key(cause: Cause) -> str:
     """Write a cause without values: ``shape of batch['x'] (trace)``.
 
-    A loss is another number in every run.
+    The values are left out because some, such as a loss, differ in every run.
     """
     return f"{cause.kind}{f' of {clean(cause.path)}' if cause.path else ''} ({cause.level})"
 

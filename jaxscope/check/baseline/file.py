@@ -47,7 +47,7 @@ def loads(data: bytes, name: str = NAME) -> Baseline:
     """Parse the bytes of a file.
 
     Raises:
-      BaselineError: damaged, another format version, or impossible figures.
+      BaselineError: the file is damaged, has another format version, or contains impossible figures.
     """
     if any(line.startswith((b"<<<<<<< ", b">>>>>>> ")) for line in data.splitlines()):
         raise BaselineError(
@@ -124,7 +124,7 @@ def read(path: Path) -> Baseline:
     """Read the baseline in ``path``.
 
     Raises:
-      BaselineError: missing, too large, or refused by ``loads``.
+      BaselineError: the file is missing or too large, or ``loads`` refuses it.
     """
     try:
         if not path.is_file():  # a pipe would keep its reader waiting
@@ -177,7 +177,7 @@ def write(path: Path, baseline: Baseline, environ: Mapping[str, str]) -> None:
     """Write ``baseline`` into ``path`` atomically.
 
     Raises:
-      BaselineError: in CI, or ``path`` cannot be written.
+      BaselineError: the program runs in CI, or ``path`` cannot be written.
     """
     permitted(environ)
     try:

@@ -44,7 +44,7 @@ class ArgumentChange(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """A program of the baseline and the one of the run that corresponds to it.
+    """A program of the baseline, and the program of the run that corresponds to it.
 
     Attributes:
       label: the name in messages.
@@ -106,8 +106,8 @@ def definition(f: Function) -> Frame | None:
 def note(code: str, text: Message, fix: Words, f: Function | None = None, about: str = "") -> Finding:
     """Make a finding that does not fail a check by itself.
 
-    ``about``: what it is about, if no function of the run; notes about different
-      things are different findings.
+    ``about``: the subject of the note, if that is not a function of the run. Notes about different subjects
+      are different findings.
     """
     source = definition(f) if f is not None else None
     return Finding(
@@ -126,13 +126,13 @@ def note(code: str, text: Message, fix: Words, f: Function | None = None, about:
 def pairs(old: schema.Function, entry: FunctionEntry) -> tuple[list[Pair], list[Pair]]:
     """Match the programs of ``entry`` with those of the baseline.
 
-    Programs with equal arguments correspond, then those whose arguments have equal shapes: another dtype or
-    sharding is a change of that program, another batch size makes another program. One program then and one
-    now correspond in any case.
+    Programs with equal arguments correspond. After that, programs whose arguments have equal shapes
+    correspond: another dtype or sharding is a change of a program, another batch size makes another
+    program. If the baseline and the run each have one program, these two always correspond.
 
     Returns:
-      The programs with a counterpart, and those without, each with a program of the
-      baseline that has none, either.
+      The programs with a counterpart; then the programs without one, each with a program of the baseline
+      that also has none.
     """
     left, rest = list(old.programs), list(entry.programs)
     found: list[tuple[SavedMetrics, ProgramEntry]] = []

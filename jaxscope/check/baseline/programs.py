@@ -33,9 +33,9 @@ class Regression(NamedTuple):
     """A figure of one program that is worse than in the baseline.
 
     Attributes:
-      code: of the rule.
+      code: the code of the rule.
       title: the figure and its change.
-      source: None: the line is unknown.
+      source: the line; None: unknown.
       evidence: all figures that changed with it.
     """
 
@@ -50,8 +50,8 @@ Result = tuple[list[Regression], Sequence[Words]]
 
 
 def compare(baseline: schema.Baseline, entry: FunctionEntry, paired: Iterable[Pair]) -> Iterator[Finding]:
-    """Report what is worse in each program that the baseline has; regressions with one reason are one
-    finding.
+    """Report figures that are worse in each program that the baseline has. Regressions with the same reason
+    are one finding.
 
     A program that the baseline does not have is reported with its compilation.
     """

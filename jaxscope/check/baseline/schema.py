@@ -14,9 +14,10 @@ class Function(Saved, frozen=True):
     """One of the user's functions.
 
     Attributes:
-      traces, lowerings, compilations: counts; those from the persistent cache are included.
+      traces, lowerings, compilations: how often each phase ran, including programs loaded from the
+        persistent cache.
       causes: the decisive causes of all but the first compilation, ``shape of batch['x'] (trace)`` -> count.
-      programs: in the order in which they were compiled.
+      programs: the programs, in the order in which they were compiled.
     """
 
     traces: int = 0
@@ -27,17 +28,17 @@ class Function(Saved, frozen=True):
 
 
 class Baseline(Saved, frozen=True):
-    """A whole file.
+    """The contents of a baseline file.
 
     Attributes:
       jaxscope_baseline: the version of its format.
       jax: ``0.10``; None: not recorded.
       devices: kind -> count.
       tolerance: metric -> the share by which its figures may differ.
-      functions: by ``file.py::qualified.name``.
-      eager: operations compiled one by one outside jit, by the function that calls them.
+      functions: the functions, by ``file.py::qualified.name``.
+      eager: number of compilations of operations outside jit, by calling function and operation.
       findings: ``JX101 train.py::step batch['x']`` -> count.
-      steps: of the main process; None: nothing counted them.
+      steps: number of steps of the main process; None: steps were not counted.
       transfers: copies between host and devices that a function's lines request, ``float, device_to_host``;
         None: they were not counted.
     """

@@ -19,7 +19,7 @@ def update(path: Path, run: Run, state: str, chosen: Filter) -> int:
     """Write the baseline of ``run`` into ``path``; return the number of its functions.
 
     Args:
-      state: of the run, as ``model.load.state`` gives it.
+      state: the state of the run, as ``model.load.state`` returns it.
 
     Raises:
       BaselineError: in CI, or the file cannot be read or written.
