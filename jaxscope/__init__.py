@@ -1,4 +1,4 @@
-"""jaxscope: see why JAX recompiled, what XLA made of your program, and keep it so in CI.
+"""jaxscope: see why JAX recompiled and what program XLA produced, and check both in CI.
 
 The public names are resolved on first use: importing jaxscope imports neither jax nor a terminal
 library (a test looks at ``sys.modules``).

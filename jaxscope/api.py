@@ -148,13 +148,14 @@ def watch(function: F) -> F: ...
 @overload
 def watch(*, step: bool = ...) -> Any: ...
 def watch(function: Any = None, *, step: bool = False) -> Any:
-    """Watch a function: its calls are counted, and its steps where ``step``.
+    """Watch a function: its calls are counted. With ``step``, each call is a step.
 
-    Works on a plain or a jitted function, a method, ``nnx.jit`` or ``eqx.filter_jit``; the result
-    has the whole interface of what it wraps. Use as ``@watch`` or ``@watch(step=True)``.
+    The function may be plain or jitted, a method, or a function under ``nnx.jit`` or ``eqx.filter_jit``.
+    The result has the same attributes and methods as the function. Use it as ``@watch`` or
+    ``@watch(step=True)``.
 
     Raises:
-      TypeError: not callable.
+      TypeError: the object is not callable.
     """
     if function is None:
         return functools.partial(watch, step=step)

@@ -24,9 +24,9 @@ class CompiledFor:
     """A program compiled for a target. ``path`` is its run directory, which every other command reads.
 
     Attributes:
-      target: its name.
+      target: the name of the target.
       state: ok, exhausted (it does not fit), failed, crashed, late, missing, or skipped (not lowered).
-      error: message of the compiler, or of JAX if lowering failed; None if there is none.
+      error: the message of the compiler, or of JAX if lowering failed; None: no error.
     """
 
     def __init__(self, run: Opened, directory: store.RunDir, program: Program) -> None:
@@ -64,10 +64,10 @@ class CompiledFor:
         return None if found is None else found.fits
 
     def text(self, stage: str = "hlo") -> str:
-        """Return the text itself; ``stage``: hlo or stablehlo.
+        """Return the program text. ``stage``: hlo or stablehlo.
 
         Raises:
-          JaxscopeError: there is none.
+          JaxscopeError: there is no such text.
         """
         blob = self.program.texts.get(stage)
         if blob is None:
@@ -106,20 +106,20 @@ class CompiledFor:
 def compile_for(
     target: str, function: Callable[..., Any], /, *args: Any, out: str | Path | None = None, **kwargs: Any
 ) -> CompiledFor:
-    """Compile ``function`` for ``target``, without the machine, and wait for the result.
+    """Compile ``function`` for ``target`` and wait for the result. The machine itself is not needed.
 
     Args:
       target: ``v5e:4x4``, ``2*v5p:4x4x4``, ... (``jaxscope targets``).
-      function: jitted, or to be jitted without options.
+      function: a jitted function, or a function that will be jitted without options.
       args, kwargs: arrays or ``jax.ShapeDtypeStruct``. Their shardings may be on CPU devices (as many as
         the target has: ``--xla_force_host_platform_device_count``) or on a ``jax.sharding.AbstractMesh``.
-      out: the run directory; default: a new one under ``.jaxscope/runs``. Inside a recording: part of that
-        one.
+      out: the run directory; default: a new directory under ``.jaxscope/runs``. Inside a recording, the
+        result is part of that recording.
 
     Raises:
-      UsageError: no such target, its compiler is not installed, or ``function`` cannot be traced ahead of
-        time.
-      Exception: what tracing ``function`` raises.
+      UsageError: there is no such target, its compiler is not installed, or ``function`` cannot be traced
+        ahead of time.
+      Exception: any exception that is raised while JAX traces ``function``.
     """
     from jaxscope.analysis import machines
     from jaxscope.capture import session

@@ -10,7 +10,7 @@ class JaxscopeError(Exception):
     """An error that the user can resolve.
 
     Args:
-      message: what happened, with the values.
+      message: what happened, with the values that caused it.
       hint: the next command or edit, or None.
       slug: a short name, stable between versions, for the documentation and for tests.
     """
@@ -41,8 +41,8 @@ class RecompileError(JaxscopeError):
     """Something was traced, lowered or compiled although a limit forbids it.
 
     Attributes:
-      findings: what, why, on which line, and what it cost, each a ``schema.findings.Finding``; the most
-        expensive first.
+      findings: a ``schema.findings.Finding`` for each compilation: what was compiled, why, on which line,
+        and how long it took. The most expensive is first.
     """
 
     def __init__(self, message: str, findings: Sequence[Any] = (), *, hint: str | None = None) -> None:
@@ -57,5 +57,5 @@ class NotAsPinned(AssertionError):
 def to_be_read(excinfo: Any) -> bool:
     """Return whether ``excinfo`` (pytest's) is an error whose message is complete without a traceback.
 
-    As ``__tracebackhide__`` of a module it hides the module's frames for these errors only."""
+    If it is the ``__tracebackhide__`` of a module, pytest hides the module's frames for these errors only."""
     return isinstance(excinfo.value, (JaxscopeError, NotAsPinned))

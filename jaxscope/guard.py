@@ -89,24 +89,26 @@ class NoRecompiles:
 def no_recompiles(after: Any = 1, functions: Functions = None) -> Any:
     """Raise if something is traced, lowered or compiled after step ``after`` of a block.
 
-    ``with jaxscope.no_recompiles(after=1):`` around a loop, or ``@jaxscope.no_recompiles(after=1)`` on a
-    function (``async`` or a generator, too), whose calls are then the blocks. Steps are those of the block:
-    its marks of ``jaxscope.step()``, else the calls in it of the function watched with ``step=True``, else of
-    the first watched function called in it; ``after=0`` needs no steps: nothing may compile at all.
+    Use ``with jaxscope.no_recompiles(after=1):`` around a loop, or ``@jaxscope.no_recompiles(after=1)`` on
+    a function (also on ``async`` functions and generators), whose calls are then the blocks. Steps are
+    counted inside the block: by calls of ``jaxscope.step()``; if there are none, by the calls of the
+    function watched with ``step=True``; if there is none, by the calls of the first watched function that
+    the block calls. With ``after=0`` nothing may compile at all, and steps are not needed.
 
-    Your functions called from your lines count, and eager operations that compile, also from the
-    persistent cache. NumPy arguments, callbacks and debug prints do not: they compile nothing. Warm
-    calls run no code of jaxscope.
+    Calls of your functions from your own lines count, and so do eager operations that are compiled or
+    loaded from the persistent cache. NumPy arguments, callbacks and debug prints do not count, because they
+    compile nothing. Warm calls run no code of jaxscope.
 
     Args:
       after: the last step that may compile.
       functions: names, patterns or functions; None: all.
 
     Raises:
-      RecompileError: at the next step mark, the next call of a watched function or the end of
-        the block, never inside JAX and never in place of the block's own exception; its
-        ``findings`` have the cause and the line.
-      UsageError: ``after`` is not a step, or something compiled and nothing counts the block's steps.
+      RecompileError: something was compiled too late. It is raised at the next ``jaxscope.step()``, the
+        next call of a watched function or the end of the block, never inside JAX, and never instead of an
+        exception of the block. Its ``findings`` have the cause and the line.
+      UsageError: ``after`` is not a step, or something was compiled and the steps of the block are not
+        counted.
     """
     if callable(after) or isinstance(after, (staticmethod, classmethod)):
         return NoRecompiles(1, functions)(after)  # @jaxscope.no_recompiles without parentheses
@@ -148,7 +150,7 @@ class Watch:
         """Close the block.
 
         Raises:
-          RecompileError, UsageError: as of ``no_recompiles``; not where the block has ``failed``.
+          RecompileError, UsageError: as in ``no_recompiles``, but not if the block ``failed``.
         """
         self._leave()
         self._finish(failed=failed)
@@ -278,7 +280,7 @@ class _Own:
         """Return the active recording, or begin one in a temporary directory.
 
         Raises:
-          LogError: such a directory cannot be made.
+          LogError: the directory cannot be created.
         """
         from jaxscope.capture import session
         from jaxscope.log import store

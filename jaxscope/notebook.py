@@ -30,11 +30,12 @@ def run_cell(shell: Any, line: str, cell: str) -> Any:
     """Run ``cell`` recorded, show the report below it, and return the value of its last expression.
 
     Args:
-      shell: IPython's.
+      shell: the shell object of IPython.
       line: the options after ``%%jaxscope``.
 
     Raises:
-      Exception: what the cell raises; the report of what was recorded before is shown then, too.
+      Exception: an exception that the cell raises. The report of what was recorded before it is still
+        shown.
     """
     try:
         options = _parser().parse_args(shlex.split(line))

@@ -192,22 +192,23 @@ def _fixtures(item: pytest.Item) -> list[str]:
 
 @pytest.fixture
 def jaxscope(request: pytest.FixtureRequest) -> TestRecording:
-    """Give the test what it compiles: ``compilations``, ``causes``, ``read()`` for the whole recording.
+    """Return what the test has compiled: ``compilations``, ``causes``, and ``read()`` for the whole
+    recording.
 
-    ``with pinned():`` compares a block with the test's baseline. It has the functions of jaxscope, too
-    (``jaxscope.step()``, ``jaxscope.watch``).
+    ``with jaxscope.pinned():`` compares a block with the test's baseline. The fixture also has the
+    functions of the package (``jaxscope.step()``, ``jaxscope.watch``).
     """
     return _part_of(request.node)
 
 
 @pytest.fixture
 def jaxscope_ranks(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Ended]:
-    """Give the test ``jaxscope_ranks(n, program, *arguments)``: run a script as a job
-    of ``n`` processes on the CPU.
+    """Return ``jaxscope_ranks(n, program, *arguments)``, which runs a script as a job of ``n`` processes on
+    the CPU.
 
-    The test fails where a rank compiles another program than the others, or in another order, or
-    where the job fails; with ``check=False`` look at ``findings`` and ``returncode`` of the result
-    instead. ``timeout``: seconds.
+    The test fails if a rank compiles other programs than the others, or in another order, or if the job
+    fails. With ``check=False`` the test does not fail: look at ``findings`` and ``returncode`` of the
+    result. ``timeout``: seconds.
     """
 
     def run(

@@ -17,10 +17,11 @@ from jaxscope.rules import registry
 
 
 class Opened(Run):
-    """Everything that was recorded (``functions``, ``compilations``, ``programs``) and what follows from it.
+    """A recorded run: what was recorded (``functions``, ``compilations``, ``programs``), and what jaxscope
+    concludes from it (``findings``).
 
     Attributes:
-      directory: the run directory that it was read from.
+      directory: the run directory.
     """
 
     directory: store.RunDir | None = None
@@ -50,15 +51,16 @@ class Opened(Run):
         """Return the function called ``name``, as ``jaxscope report --function`` finds it.
 
         Raises:
-          UsageError: there is none; the hint lists similar names.
+          UsageError: nothing matches; the hint lists similar names.
         """
         return run_details.function(self, name)
 
     def program(self, name: str) -> run_details.ProgramDetail:
-        """Return what XLA made of ``train_step#2``; without a number, of the function's latest compilation.
+        """Return the compiled program of ``train_step#2``; without a number, of the function's latest
+        compilation.
 
         Raises:
-          UsageError: no such function or compilation, or it compiled no program.
+          UsageError: there is no such function or compilation, or the call compiled no program.
         """
         return run_details.program(self, name)
 
@@ -66,14 +68,15 @@ class Opened(Run):
         """Return the array at ``name``, a path such as ``state['w']``, in the snapshot with the most bytes.
 
         Raises:
-          UsageError: there is none; the hint lists similar names.
+          UsageError: nothing matches; the hint lists similar names.
         """
         return run_details.array(self, name)
 
     def metrics(self) -> list[dict[str, Any]]:
-        """Return scalars by step, for dashboards: seconds of compiling, recompiles by cause, bytes.
+        """Return numbers per step, for dashboards: seconds of compiling, recompiles by cause, bytes.
 
-        There is a row for each step in which something was compiled or the live arrays were looked at.
+        There is a row for each step in which something was compiled, or in which a snapshot of the live
+        arrays was taken.
         """
         return [msgspec.structs.asdict(row) for row in scalars.rows(self)]
 
@@ -83,10 +86,10 @@ class Opened(Run):
 
 
 def open_run(which: str | Path | None = "latest") -> Opened:
-    """Read a recorded run: a directory, a name, or ``latest``.
+    """Read a recorded run, given by its directory, by its name, or as ``latest``.
 
     Raises:
-      RunNotFound: there is none, with the nearest names there are.
+      RunNotFound: there is no such run; the message has similar names.
     """
     run = Opened()
     run.directory = store.one_process(store.find(None if which is None else str(which)))

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class Recording:
-    """A recording in code: a context manager, or ``start`` and ``stop``.
+    """A recording that is started in code. Use it as a context manager, or call ``start`` and ``stop``.
 
-    Inside ``jaxscope run``, or another recording, the block is part of that one.
+    Inside ``jaxscope run``, or inside another recording, the block is part of that recording.
     """
 
     def __init__(
@@ -53,9 +53,9 @@ class Recording:
     def start(self) -> Recording:
         """Begin recording. Imports jax.
 
-        If the run directory cannot be created, or contains something else than a run, a line on stderr
-        reports it and nothing is recorded. If it contains a run already, a sibling is created (``exp1-2``),
-        or with ``overwrite`` the run is replaced.
+        If the run directory cannot be created, or contains anything other than a run, a line on stderr
+        reports this, and nothing is recorded. If it already contains a run, another directory is created
+        next to it (``exp1-2``); with ``overwrite`` the run is replaced.
 
         Raises:
           UsageError: ``ir`` is not one of none, stats, stablehlo, hlo, all.
@@ -154,7 +154,7 @@ class Recording:
         """The run directory.
 
         Raises:
-          UsageError: nothing has been recorded yet.
+          UsageError: nothing is recorded yet.
         """
         return self._directory().path
 
@@ -230,18 +230,18 @@ def record(
     overwrite: bool = False,
     redact: bool = False,
 ) -> Recording:
-    """Record a block without the command line.
+    """Record a block of code, without ``jaxscope run``.
 
     Args:
-      path: the run directory, new or empty; default: a new one under ``.jaxscope/runs``, in a notebook a
-        temporary one, if there is no ``name`` either.
-      ir: which texts of user functions are kept: none, stats, stablehlo, hlo, all.
-      name: what the run is called.
-      wrapper_libraries: packages whose frames are not the user's, besides those known.
+      path: the run directory, which must be new or empty. Default: a new directory under
+        ``.jaxscope/runs``; in a notebook, if there is no ``name``, a temporary directory.
+      ir: which texts of the user's functions to keep: none, stats, stablehlo, hlo, all.
+      name: the name of the run.
+      wrapper_libraries: further packages whose frames are not the user's.
       arrays: look at the live arrays at the ends of steps and of the block.
       transfers: count what is copied between host and devices; for copies to the host, methods of JAX's
         array class are replaced meanwhile.
-      overwrite: a run that ``path`` holds is replaced; else a sibling of ``path`` is made.
+      overwrite: if ``path`` contains a run, replace it. Otherwise another directory is created next to it.
       redact: leave out the values of static arguments, lines of source and paths outside the project.
     """
     return Recording(

@@ -58,7 +58,7 @@ class FunctionDetail(_Detail):
     """A function of a run: its calls that compiled, and their cache keys side by side.
 
     Attributes:
-      record: its names, seconds and compilations.
+      record: the data of the function: its names, seconds and compilations.
     """
 
     def __init__(self, run: Run, record: Function) -> None:
@@ -75,11 +75,11 @@ class FunctionDetail(_Detail):
 
 
 class ProgramDetail(_Detail):
-    """What XLA made of one compilation: memory, source with costs by line, collectives.
+    """The compiled program of one compilation: memory, source lines with costs, collectives.
 
     Attributes:
-      record: its module, texts and memory.
-      compilation: the first one that made it.
+      record: the data of the program: its module, texts and memory.
+      compilation: the first compilation that produced it.
     """
 
     def __init__(self, run: Run, record: Program, compilation: Compilation) -> None:
@@ -104,7 +104,7 @@ class ShardingDetail(_Detail):
     """Which device holds which slice of an array.
 
     Attributes:
-      record: the mesh and the partition.
+      record: the mesh, and the slice of each device.
     """
 
     def __init__(self, group: Group, record: Sharding) -> None:
@@ -125,10 +125,11 @@ class ShardingDetail(_Detail):
 
 
 class ArrayDetail(_Detail):
-    """An array in the snapshot with the most bytes; arrays of one name, shape and sharding are one.
+    """An array in the snapshot with the most bytes. Arrays with the same name, shape and sharding are one
+    entry.
 
     Attributes:
-      record: its path, shape, dtype and bytes.
+      record: the data of the array: its path, shape, dtype and bytes.
     """
 
     def __init__(self, run: Run, record: Group) -> None:
@@ -166,19 +167,21 @@ class ArrayDetail(_Detail):
 
 
 def function(run: Run, name: str) -> FunctionDetail:
-    """Return the function called ``name``; of several the user's, then the one with the most seconds.
+    """Return the function called ``name``. If there are several, prefer the user's, then the one with the
+    most seconds.
 
     Raises:
-      UsageError: there is none; the hint lists similar names.
+      UsageError: nothing matches; the hint lists similar names.
     """
     return FunctionDetail(run, find_functions(run, name)[0])
 
 
 def program(run: Run, name: str) -> ProgramDetail:
-    """Return the program of the compilation ``train_step#2``; without a number the latest of the function.
+    """Return the program of the compilation ``train_step#2``; without a number, of the function's latest
+    compilation.
 
     Raises:
-      UsageError: no such function or compilation, or it compiled no program.
+      UsageError: there is no such function or compilation, or the call compiled no program.
     """
     functions, number = find_compilations(run, name)
     numbered = run.numbered(functions[0])
@@ -192,7 +195,7 @@ def array(run: Run, name: str) -> ArrayDetail:
     """Return the array at ``name``, a path such as ``state['w']``, in the snapshot with the most bytes.
 
     Raises:
-      UsageError: there is none; the hint lists similar names.
+      UsageError: nothing matches; the hint lists similar names.
     """
     snapshot = snapshots.fullest(snapshots.of_main(run))
     groups = [] if snapshot is None else [g for g in snapshot.groups if g.path is not None]

@@ -39,7 +39,7 @@ UNSEEN = Left("has ended; its exit code is unknown", 1)
 def attach(argv: list[str], env: dict[str, str], run: RunDir) -> Ended | Left:
     """Start the program and open the interface. Return how the program ended, or ``Left``.
 
-    If the interface fails, wait for the program all the same, with its output on stdout.
+    If the interface fails, still wait for the program, and print its output on stdout.
 
     Raises:
       JaxscopeError: the program could not be started.

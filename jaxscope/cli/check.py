@@ -202,10 +202,11 @@ def passes(directory: RunDir, options: dict[str, Any], parts: Sequence[Variant] 
     """Check a run that has just ended, and print the findings on stderr.
 
     Args:
-      parts: the run and those under other settings, if they have been read.
+      parts: the run and the runs with other settings, if they are already read.
 
     Raises:
-      UsageError: some options cannot be checked in this run; the findings of the others have been printed.
+      UsageError: some options cannot be checked in this run; the findings of the other options are printed
+        first.
     """
     from jaxscope.model.load import load
 

@@ -26,12 +26,12 @@ IR = ("none", "stats", "stablehlo", "hlo", "all")
 
 
 class Option(msgspec.Struct, frozen=True):
-    """One key.
+    """One key of the configuration.
 
     Attributes:
       type: bool, str, int, list (of str) or dict (a table).
       choices: the allowed values, if there are few.
-      least: the least number.
+      least: the smallest allowed number.
       read: checks and converts a value in a special format: ``read(key, value, where)``.
     """
 
@@ -124,7 +124,7 @@ def load(start: Path | None = None) -> Config:
     upwards.
 
     Raises:
-      UsageError: it cannot be read, has an unknown key, or a value that is not allowed.
+      UsageError: the file cannot be read, has an unknown key, or has a value that is not allowed.
     """
     here = store.here() / (start or "")
     for folder in (here, *here.parents):
@@ -267,7 +267,7 @@ def check_spec(text: str) -> dict[str, Any]:
     ``max-collectives.all-gather=2``.
 
     Raises:
-      UsageError: an unknown name, or a value that is not allowed.
+      UsageError: a name is unknown, or a value is not allowed.
     """
     known = {name: o for name, o in OPTIONS["check"].items() if o.type is not dict}
     found: dict[str, Any] = {}

@@ -52,7 +52,7 @@ def mesh(text: str) -> list[tuple[str, int]]:
     """Parse ``data=4,model=2`` to axes and sizes.
 
     Raises:
-      argparse.ArgumentTypeError: something else.
+      argparse.ArgumentTypeError: the text has another form.
     """
     found = []
     for part in text.split(","):
@@ -121,10 +121,11 @@ def _page(texts: Any, *, everything: bool) -> str:
 
 
 def read(name: str, *, everything: bool = False) -> str:
-    """Return the text of a file, decompressed if necessary. ``everything``: one of up to LARGEST bytes.
+    """Return the text of a file, decompressed if necessary. ``everything``: allow files of up to LARGEST
+    bytes.
 
     Raises:
-      JaxscopeError: it cannot be read.
+      JaxscopeError: the file cannot be read.
     """
     most = LARGEST if everything else MAX_BYTES
     raw = b""

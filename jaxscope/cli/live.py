@@ -59,13 +59,14 @@ def together(besides: list[Beside]) -> Beside | None:
 def compare_ranks(
     record: RunDir, rank: int | None, patience_s: float | None, *, holds: bool, most: int | None
 ) -> Beside:
-    """Return a function that compares the ranks of the job of ``record``, where that is the place of rank 0.
+    """Return a function that compares the ranks of a job, if ``record`` is the directory of rank 0.
 
     Args:
-      rank: of this process; None: it is JAX's process index, as soon as that is recorded.
+      rank: the rank of this process; None: it is JAX's process index, as soon as that is recorded.
       patience_s: seconds without progress after which the waiting ranks are named; None: the default.
-      holds: each rank waits with a program until all have compiled it (capture.agreement).
-      most: ranks in the directory, above which they are not compared, or no longer; None: any number.
+      holds: whether each rank waits after a compilation until all ranks have compiled the program
+        (capture.agreement).
+      most: as soon as the directory has more ranks than this, they are not compared; None: no limit.
     """
 
     def follow(ended: threading.Event, pid: int) -> None:

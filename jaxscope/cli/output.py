@@ -22,11 +22,12 @@ NAMED = 6  # functions listed in the message about an ambiguous name
 
 
 def chosen(which: str | None, rank: int | None = None) -> RunDir:
-    """Return the run named RUN on the command line; print a note if the latest recorded run is not the
-    newest. Of a job of many processes it is what ``rank`` recorded, by default the first rank.
+    """Return the run that is named RUN on the command line. Print a note if the latest recorded run is not
+    the newest. If it is the run of a job with many processes, return the run of ``rank``, by default of the
+    first rank.
 
     Raises:
-      RunNotFound: there is none.
+      RunNotFound: there is no such run.
     """
     found = store.find(which)
     if which == found.name and which != found.path.name and not Path(which).is_dir():
@@ -45,10 +46,10 @@ def chosen(which: str | None, rank: int | None = None) -> RunDir:
 
 
 def job_of(which: str | None, directory: RunDir) -> Job | None:
-    """Return the ranks of the job whose run is ``which``; None for a run of one process, or of one rank.
+    """Return the job whose run is ``which``; None for a run of one process, or of one rank.
 
     Args:
-      directory: what ``chosen`` has returned for it.
+      directory: the result of ``chosen`` for this run.
     """
     if directory.path.parent.name != store.RANKS or store.find(which).path == directory.path:
         return None
@@ -65,12 +66,13 @@ def job_of(which: str | None, directory: RunDir) -> Job | None:
 
 
 def functions(run: Run, text: str) -> tuple[list[Function], int | None]:
-    """Return the functions that match FUNCTION or FUNCTION#n on the command line, and n.
+    """Return the functions that match FUNCTION or FUNCTION#n on the command line, and n, the number of the
+    compilation (None if not given).
 
-    Prints them on stderr unless ``text`` is the whole name of a single function.
+    The functions are printed on stderr unless ``text`` is the whole name of a single function.
 
     Raises:
-      UsageError: there is none.
+      UsageError: no function matches.
     """
     from jaxscope.model import function_lookup
     from jaxscope.present.text import Places, function_name
@@ -89,7 +91,7 @@ def functions(run: Run, text: str) -> tuple[list[Function], int | None]:
 
 
 def deliver_metrics(run: Run, name: str, where: str | None) -> None:
-    """Write the scalars of the run ``name`` to ``where``: a file or a dashboard; None: stdout.
+    """Write the numbers per step of the run ``name`` to ``where``: a file or a dashboard; None: stdout.
 
     Raises:
       JaxscopeError: they cannot be written.
@@ -105,8 +107,8 @@ def deliver_metrics(run: Run, name: str, where: str | None) -> None:
 
 
 def deliver(text: str | Iterable[str], path: Path | None) -> None:
-    """Write ``text``, or its pieces, to ``path``, or to stdout if that is None or ``-``. A file is written
-    completely or not at all.
+    """Write ``text``, or its pieces, to ``path``, or to stdout if ``path`` is None or ``-``. A file is
+    written completely or not at all.
 
     Raises:
       JaxscopeError: the file cannot be written.

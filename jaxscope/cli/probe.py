@@ -80,7 +80,7 @@ class Field(NamedTuple):
 
 
 def probe() -> list[Field]:
-    """Record the program in a process of its own and return every field that it should fill.
+    """Record the program in another process, and return every field of the log that it should fill.
 
     Raises:
       JaxscopeError: the program failed, or recorded nothing.

@@ -70,8 +70,8 @@ def handle(which: str) -> int:
 def require_same_flags(run: RunDir, which: str) -> None:
     """Check that the compiler's environment variables have the values recorded in ``run``.
 
-    They are not set from the run: it may come from another person, and such flags can
-    make the compiler write files.
+    They are not set to the values in the run, because the run may come from another person, and these flags
+    can make the compiler write files.
 
     Raises:
       UsageError: a variable differs; the hint is the command that sets it.

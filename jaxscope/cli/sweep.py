@@ -47,10 +47,10 @@ class Round(NamedTuple):
 
 
 def rounds_of(opts: argparse.Namespace, program: Command) -> list[Round]:
-    """Return all rounds, those of one setting together.
+    """Return all rounds; the rounds of one setting are next to each other.
 
     Raises:
-      UsageError: as ``targeting.of_options`` and ``sweep_values.settings``; or the options cannot be
+      UsageError: ``targeting.of_options`` or ``sweep_values.settings`` raises it, or the options cannot be
         combined.
     """
     groups = targeting.of_options(opts) or [[]]
@@ -103,9 +103,10 @@ def checks(spec: str, rounds: list[Round]) -> dict[str, Any]:
 def run_all(
     rounds: list[Round], record: RunDir | None, once: Callable[[Round, RunDir | None], Ended], **options: Any
 ) -> Ended:
-    """Run all rounds in order. Return how the first failed one ended, or else the last one.
+    """Run all rounds in order. Return how the first failed round ended; if none failed, how the last round
+    ended.
 
-    A round that fails does not end the others. Ctrl-C or a signal to this process does.
+    If a round fails, the others still run. Ctrl-C or a signal to this process ends all of them.
 
     Raises:
       LogError: the directory of a round cannot be created; that round and the following ones are not run.

@@ -35,8 +35,8 @@ class Setting(NamedTuple):
 
 
 def settings(words: Sequence[str]) -> list[list[Setting]]:
-    """Return all combinations of the values of all ``--vary``, the last one varying fastest; ``[[]]`` without
-    any.
+    """Return all combinations of the values of all ``--vary`` options; the last option varies fastest.
+    Without ``--vary``, return ``[[]]``.
 
     Raises:
       UsageError: a word is not NAME=VALUES, a name is given twice, or there are more than ``MOST``

@@ -29,7 +29,8 @@ _DRY = (
 
 
 def grouped(names: Sequence[str]) -> list[list[Any]]:
-    """Return the distinct targets of ``--target``, grouped by device count, since a run has one device count.
+    """Return the distinct targets of ``--target``, grouped by number of devices, because all targets of a
+    run must have the same number.
 
     Raises:
       UsageError: a name is unknown, or its compiler is not installed.
@@ -49,10 +50,10 @@ def grouped(names: Sequence[str]) -> list[list[Any]]:
 
 
 def of_options(opts: argparse.Namespace) -> list[list[Any]]:
-    """Return the targets of ``jaxscope run``, grouped by device count.
+    """Return the targets of ``jaxscope run``, grouped by number of devices.
 
     Raises:
-      UsageError: as ``grouped``; or --dry-run without a target.
+      UsageError: ``grouped`` raises it, or --dry-run is given without a target.
     """
     groups = grouped(opts.target or [])
     if opts.dry_run and not groups:
@@ -86,7 +87,7 @@ def installed(platform: str, name: str) -> None:
     """Check that the compiler for ``platform`` is installed.
 
     Raises:
-      UsageError: it is not; the hint is the command that installs it.
+      UsageError: it is not installed; the hint is the command that installs it.
     """
     from jaxscope.targets import client
 
@@ -140,8 +141,8 @@ def end(
     """Close the queue after the end of the program, and ``wait`` for the remaining
     jobs. Return whether Ctrl-C came.
 
-    After Ctrl-C the worker continues in the background. A worker that was killed is started again as long as
-    that compiles more programs.
+    After Ctrl-C the worker continues in the background. If the worker was killed, it is started again, as
+    long as each start compiles more programs.
     """
     from jaxscope.log.jobs import Queue
     from jaxscope.present.targets import waiting

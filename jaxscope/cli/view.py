@@ -85,11 +85,11 @@ def by_default() -> bool:
 
 
 def show(directory: RunDir, *, owned: bool = False, alive: Callable[[], bool] | None = None) -> str | None:
-    """Show the interface until the user leaves it, and return how.
+    """Show the interface until the user leaves it. Return how the user left.
 
-    ``terminated``: by SIGTERM or with the terminal. ``detach`` or ``stop``: the answer of the
-    user, if the program is ``owned`` and still runs according to ``alive``; it is returned even if
-    the interface fails afterwards.
+    ``terminated``: SIGTERM was received, or the terminal was closed. ``detach`` or ``stop``: the answer of
+      the user, who is asked if the program is ``owned`` and ``alive`` returns that it still runs. The
+      answer is returned even if the interface fails afterwards.
 
     Raises:
       JaxscopeError: the interface failed; Textual printed the reason on stderr.

@@ -32,13 +32,13 @@ _IDENTITY = {
 
 
 class Repository:
-    """The repository of the current directory, and room for its worktrees.
+    """The repository of the current directory, and a temporary directory for worktrees of it.
 
     Attributes:
       root: the top of the user's checkout.
-      below: the current directory, relative to it.
-      tree: where every version is checked out, one after the other: paths in outputs and in programs are
-        the same.
+      below: the current directory, relative to ``root``.
+      tree: the directory into which each version is checked out in turn. It is the same for all versions,
+        so that paths in outputs and programs are equal.
     """
 
     def __init__(self, root: Path, below: Path, room: Path) -> None:
@@ -55,7 +55,7 @@ class Repository:
         """Run git and return its output.
 
         Raises:
-          UsageError: it fails; the message is git's.
+          UsageError: git failed; the message is that of git.
         """
         done = subprocess.run(
             ["git", *_QUIET, *words],
@@ -74,7 +74,7 @@ class Repository:
         """Return the id of the commit that ``ref`` names.
 
         Raises:
-          UsageError: it names none.
+          UsageError: there is no such commit.
         """
         try:
             return self.git(
@@ -88,10 +88,10 @@ class Repository:
             ) from e
 
     def uncommitted(self) -> str:
-        """Return the id of a commit of the checkout as it is: with changes and with new files, but for those
-        that git ignores.
+        """Return the id of a commit of the checkout as it is now: with changes and with new files, but
+        without files that git ignores.
 
-        It is HEAD where there are none.
+        Without changes and new files, this commit is HEAD.
         """
         head = self.commit_of("HEAD")
         index = self._room / "index"
@@ -111,7 +111,7 @@ class Repository:
     def checked_out(self, commit: str, patch: Path | None = None) -> Iterator[Path]:
         """Check ``commit`` out into ``tree``, apply ``patch`` to it, and remove it at the end.
 
-        Yields the directory that is the current one there.
+        Yields the directory in ``tree`` that corresponds to the current directory.
 
         Raises:
           UsageError: the patch does not apply.
@@ -169,10 +169,10 @@ def _environment() -> dict[str, str]:
 
 @contextlib.contextmanager
 def repository() -> Iterator[Repository]:
-    """Yield the repository of the current directory; its temporary room is removed at the end.
+    """Yield the repository of the current directory. Its temporary directory is removed at the end.
 
     Raises:
-      UsageError: the current directory is in no git repository, or there is no git.
+      UsageError: the current directory is not in a git repository, or git is not installed.
     """
     here = store.here().resolve()
     try:

@@ -1,1 +1,1 @@
-"""Keep what the compiler made of a program in a small committed file, and compare later runs with it."""
+"""Keep the figures of compiled programs in a small file of the repository, and compare later runs with it."""
