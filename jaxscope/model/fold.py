@@ -54,6 +54,7 @@ class Fold:
         self.contexts: dict[tuple[str, str], Mapping[str, str]] = {}  # (process, id): ids are per process
         self.stale: list[StaleCapture] = []
         self.lost: list[Lost] = []  # from the recording; ``Run.degraded`` has more
+        self.ranks_here: int | None = None  # processes of the job in this directory; model.load sets it
         self.exited: ev.ProgramExited | None = None
         self.stderr: list[ev.StderrWatched] = []  # empty: XLA's output was not recorded
         self.warnings: list[ev.CompilerWarned] = []

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from jaxscope.log import liveness, reader
+from jaxscope.log import files, liveness, ranks, reader, store
 from jaxscope.log.jobs import Queue
 from jaxscope.log.store import RunDir
 from jaxscope.model.records import Compilation
@@ -104,12 +104,22 @@ class Tail:
                 program.abandoned = id in batch.queue.abandoned
                 program.behind = batch.queue.behind
             self.run.version += 1
+        self.run.ranks_here = _ranks_here(self.directory)
         self._update_liveness()
 
     def _update_liveness(self) -> None:
         how = state(self.run, self.directory)
         self.run.going_on = how == "running"
         self.run.alive_ns = alive_ns(how, self.directory)
+
+
+def _ranks_here(place: RunDir) -> int | None:
+    """Return how many processes of a job have recorded beside ``place``, and it; None: it cannot be read."""
+    whole = ranks.whole_of(place)
+    try:
+        return 1 if whole is None else len(files.names(whole.path / store.RANKS, within=whole.path))
+    except OSError:
+        return None
 
 
 def load(directory: RunDir, progress: Progress | None = None) -> Run:

@@ -5,7 +5,7 @@ Independent of files, terminals and causes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from jaxscope.model.fold import Fold
@@ -27,8 +27,19 @@ class Run(Fold):
 
     @property
     def degraded(self) -> list[Lost]:
-        """Return the missing parts of the recording with reasons, including XLA's warnings."""
-        return [*self.lost, *self.overheard.lost()]
+        """Return the missing parts of the recording with reasons, including XLA's warnings and the other
+        ranks."""
+        return [*self.lost, *self.overheard.lost(), *self._other_ranks()]
+
+    def _other_ranks(self) -> Iterator[Lost]:
+        backend = self.main.backend if self.main is not None else None
+        count, here = backend.process_count if backend is not None else None, self.ranks_here
+        if count is not None and here is not None and count > here:
+            reason = (
+                f"{count - here:,} of the job's {count:,} processes did not record to this directory;"
+                " those with directories of their own are compared after jaxscope runs merge DIR... -o JOB"
+            )
+            yield Lost("ranks", reason)
 
     @property
     def main(self) -> Process | None:

@@ -274,6 +274,18 @@ def test_what_ranks_published_is_reported_only_where_not_all_of_their_logs_are_t
     assert [f.code for f in all_findings(fewer, rules.findings(run))] == ["JX850"] and not of_ranks(fewer)
 
 
+@pytest.mark.parametrize(("of", "shown"), [(4, True), (2, False)])
+def test_the_report_of_a_rank_says_that_others_did_not_record_beside_it(tmp_path, of, shown):
+    """Which of them ended first is known only with their directories."""
+    job = Job(tmp_path / "j", size=2)
+    devices = [Device(i, "cpu", i) for i in range(of)]
+    job.logs[0].say(ev.BackendSeen(platform="cpu", devices=devices, process_count=of))
+    lost = load(job.logs[0].run).degraded
+    assert [(each.seam, each.reason[:60]) for each in lost] == [
+        ("ranks", "2 of the job's 4 processes did not record to this directory;")
+    ] * shown
+
+
 def test_a_rank_held_with_a_program_of_its_own_differs_once_all_others_have_waited(tmp_path):
     job = Job(tmp_path / "j")
     job.comparison._holds = True
