@@ -14,10 +14,10 @@ from jaxscope.schema.keys import Frame
 
 
 class Blame(msgspec.Struct, frozen=True):
-    """The frame to blame.
+    """The frame to which an operation is attributed.
 
-    ``frame`` is None where all frames are a library's. ``folded``: the library frames between it and the
-    operation, innermost first; ``callers``: the user's frames above it.
+    ``frame`` is None if all frames belong to libraries. ``folded``: the library frames between this frame
+    and the operation, innermost first. ``callers``: the user's frames above this frame.
     """
 
     frame: Frame | None = None

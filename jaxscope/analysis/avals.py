@@ -25,8 +25,7 @@ _SHORT = (("float", "f"), ("uint", "u"), ("int", "i"), ("complex", "c"))
 def short_dtype(dtype: str | None) -> str:
     """Shorten a dtype: ``bf16`` for ``bfloat16``, ``u8`` for ``uint8``; extended types (``key<fry>``) stay.
 
-    The replacements are those JAX makes when it prints a jaxpr, so that a spelling here can
-    be searched for in a jaxpr.
+    JAX uses the same short names when it prints a jaxpr, so that you can search for them in a jaxpr.
     """
     if dtype is None:
         return "?"

@@ -43,15 +43,15 @@ COMPUTE, MEMORY = "compute", "memory"
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """The least time that one call can take on a target, by what limits it. All in seconds.
+    """Lower bounds on the time of one call on a target, one for each resource. All are in seconds.
 
     Attributes:
-      compute: of the matrix products; None: unknown.
-      memory: of reading and writing the device's memory; None: unknown.
-      axes: of the collectives, by their mesh axes, joined with a comma.
-      least: the largest of these; None: all are unknown.
-      binds: the one that is the largest: ``compute``, ``memory`` or a key of ``axes``.
-      quoted: those whose figure was read where others quote its source.
+      compute: time of the matrix products; None: unknown.
+      memory: time of reading and writing the device's memory; None: unknown.
+      axes: time of the collectives, by their mesh axes, joined with a comma.
+      least: the largest of these bounds, which is the least possible time; None: all are unknown.
+      binds: the name of the largest bound: ``compute``, ``memory`` or a key of ``axes``.
+      quoted: the names of the bounds whose rate comes from a secondary source that quotes the vendor.
       uncounted: why ``compute`` is None, or what it leaves out.
     """
 
@@ -77,13 +77,13 @@ def of_program(
     """Return the bounds of a program on ``target``; None: the machine is not in the catalogue.
 
     Args:
-      flops: at least these by HLO element type, in one call on one device; None: unknown.
-      moved_bytes: between memory and cores in one call on one device.
+      flops: a lower bound on the flops of one call on one device, by HLO element type; None: unknown.
+      moved_bytes: bytes moved between memory and cores in one call on one device.
       mesh: (axis, size) in mesh order.
-      partitions: devices that the program runs on.
-      uncounted: why ``flops`` is None or not all; None: unknown.
-      in_order: whether the mesh has the devices in the target's order. Otherwise it
-        is unknown which share a slice.
+      partitions: number of devices on which the program runs.
+      uncounted: why ``flops`` is None or incomplete; None: unknown.
+      in_order: whether the mesh has the devices in the target's order. If not, it is unknown which devices
+        are in the same slice.
     """
     machine = MACHINES.get(target.machine)
     if machine is None:

@@ -31,14 +31,16 @@ def creeps(sizes: Sequence[int]) -> bool:
 
 
 def choices(observed: Mapping[int, int]) -> list[Choice]:
-    """Return, for k = 1 to MOST, the k sizes with the least padding; fewer where fewer sizes were observed.
+    """Return, for k = 1 to MOST, the k sizes with the least padding. If fewer sizes were observed, there
+    are fewer results.
 
-    Every observed size is padded to the next size that is not smaller. Some best set consists of observed
-    sizes (a size lowered to the next observed one below pads less), so that splitting the sorted sizes into
-    k runs, each padded to its last, is enough; the least is found by dynamic programming, O(k n^2).
+    Every observed size is padded to the next chosen size that is not smaller. One of the best sets consists
+    of observed sizes only, because lowering a chosen size to the next observed size reduces the padding. So
+    it is enough to split the sorted sizes into k runs, each of which is padded to its largest size. Dynamic
+    programming finds the split with the least padding in O(k n^2).
 
     Args:
-      observed: size -> how often; sizes of at least 0, counts of at least 1.
+      observed: how often each size was observed. Sizes are at least 0, counts at least 1.
     """
     sizes = sorted((s, n) for s, n in observed.items() if s >= 0 and n > 0)
     if not sizes:

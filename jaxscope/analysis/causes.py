@@ -95,24 +95,24 @@ _FUNCTIONS = ("function", "PjitFunction", "method", "builtin_function_or_method"
 
 
 class Circumstances(msgspec.Struct, frozen=True):
-    """Facts about a miss besides its key. "Before" is the call that it is compared with.
+    """Facts about a miss that are not in its key. "Before" means the call with which it is compared.
 
     Attributes:
       level: the first cache that missed: trace, lower, compile or fast_path.
       entry, entry_before: call, aot, transform or nested; of this call and of the one before.
-      name, form, qualname, wrappers: of the function.
+      name, form, qualname, wrappers: facts about the function, as in the log.
       signature: the function's parameters as text; None: unknown.
       eager: whether it is an operation applied outside jit.
-      cleared: how often JAX's caches were cleared since the call before.
+      cleared: how often JAX's caches were cleared after the call before.
       full: (entries, capacity) of JAX's bounded caches that are nearly full.
       effects: names of the function's effects.
-      other_program: whether both calls are under a transform and for different programs: of different
-        transforms, or the forward and the backward program of one.
+      other_program: whether both calls are under a transform but need different programs: they are under
+        different transforms, or one is the forward and one the backward program.
       created_at: the user's line that created the function object again; None: unknown.
       created_there: whether that line is certain.
       number_before: the number of the compilation before (``train_step#4``).
-      of_leaves: the causes found in earlier comparisons of two sets of leaves, by their
-        ids and the level, with the sets.
+      of_leaves: a cache of the causes found when two sets of leaves were compared, by the ids of the sets
+        and the level.
     """
 
     level: str

@@ -22,9 +22,9 @@ class Result(msgspec.Struct, frozen=True):
     """One leaf of a compiled function's result, with its sharding.
 
     Attributes:
-      leaf: its path, shape and dtype.
-      sharding: None: unknown.
-      committed: None: unknown.
+      leaf: the path, shape and dtype of the leaf.
+      sharding: its sharding; None: unknown.
+      committed: whether it is committed; None: unknown.
     """
 
     leaf: OutLeaf
@@ -53,7 +53,7 @@ class Fed(msgspec.Struct, frozen=True):
     """An argument of the next call that takes the results under the path ``result``.
 
     Attributes:
-      argument: name of the argument.
+      argument: the name of the argument.
       result: path below the result; empty for the whole result.
     """
 
@@ -65,9 +65,9 @@ class Fed(msgspec.Struct, frozen=True):
 def fed_back(facts: Facts, results: Results) -> list[Fed]:
     """Return the arguments that can take results, with their leaves in the next call.
 
-    Every argument takes the first result subtree of its structure that no argument before it
-    took; an argument that is one Python scalar (a learning rate, a temperature) takes only
-    the result at its own position.
+    Every argument takes the first subtree of the result that has the argument's structure and that no
+    earlier argument took. An argument that is a single Python scalar (a learning rate, a temperature) takes
+    only the result at the same position.
     """
     arguments: dict[str, dict[str, LeafFacts]] = {}
     for path, leaf in facts.leaves.items():

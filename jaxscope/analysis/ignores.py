@@ -19,11 +19,11 @@ MAX_CODES = 50
 
 
 class Ignore(msgspec.Struct, frozen=True):
-    """One comment.
+    """One ``# jaxscope: ignore`` comment.
 
     Attributes:
-      line: of the comment.
-      codes: None: all codes; empty: no code could be read.
+      line: the line of the comment.
+      codes: the codes in it; None: all codes; empty: no code could be read.
       first, last: the lines that it covers.
     """
 

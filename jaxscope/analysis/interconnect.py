@@ -50,13 +50,13 @@ class Reach(msgspec.Struct, frozen=True):
 
 
 class Load(msgspec.Struct, frozen=True):
-    """Seconds of transfer over the links of the chip with fewest links, over all links together, and the
-    network.
+    """Lower bounds on the seconds of a transfer: over the links of one chip, over all links together, and
+    over the network.
 
     Attributes:
-      edge: the chip with the fewest links.
-      links: all links together.
-      network: between slices or hosts.
+      edge: seconds over the links of the chip with the fewest links.
+      links: seconds over all links together.
+      network: seconds over the network between slices or hosts.
     """
 
     edge: float = 0.0
@@ -97,7 +97,7 @@ def parts_of(target: Target) -> int:
 
 
 def reach(target: Target, axes: Sequence[str] | None, mesh: Mesh | None) -> Reach | None:
-    """Return the reach of groups along ``axes``; None where it is unknown, or not the same for all.
+    """Return the reach of groups along ``axes``; None if it is unknown, or not the same for all groups.
 
     Devices are numbered slice by slice (host by host), and a mesh is laid over them in that order.
     ``data:(1)2`` is the part of size 2 of axis data that has 1 before it.
@@ -146,8 +146,8 @@ def load(
     """Return the least time of one execution of ``found``; None: unknown.
 
     Args:
-      everyone: whether all devices of the target take part. Otherwise the group may use idle links of other
-        chips and their share of the network.
+      everyone: whether all devices of the target are in a group. If not, a group may also use idle links of
+        other chips, and their share of the network.
     """
 
     if found.wire_bytes is None or found.axes is None:

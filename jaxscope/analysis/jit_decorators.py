@@ -28,12 +28,14 @@ MOST = 60  # characters of a function's name
 
 
 class Jitted(msgspec.Struct, frozen=True):
-    """A call with jit around what it calls.
+    """The text of a call, changed so that the called function is under jit.
 
     Attributes:
-      call: ``jax.jit(f.init, static_argnums=2)(...)``.
-      statics_unknown: an argument that only a name stands for may have to be static, too.
-      checked: jit is around the argument of ``check_grads``, which compares numbers and cannot be jitted.
+      call: the text, ``jax.jit(f.init, static_argnums=2)(...)``.
+      statics_unknown: whether further arguments may have to be static, because the source shows only their
+        names.
+      checked: whether jit is around the argument of ``check_grads``; this function compares numbers and
+        cannot be jitted itself.
     """
 
     call: str

@@ -100,11 +100,11 @@ def static_value(item: Static | None) -> StaticValue | None:
 
 
 def same_static(a: Static, b: Static) -> bool:
-    """Return whether JAX treats the two as equal, as far as the recording shows.
+    """Return whether JAX treats the two static values as equal, as far as the recording shows.
 
-    Values compared by value are equal if text, type and hash are (the text may be truncated, the hash is
-    not). Values compared by identity are equal if the serial is, whatever the object's contents; methods need
-    an equal text, too.
+    Values that are compared by value are equal if their text, type and hash are equal (the text may be
+    truncated, the hash is not). Values that are compared by identity are equal if their serial number is
+    equal, whatever the contents are; for methods, the text must be equal, too.
     """
     by_identity = a.compares == b.compares == "identity" and a.type == b.type != "method"
     if by_identity and None not in (a.serial, b.serial):

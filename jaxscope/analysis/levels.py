@@ -171,11 +171,12 @@ def distance(before: Facts, after: Facts) -> dict[str, int]:
 def rank(
     before: Facts, after: Facts, level: str, limit: tuple[int, int, int] | None = None
 ) -> tuple[int, int, int] | None:
-    """Return the distance of two keys for a miss at ``level``, smaller is nearer; None: not below ``limit``.
+    """Return the distance of two keys for a miss at ``level`` (a smaller distance is nearer); None: the
+    distance is not below ``limit``.
 
     The distance is (facts that miss an earlier cache than ``level``, other facts that differ, sum of how much
-    they differ). A key of the first kind cannot have been the hit of the earlier cache. The sum prefers an
-    equal config in a new object to a config with another value.
+    they differ). If the first number is not 0, the earlier cache cannot have had a hit for this key.
+    Because of the sum, an equal config in a new object is nearer than a config with another value.
     """
     at = LEVELS.index(level)
     earlier = later = much = 0
@@ -222,11 +223,12 @@ def placed_alike(old: LeafFacts, new: LeafFacts) -> bool:
 def nearest(
     after: Facts, earlier: Sequence[Facts], level: str, unlike: Callable[[int], bool] = lambda index: False
 ) -> int | None:
-    """Return the index of the nearest of the ``earlier`` keys, which stand latest first; None: there is none.
+    """Return the index of the nearest of the ``earlier`` keys, which are sorted with the latest first;
+    None: there is none.
 
-    Of equally near keys it is the latest. Keys of the same function object come first: the caches never share
-    entries between objects. ``unlike`` returns whether the key at an index is known to have other shapes than
-    ``after``, so that it needs no closer comparison.
+    If several keys are equally near, it is the latest. Keys of the same function object are preferred,
+    because JAX's caches never share entries between function objects. ``unlike`` returns whether the key at
+    an index is known to have other shapes than ``after``, so that it need not be compared.
     """
     own = after.whole.get("function_object")
     for same_object in (True, False):

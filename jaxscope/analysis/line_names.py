@@ -18,8 +18,8 @@ _MESH_MAKERS = frozenset({"Mesh", "make_mesh"})
 def called_with(source: str | None, line: int, argument: str) -> list[str]:
     """Return the full names of JAX's functions to which a call on ``line`` passes the keyword ``argument``.
 
-    ``jax.numpy.clip`` for ``jnp.clip(x, a_min=0)``. Also of what is among its arguments, as in
-    ``partial(jax.jit, in_shardings=s)``. A call with ``**options`` may pass any keyword.
+    For example ``jax.numpy.clip`` for ``jnp.clip(x, a_min=0)``. A function that is itself an argument
+    counts, too, as in ``partial(jax.jit, in_shardings=s)``. A call with ``**options`` may pass any keyword.
     """
     found = _syntax(source)
     if found is None:

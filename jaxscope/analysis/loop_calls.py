@@ -22,9 +22,11 @@ class LoopCall(NamedTuple):
     Attributes:
       call: the call.
       loop: the innermost loop or comprehension with the call in its body.
-      statement: the number of the statement of the loop's body that has the call; None: a comprehension.
-      always: the statement is an assignment or an expression: each iteration that reaches it calls.
-      outer: another loop of the function repeats the loop.
+      statement: the number of the statement in the loop's body that contains the call; None: the loop is a
+        comprehension.
+      always: whether each iteration that reaches the statement makes the call: the statement is an
+        assignment or an expression.
+      outer: whether another loop of the function repeats this loop.
     """
 
     call: ast.Call
@@ -67,7 +69,7 @@ def find(source: str | None, line: int, column: int | None, name: str) -> LoopCa
 
     Args:
       column: where the call begins on the line, in bytes; None: unknown, then ``name`` decides.
-      name: of the function; the program may call it by another one.
+      name: the name of the function; the program may call it by another one.
     """
     found = syntax(source) if source is not None else None
     if found is None:
@@ -136,10 +138,10 @@ def root(node: ast.AST) -> str | None:
 
 
 def argument(call: ast.Call, signature: str | None, parameter: str) -> ast.expr | None:
-    """Return what ``call`` passes as ``parameter``; None: unknown, or its default.
+    """Return the expression that ``call`` passes as ``parameter``; None: unknown, or the default is used.
 
     Args:
-      signature: of the function, as text: ``(w, x, key)``.
+      signature: the signature of the function, as text: ``(w, x, key)``.
     """
     for k in call.keywords:
         if k.arg == parameter:
@@ -161,9 +163,10 @@ _SEEDS = frozenset({"key", "PRNGKey"})
 
 
 def stays_the_same(node: ast.expr, repeated: Sequence[ast.AST]) -> bool:
-    """Return whether an expression has one value in all iterations of a loop that repeats ``repeated``.
+    """Return whether an expression has the same value in all iterations of a loop that repeats
+    ``repeated``.
 
-    True of a name that the loop does not set, and of a key made of a constant seed.
+    This is true for a name that the loop does not set, and for a key that is created from a constant seed.
     """
     if isinstance(node, ast.Call) and last_name(node.func) in _SEEDS:
         return bool(node.args) and all(isinstance(a, ast.Constant) for a in node.args)
@@ -185,10 +188,10 @@ def stays_the_same(node: ast.expr, repeated: Sequence[ast.AST]) -> bool:
 
 
 def turns_alone(of: LoopCall, jitted: Collection[str], modules: Collection[str]) -> bool:
-    """Return whether an iteration of the loop computes nothing but the call and operations of JAX.
+    """Return whether an iteration of the loop computes only the call and operations of JAX.
 
-    Then it could be an operation over all iterations. One that calls Python functions of the user's or leaves
-    the loop could not.
+    If so, one operation could replace all iterations. This is not possible if an iteration calls other
+    Python functions of the user, or leaves the loop.
 
     Args:
       jitted: names of jitted functions.

@@ -26,7 +26,7 @@ class Figure(msgspec.Struct, frozen=True):
     """A number and its source.
 
     Attributes:
-      source: address of the page.
+      source: the address of the page that states it.
       derived: how the number follows from the page's number, if the page has another one.
       quoted: who quotes ``source``, if it could not be opened; None: it was read.
     """
@@ -41,20 +41,21 @@ class Machine(msgspec.Struct, frozen=True):
     """One kind of chip. All figures are per chip.
 
     Attributes:
-      platform: what JAX lowers for.
-      axes: of the torus its chips form; 0: no torus, every host's chips are joined by a switch.
-      devices_per_chip: as JAX shows them.
-      most: chips of one slice (TPU), None where there is no such limit.
+      platform: the platform for which JAX lowers: ``tpu`` or ``cuda``.
+      axes: number of axes of the torus that its chips form; 0: no torus, a switch connects the chips of a
+        host.
+      devices_per_chip: number of JAX devices for each chip.
+      most: the largest number of chips in one slice (TPU); None: no limit.
       grids: slice shapes that the vendor's page lists.
       memory: bytes of high-bandwidth memory, nominal.
-      usable: bytes of one *device* that the compiler lets a program have; the rest it keeps for itself.
+      usable: bytes of one *device* that a program can use; the compiler reserves the others.
       flops: peak operations a second by element type, dense.
       hbm: bytes a second between the chip and its memory.
-      link: bytes a second one link of the torus carries in one direction; of a GPU what
-        it sends to its host's others.
-      links: links of one chip.
-      wraps: the slices that are joined at their ends, ``CUBES`` or ``RINGS_OF_16``; None: unknown.
-      network: bytes a second a chip sends to other slices or hosts.
+      link: bytes per second that one link of the torus transfers in one direction; for a GPU, bytes per
+        second that it sends to the other GPUs of its host.
+      links: number of links of one chip.
+      wraps: which slices are connected at their ends, ``CUBES`` or ``RINGS_OF_16``; None: unknown.
+      network: bytes per second that a chip sends to other slices or hosts.
     """
 
     name: str
@@ -271,7 +272,7 @@ def parse(text: str) -> Target:
     the compiler knows (``unlisted``).
 
     Raises:
-      UsageError: no such machine, or no grid of it; the hint names the nearest there are.
+      UsageError: there is no such machine, or it has no such grid; the hint has the nearest names.
     """
     wanted = text.strip().lower()
     match = _NAME.fullmatch(wanted)

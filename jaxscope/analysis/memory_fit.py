@@ -47,10 +47,11 @@ class Allocation(msgspec.Struct, frozen=True):
     kind and the operation that writes it.
 
     Attributes:
-      bytes: of the buffer on one device; of a ``value on all devices`` on all together.
-      kind: as the message names it; ``value``: of the lowered program; None: not stated.
+      bytes: bytes of the buffer on one device; for a ``value on all devices``, on all devices together.
+      kind: the kind in the compiler's message; ``value``: it is a value of the lowered program; None: not
+        stated.
       shape: as HLO writes it.
-      operation, file, line: what writes it, and where; None: not stated.
+      operation, file, line: the operation that writes it, and the source line; None: not stated.
     """
 
     bytes: int
@@ -65,15 +66,15 @@ class Fit(msgspec.Struct, frozen=True):
     """The memory of a program on one device of its target.
 
     Attributes:
-      fits: None: unknown.
+      fits: whether the program fits; None: unknown.
       used: bytes that the program needs.
       capacity: bytes of a device, stated by the compiler, else by the vendor's page.
       stated_by: source of the capacity: ``compiler`` or ``vendor``.
       parts: the compiler's breakdown of the used bytes, by its names.
       largest: the largest buffers, if the compiler lists them; else the largest values of the program.
       space: the compiler's name of the memory (``hbm``, ``vmem``); None: not stated.
-      scoped: whether ``used`` is what one operation, the only one in ``largest``, needs, and ``capacity`` the
-        compiler's limit for one.
+      scoped: True if the limit is for a single operation: ``used`` is then what that operation (the only
+        entry of ``largest``) needs, and ``capacity`` is the compiler's limit for one operation.
     """
 
     fits: bool | None
@@ -178,10 +179,10 @@ def _bytes(number: str, unit: str) -> int:
 
 
 def with_values(found: Fit, read: Reading | None) -> Fit:
-    """Return ``found``; where the compiler named no buffer, with the largest values of the lowered program.
+    """Return ``found``. If the compiler named no buffer, add the largest values of the lowered program.
 
-    The error of a program whose temporaries alone exceed the memory comes before buffers are assigned. The
-    values are no buffers: the compiler's layout may pad them, and several may share one buffer.
+    If the temporaries alone exceed the memory, the compiler fails before it assigns buffers. Values are not
+    buffers: the compiler's layout may pad them, and several values may share one buffer.
     """
     if found.fits is not False or found.largest or read is None:
         return found
@@ -201,12 +202,12 @@ def with_values(found: Fit, read: Reading | None) -> Fit:
 
 
 class Contributor(msgspec.Struct, frozen=True):
-    """An argument or a result by the user's name.
+    """An argument or a result, with the user's name.
 
     Attributes:
       of: ``argument`` or ``output``.
-      bytes: on one device; None: the compiler decides.
-      global_bytes: of the whole array; None: unknown.
+      bytes: bytes on one device; None: the compiler decides the sharding.
+      global_bytes: bytes of the whole array; None: unknown.
     """
 
     of: str  # argument, output
@@ -218,7 +219,7 @@ class Contributor(msgspec.Struct, frozen=True):
 def contributors(read: Reading | None) -> list[Contributor] | None:
     """Return the user's arguments and results, the largest first; None: the program's text is unknown.
 
-    On several devices the text has no size per device of a value without a sharding.
+    If there are several devices, the text does not state the size per device of a value without a sharding.
     """
     if read is None:
         return None
@@ -242,9 +243,10 @@ def peak_of(memory: Memory | None, stated: int | None) -> int | None:
 def undivided(memory: Memory | None, peak: int | None) -> int | None:
     """Return the compiler's ``peak`` minus the parts that it states, in bytes; None: a part is unknown.
 
-    A negative result means that not all parts are allocated at one time. XLA's peak_memory_in_bytes includes
-    constants, which no part does: a captured f32[1024,1024] makes it exactly 4 MiB more than arguments and
-    results (CPU, JAX 0.10.2 and 0.12.0.1). Other contents of the difference are not documented.
+    A negative result means that not all parts are allocated at the same time. XLA's peak_memory_in_bytes
+    includes constants, but no part includes them: a captured f32[1024,1024] makes it exactly 4 MiB more
+    than arguments and results (CPU, JAX 0.10.2 and 0.12.0.1). Other contents of the difference are not
+    documented.
     """
     divided = peak_bytes(memory) if memory is not None else None
     return None if divided is None or peak is None else peak - divided

@@ -19,7 +19,8 @@ _MAKERS = frozenset({"default_rng", "RandomState"})
 def find(source: str | None, name: str, line: int) -> tuple[int, str] | None:
     """Return the line and the text of the first such draw in the function ``name`` that begins at ``line``.
 
-    None where there is none, and where the function calls back into Python, which may then draw in each call.
+    None if there is no draw, or if the function calls back into Python: the callback may then draw in each
+    call.
     """
     found = syntax(source) if source is not None else None
     if found is None:

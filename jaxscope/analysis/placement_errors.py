@@ -17,7 +17,7 @@ MAX_MESSAGE = 4000
 class Indivisible(msgspec.Struct, frozen=True):
     """A dimension of size ``size`` is not divisible by ``parts``.
 
-    ``path`` of the argument: None: not in the message.
+    ``path``: the path of the argument; None: it is not in the message.
     """
 
     dimension: int

@@ -27,11 +27,11 @@ MAX_ANALYSED = 64 << 20  # bytes; reading a text takes up to twelve times its si
 
 
 class Around(msgspec.Struct, frozen=True):
-    """Facts about a program that the recording has and its texts do not have.
+    """Facts about a program that are in the recording but not in its texts.
 
     Attributes:
       mesh: (axis, size) of the mesh of its arguments; None: use the mesh that the HLO prints, if any.
-      paths: of the caller's arguments, in order.
+      paths: the paths of the caller's arguments, in order.
       dropped: positions of the caller's arguments that the program does not take.
       donated: paths of the arguments that the call donated; None: unknown.
       captured: arrays that the trace captured, by name.
@@ -50,7 +50,7 @@ class Texts(msgspec.Struct, frozen=True):
     """The contents of the two texts of a program.
 
     Attributes:
-      hlo, stablehlo: None: there is no such text.
+      hlo, stablehlo: the contents; None: there is no such text.
       remats: involuntary rematerializations; None: XLA's output was not recorded.
     """
 
@@ -91,9 +91,11 @@ def analyse(hlo_text: str | None, stablehlo_text: str | None, around: Around | N
 
 
 def peak_bytes(memory: Memory) -> int | None:
-    """Return arguments + results + temporaries - aliased bytes: an upper bound of the peak of one device.
+    """Return arguments + results + temporaries - aliased bytes: an upper bound on the peak memory of one
+    device.
 
-    The compiler's own figure is not used: on CPU it leaves the temporaries out. None: a part is unknown.
+    The compiler's peak is not used, because it does not include the temporaries on CPU. None: a part is
+    unknown.
     """
     parts = (memory.argument_bytes, memory.output_bytes, memory.temp_bytes, memory.alias_bytes)
     if any(p is None for p in parts):

@@ -18,12 +18,13 @@ _KEYWORDS = re.compile(r"keywords: (.*)$")
 
 
 def structure(before: Facts, after: Facts, signature: str | None, *, statics_differ: bool) -> list[Cause]:
-    """Return causes for leaves and containers that appeared, disappeared or changed
-    kind, and for another call form.
+    """Return causes for leaves and containers that were added, removed or changed their kind, and for a
+    changed call form.
 
     Args:
       signature: the function's parameters as text; None: unknown.
-      statics_differ: static values differ; the text of the tree is then no cause of its own.
+      statics_differ: whether static values differ. If so, a difference in the text of the tree is not a
+        separate cause.
     """
     alike = before.whole is after.whole and before.nodes == after.nodes
     if alike and [*before.leaves] == [*after.leaves]:

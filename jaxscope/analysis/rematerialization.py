@@ -33,9 +33,9 @@ class Remat(msgspec.Struct, frozen=True):
     """One array that is replicated on every device.
 
     Attributes:
-      name: the instruction at that stage of the compilation; rarely in the final text.
+      name: the instruction at that stage of the compilation; the final text rarely contains it.
       before, after: shardings over the axes of the mesh (``P('data', None)``), else in XLA's spelling.
-      bytes: of the global array, which every device then holds; with the padding of uneven shards.
+      bytes: bytes of the global array, which every device then holds; with the padding of uneven shards.
       source: the user's line.
       text: the warning, shortened.
     """
@@ -51,9 +51,9 @@ class Remat(msgspec.Struct, frozen=True):
 def find(
     warnings: Sequence[str], hlo_text: str | None, mesh: Sequence[tuple[str, int]] | None
 ) -> list[Remat]:
-    """Return each warning once, without those of the partitioner's trials.
+    """Return each warning once, without warnings about attempts that the partitioner did not use.
 
-    ``hlo_text`` is the compiled program, whose tables the frame ids refer to.
+    ``hlo_text`` is the text of the compiled program; the frame ids refer to its tables.
     """
     warnings = [text for text in warnings if not _of_a_trial(text)]
     module: Module | None = None

@@ -17,14 +17,16 @@ NEVER = "never"  # in place of a version: JAX never had it
 
 
 class Removed(NamedTuple):
-    """One name or argument that is gone.
+    """One name or argument that JAX removed or deprecated.
 
     Attributes:
       name: ``jax.tree_map``, ``Array.device()``, or ``jax.numpy.clip(a_min=)`` for an argument.
-      instead: what to write today; empty if there is no replacement.
+      instead: what to write instead; empty if there is no replacement.
       version: the release that removed it, or NEVER.
-      changelog: the release under which JAX's changelog names it; None: it does not.
-      deprecated: JAX still has it, and it does less than its replacement; ``version`` deprecated it.
+      changelog: the release under which JAX's changelog names the removal; None: it is not in the
+        changelog.
+      deprecated: JAX still has it, but it does less than its replacement; ``version`` is then the release
+        that deprecated it.
     """
 
     name: str
@@ -319,15 +321,16 @@ _NEEDS_MESH = re.compile(r"\bjax\.set_mesh\b")
 def find(
     error: str, message: str, lines: Sequence[Line] = (), *, library: bool = False, jax: str | None = None
 ) -> Removed | None:
-    """Return what an exception is about; None unless it names something that JAX does not have any more.
+    """Return the removed name that caused an exception; None: the exception has another cause.
 
-    Errors about an argument name a function without its module: the line must call one of JAX.
+    An error about an argument has the name of the function without its module: the line must call a
+    function of JAX.
 
     Args:
       error: name of the exception's class.
       message: its text.
-      lines: the user's lines that it passed, innermost first.
-      library: a package called what failed, not the first of ``lines``.
+      lines: the user's lines in its traceback, innermost first.
+      library: whether a package, not the first of ``lines``, made the call that failed.
       jax: the version that raised it.
     """
     if error in ("ValueError", "RuntimeError") and _NEEDS_MESH.search(message):

@@ -30,9 +30,10 @@ NESTED = 16  # most nested calls to look at for one line
 
 
 class Maker(NamedTuple):
-    """A 1-based line.
+    """A line (counted from 1) that creates a function object again.
 
-    ``certain``: it was running when the object was called, or is the first line of its code.
+    ``certain``: the line was running when the object was called, or it is the first line of the object's
+      code.
     """
 
     line: int
@@ -84,8 +85,8 @@ class Makers:
     def where_defined(self, name: str, begins: int) -> Maker | None:
         """Return the definition of ``name`` that begins at line ``begins`` if that line also wraps it.
 
-        That is a decorated def, or a lambda inside a call of jit or the like: running it creates both
-        objects.
+        Such a definition is a decorated def, or a lambda inside a call of jit or of a similar function:
+        running it creates both objects.
         """
         return Maker(begins, True) if (name, begins) in self._defined else None
 
@@ -127,8 +128,8 @@ class Syntax(NamedTuple):
 
     Attributes:
       tree: the parsed source.
-      calls: the calls that begin on a line, by line.
-      blocks: loops, comprehensions and functions.
+      calls: the calls, by the line on which they begin.
+      blocks: the loops, comprehensions and functions.
       imports: the import statements.
     """
 
@@ -234,7 +235,7 @@ _HALF = re.compile(r"\b(?:b?float16|half)\b")
 def widens(source: str | None, line: int) -> bool:
     """Return whether a call on ``line`` is written to change a dtype: ``x.astype(...)``, ``jnp.float32(x)``.
 
-    A call that names a half-precision type, ``x.astype(jnp.bfloat16)``, is not meant to widen.
+    A call with a half-precision type, ``x.astype(jnp.bfloat16)``, does not count.
     """
     found = syntax(source) if source is not None else None
     calls = found.calls.get(line, []) if found is not None else []
@@ -268,10 +269,11 @@ def kept_from_iteration_before(source: str | None, line: int) -> bool:
 
 
 def reached_now_and_then(source: str | None, line: int) -> bool:
-    """Return whether ``line`` is written to be reached in some iterations only.
+    """Return whether the source shows that only some iterations reach ``line``.
 
-    It is in, or after the ``continue`` or ``return`` of, an ``if`` with a remainder (``i % 50``) or with a
-    name that the ``if`` sets anew (``if now() > due: due = ...``); or in a loop around another loop.
+    This is so if the line is inside an ``if`` (or after an ``if`` with ``continue`` or ``return``) whose
+    condition has a remainder (``i % 50``) or a name that the ``if`` sets (``if now() > due: due = ...``);
+    or if the line is in a loop around another loop.
     """
     found = syntax(source) if source is not None else None
     if found is None:

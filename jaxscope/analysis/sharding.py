@@ -26,12 +26,12 @@ Slice = tuple[int, int]  # from, to
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """The split of an array over devices.
+    """How an array is split over devices.
 
     Attributes:
       parts: number of parts along each dimension.
       order: for each part, in row-major order, the positions in ``devices`` that hold it.
-      devices: ids in the order of the device assignment.
+      devices: the device ids, in the order of the device assignment.
       unreduced: number of devices whose partial values are still to be summed; they do not hold copies.
     """
 
@@ -92,7 +92,7 @@ def _number(text: str) -> bool:
 def spec_axes(text: str | None) -> tuple[list[tuple[str, ...]], frozenset[str]] | None:
     """Parse a spec: ``P(('a', 'b'), None)`` -> ([("a", "b"), ()], {}): axes per dimension, unreduced ones.
 
-    None: not readable, or not decided (UNCONSTRAINED).
+    None: the text cannot be read, or the spec leaves a dimension open (UNCONSTRAINED).
     """
     if not text or len(text) > MAX_TEXT:
         return None

@@ -30,8 +30,8 @@ class Intent(msgspec.Struct, frozen=True):
     Attributes:
       path: the argument's path in the user's names, or the result's path in the returned value.
       of: ``argument`` or ``result``.
-      shape, dtype: of the global array.
-      bytes: of the global array; None: unknown.
+      shape, dtype: shape and dtype of the global array.
+      bytes: bytes of the global array; None: unknown.
       asked: the requested sharding; None: no request, or unknown.
       by: the source of the request: in_shardings, out_shardings, constraint (with_sharding_constraint on this
         value) or type (explicit sharding).
@@ -39,7 +39,7 @@ class Intent(msgspec.Struct, frozen=True):
       compiled: the sharding in the compiled program.
       actual: the sharding of the caller's argument; None for a result.
       committed: whether the caller's argument is committed.
-      dropped: the compiled program does not take the argument.
+      dropped: whether the compiled program does not take the argument.
     """
 
     path: str
@@ -60,11 +60,12 @@ class Disagreement(msgspec.Struct, frozen=True):
     """A difference between two of the requested, compiled and actual shardings.
 
     Attributes:
-      kind: ``not_as_asked`` (the compiled sharding differs from the requested one) or ``moved`` (the caller's
-        argument has another sharding than the program takes, so that every such call copies it).
+      kind: ``not_as_asked`` (the compiled sharding differs from the requested one) or ``moved`` (the
+      sharding of the caller's argument differs from the one that the program requires, so that each of
+      these calls copies it).
       wanted, got: requested and compiled sharding; for ``moved`` compiled and actual sharding.
       reason: one clause; None: unknown.
-      times: bytes per device divided by the bytes per device of the requested sharding; None: unknown.
+      times: bytes per device, divided by the bytes per device with the requested sharding; None: unknown.
     """
 
     kind: str

@@ -52,8 +52,8 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
       name, computation: of the instruction; for a pair or a chain of its start.
       overlap: whether anything computes between start and done; None: the schedule does not show it; False:
         the collective is not asynchronous.
-      bytes: of the result on one device (a tuple's sum), on every platform.
-      operand_bytes: of the operands on one device.
+      bytes: bytes of the result on one device (a tuple's sum), on every platform.
+      operand_bytes: bytes of the operands on one device.
       wire_bytes: sent per device and execution (module ``wire_bytes``).
       executions: per call of the program; None: a trip count is unknown. At most
         these, if ``branches`` has any.
@@ -64,9 +64,10 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
         (``axis_index_groups``); None otherwise.
       group_size, groups: members of a group, and number of groups; None for a permute and for groups of
         different size.
-      syntax: of the groups: explicit, iota, mesh, pairs.
+      syntax: the syntax of the groups: explicit, iota, mesh, pairs.
       origin: ``asked``, ``inserted`` or None (module ``origin``).
-      source_certainty: of the line: CERTAIN from the instruction's own metadata, LIKELY from its neighbours.
+      source_certainty: the source certainty of the line: CERTAIN from the instruction's own metadata, LIKELY
+        from its neighbours.
       transfer: of a send or recv between the slices of a TPU: the collective that it is a part of.
       weight: the argument that an all-gather gathers for a matrix product with an operand split over the same
         axes, as with fully sharded parameters (module ``fsdp_gathers``).

@@ -24,8 +24,8 @@ class Node(msgspec.Struct, frozen=True):
     Attributes:
       id: unique in the program: the computation's name and its own.
       group: the fusions, loops and calls around it, by name, the outermost first.
-      bytes: of its result, on one device; None: unknown.
-      flops: of one execution, on one device; None: unknown.
+      bytes: bytes of its result, on one device; None: unknown.
+      flops: the flops of one execution, on one device; None: unknown.
       line: the user's.
       operation: JAX's name for where it comes from: ``jit(step)/dot_general``.
     """

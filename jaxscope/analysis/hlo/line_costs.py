@@ -16,7 +16,7 @@ class LineCost(msgspec.Struct):
         than of any other; None: unknown.
       collectives: the kinds of the line's collectives, each with its number.
       sent_bytes: by the collectives of the line; None: unknown.
-      flops: of the dots and convolutions of the line; None: unknown.
+      flops: the flops of the dots and convolutions of the line; None: unknown.
     """
 
     fusions: int = 0

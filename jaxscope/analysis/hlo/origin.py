@@ -58,7 +58,8 @@ def origin(
     Args:
       generated: whether the text states that the partitioner inserted it.
       op_name: of the collective's own metadata.
-      name: of the instruction; a collective of the program is named after its primitive (``psum.7``).
+      name: the name of the instruction; a collective of the program is named after its primitive
+        (``psum.7``).
       may_be_manual: returns whether the program may have a shard_map or a pmap; called only without
         ``op_name``.
     """

@@ -28,13 +28,13 @@ class Program(msgspec.Struct, frozen=True):
       mesh: the axes that ``collectives[].axes`` speak of: as given, else as printed in the text.
       wire_by_axes: bytes that one device sends in one call, by axes joined with a comma; ``?`` where
         the axes are not known.
-      flops: of dots and convolutions in one call on one device (module ``cost``); None: the text was not
-        read.
+      flops: the flops of dots and convolutions in one call on one device (module ``cost``); None: the text
+        was not read.
       flops_by_type: a lower bound of the same by HLO element type of the operands; ``bf16 x f32`` where
         they differ.
       flops_unknown: why ``flops`` is not exact, where the text was read.
       flops_by_line: the flops of the same by the user's line; those without a line are in none.
-      moved_bytes: that one call surely moves between memory and cores (module ``traffic``).
+      moved_bytes: bytes that one call surely moves between memory and cores (module ``traffic``).
       cycles: of one call, as a TPU's compiler estimates them (module ``cycles``); None: it does not.
       wrapped_elementwise: fusions that hold a single elementwise operation.
     """

@@ -36,7 +36,7 @@ class Array(msgspec.Struct, frozen=True, gc=False):
     Attributes:
       dims: sizes, the bound of a dynamic one; None for one without a bound (``?``).
       layout: dimension numbers from minor to major, None if not printed.
-      bits: of one element in memory, None for a type we do not know.
+      bits: the bits of one element in memory, None for a type we do not know.
       space: memory space, 0 is the default one (on TPU 1 is VMEM, 5 the host).
       tiles: as printed, e.g. ``(8,128)(2,1)``.
     """

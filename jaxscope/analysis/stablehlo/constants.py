@@ -23,7 +23,7 @@ class Constant(msgspec.Struct, frozen=True):
     """An array in a program.
 
     Attributes:
-      line: of the text.
+      line: the line of the text.
       source: the line of its first use.
       name: the variable, if it is the only one of this shape and dtype, or the name of the program's
         argument.

@@ -77,7 +77,7 @@ class Constraint(msgspec.Struct, frozen=True):
 
     Attributes:
       asked: the requested sharding.
-      bytes: of the global value.
+      bytes: bytes of the global value.
       parts: requested parts per dimension.
       made_at: the lines (file, line) of the operation that computes the value and of the elementwise
         operations between the two, the nearest first.

@@ -32,7 +32,7 @@ class LargeValue(msgspec.Struct, frozen=True):
     """A result of an operation.
 
     Attributes:
-      bytes: of the whole array, on all devices together.
+      bytes: bytes of the whole array, on all devices together.
       shape: with its dtype: ``f32[4096,512]``.
       operation: ``dot_general``.
       source: the user's line; None: unknown.

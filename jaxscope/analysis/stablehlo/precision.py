@@ -29,7 +29,7 @@ class Upcast(msgspec.Struct, frozen=True):
 
     Attributes:
       count: occurrences, with called functions inlined and loop bodies counted once.
-      bytes: of all their results.
+      bytes: bytes of all their results.
       backward: whether differentiation created them; None: unknown.
     """
 

@@ -74,7 +74,7 @@ def analyse(
 
     Args:
       captured: arrays captured by the trace, which name constants.
-      paths: of all the caller's arguments in order.
+      paths: the paths of all the caller's arguments in order.
       dropped: positions in ``paths`` of the arguments that the program does not take.
       donated: paths of the donated arguments; None: unknown.
       aliased: positions of the program's own arguments that the compiled program reuses; None: unknown.

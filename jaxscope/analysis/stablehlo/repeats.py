@@ -34,7 +34,7 @@ class Repeated(msgspec.Struct, frozen=True):
     Attributes:
       length: operations of one turn.
       times: the number of iterations.
-      line: of the text, where the first iteration begins.
+      line: the line of the text, where the first iteration begins.
       carried: an iteration takes a result of the one before it, like the carry of a scan; otherwise they
         are independent (the same update of many arrays).
       in_loop: it is inside a loop already (``unroll=``).

@@ -22,7 +22,7 @@ class Tensor(msgspec.Struct, frozen=True):
     Attributes:
       shape: None: not a tensor, or unranked; a dimension that is None is dynamic.
       dtype: None: unknown.
-      bytes: of the whole tensor. A bool is one byte; types narrower than a byte are packed.
+      bytes: bytes of the whole tensor. A bool is one byte; types narrower than a byte are packed.
     """
 
     text: str

@@ -56,7 +56,7 @@ def arguments(
     """Return the arguments of ``main``, named by ``paths`` if their number fits, else by the text's names.
 
     Args:
-      paths: of all the caller's arguments in order.
+      paths: the paths of all the caller's arguments in order.
       dropped: positions in ``paths`` of the arguments that the program does not take.
     """
     found = [_value(i, a.name, a, meshes) for i, a in enumerate(main.arguments)]
