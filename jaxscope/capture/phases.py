@@ -316,7 +316,7 @@ def persistent_cache(
     Args:
       outcome: of JAX's event during this compilation. Settings are read first, because JAX 0.10 sends
         ``compile_requests_use_cache`` even where no directory is set.
-      seconds: that the compilation took.
+      seconds: seconds that the compilation took.
       callbacks: whether the program calls back into this process, None if unknown.
     """
     import jax

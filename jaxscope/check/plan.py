@@ -182,7 +182,7 @@ class Plan:
         """Check one setting: its run, and those on other numbers of devices.
 
         Args:
-          path: of the baseline to compare with.
+          path: the path of the baseline to compare with.
           unchecked: receives the options that cannot be checked.
           first: it is the setting of the baseline.
         """

@@ -154,7 +154,7 @@ def _over(
     """Report the programs of ``run`` for the target ``name`` that exceed a limit, or where that is unknown.
 
     Args:
-      limits: of each program, except those that a function's or the target's own replace.
+      limits: the limits of each program, except those that a function's or the target's own replace.
       functions: by name or pattern of a function.
       tables: by name or pattern of a target.
     """

@@ -136,10 +136,11 @@ class JaxFrame(_Read):
 
     @staticmethod
     def values(frame: FrameType, names: tuple[str, ...]) -> tuple[Any, ...]:
-        """Return local variables from a frame of this function, in a quarter of the time that all take.
+        """Return local variables from a frame of the JAX function that this class describes. Faster than
+        reading all fields (about a quarter of the time).
 
         Raises:
-          KeyError: one of them has no value; reading the frame as a whole says why.
+          KeyError: a variable has no value. Read the whole frame to see the reason.
         """
         return take(frame, names)
 

@@ -44,7 +44,8 @@ def detect(environ: Environment, name: str | None = None) -> Job | None:
     """Return the job that the environment describes; None for a process that is alone.
 
     Args:
-      name: of the job, from the user; with it a process whose launcher is unknown belongs to a job as well.
+      name: the name of the job, from the user; with it a process whose launcher is unknown belongs to a job
+        as well.
     """
     if environ.get(INSIDE):
         return None  # started by a recorded program, which is one process of its job

@@ -33,7 +33,7 @@ class State(NamedTuple):
 
     Attributes:
       sent: bytes; files, bytes: left (a large file counts several times).
-      error: of the last request; None: it succeeded, or there was none.
+      error: the error of the last request; None: it succeeded, or there was none.
       final: the end of the program has been uploaded, or cannot be.
     """
 

@@ -33,7 +33,7 @@ def write(
     """Write ``data`` to ``path``, completely or not at all, in UTF-8; a lone surrogate is escaped.
 
     Args:
-      mode: of the new file, less the umask.
+      mode: the mode of the new file, less the umask.
 
     Raises:
       OSError: ``path`` cannot be written; what was there before is still there.

@@ -32,9 +32,10 @@ class Job(msgspec.Struct, frozen=True):
     """One module to compile.
 
     Attributes:
-      id: of the program: its text, compile options and target.
+      id: the id of the program: its text, compile options and target.
       partitions: devices the program runs on.
-      positions: of those devices among the target's, in mesh order; None: the first ``partitions``.
+      positions: the positions of those devices among the target's, in mesh order; None: the first
+        ``partitions``.
       tuple_arguments, propagate_to_inputs, propagate_to_outputs, options: as JAX gives them to the compiler.
       shardy: whether the program uses the Shardy partitioner; None: JAX's default.
     """
@@ -54,7 +55,7 @@ class Result(msgspec.Struct, frozen=True):
     """The result of a job.
 
     Attributes:
-      id: of the job.
+      id: the id of the job.
       outcome: ok, exhausted (it does not fit), failed, crashed, late or missing
         (no such compiler is installed).
       seconds: the compiler took; None where it never ended.

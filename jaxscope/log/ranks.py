@@ -47,7 +47,7 @@ def join(
     """Create the place of this process in the run of its job, which the first process creates.
 
     Args:
-      path: of the first launch of the job.
+      path: the path of the first launch of the job.
       job: its id, the same in all processes.
       rank: None if unknown: the place is then named after the machine and the process.
       size: the number of processes; None if unknown.

@@ -163,7 +163,7 @@ def find(text: str) -> Rule:
     """Return a rule by its code or its name.
 
     Raises:
-      UsageError: there is none; the hint lists what there is.
+      UsageError: no rule matches; the hint lists the rules.
     """
     for r in rules().values():
         if text.casefold() in (r.code.casefold(), r.name.casefold()):

@@ -17,7 +17,7 @@ class ArrayGroup(msgspec.Struct, frozen=True, omit_defaults=True):
       count: number of arrays.
       shape, dtype: of each; None where they differ (a path with ``…``).
       bytes: global bytes of all of them.
-      device_bytes: of all of them, on each device that holds them, with tiles and padding.
+      device_bytes: bytes of all of them, on each device that holds them, with tiles and padding.
       sharding: an index into the snapshot's shardings; None: unknown, or several.
       committed, layout: None where they differ.
       origin: the user's line that created them; None: unknown, or several lines.

@@ -58,7 +58,7 @@ class Brought(Event, frozen=True, tag="Brought"):
     sizes.
 
     Attributes:
-      bytes: of one call, as jax.Array; may be 0.
+      bytes: bytes of one call, as jax.Array; may be 0.
       count: such calls since the start. ``cell``: as of MissesCounted.
       lost: from now on the bytes of calls are unknown.
     """

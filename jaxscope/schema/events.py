@@ -311,7 +311,7 @@ class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
       addressable: the devices of this process; other devices are unknown.
       host_limit: bytes of memory that this process may have, where devices of a CPU use it.
       cut: the search for names stopped at a limit.
-      cost_seconds: that the snapshot took.
+      cost_seconds: seconds that the snapshot took.
       parts: number of further live arrays without a name, in the memory of those in the
         groups: shards that JAX keeps.
       overlap: bytes by device that two groups count, because an array shares
@@ -377,7 +377,7 @@ class ProgramExited(Event, frozen=True, tag="ProgramExited"):
     """The end of the program as the operating system reports it. Written by the keeper.
 
     Attributes:
-      program_pid: of the program's first process.
+      program_pid: the process id of the program's first process.
       exit_code, signal: one of them; None: unknown.
       seconds: from start to end, wall time.
     """

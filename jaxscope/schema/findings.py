@@ -43,7 +43,7 @@ class Fix(msgspec.Struct, frozen=True):
       words: one clause; a message, or a plain text.
       kind: the action, for programs that read the report: ``pad``, ``donate``, ``device_put``, ... (ADVICE:
         words only).
-      arguments: of the action, as data: ``{"donate_argnames": ["x"]}``.
+      arguments: the arguments of the action, as data: ``{"donate_argnames": ["x"]}``.
     """
 
     words: Words
@@ -78,9 +78,9 @@ class Identity(NamedTuple):
     subject.
 
     Attributes:
-      code: of the rule.
+      code: the code of the rule.
       function: id of the function; None: the finding is about no function.
-      subject: of the finding, within its rule and function.
+      subject: the subject of the finding, within its rule and function.
     """
 
     code: str

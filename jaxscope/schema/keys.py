@@ -105,7 +105,7 @@ class OutLeaf(msgspec.Struct, frozen=True, gc=False):
     Attributes:
       path: below the result: ``[0]['w']``; empty for the result itself.
       shape, dtype, weak_type: None: unknown.
-      memory_kind: of the result, where the trace names one.
+      memory_kind: the memory kind of the result, where the trace names one.
     """
 
     path: str

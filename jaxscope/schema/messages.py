@@ -36,6 +36,7 @@ class Count(msgspec.Struct, frozen=True, gc=False):
     """A number of things: ``1 call``, ``0.5 calls``.
 
     Attributes:
+      one: the singular.
       many: the plural; None: ``one`` with an s.
     """
 

@@ -36,7 +36,7 @@ class Profiled(Event, frozen=True, tag="Profiled"):
       busy_seconds: in which a device executed at least one instruction, the sum over the devices; None: the
         profile does not say when instructions began.
       file: the profile, relative to the run directory; None: none was written.
-      cost_seconds: that starting, stopping and reading it took.
+      cost_seconds: seconds that starting, stopping and reading it took.
     """
 
     first_step: int = 0

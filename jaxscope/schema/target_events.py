@@ -23,7 +23,7 @@ class Retargeted(Event, frozen=True, tag="Retargeted"):
     Attributes:
       program: id of the lowered text, the compile options and the target. None: nothing was queued.
       of: the program of the same trace for the machine that the process runs on; None: there is none.
-      seconds: that the program waited for this lowering.
+      seconds: seconds that the program waited for this lowering.
       stablehlo: blob of the lowered text.
       partitions: number of devices it runs on.
       in_order: whether these are the target's first devices, in its order; None: an older log.

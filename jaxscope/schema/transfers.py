@@ -16,12 +16,12 @@ class Transferred(Event, frozen=True, tag="Transferred"):
       text: the expression in the source, shortened; None: several on this line, or no source.
       count: number of transfers; of device_to_host the first read of each array: JAX keeps the copy for later
         ones.
-      bytes: of all transfers; None if one is unknown.
+      bytes: bytes of all transfers; None if one is unknown.
       views: number of ``count`` that shared the device's memory, so that nothing was copied.
       waits: number of ``count`` that took longer than 0.1 ms.
-      seconds: that the program was blocked, waiting for the computation included; None: not measured.
-      step_seconds: of these, the measured ones of the thread that ends the steps (``StepTimed``); a copy
-        during another copy counts once.
+      seconds: seconds that the program was blocked, waiting for the computation included; None: not measured.
+      step_seconds: the measured seconds of the thread that ends the steps (``StepTimed``), a part of
+        ``seconds``; a copy during another copy counts once.
       steps: number of steps with such a transfer; None: steps are not counted.
       first_step, last_step: the first and the last of these steps.
       caller: the user's line that called the function of ``site``; None: several lines, or no user's.

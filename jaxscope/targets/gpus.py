@@ -25,7 +25,7 @@ class Card(msgspec.Struct, frozen=True):
       shared: bytes of shared memory per multiprocessor.
       block: bytes of shared memory per block, at most.
       cache: bytes of the second-level cache.
-      bandwidth: of the memory, bytes per second.
+      bandwidth: the bandwidth of the memory, bytes per second.
       memory: bytes.
     """
 

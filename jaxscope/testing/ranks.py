@@ -28,7 +28,7 @@ class Ended(NamedTuple):
       job: the recorded ranks, with ``groups()`` of those that compiled the same.
       findings: where they differ.
       returncode: that of the first rank that failed, or 0; None: the job did not end in time.
-      output: of all ranks, with the rank before each line.
+      output: the output of all ranks, with the rank before each line.
     """
 
     job: ranks.Job | None

@@ -52,10 +52,11 @@ class RankGroup(NamedTuple):
 
     Attributes:
       name: ``ranks 0-2``.
-      first, directory: the number of its first rank, and where that is recorded.
-      programs: compilations for the devices of several processes, of each rank.
-      state: of its ranks.
-      lane: when its first rank ran, and when it compiled, in LANE columns.
+      first: the number of the lowest rank of the group.
+      directory: the run directory of that rank.
+      programs: number of programs that each rank compiled for devices of more than one process.
+      state: the state of these ranks, for example running or ended.
+      lane: when the lowest rank ran, and when it compiled, in LANE columns.
     """
 
     name: str

@@ -46,8 +46,8 @@ class Feed:
       ready: the beginning has been read: ``run`` may be looked at.
       progress: (done, total) bytes of that beginning.
       version: grows when ``run``, ``findings`` or ``texts`` have changed.
-      findings: of this run and of those within it, each once.
-      texts: of programs that have been read, by program id.
+      findings: the findings of this run and of those within it, each once.
+      texts: the texts of programs that have been read, by program id.
       trouble: why there are no conclusions.
       key_at: when somebody typed last, on the monotonic clock.
       parts: the runs within it, of the same program on other numbers of devices; they come while one looks.

@@ -26,18 +26,19 @@ Place = tuple[str, int]  # file, 1-based line
 
 
 class Stage(msgspec.Struct):
-    """One text. Lines count from 0.
+    """The links of one program text. Its lines are counted from 0.
 
     Attributes:
-      places: of a line, what it comes from; a line that nobody's line made is not in it.
-      lines: the other direction, in the order of the text.
-      names: of a line, what stands on it, in few words.
+      places: the source lines from which a line of the text comes, by line; lines without a source line are
+        missing.
+      names: a short description of a line of the text, by line.
     """
 
     places: dict[int, list[Place]] = {}
     names: dict[int, str] = {}
 
     def lines(self) -> dict[Place, list[int]]:
+        """Return the lines of the text by source line, in the order of the text."""
         found: dict[Place, list[int]] = {}
         for line, places in self.places.items():
             for place in places:
@@ -89,7 +90,8 @@ def joined(pieces: Iterable[tuple[str, Stage]]) -> Links:
 
 
 def of_texts(hlo: str, stablehlo: str) -> Links:
-    """Return the links between the lines of both texts; empty ones of a text that cannot be read.
+    """Return the links from the lines of the HLO and of the StableHLO text to the user's source lines. A
+    text that cannot be read has no links.
 
     Never raises.
     """

@@ -195,7 +195,7 @@ class Flat(NamedTuple):
     """The flattened dynamic arguments of a call.
 
     Attributes:
-      names: of all positional arguments.
+      names: the names of all positional arguments.
       leaves: (path, value) in JAX's order.
       tree: the PyTreeDef of ((positional, ...), {keyword: ...}).
       roots: (name, value) of the arguments themselves, in the tree's order.

@@ -36,7 +36,7 @@ class UserCall(NamedTuple):
     Attributes:
       function: the user's.
       args, kwargs: the user's.
-      signature: of the function; None: unknown.
+      signature: the signature of the function; None: unknown.
       wrapper: name of the wrapper.
     """
 

@@ -31,7 +31,7 @@ class Name(NamedTuple):
 
     Attributes:
       kind: closure, global or parameter.
-      name: of the variable.
+      name: the name of the variable.
       steps: (attribute or item, key) pairs; the keys of items are constants of the code.
     """
 

@@ -49,7 +49,7 @@ class RecordingScope:
     """Open between ``tracker.open`` and ``tracker.close``, as often as its owner likes.
 
     Args:
-      tracker: of the recording it is part of.
+      tracker: the tracker of the recording it is part of.
       alarm: called at a step mark, or before a call of a watched function, where something left the fast
         path since: returns whether it could check; may raise RecompileError.
       own: exclude calls in other enclosing blocks and in other tasks.

@@ -158,7 +158,7 @@ class KeyRow(NamedTuple):
 def key_of(run: Run, c: Compilation, against: Compilation | None = None) -> list[KeyRow]:
     """Return the parts of the key, changed ones first; empty where no key was recorded.
 
-    ``against``: beside the key of this call instead of the nearest.
+    ``against``: the call whose key is shown next to it; None: the nearest earlier key.
     """
     comparison = compared(run, c)
     if comparison is None:
@@ -235,9 +235,8 @@ class Other(NamedTuple):
 def others(run: Run, c: Compilation, *, same: bool) -> list[Other]:
     """Return the compilations ``c`` can be compared with, latest first.
 
-    Those of its function come first, then, unless ``same``, those of the user's other functions.
-
-    Those of its function, then, unless ``same``, of the user's other functions.
+    Compilations of the same function come first. Then, unless ``same``, follow those of the user's other
+    functions.
     """
     own = [x for _, x in reversed(run.numbered(c.function))]
     rest = (

@@ -1,4 +1,4 @@
-"""One program: the user's lines, what they were lowered to, what the compiler made of it, side by side.
+"""One program: the user's lines, the StableHLO and the HLO, side by side.
 
 A line under the cursor marks in the other panes what it became, or what it came from.
 """
