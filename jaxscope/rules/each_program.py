@@ -26,9 +26,11 @@ Look = Callable[[Program, Function, Texts], Iterator[tuple[Hashable, Finding]]]
 
 
 def users(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
-    """Yield the latest called program of each of the user's functions, with what was read from its texts.
+    """Yield, for each of the user's functions, the latest program that was called, with the contents of its
+    texts.
 
-    For a function that was only lowered for targets (``jaxscope compile``), one of those programs.
+    If a function was only lowered for targets (``jaxscope compile``), yield one of the programs for
+    targets.
     """
     latest = _latest(run)
     for f, ps in latest.values():
@@ -60,9 +62,9 @@ def _latest(run: Run) -> dict[str, tuple[Function, list[Program]]]:
 def of_compiled(run: Run, look: Look) -> Iterator[Finding]:
     """Run ``look`` on the latest programs of each of the user's functions, here and for each target.
 
-    Equal findings of several programs become one, that of the latest program. A finding that the latest
-    program does not have names the programs that have it. What a CPU's compiler does alone, where the CPU
-    stood in for machines whose compilers do not, is a note.
+    If several programs have equal findings, only the finding of the latest program is kept. If the latest
+    program does not have the finding, it names the programs that have it. If the program was recorded on
+    the CPU for other targets, and only the CPU's program has the finding, it is a note.
     """
     latest, targets = _latest(run), {f.id: ps for f, ps in target_programs.of_run(run) if f.user}
     for id in dict.fromkeys([*latest, *targets]):

@@ -190,11 +190,11 @@ def _finding(
 
 
 class Iteration(NamedTuple):
-    """What runs again and again: a loop's body, or a function that a line of a loop calls.
+    """Code that runs repeatedly: the body of a loop, or a function that a line of a loop calls.
 
     Attributes:
       file, line: the first line of the loop.
-      function: the name of the function that the loop calls; None: the line stands in the loop itself.
+      function: the name of the function that the loop calls; None: the line is in the loop itself.
     """
 
     file: str

@@ -17,10 +17,11 @@ from jaxscope.schema.findings import Contexts, Evidence, Finding, Identity
 
 
 def grouped(several: Iterable[Iterable[Finding]]) -> list[list[tuple[int, Finding]]]:
-    """Equal findings of several lists, each with the number of its list, in the order in which they first
-    occur.
+    """Return groups of equal findings of several lists, each finding with the number of its list, in the
+    order in which they first occur.
 
-    Of findings of one list that are equal, the first belongs to the first of another list, and so on.
+    If one list has several equal findings, the first is grouped with the first equal finding of another
+    list, the second with the second, and so on.
     """
     groups: dict[tuple[Identity, int], list[tuple[int, Finding]]] = {}
     for n, found in enumerate(several):
@@ -35,11 +36,11 @@ def grouped(several: Iterable[Iterable[Finding]]) -> list[list[tuple[int, Findin
 
 
 def findings(run: Run, further: Sequence[Run] = ()) -> list[Finding]:
-    """Find what the rules find in ``run``, and in ``further`` of their targets; errors first, then by
-    seconds.
+    """Return the findings of the rules in ``run``, and the findings about targets in ``further``; errors
+    first, then by seconds.
 
-    ``further``: the same program on other numbers of devices (store.sub_runs). What is true of the program as
-    it ran is in ``run``; an equal finding for another target is added to it.
+    ``further``: runs of the same program on other numbers of devices (store.sub_runs). If a finding about a
+      target is equal to a finding of ``run``, the target is added to that finding.
     """
     found = registry.findings(run)
     return registry.in_order(joined(found, map(registry.findings, further))) if further else found
@@ -83,8 +84,8 @@ def of_settings(
     """Merge equal findings of several settings; errors first, then by seconds.
 
     Args:
-      found: by the label of a setting.
-      settings: the values that each label stands for.
+      found: the findings, by the label of their setting.
+      settings: the values of the setting, by its label.
     """
     labels = list(found)
     if len(labels) < 2:

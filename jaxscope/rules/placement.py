@@ -11,7 +11,8 @@ from jaxscope.schema.messages import message
 def kept(name: str, path: str, cause: Cause) -> Fix:
     """Return the advice about ``path``, a result of ``name`` with another sharding than the argument.
 
-    ``in_shardings`` is no remedy: JAX raises where an array is committed to another sharding.
+    It does not suggest ``in_shardings``, because JAX raises an error if an array is committed to another
+    sharding.
     """
     was, now = (value if isinstance(value, Placement) else None for value in (cause.before, cause.after))
     arguments = {"path": path, "sharding": None if now is None else now.spec or now.text}

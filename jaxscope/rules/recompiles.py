@@ -56,14 +56,15 @@ OF_INPUTS = frozenset({*SHAPES, "dtype", "prng", "tree", "tree_static", "static_
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Calls of one function with the same decisive cause: its kind and its path.
+    """Calls of one function whose decisive causes have the same kind and the same path.
 
     Attributes:
-      compilations: in order of time.
-      causes: the decisive one of each compilation.
-      came_back: the array on another device or with another sharding is a result of the function itself.
-      lengthened: the array of another size is a result of the function itself, in most of the latest calls.
-      source: returns the text of a file of the user's, if it may be shown.
+      compilations: the compilations, in order of time.
+      causes: the decisive cause of each compilation.
+      came_back: whether the array whose device or sharding changed is a result of the function itself.
+      lengthened: whether the array whose size changed is a result of the function itself, in most of the
+        latest calls.
+      source: returns the text of one of the user's files, if it may be shown.
     """
 
     function: Function
@@ -132,7 +133,8 @@ def groups(run: Run, kinds: tuple[str, ...], *, fast_path: bool = False) -> list
     """Return the misses of the user's functions whose decisive cause is one of ``kinds``.
 
     Args:
-      fast_path: those that needed nothing new, instead of those that traced, lowered or compiled.
+      fast_path: return the misses that only left the fast path, instead of those that traced, lowered or
+        compiled.
     """
     by_kind = _of_fast_path(run) if fast_path else _of_recompiles(run)
     found = [pair for kind in kinds for pair in by_kind.get(kind, [])]
@@ -183,8 +185,8 @@ def recompile_rule(
 ) -> Callable[[Advise], Advise]:
     """Register ``@recompile_rule("JX101", "changing-shape", WARNING, "shape", "rank")``.
 
-    It stands before a function from a group of misses to the fix, or None where nothing is to be reported.
-    ``severity_of`` returns a lower severity for some groups.
+    It decorates a function that takes a group of misses and returns the fix, or None if there is nothing to
+    report. ``severity_of`` returns a lower severity for some groups.
     """
 
     def decorate(advise: Advise) -> Advise:
@@ -240,7 +242,7 @@ def finding(
 ) -> Finding:
     """Make one finding for a group.
 
-    ``title`` replaces "recompiled 3 times"; ``also`` adds the functions with the same change of size.
+    ``title`` replaces "recompiled 3 times"; ``also`` names further functions with the same change of size.
     """
     last = group.compilations[-1]
     return Finding(

@@ -58,11 +58,13 @@ class Rule(msgspec.Struct, frozen=True):
 
     Attributes:
       check: yields the findings of a run.
-      slow: its example takes minutes; tests run it on request only.
-      needs_limit: it needs a limit that the user sets; the test of its page takes the limit from the page.
-      needs_comparison: it needs something to compare the run with: a baseline, a target, another run.
-      target: the machine that its example is compiled for (``run --target``).
-      recompiles: it explains why functions were compiled again.
+      slow: whether its example takes minutes; tests run such an example only on request.
+      needs_limit: whether it needs a limit that the user sets; the test of its page reads the limit from
+        the page.
+      needs_comparison: whether the run has to be compared with something: a baseline, a target, another
+        run.
+      target: the machine for which its example is compiled (``run --target``).
+      recompiles: whether the rule explains why functions were compiled again.
     """
 
     code: str
@@ -79,7 +81,8 @@ class Rule(msgspec.Struct, frozen=True):
     def doc(self) -> str:
         """Return the rule's page in Markdown, without the heading.
 
-        It has what the rule looks for, why that is bad, a program with the problem and one without.
+        The page says what the rule finds and why this is bad, and has a program with the problem and one
+        without.
         """
         page = PAGES / f"{self.code}.md"
         return page.read_text("utf-8").partition("\n\n")[2].strip()
@@ -137,10 +140,11 @@ def rule(
 
 
 def declare(code: str, name: str, severity: str, *, needs_limit: bool = False) -> None:
-    """Register a code that a run alone does not have: only its page.
+    """Register a code with its page, but without a function: a run alone does not have findings with this
+    code.
 
     Args:
-      needs_limit: it needs a limit; else something to compare the run with.
+      needs_limit: whether the code needs a limit; if not, the run has to be compared with something.
 
     Raises:
       ValueError: the code is taken.
@@ -174,8 +178,8 @@ def find(text: str) -> Rule:
 def nearest(text: str) -> str:
     """Return a hint with the rule that ``text`` may have meant.
 
-    For a code, the rules of its family: numbers that look alike have nothing in common. For a name, the most
-    similar one; how it begins counts as much as the rest.
+    For a code, the hint has the rules of its family, because similar numbers have nothing in common. For a
+    name, it has the most similar name; the beginning of the name counts as much as all other letters.
     """
     known, low = rules(), text.strip()[:80].casefold()
     number = re.fullmatch(r"[a-z]{1,3}-?(\d{1,9})", low)

@@ -60,12 +60,12 @@ def eager(f: Function) -> bool:
 
 
 def together(run: Run, groups: Sequence[list[Miss]]) -> list[Change]:
-    """Merge groups (each one function and one cause) that one change of size explains.
+    """Merge groups (each with one function and one cause) that the same change of size explains.
 
-    Two belong together where, in one process and not more than a step apart, an argument or a result
-    of both went from one size to the same other one. (A step that begins with the call of its
-    function leaves what stages its batch to the step before.) Functions of the user's come before
-    eager operations, then the slowest.
+    Two groups are merged if, in one process and at most one step apart, an argument or a result of both
+    changed from the same size to the same other size. (If a step begins with the call of its function, the
+    operations that prepare its batch belong to the step before.) The user's functions come before eager
+    operations, and slower functions before faster ones.
     """
     spent = [sum(m.compilation.seconds for m in group) for group in groups]
     order = sorted(range(len(groups)), key=lambda i: (eager(groups[i][0].compilation.function), -spent[i]))
@@ -236,11 +236,13 @@ def _name(m: Miss) -> str:
 
 
 def with_what_follows(run: Run, found: Iterable[Finding]) -> list[Finding]:
-    """Return ``found``, a result that is not sharded as requested together with the recompile that it causes.
+    """Return ``found``, in which each finding about a result that is not sharded as requested is merged
+    with the recompile that it causes.
 
-    The next function is passed the result as it came, and returns it as it was meant: that it recompiles
-    (JX115) has no remedy of its own. Nor has a jitted function that a transform outside jit compiles for each
-    size: jit around the transform (JX133) makes it part of one program.
+    The next function receives the result with the wrong sharding and returns it with the requested one, so
+    it recompiles (JX115). This recompile needs no separate fix. The same is true of a jitted function that
+    a transform outside jit compiles for each size: a jit around the transform (JX133) makes the function
+    part of one program.
     """
     kept = _without_what_jit_takes_in(run, list(found))
     for refused in [f for f in kept if f.code == "JX503"]:
