@@ -74,8 +74,9 @@ def out_of_memory(died: Died) -> bool:
 def memory_needed(run: Run, site: Frame | None) -> list[list[Span]]:
     """Return the compiler's memory table of the program that ran out of memory, in bytes per device.
 
-    That is the program compiled last at ``site``. If compiling itself failed there, the previous compilation
-    of the function is shown; if nothing was compiled at ``site``, the program with the highest peak.
+    This is the program that was compiled last at ``site``. If that compilation failed, the previous
+    compilation of the function is shown. If nothing was compiled at ``site``, the program with the highest
+    peak is shown.
     """
     compiled = [
         c

@@ -17,7 +17,7 @@ def text(value: Field) -> str:
     """Return the text of a message, or of one field; empty for None.
 
     Raises:
-      KeyError: there is no such template, or it has a field that the message has not.
+      KeyError: there is no such template, or it has a field that the message does not have.
     """
     match value:
         case None:

@@ -38,9 +38,10 @@ def verb(phase: str) -> str:
 
 
 def compiling(run: Run, *, shares: bool = True) -> list[Span]:
-    """Return the seconds spent compiling, of how many and in which processes; nothing if unknown.
+    """Return the seconds spent compiling, the seconds of the run, and the processes that compiled; nothing
+    if unknown.
 
-    Seconds of processes that run in parallel are not given as a share of the run.
+    If processes run in parallel, their seconds are not shown as a share of the run.
     """
     total, started = run.recorded_seconds, run.started
     if total is None:

@@ -60,9 +60,10 @@ def _unlisted(p: Program) -> str:
 
 
 def bounds_besides(found: Bounds) -> str:
-    """Write the bounds that do not bind: ``memory 0.4 ms, data 3.0 ms``; marks rates that are not a vendor's.
+    """Write the bounds other than the largest: ``memory 0.4 ms, data 3.0 ms``. Rates that are not from the
+    vendor are marked.
 
-    May be empty.
+    The text may be empty.
     """
     rest = {"compute": found.compute, "memory": found.memory, **found.axes}
     uncounted = escape(found.uncounted, 120) if found.uncounted else ""

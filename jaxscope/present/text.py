@@ -94,7 +94,7 @@ def brief(text: str, room: int) -> str:
 
 
 class Places:
-    """Shorten file names: to the last part where no other file of the run has the same.
+    """Shorten file names to their last part, if no other file of the run has the same last part.
 
     ``whole`` keeps the path relative to the program's working directory, so that the file can be opened.
     """
