@@ -67,10 +67,10 @@ class Command(NamedTuple):
 
 
 def parse(words: list[str]) -> Command:
-    """Parse the program's part of our command line.
+    """Parse the part of jaxscope's command line that belongs to the program.
 
     Raises:
-      UsageError: nothing there, or ``-m`` or ``-c`` without what they need.
+      UsageError: there is no program, or ``-m`` or ``-c`` has no argument.
     """
     hint = "for example: jaxscope run train.py --lr 0.1   or   jaxscope run -m package.train"
     if not words:

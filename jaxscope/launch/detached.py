@@ -14,18 +14,20 @@ from collections.abc import Callable, Iterable
 
 
 def fork_apart(body: Callable[[], None], *, keep: Iterable[int] = ()) -> int:
-    """Run ``body`` in a forked process. Call it while this process has one thread.
+    """Run ``body`` in a forked process. Call this function only while this process has a single thread.
 
-    Every signal that can be blocked is blocked in it. An exception of ``body`` ends the process silently.
+    All signals that can be blocked are blocked in the forked process. If ``body`` raises an exception, the
+    process ends without a message.
 
     Args:
-      keep: descriptors that stay open; a standard stream not among them is /dev/null.
+      keep: descriptors that stay open. Standard streams that are not in ``keep`` are connected to
+        /dev/null.
 
     Returns:
       The new process's id.
 
     Raises:
-      OSError: no process could be made.
+      OSError: the process could not be created.
     """
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):  # buffered output would be written twice

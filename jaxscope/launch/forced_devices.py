@@ -11,10 +11,11 @@ SETTING = "JAX_NUM_CPU_DEVICES"
 
 
 def force(env: dict[str, str], devices: int) -> int | None:
-    """Set ``devices`` CPU devices in ``env``. Return None, without a change of the number, if ``env`` sets
-    one already.
+    """Set ``devices`` CPU devices in ``env``. If ``env`` already sets a number, do not change it and return
+    None.
 
-    JAX is limited to the CPU unless the environment selects a platform: it would prefer a real accelerator.
+    Unless the environment selects a platform, JAX is limited to the CPU; otherwise it would use a real
+    accelerator.
     """
     env.setdefault("JAX_PLATFORMS", "cpu")
     if FLAG in env.get("XLA_FLAGS", "") or env.get(SETTING):

@@ -24,14 +24,14 @@ Environment = Mapping[str, str]
 
 
 class Job(NamedTuple):
-    """The job of several processes that this process belongs to.
+    """The job of several processes to which this process belongs.
 
     Attributes:
-      id: the same text in all its processes; another launcher, launch or restart gives another one, as far
-        as the launcher numbers them.
+      id: a text that is equal in all processes of the job. It differs for another launcher, launch or
+        restart, if the launcher numbers them.
       rank: the number of this process; None: only JAX's backend knows it.
       size: the number of processes; None: unknown.
-      launcher: what started them.
+      launcher: the program that started the processes.
     """
 
     id: str
@@ -44,8 +44,8 @@ def detect(environ: Environment, name: str | None = None) -> Job | None:
     """Return the job that the environment describes; None for a process that is alone.
 
     Args:
-      name: the name of the job, from the user; with it a process whose launcher is unknown belongs to a job
-        as well.
+      name: the name of the job, given by the user. With a name, a process whose launcher is unknown also
+        belongs to a job.
     """
     if environ.get(INSIDE):
         return None  # started by a recorded program, which is one process of its job
@@ -61,10 +61,10 @@ def detect(environ: Environment, name: str | None = None) -> Job | None:
 def create_run(
     path: Path | None, job: Job | None, *, name: str | None, overwrite: bool = False, **meta: Any
 ) -> RunDir:
-    """Create the directory that this process records to: a run, or a place in the run of its job.
+    """Create the directory into which this process records: a run, or a directory in the run of its job.
 
     Raises:
-      LogError: the directory cannot be made, or holds something.
+      LogError: the directory cannot be created, or is not empty.
     """
     if job is None:
         return store.create(path, name=name, overwrite=overwrite, **meta)

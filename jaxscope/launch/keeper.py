@@ -41,8 +41,8 @@ class Kept(NamedTuple):
 def start(argv: list[str], env: dict[str, str], run: RunDir, *, beside: Beside | None = None) -> Kept:
     """Start ``argv`` under a new keeper and return as soon as the program runs.
 
-    Call it while this process has one thread. The stderr of the keeper, and of ``beside``, which runs in a
-    thread of the keeper while the program runs, is ``output.log``.
+    Call this function only while this process has a single thread. ``beside`` runs in a thread of the
+    keeper while the program runs. The stderr of the keeper and of ``beside`` is ``output.log``.
 
     Raises:
       JaxscopeError: the program could not be started, or its output cannot be written.

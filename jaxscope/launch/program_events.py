@@ -24,8 +24,9 @@ class Ended(NamedTuple):
 
     Attributes:
       pid: the program's process id.
-      seconds: from its start, by the monotonic clock.
-      interrupted: a signal (Ctrl-C, kill) requested the end of the program and of everything after it.
+      seconds: seconds since its start, by the monotonic clock.
+      interrupted: whether a signal (Ctrl-C, kill) requested to end the program, and everything that would
+        run after it.
     """
 
     pid: int

@@ -35,8 +35,9 @@ class Rank(NamedTuple):
 def environment(environ: Mapping[str, str], rank: int, size: int, port: int, name: str) -> dict[str, str]:
     """Return the environment of one rank.
 
-    ``jax.distributed.initialize()`` finds the number of processes and its own only under a launcher that it
-    knows: the variables of SLURM's srun are set, and the coordinator's address, which comes before SLURM's.
+    ``jax.distributed.initialize()`` finds the number of processes and its own number only under a launcher
+    that it knows. So the variables of SLURM's srun are set, and the address of the coordinator, which has
+    priority over SLURM's.
     """
     own = {
         job.NAME: name,
@@ -67,11 +68,12 @@ def run(argv: Sequence[str], size: int, name: str | None = None) -> tuple[int, s
     """Run ``argv`` ``size`` times, as the ranks of one job. Print their output with the rank before each
     line.
 
-    The first rank that fails ends the job. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to all
-    ranks; a second one kills them.
+    The first rank that fails ends the job. SIGINT, SIGTERM, SIGHUP and SIGQUIT are sent on to all ranks; a
+    second signal kills the ranks.
 
     Returns:
-      The exit code of that rank, 128 more than the signal that ended it, or 0; and the name of the job.
+      The exit code of the first rank that failed (128 + N if signal N ended it), or 0; and the name of the
+      job.
     """
     port, name = free_port(), name or f"local-{secrets.token_hex(4)}"
     before = {number: signal.getsignal(number) for number in ENDS}

@@ -21,13 +21,14 @@ _SOMETHING = (events.Missed, events.Traced, events.Lowered, events.Compiled)
 
 
 class Evidence(NamedTuple):
-    """The state of a recording.
+    """What a recording contains, to explain why it may be empty.
 
     Attributes:
-      booted: our start-up file ran in the program itself.
-      marks: written by it there or in any child: boot, jax, no jaxscope, failed.
-      started: a process began recording.
-      something: at least one call missed a cache.
+      booted: whether jaxscope's start-up file ran in the program itself.
+      marks: the marks that this file wrote in the program or in a child process: boot, jax, no jaxscope,
+        failed.
+      started: whether a process began recording.
+      something: whether at least one call missed a cache.
       died: the uncaught exception, if nothing was recorded before it.
     """
 
@@ -62,7 +63,7 @@ def look(run: RunDir, program: int) -> Evidence:
 def explain(seen: Evidence, ended: Ended) -> list[str]:
     """Return why there is nothing to report and what to do; empty if something was recorded.
 
-    Also empty if the start-up file failed, since it printed the reason itself.
+    It is also empty if the start-up file failed, because that file printed the reason itself.
     """
     nothing = "nothing was recorded: "
     failed = ended.exit_code != 0

@@ -67,10 +67,11 @@ def run(
     """Start ``argv`` and wait for its end.
 
     Args:
-      record: where the heartbeat and the end are written; None: nowhere.
-      tee: copy the program's stderr into ``output.log`` on its way.
-      beside: runs in a thread while the program runs; receives an event that is set at its end, and its
-        process id.
+      record: the run directory, into which the heartbeat and the end of the program are written; None: they
+        are not written.
+      tee: also copy the program's stderr into ``output.log``.
+      beside: a function that runs in a thread while the program runs. It receives an event that is set when
+        the program ends, and the program's process id.
 
     Raises:
       JaxscopeError: the program could not be started.
@@ -123,7 +124,7 @@ def spawn(
     """Call ``posix_spawn`` with signals as Python's own subprocess module sets them.
 
     Raises:
-      JaxscopeError: the system refused.
+      JaxscopeError: the system could not start the process.
     """
     if stderr is not None:
         more["file_actions"] = [(os.POSIX_SPAWN_DUP2, stderr, 2)]

@@ -38,8 +38,8 @@ class Tee:
 
     @classmethod
     def start(cls, run: RunDir, env: Mapping[str, str]) -> Tee | None:
-        """Start copying; None if stderr is closed or copying is not possible: then the program writes to
-        stderr directly.
+        """Start copying. Return None if stderr is closed or copying is not possible; the program then
+        writes to stderr directly.
 
         ``env``: the program's environment.
         """
@@ -82,9 +82,10 @@ class Tee:
 
 
 def open_terminal(*, like: int | None) -> tuple[int, int]:
-    """Open a pseudo-terminal (our end, the program's end) of the size of the terminal ``like``.
+    """Open a pseudo-terminal with the size of the terminal ``like``. Return the descriptors of our end and
+    of the program's end.
 
-    It passes bytes on as they are: what arrives at our end has no carriage returns added.
+    It does not change the bytes: no carriage returns are added.
     """
     ours, theirs = os.openpty()
     mode = termios.tcgetattr(like if like is not None else theirs)

@@ -29,12 +29,14 @@ MOST_STATE = 1 << 16
 
 
 class State(NamedTuple):
-    """How far a run is uploaded, in ``upload.json``.
+    """The state of the upload of a run, as it is in ``upload.json``.
 
     Attributes:
-      sent: bytes; files, bytes: left (a large file counts several times).
+      sent: bytes that are uploaded.
+      files, bytes: files and bytes that are not uploaded yet (a large file
+        counts several times).
       error: the error of the last request; None: it succeeded, or there was none.
-      final: the end of the program has been uploaded, or cannot be.
+      final: whether the end of the program is uploaded, or cannot be uploaded.
     """
 
     sent: int = 0
@@ -59,7 +61,8 @@ def start(record: RunDir, url: str, *, overwrite: bool = False) -> subprocess.Po
 
 
 def finish(process: subprocess.Popen[bytes] | None, record: RunDir) -> State:
-    """Wait until the end of the program is uploaded, at most END_S, and QUIET_S without a finished request.
+    """Wait until the end of the program is uploaded: at most END_S seconds, and at most QUIET_S seconds
+    without a finished request.
 
     A process that is late then is killed. Ctrl-C ends the wait.
     """
