@@ -12,18 +12,19 @@ class ArrayGroup(msgspec.Struct, frozen=True, omit_defaults=True):
     """Arrays of one path, shape, dtype and sharding.
 
     Attributes:
-      path: the variable that leads to them, with container indices as ``[*]``; None: none was found. A path
-        that ends in ``…`` stands for several below it.
+      path: the variable that leads to the arrays, with container indices written ``[*]``; None: no variable
+        was found. If the path ends in ``…``, the group has arrays of several paths below it.
       count: number of arrays.
-      shape, dtype: of each; None where they differ (a path with ``…``).
-      bytes: global bytes of all of them.
-      device_bytes: bytes of all of them, on each device that holds them, with tiles and padding.
+      shape, dtype: shape and dtype of each array; None: they differ (a path with ``…``).
+      bytes: global bytes of all arrays together.
+      device_bytes: bytes of all arrays together, on each device that holds them, with tiles and padding.
       sharding: an index into the snapshot's shardings; None: unknown, or several.
-      committed, layout: None where they differ.
-      origin: the user's line that created them; None: unknown, or several lines.
-      held: of unnamed arrays that grow in number, a description of what holds them; None: not searched for.
-      shared: number of them whose memory is another array's of the snapshot and is counted there: shards of
-        it, or another array on the same buffer.
+      committed, layout: whether the arrays are committed, and their layout; None: they differ.
+      origin: the user's line that created the arrays; None: unknown, or several lines.
+      held: if the arrays have no name and become more, the objects that refer to them, in words; None: not
+        searched for.
+      shared: number of these arrays that use the memory of another array in the snapshot, which counts the
+        bytes: they are shards of it, or use the same buffer.
     """
 
     path: str | None = None

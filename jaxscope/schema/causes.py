@@ -134,14 +134,15 @@ UNSTABLE_HASH, FUNCTION, PARTS, NO_EQ = "unstable_hash", "function", "parts", "n
 
 
 class StaticDetail(_Detail, tag="static", frozen=True, gc=False):
-    """A static value beside another that looks the same.
+    """Why a static value differs from another one that looks the same.
 
     Attributes:
-      why: SAME_TEXT: another value whose text, as far as it was kept, is the same. NO_FIELD: no attribute
-        that was read differs. UNSTABLE_HASH: equal, with another hash. FUNCTION: functions compare by
-        identity. PARTS: something in it does. NO_EQ: its class does, having no ``__eq__`` and ``__hash__``.
-      inside: it is static data inside a pytree, not an argument.
-      owner: the wrapper of a library that compares it, where it is no argument's.
+      why: SAME_TEXT: the values differ, but the recorded parts of their texts are equal. NO_FIELD: no
+        recorded attribute differs. UNSTABLE_HASH: the values are equal but have different hashes. FUNCTION:
+        it is a function, and functions are compared by identity. PARTS: a part of it is compared by
+        identity. NO_EQ: its class defines no ``__eq__`` and ``__hash__``, so it is compared by identity.
+      inside: whether it is static data inside a pytree, not an argument.
+      owner: the wrapper of a library that compares the value, if the value does not belong to an argument.
     """
 
     why: str
@@ -232,9 +233,9 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     Attributes:
       kind: ``shape``, ``static_value``, ``new_function``, ...
       level: the cache that missed: trace, lower, compile or fast_path.
-      path: the argument, by the user's names; ``context`` for the mesh around the call; the name of a setting
-        for ``config``; None if it has no single place.
-      before, after: the two values; None where there is none.
+      path: the path of the argument, by the user's names; ``context`` for the mesh around the call; the
+        name of the setting for ``config``; None: the cause has no single path.
+      before, after: the two values; None: there is no such value.
       certainty: certain or likely.
       count: number of leaves with this cause; ``path`` is then their common path.
       detail: further data for a cause of this kind.

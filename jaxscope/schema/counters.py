@@ -10,8 +10,8 @@ class MissesCounted(Event, frozen=True, tag="MissesCounted"):
 
     Attributes:
       count: how often since the start of the recording.
-      cell: where the count goes on after this event: an index in the counts file of the process; None: only
-        later events have it.
+      cell: the index in the counts file of the process at which counting continues after this event; None:
+        only later events have the count.
     """
 
     function: str = ""
@@ -54,13 +54,13 @@ class Called(Event, frozen=True, tag="Called"):
 
 
 class Brought(Event, frozen=True, tag="Brought"):
-    """``count`` calls of a watched function passed ``bytes`` in NumPy arguments, where calls pass different
-    sizes.
+    """``count`` calls of a watched function passed ``bytes`` in NumPy arguments. There is one such event
+    for each size.
 
     Attributes:
       bytes: bytes of one call, as jax.Array; may be 0.
-      count: such calls since the start. ``cell``: as of MissesCounted.
-      lost: from now on the bytes of calls are unknown.
+      count: number of these calls since the start. ``cell``: as in MissesCounted.
+      lost: whether the bytes of later calls are unknown.
     """
 
     function: str = ""

@@ -11,7 +11,8 @@ class Event(msgspec.Struct, frozen=True, gc=False, kw_only=True, tag_field="kind
     Attributes:
       seq: number within one process's log, from 0.
       t_ns: wall clock in nanoseconds since the epoch.
-      pid, thread: of the writer; ``thread`` is Python's ``threading.get_ident``.
+      pid, thread: the process and the thread that wrote the event; ``thread`` is Python's
+        ``threading.get_ident``.
       process_index: JAX's process index, None until the backend is up.
     """
 

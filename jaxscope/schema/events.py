@@ -40,7 +40,8 @@ class RunStarted(Event, frozen=True, tag="RunStarted"):
       transfers: whether transfers between host and devices are counted.
       machine: the machine that writes the log.
       locked: whether the process holds a lock on its log while it records (log.liveness).
-      steps: of a forked process, the steps that its parent had counted; it continues from there.
+      steps: in a forked process, the number of steps that its parent had counted; the process continues
+        from this number.
     """
 
     schema: int = SCHEMA
@@ -113,13 +114,13 @@ class Missed(Event, frozen=True, tag="Missed"):
       site: the user's line that made the call.
       stack: the user's frames above ``site``, innermost first.
       column: where the expression begins on the line of ``site``, in bytes.
-      key: None where only the compiled text is known.
+      key: the cache key; None: only the compiled text is known.
       inside: the call during whose trace this one was made.
       cleared: how often JAX's caches were cleared so far.
       full: (entries, capacity) of the bounded caches that are nearly full.
       made: the user's lines that created arrays among the arguments.
       made_by: for each of ``key.arguments`` an index into ``made``, -1 if unknown.
-      into_library: of functions that are not the user's, the outermost line that called a library or JAX: 0
+      into_library: if the function is not the user's, the outermost line that called a library or JAX: 0
         for ``site``, 1 and more for ``stack``.
       library: the name of that library.
       main_step: in a process that the program started, the step of the program's first process.
@@ -148,7 +149,7 @@ class PhaseBegan(Event, frozen=True, tag="PhaseBegan"):
     """``phase`` (trace, lower or compile) of ``call`` began.
 
     Attributes:
-      later: the call was traced or lowered ahead of time, perhaps in an earlier step.
+      later: whether the call was traced or lowered ahead of time, perhaps in an earlier step.
     """
 
     call: int = 0
@@ -168,10 +169,10 @@ class Traced(Event, frozen=True, tag="Traced"):
       captured: arrays from outside that became constants; None: unknown.
       equations: number of equations of the jaxpr; None: unknown.
       effects: names of the jaxpr's effects; None: unknown.
-      draws: paths of the keys among the arguments that random numbers are drawn from while no other argument
-        takes part; None: unknown.
-      draws_alike: paths of the keys that a shard_map takes whole and draws from, with equal results on all
-        devices, to compute with them on what it splits; None: unknown.
+      draws: paths of the arguments that are random keys and from which the function draws without combining
+        them with another argument; None: unknown.
+      draws_alike: paths of the keys that a shard_map uses unsplit, so that all devices draw equal numbers,
+        and combines with arrays that it splits; None: unknown.
     """
 
     call: int = 0
@@ -197,10 +198,10 @@ class Lowered(Event, frozen=True, tag="Lowered"):
 
     Attributes:
       program: id of the text together with the compile options and the target.
-      donated: argument paths.
-      asked: the shardings in jit's in_shardings and out_shardings; empty where it was given none.
-      asked_in, asked_out: for each flat argument and result an index into ``asked``, None where it was left
-        open.
+      donated: paths of the donated arguments.
+      asked: the shardings in jit's in_shardings and out_shardings; empty: there are none.
+      asked_in, asked_out: for each flat argument and result an index into ``asked``; None: no sharding was
+        requested.
     """
 
     call: int = 0
@@ -259,7 +260,7 @@ class PhaseFailed(Event, frozen=True, tag="PhaseFailed"):
     Attributes:
       call: number of the call in its process.
       phase: trace, lower or compile.
-      seconds: until the exception; None: unknown.
+      seconds: seconds until the exception; None: unknown.
     """
 
     call: int = 0
@@ -288,9 +289,9 @@ class ArgumentFate(Event, frozen=True, tag="ArgumentFate"):
 
     Attributes:
       seen: when it was checked: next_call, next_event or exit.
-      deleted: donated and consumed.
-      gone: no longer referenced.
-      kept: alive.
+      deleted: paths of arguments that were donated and deleted.
+      gone: paths of arguments to which nothing refers any more.
+      kept: paths of arguments that are still alive.
     """
 
     call: int = 0
@@ -309,15 +310,16 @@ class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
         out: ``error`` is the message, ``site`` the user's line).
       step: the step that ended last.
       addressable: the devices of this process; other devices are unknown.
-      host_limit: bytes of memory that this process may have, where devices of a CPU use it.
-      cut: the search for names stopped at a limit.
+      host_limit: bytes of memory that this process may use, if its devices are CPU devices.
+      cut: whether the search for names stopped at a limit.
       cost_seconds: seconds that the snapshot took.
-      parts: number of further live arrays without a name, in the memory of those in the
-        groups: shards that JAX keeps.
-      overlap: bytes by device that two groups count, because an array shares
-        another's memory on some devices only.
-      lengths: the number of items of containers that lead to arrays, by path; of those in ``bounded``, which
-        is a list of paths, the most that they may have (``deque(maxlen=...)``, ``lru_cache(maxsize=...)``).
+      parts: number of further live arrays without a name that use the memory of arrays in the groups:
+        shards that JAX keeps.
+      overlap: bytes, by device, that two groups both count, because an array shares the memory of another
+        array on some devices only.
+      lengths: the number of items of each container that leads to arrays, by path. For the paths in the
+        list ``bounded``, it is the largest number that the container may have (``deque(maxlen=...)``,
+        ``lru_cache(maxsize=...)``).
     """
 
     why: str = ""
@@ -351,7 +353,8 @@ class Died(Event, frozen=True, tag="Died"):
     Attributes:
       error: name of its class.
       stack: the user's frames, innermost first.
-      library: the package, other than JAX, whose line called what failed; None: the user's line, or unknown.
+      library: the package, other than JAX, whose line made the call that failed; None: the user's line made
+        it, or this is unknown.
     """
 
     error: str = ""
@@ -378,8 +381,8 @@ class ProgramExited(Event, frozen=True, tag="ProgramExited"):
 
     Attributes:
       program_pid: the process id of the program's first process.
-      exit_code, signal: one of them; None: unknown.
-      seconds: from start to end, wall time.
+      exit_code, signal: one of the two is set; both None: unknown.
+      seconds: wall time from its start to its end.
     """
 
     program_pid: int = 0
@@ -393,7 +396,7 @@ class CaptureChanged(Event, frozen=True, tag="CaptureChanged"):
 
     Attributes:
       call: the call that traced.
-      name: as the code spells it (``scale``, ``config['lr']``, ``self.width``).
+      name: the name of the value as it is in the code (``scale``, ``config['lr']``, ``self.width``).
       where: closure, global or static (of a static argument); "of g" is added
         where a called function g reads it.
       how: rebound, or in place (the contents of a NumPy array).
@@ -402,8 +405,9 @@ class CaptureChanged(Event, frozen=True, tag="CaptureChanged"):
       site: the user's line at which it was noticed: the call that used the old value if ``seen`` is call, or
         the end of a step. None at exit.
       seen: when it was noticed: call, step or exit.
-      calls: of the function so far.
-      certain: every run of the function executes the line, or the array is a constant of the trace.
+      calls: number of calls of the function so far.
+      certain: whether every run of the function executes the line that reads it, or the array is a constant
+        of the trace.
     """
 
     function: str = ""
@@ -455,7 +459,7 @@ class MainThreadSeen(Event, frozen=True, tag="MainThreadSeen"):
     """Where the main thread of a process of a job is, while nothing else is recorded.
 
     Attributes:
-      blocked: it has not run since ``since_ns``: it waits for something. False: it runs (again).
+      blocked: whether the thread waits: it has not run since ``since_ns``. False: it runs (again).
       stack: the user's frames, innermost first.
     """
 
@@ -477,7 +481,7 @@ class RanksCompiled(Event, frozen=True, tag="RanksCompiled"):
     agree.
 
     Attributes:
-      position: from 0, among the programs for the devices of all processes.
+      position: the position among the programs for the devices of all processes, from 0.
       left: the ranks that had left the program.
     """
 
@@ -492,7 +496,8 @@ class SourceSeen(Event, frozen=True, tag="SourceSeen"):
     Attributes:
       sha256: checksum of its content, in hexadecimal. On another machine, lines of a file are shown only if
         its content has this checksum.
-      text: the source itself, of a notebook's cell, which is in no file; None: of a file, or left out.
+      text: the source of a notebook cell, which is in no file; None: the source is in a file, or is left
+        out.
     """
 
     file: str = ""

@@ -55,12 +55,14 @@ class Contexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The forms of the program that have a finding.
 
     Attributes:
-      ran: the program that ran has it.
-      targets: the targets whose programs have it.
-      settings: the settings of ``--vary`` under which it was found, if there are several.
-      named: the settings as messages name them: by what they have in common; empty if it was found under all.
-      in_title: the title names the targets itself.
-      programs: numbers of the compilations whose programs have it, if the latest program does not.
+      ran: whether the program that ran has the finding.
+      targets: the targets whose programs have the finding.
+      settings: the settings of ``--vary`` that have the finding, if there are several settings.
+      named: a short text for ``settings``, made of the values that they have in common; empty: all settings
+        have the finding.
+      in_title: whether the title already names the targets.
+      programs: numbers of the compilations whose programs have the finding, if the latest program does not
+        have it.
       latest: the number of that latest program.
     """
 
@@ -92,16 +94,16 @@ class Finding(msgspec.Struct, frozen=True):
     """One problem in a program, as data: ``present.findings`` makes the text.
 
     Attributes:
-      code: the rule's (``JX101``).
+      code: the code of the rule (``JX101``).
       severity: error, warning or note.
       certainty: certain or likely.
       title: one sentence; a message, or a plain text.
       function: id of the function.
       source: the user's line.
       fix: how to solve it.
-      seconds: lost so far, if known.
+      seconds: seconds lost so far, if known.
       path: the argument or array, by the user's names, if there is one.
-      contexts: the targets and settings it was found for.
+      contexts: the targets and settings for which it was found.
       subject: distinguishes it from other findings of its rule and function; None: by path, line and title.
     """
 

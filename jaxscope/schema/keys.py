@@ -37,10 +37,10 @@ class Leaf(msgspec.Struct, frozen=True, gc=False):
     """One array-like argument leaf. ``sharding`` is an index into ``Key.shardings``.
 
     Attributes:
-      path: in the call: ``batch['image']``.
+      path: the path in the call: ``batch['image']``.
       type: the class name: ``jax.Array``, ``numpy.ndarray``, ``float``.
-      shape: None: unknown. A dimension without a size is text.
-      weak_type: whether the dtype gives way to that of the other operand.
+      shape: the shape; None: unknown. A dimension without a size is text.
+      weak_type: whether an operation uses the dtype of the other operand instead of this dtype.
       committed: whether the array is committed to its devices; None for a value that is not a
         jax.Array.
       memory_kind: ``device``, ``pinned_host``, ...
@@ -64,9 +64,11 @@ class Static(msgspec.Struct, frozen=True, gc=False):
     Attributes:
       compares: ``"value"``, ``"identity"`` (no ``__eq__`` of its own) or ``"parts"`` (it contains such an
         object).
-      serial: number of the object in its process (of a container, of its newest such part); None if unknown.
+      serial: number of the object in its process (for a container, of its newest part that is compared by
+        identity); None: unknown.
       hash: the result of ``hash(value)``.
-      unstable_hash: the value, or a part of it, is equal to the one of the call before but has another hash.
+      unstable_hash: whether the value, or a part of it, is equal to the value in the call before but has
+        another hash.
     """
 
     path: str
@@ -103,8 +105,8 @@ class OutLeaf(msgspec.Struct, frozen=True, gc=False):
     """One result of a trace: its path in the returned tree and its abstract value.
 
     Attributes:
-      path: below the result: ``[0]['w']``; empty for the result itself.
-      shape, dtype, weak_type: None: unknown.
+      path: the path in the result: ``[0]['w']``; empty for the result itself.
+      shape, dtype, weak_type: the abstract value; None: unknown.
       memory_kind: the memory kind of the result, where the trace names one.
     """
 
@@ -117,7 +119,7 @@ class OutLeaf(msgspec.Struct, frozen=True, gc=False):
 
 
 class Captured(msgspec.Struct, frozen=True, gc=False):
-    """An array that a trace captured. ``name`` None: no variable with it was found.
+    """An array that a trace captured. If ``name`` is None, no variable with this array was found.
 
     Attributes:
       draws: whether the trace draws random numbers from this array and from no argument; None: unknown.

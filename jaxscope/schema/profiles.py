@@ -12,9 +12,11 @@ class InstructionTime(msgspec.Struct, frozen=True):
 
     Attributes:
       module: the name after ``HloModule``.
-      program: the number that tells programs of one module name apart in the profile; None: it has none.
-      count: executions on all devices of the process.
-      nanoseconds: of all these executions. Of a loop or a call, with what it runs.
+      program: a number that distinguishes programs with the same module name in the profile; None: there is
+        no number.
+      count: number of executions on all devices of the process.
+      nanoseconds: time of all these executions. The time of a loop or a call includes the instructions that
+        it runs.
     """
 
     module: str
@@ -30,7 +32,8 @@ class Profiled(Event, frozen=True, tag="Profiled"):
     Attributes:
       first_step, last_step: the steps, both included.
       seconds: wall time from its start to its stop.
-      devices: of this process that executed something; None: the profile does not name them.
+      devices: number of devices of this process that executed instructions; None: the profile does not name
+        them.
       instructions: the slowest first.
       left_out: number of further instructions.
       busy_seconds: in which a device executed at least one instruction, the sum over the devices; None: the

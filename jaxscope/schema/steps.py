@@ -30,7 +30,7 @@ class Counting(msgspec.Struct, frozen=True):
     """The totals of a run, or of a part of one.
 
     Attributes:
-      marks: steps that ended by a mark.
+      marks: number of steps that ended with ``jaxscope.step()``.
       calls: number of calls by function id, of watched functions in the order of their first calls.
       steppers: ids of functions watched with ``step=True``.
     """
@@ -44,8 +44,9 @@ class Counting(msgspec.Struct, frozen=True):
     ) -> Step:
         """Return the step at the time when ``marks`` and ``calls`` had been counted.
 
-        If there are marks, they count. Else the calls of the functions watched with ``step=True``: the most
-        frequent one's. Else the calls of the first watched function that was called more than once.
+        If there are marks, they are counted. If not, the calls of the function watched with ``step=True``
+        are counted (if there are several, of the one that is called most often). If there is none, the
+        calls of the first watched function that was called more than once are counted.
 
         Args:
           inside: returns whether that time is during a call of the function with the given id.

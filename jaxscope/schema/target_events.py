@@ -8,7 +8,7 @@ from jaxscope.schema.targets import Target
 
 
 class TargetsWanted(Event, frozen=True, tag="TargetsWanted"):
-    """The targets that this process is compiled for besides its own machine.
+    """The targets for which the functions of this process are compiled, in addition to its own machine.
 
     ``forced``: number of CPU devices created for them; None: the environment had its own setting.
     """
@@ -29,7 +29,7 @@ class Retargeted(Event, frozen=True, tag="Retargeted"):
       in_order: whether these are the target's first devices, in its order; None: an older log.
       donated: paths of the arguments that the call donates.
       dropped: flat positions of arguments that the program does not take.
-      skipped: why there is no such program.
+      skipped: why there is no program for the target.
     """
 
     call: int = 0

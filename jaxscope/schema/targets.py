@@ -9,12 +9,12 @@ class Target(msgspec.Struct, frozen=True):
     """One target, e.g. ``2*v5e:4x4``.
 
     Attributes:
-      name: as people write it, in its normal form.
+      name: the name in its normal form.
       machine: its entry in the catalogue of machines.
-      platform: what JAX lowers for: ``tpu`` or ``cuda``.
+      platform: the platform for which JAX lowers: ``tpu`` or ``cuda``.
       grid: chips of one slice along each axis of the torus (TPU), or (hosts, GPUs of a host).
-      slices: joined by the data-center network; 1 for GPUs.
-      devices: of all slices, as JAX counts them.
+      slices: number of slices, which the data-center network connects; 1 for GPUs.
+      devices: number of JAX devices in all slices.
     """
 
     name: str

@@ -14,11 +14,11 @@ class Transferred(Event, frozen=True, tag="Transferred"):
       via: how: float, int, bool, item, tolist, print, format, np.asarray, device_get, device_put, ...
       site: the user's line; None: no line of the program caused it, or there were too many lines.
       text: the expression in the source, shortened; None: several on this line, or no source.
-      count: number of transfers; of device_to_host the first read of each array: JAX keeps the copy for later
-        ones.
+      count: number of transfers. For device_to_host, only the first read of each array counts, because JAX
+        keeps the copy for later reads.
       bytes: bytes of all transfers; None if one is unknown.
-      views: number of ``count`` that shared the device's memory, so that nothing was copied.
-      waits: number of ``count`` that took longer than 0.1 ms.
+      views: how many of them shared the device's memory, so that nothing was copied.
+      waits: how many of them took longer than 0.1 ms.
       seconds: seconds that the program was blocked, waiting for the computation included; None: not measured.
       step_seconds: the measured seconds of the thread that ends the steps (``StepTimed``), a part of
         ``seconds``; a copy during another copy counts once.
@@ -26,9 +26,9 @@ class Transferred(Event, frozen=True, tag="Transferred"):
       first_step, last_step: the first and the last of these steps.
       caller: the user's line that called the function of ``site``; None: several lines, or no user's.
       first_ns, last_ns: wall clock of the first and the last transfer.
-      close: number of ``waits`` that took at least a fifth of the time since the transfer before.
-      checks: number of ``waits`` after which it was looked whether the device still computed something.
-      ahead: number of ``checks`` in which it did: the program had queued later work before it waited.
+      close: how many of ``waits`` took at least a fifth of the time since the previous transfer.
+      checks: how many of ``waits`` were followed by a check whether the device still had work.
+      ahead: how many of ``checks`` found work: the program had queued later work before it waited.
     """
 
     direction: str = ""
