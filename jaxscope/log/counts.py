@@ -28,9 +28,9 @@ _FS_IOC_SETFLAGS, _FS_NOCOW_FL = 0x40086602, 0x00800000
 
 
 class Cells:
-    """The counts of this process. Pages stay mapped: a late call may still store its count.
+    """The counts of this process. Pages stay mapped, because a late call may still store its count.
 
-    Raises (``take``): OSError where the file cannot be made, or not be mapped.
+    ``take`` raises OSError if the file cannot be created or mapped.
     """
 
     def __init__(self, path: Path) -> None:
@@ -90,10 +90,10 @@ def _mapped(fd: int, offset: int) -> memoryview:
 
 
 def step_now(log: Path) -> int:
-    """Return the step that the process of ``log`` is in; 0 before its first.
+    """Return the present step of the process of ``log``; 0 before its first step.
 
-    The first number is twice the cell that counts the steps, plus one if it counts marks, which are at the
-    ends of steps (writer.Writer.steps_in).
+    The first number in the file is twice the index of the cell that counts steps, plus one if the cell
+    counts marks, which are at the ends of steps (writer.Writer.steps_in).
     """
     numbers = read(log)
     where, marks = divmod(numbers[0], 2) if len(numbers) else (0, 0)

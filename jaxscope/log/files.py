@@ -36,7 +36,7 @@ def write(
       mode: the mode of the new file, less the umask.
 
     Raises:
-      OSError: ``path`` cannot be written; what was there before is still there.
+      OSError: ``path`` cannot be written; an earlier file at ``path`` is unchanged.
     """
     pieces = [data] if isinstance(data, (bytes, str)) else data
     with _directory(path, within) as (directory, name):
@@ -76,10 +76,11 @@ def _write_and_close(fd: int, pieces: Iterable[bytes | str]) -> None:
 
 
 def open_regular(path: Path, *, within: Path | None = None) -> BinaryIO:
-    """Open a regular file for reading. Without ``within`` links are followed: the user has named the file.
+    """Open a regular file for reading. Without ``within``, links are followed, because the user named the
+    file.
 
     Raises:
-      OSError: it is not there, is no regular file, or a link leads to it below ``within``.
+      OSError: the file does not exist, is not a regular file, or a link below ``within`` leads to it.
     """
     return os.fdopen(descriptor(path, os.O_RDONLY, within=within), "rb")
 
@@ -88,7 +89,7 @@ def read(path: Path, most: int, *, within: Path | None = None) -> bytes:
     """Return the content of a regular file of at most ``most`` bytes.
 
     Raises:
-      OSError: as ``open_regular``, and EFBIG where it is larger.
+      OSError: as ``open_regular``; EFBIG: the file is larger.
     """
     with open_regular(path, within=within) as f:
         if os.fstat(f.fileno()).st_size <= most:
@@ -99,8 +100,8 @@ def read(path: Path, most: int, *, within: Path | None = None) -> bytes:
 
 
 def descriptor(path: Path, flags: int, *, within: Path | None = None, mode: int = PRIVATE) -> int:
-    """Open a regular file and return its descriptor. With O_CREAT a missing one is created; no link is
-    followed then.
+    """Open a regular file and return its descriptor. With O_CREAT, a missing file is created, and links are
+    not followed.
 
     Raises:
       OSError: as ``open_regular``.
@@ -146,10 +147,11 @@ def touch(path: Path, *, within: Path | None = None, mode: int = PRIVATE) -> Non
 def make_directory(
     path: Path, *, within: Path | None = None, mode: int = PRIVATE_DIRECTORY, parents: bool = False
 ) -> None:
-    """Create the directory ``path`` if it is missing; with ``parents`` also those above it, below ``within``.
+    """Create the directory ``path`` if it is missing; with ``parents``, also missing directories between
+    ``within`` and ``path``.
 
     Raises:
-      OSError: it cannot be made, or below ``within`` it is a link or no directory.
+      OSError: the directory cannot be created, or something below ``within`` is a link or not a directory.
     """
     if parents:
         above = path.parent
@@ -166,10 +168,10 @@ def make_directory(
 
 
 def make_new_directory(path: Path, *, within: Path | None = None, mode: int = PRIVATE_DIRECTORY) -> bool:
-    """Create the directory ``path`` and return True; return False if there is something of that name.
+    """Create the directory ``path`` and return True. Return False if something with that name exists.
 
     Raises:
-      OSError: it cannot be made.
+      OSError: the directory cannot be created.
     """
     with _directory(path, within) as (directory, name):
         try:
@@ -214,7 +216,7 @@ def names(path: Path, *, within: Path | None = None) -> list[str]:
     """Return the names in a directory, unordered; at most MOST_NAMES.
 
     Raises:
-      OSError: it is no directory, or a link leads to it below ``within``.
+      OSError: ``path`` is not a directory, or a link below ``within`` leads to it.
     """
     with contextlib.ExitStack() as open_until_then:
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC

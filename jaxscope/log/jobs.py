@@ -33,10 +33,11 @@ class Job(msgspec.Struct, frozen=True):
 
     Attributes:
       id: the id of the program: its text, compile options and target.
-      partitions: devices the program runs on.
+      partitions: number of devices on which the program runs.
       positions: the positions of those devices among the target's, in mesh order; None: the first
         ``partitions``.
-      tuple_arguments, propagate_to_inputs, propagate_to_outputs, options: as JAX gives them to the compiler.
+      tuple_arguments, propagate_to_inputs, propagate_to_outputs, options: compile options as JAX passes
+        them to the compiler.
       shardy: whether the program uses the Shardy partitioner; None: JAX's default.
     """
 
@@ -58,13 +59,13 @@ class Result(msgspec.Struct, frozen=True):
       id: the id of the job.
       outcome: ok, exhausted (it does not fit), failed, crashed, late or missing
         (no such compiler is installed).
-      seconds: the compiler took; None where it never ended.
-      text: blob of the compiled HLO.
-      text_bytes: its size.
-      peak_bytes: on one device, where the compiler states it.
-      error: its message, or how its process ended.
-      compiler: its name and version.
-      process_bytes: the most memory the compiler's process has had so far.
+      seconds: seconds that the compiler took; None: it did not end.
+      text: id of the stored HLO text.
+      text_bytes: size of the HLO text.
+      peak_bytes: peak memory on one device, if the compiler states it.
+      error: the compiler's message, or how its process ended.
+      compiler: name and version of the compiler.
+      process_bytes: the largest memory that the compiler's process has used so far.
     """
 
     id: str
@@ -93,10 +94,10 @@ class Queue:
         self.path = run.path / "targets"
 
     def put(self, job: Job, module: bytes) -> bool:
-        """Queue ``job``; return False if it is or was queued already.
+        """Queue ``job``. Return False if it is already queued, or was queued before.
 
         Raises:
-          OSError: the disk is full or the directory not writable.
+          OSError: the disk is full, or the directory cannot be written.
         """
         self.make()
         if self._is(self._file(job.id, "job")) or self._is(self._file(job.id, "done")):
@@ -121,10 +122,11 @@ class Queue:
             return []
 
     def job(self, path: Path) -> Job:
-        """Read one.
+        """Read a job.
 
-        Raises:
-          OSError, msgspec.MsgspecError: gone, or damaged.
+          Raises:
+            OSError: the job's file was removed.
+        msgspec.MsgspecError: the file is damaged.
         """
         return _JOBS.decode(files.read(path, MAX_JOB, within=self._run))
 
@@ -132,7 +134,7 @@ class Queue:
         """Return the module's bytecode.
 
         Raises:
-          OSError: it is gone.
+          OSError: the file was removed.
         """
         return files.read(self._file(id, "mlir"), MAX_MODULE, within=self._run)
 
@@ -239,7 +241,7 @@ class Queue:
         """Create the directory.
 
         Raises:
-          OSError: it cannot be made, or there is a link in its place.
+          OSError: the directory cannot be created, or there is a link with its name.
         """
         files.make_directory(self.path, within=self._run)
 

@@ -57,10 +57,10 @@ def is_running(pid: int) -> bool:
 
 
 def lock(fd: int) -> bool:
-    """Hold a lock on the open file ``fd`` until it is closed or this process ends. False: none can be had
-    there.
+    """Hold a lock on the open file ``fd`` until it is closed or this process ends. Return False if the file
+    system has no locks.
 
-    A forked child must close its copy of ``fd``: the lock lasts as long as one of them is open.
+    A forked child must close its copy of ``fd``, because the lock lasts as long as one copy is open.
     """
     for _ in range(_TRIES):
         try:
@@ -109,7 +109,7 @@ class Heartbeat:
 
     Args:
       path: the file.
-      hold: take the lock, for as long as this process lives or until ``close``.
+      hold: whether to hold the lock, until this process ends or until ``close``.
     """
 
     def __init__(self, path: Path, *, hold: bool = True) -> None:
@@ -141,8 +141,8 @@ class Beat(NamedTuple):
     """A heartbeat as it was read.
 
     Attributes:
-      at: when it was written last, in seconds since 1970.
-      going: whether its process is alive; None: unknown on this machine, only ``at`` can be used.
+      at: when the heartbeat was last written, in seconds since 1970.
+      going: whether its process is alive; None: this machine cannot know it, so only ``at`` can be used.
     """
 
     at: float
@@ -152,7 +152,7 @@ class Beat(NamedTuple):
 def beat_of(path: Path) -> Beat | None:
     """Read the heartbeat at ``path``; None if there is none.
 
-    An older jaxscope left the file empty: then the time of the file is used.
+    If the file is empty, as an older jaxscope wrote it, the modification time of the file is used.
     """
     try:
         with files.open_regular(path, within=path.parent) as f:

@@ -44,18 +44,18 @@ def join(
     overwrite: bool = False,
     **meta: Any,
 ) -> RunDir:
-    """Create the place of this process in the run of its job, which the first process creates.
+    """Create the directory of this process in the run of its job. The first process creates the run.
 
     Args:
-      path: the path of the first launch of the job.
-      job: its id, the same in all processes.
-      rank: None if unknown: the place is then named after the machine and the process.
+      path: the run directory of the first launch of the job.
+      job: the id of the job, which is the same in all processes.
+      rank: the rank; None: unknown. The directory then gets the name of the machine and the process.
       size: the number of processes; None if unknown.
-      overwrite: replace what ``path`` has at this place.
+      overwrite: replace an existing directory of this process.
       meta: as for ``store.create``.
 
     Raises:
-      LogError: the directory cannot be made, or holds something else than such a run.
+      LogError: the directory cannot be created, or contains something other than a run of this kind.
     """
     place = f"{rank:05}" if rank is not None else f"{store.clean_name(socket.gethostname())}-{os.getpid()}"
     given = {"job": job, "rank": rank, "ranks": size}
@@ -158,7 +158,8 @@ def whole_of(place: RunDir) -> RunDir | None:
 
 
 def write_diverged(whole: RunDir, line: str) -> None:
-    """Record in the run of the job that its ranks run other programs, for the watchers of all ranks.
+    """Record in the run of the job that its ranks run different programs, so that the watchers of all ranks
+    can read it.
 
     Raises:
       OSError: it cannot be written.
@@ -178,7 +179,8 @@ def was_ended(whole: RunDir, places: Iterable[RunDir]) -> bool:
 
 
 def write_agreed(whole: RunDir, calls: Mapping[str, Sequence[int]]) -> None:
-    """Record which programs all ranks have compiled: for each place the latest calls that compiled one.
+    """Record which programs all ranks have compiled: for the directory of each rank, its latest calls that
+    compiled one of them.
 
     Raises:
       OSError: it cannot be written.
@@ -196,7 +198,8 @@ def agreed(whole: RunDir) -> dict[str, list[int]] | None:
 
 
 def found_below(path: Path, depth: int = 5) -> list[RunDir]:
-    """Return the recordings of single processes in ``path``: a place, a run, or a folder that contains them.
+    """Return the recordings of single processes in ``path``, which is the directory of a rank, a run, or a
+    directory that contains runs.
 
     Links are not followed.
     """
@@ -213,7 +216,8 @@ def found_below(path: Path, depth: int = 5) -> list[RunDir]:
 
 
 def copy(place: RunDir, into: RunDir, rank: int, **given: Any) -> RunDir:
-    """Copy what one process recorded to its place in the run ``into``; its texts go to those of all ranks.
+    """Copy the recording of one process to its directory in the run ``into``, and its texts to the common
+    texts of all ranks.
 
     Raises:
       OSError: something cannot be read or written.
@@ -248,7 +252,7 @@ def create_merged(path: Path | None, job: str, size: int, name: str, started: fl
     """Create the empty run that ``copy`` fills.
 
     Raises:
-      LogError: it cannot be made, or is there already.
+      LogError: the run cannot be created, or it already exists.
     """
     whole = RunDir(path or store.fresh(name))
     if whole.path.exists() and files.names(whole.path):

@@ -54,7 +54,7 @@ def decode(line: bytes, decoder: Decoder | None = None) -> AnyEvent | Unknown | 
     """Decode one line of a log; None for a damaged one.
 
     Args:
-      decoder: of some fields of the events; None: of all.
+      decoder: a decoder of some fields of the events; None: all fields are decoded.
     """
     try:
         event: AnyEvent = (decoder or _decoder).decode(line)
@@ -248,12 +248,13 @@ def _room() -> Callable[[], bool]:
 class Reader:
     """Follows a run's logs.
 
-    ``entries`` returns the events since the last call as (log, event), in order of time across processes
-    (within a process in the order written). ``log`` is the name of the file: two processes may have had one
-    process id. ``damaged`` counts lines that are no events.
+    ``entries`` returns the events since the last call as (log, event). Events of different processes are in
+    order of time; events of one process are in the order in which they were written. ``log`` is the name of
+    the file, because two processes may have had the same process id. ``damaged`` counts lines that are not
+    events.
 
     Args:
-      decoder: of a union with the kinds of AnyEvent, where only some of their fields are wanted.
+      decoder: a decoder of a union with the same kinds of events as AnyEvent but only some of their fields.
     """
 
     def __init__(self, run: RunDir, decoder: Decoder | None = None) -> None:

@@ -50,7 +50,7 @@ def require(url: str) -> None:
     """Check that the packages for the store of ``url`` are installed, without importing them.
 
     Raises:
-      JaxscopeError: one is missing, or fsspec does not know such a store.
+      JaxscopeError: a package is missing, or fsspec does not support this kind of store.
     """
     for package in ("fsspec", _PACKAGES.get(url.partition(":")[0], "fsspec")):
         if importlib.util.find_spec(package) is None:
@@ -67,10 +67,10 @@ def require(url: str) -> None:
 
 
 class Store:
-    """A directory in a store. All methods raise OSError, with the store's own words.
+    """A directory in a store. All methods raise OSError with the message of the store.
 
     Raises:
-      JaxscopeError: a package is missing, or fsspec does not know such a store.
+      JaxscopeError: a package is missing, or fsspec does not support this kind of store.
     """
 
     def __init__(self, url: str) -> None:
@@ -165,7 +165,7 @@ class Piece(NamedTuple):
     """A part of a file that has to be uploaded: ``length`` bytes from ``offset``, as object ``name``.
 
     Attributes:
-      stamp: equal for a piece that need not be sent again.
+      stamp: if it is equal to the stamp of an uploaded piece, the piece need not be sent again.
     """
 
     name: str
@@ -177,13 +177,13 @@ class Piece(NamedTuple):
 
 
 class Upload:
-    """Uploads the run in ``path``, or the place of a rank in the run of its job, as far as it has changed.
+    """Uploads what changed in the run at ``path``, or in the directory of a rank in the run of its job.
 
     Args:
-      overwrite: replace a run that the store has there.
+      overwrite: replace a run that the store has at this address.
 
     Attributes:
-      sent: bytes.
+      sent: number of bytes sent.
       left: number and bytes of the pieces that are not in the store yet.
     """
 
@@ -206,8 +206,8 @@ class Upload:
         """Upload what has changed; call ``progress`` after each request.
 
         Raises:
-          OSError: the store.
-          JaxscopeError: the store has another run there, or cannot be opened.
+          OSError: an error of the store.
+          JaxscopeError: the store has another run at this address, or cannot be opened.
         """
         if self._store is None:
             store = Store(self._url)
@@ -330,12 +330,13 @@ def _own(name: str) -> tuple[str, int] | None:
 
 @functools.cache  # a command names its run several times
 def fetched(url: str, home: Path) -> Path:
-    """Download the run at ``url`` below ``home``, as far as it is not there yet, and return its directory.
+    """Download the files of the run at ``url`` that are not yet in ``home``, and return the directory of
+    the run.
 
     Raises:
       RunNotFound: there is no run.
       LogError: the store cannot be read, or the run is too large.
-      JaxscopeError: as ``Store``.
+      JaxscopeError: ``Store`` raises it.
     """
     base, rank = url.rstrip("/"), ""
     inner = re.fullmatch(rf"(.+)/{RANKS}/([^/]+)", base)

@@ -122,10 +122,10 @@ def foreign(path: Path) -> Iterator[str]:
 
 
 def remove(path: Path) -> list[str]:
-    """Remove the run in ``path``. Return the files that jaxscope did not write; empty: all was removed.
+    """Remove the run in ``path``. Return the files that jaxscope did not write; they are not removed.
 
     Raises:
-      LogError: it is no run.
+      LogError: ``path`` is not a run.
       OSError: something cannot be removed.
     """
     if not is_run(path):

@@ -67,9 +67,10 @@ def runs_home(start: Path | None = None) -> Path:
 
 
 def clean_name(text: str) -> str:
-    """Make a file name of ``text``: letters and digits of any script, dot, dash and underscore; never empty.
+    """Make a file name from ``text``, with letters and digits of any script, dots, dashes and underscores.
+    It is never empty.
 
-    At most 120 bytes: file systems take 255, and endings follow.
+    It has at most 120 bytes: file systems allow 255, and extensions are added to it.
     """
     return _clean(text) or "run"
 
@@ -89,14 +90,14 @@ def create(
     """Create a run directory that other users cannot read.
 
     Args:
-      path: where: a directory that is not there yet, or is empty; None makes a new one under ``runs_home()``
-        from ``name`` and the time.
-      name: what the run is called; default: from the path.
-      overwrite: a run that ``path`` holds is removed first.
-      meta: further entries of ``meta.json``; must be JSON.
+      path: a directory that does not exist yet, or is empty; None: a new directory under ``runs_home()``,
+        named after ``name`` and the time.
+      name: the name of the run; default: taken from the path.
+      overwrite: if ``path`` contains a run, remove it first.
+      meta: further entries of ``meta.json``, as JSON values.
 
     Raises:
-      LogError: the directory cannot be made, or holds something.
+      LogError: the directory cannot be created, or is not empty.
     """
     now = time.time()
     stem = clean_name(name or (path.name if path else "run"))
@@ -114,10 +115,10 @@ def create(
 
 
 def make_home(path: Path) -> None:
-    """Make the directory of a run, which other users cannot read, and what is above it.
+    """Create the directory of a run, which other users cannot read, and its missing parent directories.
 
     Raises:
-      OSError: it cannot be made.
+      OSError: the directory cannot be created.
     """
     home = path.parent.parent
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -290,7 +291,7 @@ class RunDir:
         """Store ``text`` once. Return its sha256 and its size in bytes of UTF-8.
 
         Raises:
-          OSError: the disk is full or the directory not writable.
+          OSError: the disk is full, or the directory cannot be written.
         """
         data = text.encode("utf-8", "surrogatepass")
         blob = hashlib.sha256(data).hexdigest()
@@ -310,10 +311,10 @@ class RunDir:
             return data.decode("utf-8", "backslashreplace")
 
     def data(self, blob: str, most: int = MAX_TEXT_BYTES) -> bytes:
-        """Return the text stored under ``blob`` in UTF-8 (a lone surrogate as three bytes).
+        """Return the text stored under the id ``blob``, in UTF-8 (a lone surrogate has three bytes).
 
         Raises:
-          LogError: not there, damaged, or larger than ``most`` bytes or MAX_TEXT_LINES.
+          LogError: the text is missing or damaged, or has more than ``most`` bytes or MAX_TEXT_LINES lines.
         """
         if not re.fullmatch(r"[0-9a-f]{64}", blob):
             raise LogError(f"{blob[:80]!r} is not the hash of a recorded text", slug="blob-name")
@@ -343,10 +344,10 @@ class RunDir:
         """Delete the files that jaxscope wrote, and the directory if it is empty then.
 
         Returns:
-          What is left, by its path from here.
+          The paths that are left, relative to the run directory.
 
         Raises:
-          LogError: this is no run.
+          LogError: this directory is not a run.
           OSError: something cannot be removed.
         """
         return removal.remove(self.path)
@@ -404,7 +405,7 @@ def sub_runs(run: RunDir) -> list[RunDir]:
 def rank_runs(run: RunDir) -> list[RunDir]:
     """Return the recordings of the processes of a job in order of their ranks; empty for another run.
 
-    What an earlier job left there, of which the run was replaced, is not among them.
+    Recordings that remain from an earlier job whose run was replaced are left out.
     """
     return list(_rank_runs(run))
 
@@ -486,12 +487,12 @@ def all_runs(home: Path | None = None) -> list[RunDir]:
 def find(which: str | None = None) -> RunDir:
     """Return the run ``which``: a directory, a name, the beginning of one, or latest (None).
 
-    Of several runs with one name it is the newest. The latest is the newest run that recorded anything, if
-    there is one. ``RUN/NAME`` is a run within another: ``latest/MESH=4x4`` by its setting, ``latest/16`` by
-    its directory. A run in a store (``s3://...``) is downloaded.
+    If several runs have the same name, it is the newest of them. The latest run is the newest run that
+    recorded anything, if there is one. ``RUN/NAME`` is a run inside another run: ``latest/MESH=4x4`` names
+    it by its setting, ``latest/16`` by its directory. A run in a store (``s3://...``) is downloaded.
 
     Raises:
-      RunNotFound: there is none (the hint has similar names), or several names begin so.
+      RunNotFound: there is no such run (the hint has similar names), or several names begin with this text.
       JaxscopeError: the store cannot be read.
     """
     if which is not None and remote.is_remote(which):

@@ -46,14 +46,14 @@ MAX_BLOB_BYTES = 8 << 30
 
 
 class Writer:
-    """Writes the events of this process, and of each process forked from it, to files of their own.
+    """Writes the events of this process, and of each process forked from it, each to a separate file.
 
     Args:
       run: the run directory.
       first: returns the first event of a process's log; called again in a forked child, whose log is created
         with its first event.
-      of_program: this is a process of the program: it holds a lock on its log until it ends, and reserves
-        room for the event that its recording stopped.
+      of_program: whether this is a process of the program. If so, it holds a lock on its log until it ends,
+        and reserves room for the event that its recording stopped.
     """
 
     def __init__(self, run: RunDir, first: Callable[[bool], Event], *, of_program: bool = False) -> None:
