@@ -26,15 +26,16 @@ class Action(NamedTuple):
     """One command of the interface.
 
     Attributes:
-      id: its name in the configuration of keys.
-      scope: where it applies: app, a kind of pane (lines, text, table) or a screen.
-      keys: separated by commas, the first is displayed; empty: in the palette only, unless configured.
-      does: Textual's action.
-      words: its label in footer and palette.
-      help: one sentence.
+      id: the name of the action in the configuration of keys.
+      scope: where the action applies: app, a kind of pane (lines, text, table) or a screen.
+      keys: its keys, separated by commas; the first is displayed. Empty: without a configured key, it is
+        only in the palette.
+      does: the name of the action in Textual.
+      words: its label in the footer and the palette.
+      help: what it does, in one sentence.
       group: its group in the palette; empty: not in it.
       footer: its priority in the footer if the room is short, 1 first; 0: not in the footer.
-      prior: handled before the focused widget, and in dialogs too.
+      prior: whether the key is handled before the focused widget, and also in dialogs.
     """
 
     id: str
@@ -173,7 +174,7 @@ def remapped(keys: Mapping[str, str]) -> tuple[Action, ...]:
     """Return the table with other keys for some ids, written as ``"x"``, ``"ctrl+f,/"`` or ``"^f"``.
 
     Raises:
-      UsageError: an id or a key does not exist, or two actions would have one key.
+      UsageError: an id or a key does not exist, or two actions would have the same key.
     """
     for id in keys:
         if id not in {a.id for a in ACTIONS}:

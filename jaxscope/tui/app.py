@@ -81,7 +81,7 @@ class App(Verbs):
     Returns ``detach`` or ``stop`` if a running program that was started here is left, else None.
 
     Args:
-      owned: this command started the program, so leaving asks first.
+      owned: whether this command started the program; if so, the interface asks before it leaves.
       alive: whether the program still runs, from a source that is faster than its recording.
       keys: keys that replace those of the table, by the action's id.
     """

@@ -128,9 +128,9 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
             self.outside(command, command[0])
 
     def outside(self, command: Sequence[str], name: str, instead: str | None = None) -> None:
-        """Give the terminal to another program until it ends.
+        """Leave the terminal to another program until that program ends.
 
-        ``instead``: the notice if that is not possible.
+        ``instead``: the notice that is shown if this is not possible.
         """
         trouble: Exception | None = None
         try:

@@ -31,16 +31,16 @@ T = TypeVar("T")
 
 
 class Column(NamedTuple, Generic[T]):
-    """One column.
+    """One column of a table.
 
     Attributes:
-      cell: the item, and how many columns of the screen it gets, to its text.
-      width: columns; 0 takes what is left, shared with others of width 0.
-      order: what to sort by, a number or a text; None: not sorted by.
-      first: of a descending order, where the largest is what people look for.
-      wide: only shown where the table has at least this many columns of the screen.
-      found: a filter searches it.
-      unknown: why a cell is ``?``, shown below the table while the cursor is on such a row.
+      cell: returns the text of a cell, from the item and the width in columns of the screen.
+      width: width in columns of the screen; 0: the remaining width, divided among all columns with width 0.
+      order: returns the number or text by which the column is sorted; None: it cannot be sorted.
+      first: whether the largest value comes first when the table is sorted by this column.
+      wide: the column is shown only if the table has at least this many columns of the screen.
+      found: whether a filter searches this column.
+      unknown: why a cell is ``?``; shown below the table while the cursor is on a row with this cell.
     """
 
     title: str

@@ -160,10 +160,11 @@ class Page(ModalScreen[None]):
 
 
 class Ranks(ModalScreen[None]):
-    """The groups of equal ranks of a job, one row each, and below them where they differ.
+    """A dialog with the groups of equal ranks of a job, one row for each group, and below them the
+    differences between the groups.
 
     Args:
-      open_rank: is called with the group whose first rank is to be shown.
+      open_rank: is called with the group whose first rank the user wants to see.
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS

@@ -46,10 +46,11 @@ def openable(file: str) -> str | None:
 
 
 def command(file: str, line: int, environ: Mapping[str, str] | None = None) -> list[str] | None:
-    """None: no editor is set. ``$VISUAL`` before ``$EDITOR``; an editor we do not know gets the file alone.
+    """Return the command that opens ``file``; None: no editor is set. ``$VISUAL`` has priority over
+    ``$EDITOR``. An unknown editor gets only the file, without the line.
 
     Args:
-      file: as ``openable`` gives it.
+      file: the result of ``openable``.
     """
     known = os.environ if environ is None else environ
     try:

@@ -48,7 +48,7 @@ def programs(directory: RunDir, function: str, number: int, out: Path) -> list[s
 
 
 class RankGroup(NamedTuple):
-    """Ranks that compiled the same.
+    """Ranks that compiled the same programs.
 
     Attributes:
       name: ``ranks 0-2``.
@@ -71,9 +71,9 @@ class JobRanks(NamedTuple):
     """The ranks of a job as the view shows them.
 
     Attributes:
-      groups: the largest first.
-      seconds: from the first event to the last; None: unknown.
-      text: where they differ, and their figures.
+      groups: the groups of equal ranks, the largest first.
+      seconds: seconds from the first event to the last; None: unknown.
+      text: the differences between the ranks, and their figures.
     """
 
     groups: list[RankGroup]
@@ -82,9 +82,9 @@ class JobRanks(NamedTuple):
 
 
 def ranks(directory: RunDir) -> JobRanks | None:
-    """Return the ranks of the job that ``directory`` is a part of; None: it is no job.
+    """Return the ranks of the job to which ``directory`` belongs; None: it does not belong to a job.
 
-    Reads all ranks: call it in a worker.
+    This reads all ranks, so call it in a worker.
     """
     from jaxscope.model import ranks as model
     from jaxscope.model.load import load

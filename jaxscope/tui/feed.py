@@ -43,14 +43,14 @@ class Feed:
     """Follow a growing run, and compute its findings.
 
     Attributes:
-      ready: the beginning has been read: ``run`` may be looked at.
-      progress: (done, total) bytes of that beginning.
-      version: grows when ``run``, ``findings`` or ``texts`` have changed.
-      findings: the findings of this run and of those within it, each once.
-      texts: the texts of programs that have been read, by program id.
-      trouble: why there are no conclusions.
-      key_at: when somebody typed last, on the monotonic clock.
-      parts: the runs within it, of the same program on other numbers of devices; they come while one looks.
+      ready: whether the beginning is read, so that ``run`` can be used.
+      progress: (done, total) bytes of the beginning.
+      version: a number that grows when ``run``, ``findings`` or ``texts`` changed.
+      findings: the findings of this run and of the runs inside it, each once.
+      texts: the program texts that are read so far, by program id.
+      trouble: why findings could not be computed.
+      key_at: time of the last key press, by the monotonic clock.
+      parts: the runs inside it: the same program on other numbers of devices. They may be added later.
     """
 
     def __init__(self, directory: RunDir, *, whole: bool = True) -> None:
@@ -134,9 +134,9 @@ class Feed:
             part.stop()
 
     def take(self) -> bool:
-        """Fold what has arrived, for FOLD_S at most.
+        """Add the events that have arrived to the run, for at most FOLD_S seconds.
 
-        Called by the thread that draws; returns whether to redraw.
+        It is called by the thread that draws. Returns whether to redraw.
         """
         grown = self._take()
         if not self.paused:

@@ -32,8 +32,8 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
     """A scrollable list of lines; subclasses define how many there are and how each is drawn.
 
     Attributes:
-      cursor: the line that keys act on; -1 where there is none.
-      empty: what to say where there is nothing, and the key or command that fills it.
+      cursor: the selected line; -1: there is none.
+      empty: the text that is shown if there are no lines, with the key or command that adds some.
     """
 
     BINDINGS: ClassVar[list[Binding]] = bindings("lines")  # type: ignore[assignment]

@@ -12,15 +12,15 @@ from jaxscope.tui.rows.output import Output
 
 
 class Navigator(Protocol):
-    """The selection that all screens share, and the way from one screen to another.
+    """The selection that all screens share, and the functions that lead from one screen to another.
 
     Attributes:
-      feed: the run, followed while it is written.
-      output: what the program printed.
-      actions: every key and command, with the user's own keys.
-      function, compilation, instruction, place: what is selected; None: nothing.
-      machine: the target whose program is shown; None: the machine the program ran on.
-      finding: the selected finding's id.
+      feed: the run, which is followed while it is written.
+      output: the output of the program.
+      actions: all keys and commands, including the keys that the user configured.
+      function, compilation, instruction, place: the selection; None: nothing is selected.
+      machine: the target whose program is shown; None: the machine on which the program ran.
+      finding: the id of the selected finding.
       starred: ids of functions that the user marked.
       hidden: codes of findings that the user hid.
     """

@@ -34,8 +34,8 @@ LIGHT = {
 class Rules(Stylesheet):
     """The style rules, each parsed once.
 
-    Textual parses all rules again for each new screen, though none has changed: 20 ms each time,
-    sometimes several times per key.
+    Without this, Textual parses all rules again for each new screen, although no rule changed. This takes
+    20 ms, sometimes several times for one key.
     """
 
     def __init__(self, *, variables: dict[str, str] | None = None) -> None:

@@ -32,7 +32,8 @@ FILTER_S = 0.01  # of a filter at a time: a key waits no longer
 class TableView(LineView, Generic[T]):
     """Show items in columns.
 
-    When items come, go or move, the cursor stays on its item and the item where it is on the screen.
+    When items are added, removed or moved, the cursor stays on its item, and the item stays at its place on
+    the screen.
     """
 
     BINDINGS: ClassVar[list[Binding]] = bindings("table")

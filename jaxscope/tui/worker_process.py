@@ -25,7 +25,8 @@ class Others:
         self._running: set[subprocess.Popen[bytes]] = set()
 
     def call(self, work: Any, *arguments: Any) -> Any:
-        """Return ``work(*arguments)``, run in a process: a function of a module, with picklable arguments.
+        """Run ``work(*arguments)`` in another process and return its result. ``work`` must be a function of
+        a module, and its arguments must be picklable.
 
         Raises:
           RuntimeError: it failed there, or was stopped.
@@ -34,9 +35,10 @@ class Others:
         return answer
 
     def each(self, work: Any, *arguments: Any) -> Iterator[Any]:
-        """Yield the items of the generator ``work(*arguments)``, run in a process.
+        """Run the generator ``work(*arguments)`` in another process and yield its items.
 
-        No other thread runs while an item is unpickled, so a large answer comes in pieces.
+        No other thread runs while an item is unpickled, so a large result should be divided into several
+        items.
 
         Raises:
           RuntimeError: it failed there, or was stopped.

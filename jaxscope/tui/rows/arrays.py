@@ -88,8 +88,8 @@ class Row(NamedTuple):
     """A name, and the groups of arrays with that name or below it.
 
     Attributes:
-      label: what is shown: the part that the row above it does not say.
-      open: those below it are shown; None: there are none.
+      label: the text that is shown: the part of the name that the row above does not have.
+      open: whether the rows below it are shown; None: there are none.
     """
 
     id: str
@@ -144,9 +144,9 @@ class _Node:
 
 
 def tree(look: Snapshot, toggled: Collection[str], *, flat: bool = False) -> list[Row]:
-    """Return the names of one look as rows, most bytes first.
+    """Return the names in one snapshot as rows, those with the most bytes first.
 
-    ``toggled``: opened or closed by hand; ``flat``: all groups.
+    ``toggled``: names that the user opened or closed. ``flat``: show all groups.
     """
     if flat:
         ordered = sorted(look.groups, key=_weight)

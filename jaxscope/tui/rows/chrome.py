@@ -63,7 +63,7 @@ _counted: tuple[int, int, int] = (0, -1, 0)  # of which run, at which version, h
 def recompiles(run: Run) -> int:
     """Count the recompilations of the user's functions.
 
-    Asked ten times a second: counted anew when the run has grown.
+    The view calls this ten times per second, so the number is only counted again when the run has grown.
     """
     global _counted
     if _counted[:2] != (id(run), run.version):

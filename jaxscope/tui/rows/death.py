@@ -24,7 +24,8 @@ Lines = list[list[Part]]
 
 
 def why(run: Run, output: Sequence[str], places: Places, *, brief: bool = False) -> Lines:
-    """Return the error, its frames and its cause; nothing if the program did not fail.
+    """Return lines with the error that ended the program, its frames and its cause; empty if the program
+    did not fail.
 
     ``brief``: only the last frame and the total of live arrays.
     """

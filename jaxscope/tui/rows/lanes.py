@@ -17,7 +17,7 @@ class Axis(msgspec.Struct, frozen=True):
     """The part of the run that is drawn, in seconds from its start.
 
     Attributes:
-      begin, length: of what is drawn, in seconds.
+      begin, length: begin and length of the part that is drawn, in seconds.
     """
 
     length: float
@@ -45,8 +45,8 @@ class Axis(msgspec.Struct, frozen=True):
 def bar(lane: Lane, axis: Axis, width: int) -> list[Part]:
     """Draw the lane as blocks: each column shows the phase that took most of it.
 
-    Where a column has the start of a compilation that the column before does not end, the two would look like
-    one: it has a tick, or the number of starts.
+    If a compilation starts in a column and there is no gap before it, two compilations would look like one.
+    Such a column shows a tick, or the number of compilations that start in it.
     """
     if axis.length <= 0 or width <= 0:
         return []

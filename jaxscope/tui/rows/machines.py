@@ -59,8 +59,8 @@ class Machine(NamedTuple):
     """The host or a target, under one setting (``--vary``).
 
     Attributes:
-      name: target and settings; None: the host of the main run.
-      target: None: the run's own devices.
+      name: the target and the settings; None: the host of the main run.
+      target: the target; None: the devices of the run.
     """
 
     name: str | None
@@ -69,7 +69,7 @@ class Machine(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """A compilation and its program on one machine; None where the machine has none.
+    """A compilation and its program on one machine; None: the machine has no such program.
 
     Attributes:
       asked: the corresponding compilation of the main run.
@@ -176,7 +176,7 @@ def strip(
 ) -> list[Part]:
     """Return ``t T targets:  [host cpu]  v5e:16x16 ✓  h100:8 …``; empty if there is only the host.
 
-    If the room is short, the first ones are left out so that the chosen one is visible.
+    If there is not enough room, the first ones are left out, so that the selected one is visible.
     """
     if len(found) < 2:
         return []

@@ -143,9 +143,9 @@ def fusion_id(f: Fusion) -> str:
 
 
 def difference(run: Run, directory: RunDir, before: Compilation, after: Compilation, width: int) -> str:
-    """Return what ``jaxscope diff`` prints about the two.
+    """Return what ``jaxscope diff`` prints about two compilations.
 
-    Reads their texts, so not for the thread that draws.
+    This reads their texts, so do not call it in the thread that draws.
     """
     buffer = io.StringIO()
     found = diff.compilations(run, before, run, after)

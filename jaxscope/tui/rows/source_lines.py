@@ -16,8 +16,8 @@ MOST, FEWEST = 15, 3  # lines that are shown
 
 
 def around(run: Run, frame: Frame | None, count: int, width: int) -> list[list[Part]]:
-    """Return ``count`` lines of the file with the line of ``frame`` in the middle; none where it cannot be
-    read.
+    """Return ``count`` lines of the file with the line of ``frame`` in the middle; empty if the file cannot
+    be read.
 
     Lines longer than ``width`` columns end in an ellipsis.
     """
