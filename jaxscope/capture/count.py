@@ -15,10 +15,12 @@ INTERVAL_NS = 100_000_000
 
 
 class Count(Tick):
-    """A count that starts at 0. ``cells[index] = value`` stores it in the mapped page or a replacement.
+    """A count that starts at 0. ``cells[index] = value`` stores it in the mapped page, or in a replacement
+    of it.
 
     Args:
-      event: makes the event with a count and the cell in which later counts are stored (None: in no cell).
+      event: creates the event from a count and the cell in which later counts are stored (None: in no
+        cell).
     """
 
     __slots__ = ("_event", "_writer", "_written", "cell")

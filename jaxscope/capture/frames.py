@@ -114,9 +114,10 @@ def column(frame: FrameType) -> int | None:
 
 
 def users(found: Iterable[FrameType]) -> list[FrameType]:
-    """Return those of ``found`` (innermost first) to attribute a call to, at most MAX_STACK.
+    """Return the frames of ``found`` to which a call is attributed, innermost first, at most MAX_STACK.
 
-    The user's; where none is, those of installed packages that are no library we know; never a library's.
+    These are the user's frames. If there are none, they are frames of installed packages that are not known
+    libraries. Frames of libraries are never returned.
     """
     best, kept = Standing.LIBRARY, list[FrameType]()
     for f in found:
@@ -175,11 +176,12 @@ def _between(frame: FrameType) -> bool:
 def into_library(frame: FrameType | None, callbacks: Container[str] = frozenset()) -> tuple[int, str | None]:
     """Find where the user's lines enter a library that uses JAX: the user cannot jit the code below that.
 
-    Returns (position among ``user_frames`` of the outermost line that called such a library, that library's
-    name); where none did 0, and the name of an installed package that the innermost line called, or None. A
-    line inside ``hk.transform(f)`` is the user's, and called by the library from another line of theirs.
-    Whatever else runs the user's code, a decorator, Python's own modules, pytest, is no such library.
-    ``callbacks``: JAX's functions that run the user's for a compiled program; no line above them enters here.
+    Returns the position among ``user_frames`` of the outermost line that called such a library, and the
+    library's name. If no line did, returns 0 and the name of an installed package that the innermost line
+    called, or None. A line inside ``hk.transform(f)`` is the user's; the library called it from another
+    line of the user. Other code that runs the user's code (a decorator, Python's own modules, pytest) is
+    not such a library. ``callbacks``: functions of JAX that run the user's functions for a compiled
+    program; lines above them are not searched.
     """
     own = set(users(walk(frame)))
     found: tuple[int, str | None] = (0, None)

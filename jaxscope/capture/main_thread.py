@@ -30,7 +30,7 @@ class MainThread:
     """Looks at the main thread of this process until ``stop``.
 
     Args:
-      patience_s: without progress, before somebody wants to know who waits.
+      patience_s: seconds without progress after which the waiting ranks are named.
     """
 
     def __init__(self, writer: Writer, patience_s: float) -> None:
@@ -51,7 +51,7 @@ class MainThread:
         """Start the thread. It is not one of Python's ``threading``: the program does not see it there.
 
         Raises:
-          OSError: this system has no such counters.
+          OSError: this system does not have the counters that the thread reads.
         """
         self._ran_ns = self._changed_ns = time.time_ns()
         self._switches = self._read()

@@ -127,10 +127,10 @@ def walk(
 
     Args:
       roots: (name, value) pairs.
-      is_array: tells an array; called with every object met.
-      leaves: also collect what is neither array nor container.
-      nodes: how many objects are looked at; beyond, ``cut`` is set.
-      whole: tells a leaf that is not looked into, whatever it holds.
+      is_array: returns whether an object is an array; called with every object that is found.
+      leaves: also collect objects that are neither arrays nor containers.
+      nodes: the largest number of objects to examine; if there are more, ``cut`` is set.
+      whole: returns whether an object is a leaf whose contents are not examined.
     """
     found = Found()
     Chain = tuple[int, Any] | None  # ids of the containers around, innermost first

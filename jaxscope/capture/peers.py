@@ -35,7 +35,7 @@ Program = tuple[str, str]  # its hash, and the function's id
 
 
 class Peers:
-    """Publishes the programs of this rank from now on; in rank 0 also records where ranks differ.
+    """Publishes the programs of this rank from now on. In rank 0, also records differences between ranks.
 
     Args:
       index, count: JAX's index of this process, and the number of processes.

@@ -314,8 +314,8 @@ def persistent_cache(
     """Return whether the persistent cache was hit, missed or off, and why a program was not stored.
 
     Args:
-      outcome: of JAX's event during this compilation. Settings are read first, because JAX 0.10 sends
-        ``compile_requests_use_cache`` even where no directory is set.
+      outcome: the outcome that JAX's event reported during this compilation. Settings are read first,
+        because JAX 0.10 sends ``compile_requests_use_cache`` even if no directory is set.
       seconds: seconds that the compilation took.
       callbacks: whether the program calls back into this process, None if unknown.
     """

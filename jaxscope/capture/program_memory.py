@@ -22,12 +22,12 @@ POLL_S = 0.002
 
 
 class MemoryReading:
-    """The reading of one program's figures, which begins at once.
+    """Reads the memory figures of one program in a thread, which is started immediately.
 
     Attributes:
-      memory: bytes on one device; None before the end, and where XLA has no figures.
-      read: ``memory`` is final.
-      ended: the thread has nothing left to do.
+      memory: bytes on one device; None: not read yet, or XLA has no figures.
+      read: whether ``memory`` is final.
+      ended: whether the thread has no more work.
     """
 
     def __init__(self, executable: Any, compile_s: float) -> None:
@@ -71,10 +71,10 @@ class MemoryReading:
 
 
 class Readings:
-    """The readings that go on while the program does.
+    """The readings that are in progress while the program continues.
 
     Args:
-      write: receives a call's number and the figures of what it compiled.
+      write: receives the number of a call and the figures of the program that it compiled.
     """
 
     def __init__(self, write: Callable[[int, Memory], None]) -> None:

@@ -18,11 +18,11 @@ from jaxscope.log.writer import Writer
 
 
 class Rank:
-    """This process as one of a job.
+    """This process as a rank of a job.
 
     Args:
       patience_s: seconds without progress, before the ranks that wait are named.
-      holds: hold a program until all ranks have compiled it.
+      holds: whether each rank waits after a compilation until all ranks have compiled the program.
       degraded: is called with a part of the recording that is not available, and the reason.
     """
 

@@ -39,11 +39,11 @@ EXIT, EXHAUSTED = "exit", "exhausted"
 
 
 class Budget:
-    """The seconds spent on snapshots so far, by ``clock``, and whether more may be spent.
+    """The seconds spent on snapshots so far, measured with ``clock``. It decides whether more may be spent.
 
     Attributes:
-      spent: seconds in all.
-      counting: seconds of these spent on counting alone.
+      spent: all seconds spent.
+      counting: the part of them that was spent on counting arrays.
     """
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -84,11 +84,11 @@ class Budget:
 
 
 class Sampler:
-    """The snapshots of one recording.
+    """Takes the snapshots of one recording.
 
     Args:
       emit: receives each snapshot.
-      step: returns the step that runs now, None where nothing counts steps.
+      step: returns the present step; None: steps are not counted.
       look: begins a snapshot; has ``count``, ``seconds`` and ``take``.
     """
 

@@ -50,13 +50,13 @@ class Options(msgspec.Struct, frozen=True, rename="kebab"):
     """The options of a recording, named as on the command line.
 
     Attributes:
-      passing: a temporary recording ends when another starts: that of a ``block``, or of a ``suite`` of
-        tests.
-      forced_devices: number of CPU devices that the environment was given for them.
-      dry_run: end the program when its step is lowered.
-      compare_ranks: record where the main thread waits, in a process of a job of several.
-      ranks_patience: seconds without progress, before the ranks that wait are named.
-      stop_on_divergence: hold a program until all ranks of the job have compiled it.
+      passing: a temporary recording, of a ``block`` or of a ``suite`` of tests, which ends when another
+        recording starts.
+      forced_devices: number of CPU devices that jaxscope set in the environment for the targets.
+      dry_run: end the program after its step function was lowered.
+      compare_ranks: in a job with several processes, record where the main thread waits.
+      ranks_patience: seconds without progress after which the waiting ranks are named.
+      stop_on_divergence: after a compilation, wait until all ranks of the job have compiled the program.
       profile: the first and the last step during which JAX's profiler runs.
     """
 
@@ -412,12 +412,12 @@ def start(run: RunDir, *, how: str, options: Options | None = None) -> Session:
 def stop(how: str = "stop", certain: bool = False) -> None:
     """End the recording of this process, if there is one.
 
-    A program may run its exit handlers long before its end (``atexit._run_exitfuncs()``): then the recording
-    goes on.
+    A program may run its exit handlers long before its end (``atexit._run_exitfuncs()``); the recording
+    then continues.
 
     Args:
       how: exit or stop.
-      certain: the process certainly ends now.
+      certain: whether the process certainly ends now.
     """
     with _lock:
         session = current()

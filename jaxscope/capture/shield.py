@@ -125,7 +125,8 @@ def enter(token: object) -> bool:
     """Mark this thread as inside a callback; return False if it is already. Then call ``leave`` with the same
     token.
 
-    A repr of the user's may call JAX, whose events must not be recorded as the program's.
+    A ``__repr__`` of the user may call JAX. The events of that call must not be recorded as events of the
+    program.
     """
     if getattr(_local, "inside", None) is not None:
         return False

@@ -28,7 +28,7 @@ class StepProfile:
 
     Attributes:
       began: whether the profiler was started, or failed to.
-      next: the number of the step at whose end there is something to do.
+      next: the number of the step after which the profiler is started or stopped.
     """
 
     def __init__(self, folder: Path, first: int, last: int, emit: Callable[[Event], None]) -> None:

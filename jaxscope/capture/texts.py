@@ -46,7 +46,7 @@ def elided(module: Any, text: str) -> bytes:
 def program_id(text: str, options: Any, platforms: Any, devices: Any, constants: bytes = b"") -> str:
     """Return 16 hex digits that identify the program; see the module's docstring.
 
-    ``constants`` stands for those that the text leaves out.
+    ``constants``: a hash of the constants that the text leaves out.
     """
     bare = LOCATION.sub("", LOCATION_LINE.sub("", "\n" + text))
     digest = hashlib.sha256(bare.encode("utf-8", "replace"))

@@ -39,9 +39,9 @@ def user_frames(frame: FrameType | None) -> list[Frame]:
 def tops() -> dict[int, FrameType]:
     """Return the innermost frame of each thread.
 
-    Garbage collection is disabled meanwhile: Python 3.11 creates frame objects here while it holds the lock
-    of all thread states. If that started a collection that frees a ``threading.local``, which needs the lock,
-    it would deadlock.
+    Garbage collection is disabled during this call: Python 3.11 creates frame objects while it holds the
+    lock of all thread states. A garbage collection at this time could free a ``threading.local``, which
+    needs the same lock, and would deadlock.
     """
     collects = gc.isenabled()
     gc.disable()

@@ -219,8 +219,8 @@ def is_jitted_where_defined(function: Any) -> bool:
     """Return whether the function's name in its module, class or object holds a jitted function
     (``@jax.jit``).
 
-    Then the author of the function has given it to jit. Of JAX's own functions any object counts: some are
-    inside a ufunc. False for a function defined in another (``<locals>``).
+    If so, the author of the function passed it to jit. For functions of JAX any object counts, because some
+    are inside a ufunc. False for a function that is defined inside another function (``<locals>``).
     """
     if isinstance(function, MethodType):
         own = vars(function.__self__) if hasattr(function.__self__, "__dict__") else {}
@@ -251,7 +251,8 @@ def is_defined(pattern: str) -> bool:
     """Return whether a Python function matches ``pattern``: a name, the end of a dotted name, or a shell
     pattern.
 
-    Visits all objects of the process: for a message that ends a test or a block, never for a call.
+    It visits all objects of the process. Use it only for a message that ends a test or a block, never in a
+    call.
     """
     wanted = pattern.strip()
     if "@" in wanted:

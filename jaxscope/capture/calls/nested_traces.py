@@ -92,10 +92,10 @@ class NestedTraces:
                 self._settled(call, self._endings.of(call.ending))
 
     def over(self, call: Call) -> None:
-        """Write the end of ``call``, which is no longer on the stack: its trace has raised unless it
-        returned.
+        """Write the end of ``call``, which is no longer on the stack: if its trace did not return, it
+        raised an exception.
 
-        Of a call that could not be watched it is only known that its body ran.
+        If the call could not be watched, it is only known that its body ran.
         """
         if call.ending is not None:
             self._settled(call, bool(self._endings.of(call.ending)))

@@ -183,7 +183,7 @@ def statics_of(info: JitInfo | JitOptions, args: tuple[Any, ...]) -> tuple[set[i
     """Return the positions and keywords of the static arguments of this call.
 
     Raises:
-      LookupError: this JAX's options of jit are not known.
+      LookupError: the options of jit in this version of JAX are unknown.
     """
     if not known(info.static_argnums) or not known(info.static_argnames):
         raise LookupError("which arguments are static is not known")
@@ -348,9 +348,10 @@ def _is_concrete(value: Any) -> bool:
 def of_flat(
     values: list[Any], names: list[str] | tuple[str, ...] | None, context: str | None, serial: int | None
 ) -> Read:
-    """Return a key where only flat arguments are known: under a transform, or lowered ahead of time.
+    """Return a key for a call of which only flat arguments are known: under a transform, or lowered ahead
+    of time.
 
-    ``serial``: of the function object, where it is known.
+    ``serial``: the number of the function object, if it is known.
     """
     shardings = Shardings()
     known = list(names or ())

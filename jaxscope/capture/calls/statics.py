@@ -64,7 +64,8 @@ def _is_array(value: Any) -> bool:
 def shown(value: Any) -> str:
     """Return a short text of a value, without addresses. Calls no ``__repr__`` of the program.
 
-    A ``__repr__`` may run JAX, and what it compiles would be in JAX's caches when the program needs it.
+    A ``__repr__`` may call JAX, and the programs that it compiles would then be in JAX's caches before the
+    program needs them.
     """
     try:
         text = ADDRESS.sub("", _shown(value, LEVELS))
@@ -193,7 +194,8 @@ def _plain_fields(value: Any) -> str:
 
 
 def parts(path: str, value: Any, serials: Serials) -> list[Static]:
-    """Describe a static value; of a partial also each bound value, so that the one that changed has a path.
+    """Describe a static value. For a partial, describe also each bound value, so that the value that
+    changed has a path.
 
     A graph definition of flax is described by its attributes.
     """
@@ -212,8 +214,8 @@ def parts(path: str, value: Any, serials: Serials) -> list[Static]:
 def static(path: str, value: Any, serials: Serials) -> Static:
     """Describe a value that is compared by its own ``__eq__`` and ``__hash__``.
 
-    A container of objects that compare by identity is identified by these; its serial is that of the newest
-    of them.
+    A container of objects that are compared by identity is identified by these objects; its serial number
+    is that of the newest of them.
     """
     hashed = _hash(value)
     kind = type(value)
@@ -261,8 +263,8 @@ def compared_parts(path: str, value: Any) -> list[tuple[str, Any]]:
     """Return (path, part) of all values that ``value == another`` compares: itself, and the items of its
     containers.
 
-    Tuples, sets and dataclasses compare what they hold; what another class with an ``__eq__`` compares,
-    only that knows.
+    Tuples, sets and dataclasses compare their items. For other classes with an ``__eq__``, it is unknown
+    what they compare.
     """
     found: list[tuple[str, Any]] = []
     queue = collections.deque([(path, value, 0)])

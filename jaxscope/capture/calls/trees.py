@@ -40,8 +40,8 @@ class Nodes:
         """Walk ``tree`` (a PyTreeDef) together with the value that it was made of.
 
         Args:
-          path: what the node is called.
-          value: the object; None where it could not be followed.
+          path: the path of the node.
+          value: the object; None: it is unknown.
           leaves: the key paths and values of the leaves below, from ``tree_flatten_with_path``; ``depth``
             entries of each path lead to this node.
         """

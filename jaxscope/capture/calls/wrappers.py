@@ -34,8 +34,8 @@ class UserCall(NamedTuple):
     """A call as the user wrote it, behind a library's wrapper.
 
     Attributes:
-      function: the user's.
-      args, kwargs: the user's.
+      function: the user's function.
+      args, kwargs: the arguments that the user passed.
       signature: the signature of the function; None: unknown.
       wrapper: name of the wrapper.
     """
@@ -115,11 +115,13 @@ LOOK = 12  # frames between jit and the wrapper's own
 
 
 def jitted_by_user(function: object, frame: FrameType | None) -> bool:
-    """Return whether the user gave ``function``, which a library defines, to jit. ``frame``: of the call.
+    """Return whether the user passed ``function``, which a library defines, to jit. ``frame``: the frame of
+    the call.
 
-    Then a line of the user's calls what jit gave, perhaps through a wrapper of jit or one of JAX's
-    transforms, and the library does not have it jitted under its name. A call that comes from no Python line
-    (``atexit``) is the user's. A line of an installed package is the user's where no other is.
+    This is so if a line of the user calls the jitted function, perhaps through a wrapper of jit or a
+    transform of JAX, and the library has no jitted function with this name. A call that comes from no
+    Python line (``atexit``) is the user's. If there is no line of the user, a line of an installed package
+    counts as the user's.
     """
     strict = frames.root(_made_by(function)[0]) in JAX_ROOTS  # what JAX jits, JAX calls
     own = frames.users(frames.walk(frame))
@@ -172,7 +174,8 @@ def _made_by(function: object) -> tuple[str, str]:
 def user_call(function: object, frame: FrameType | None) -> UserCall | Missing | None:
     """Return the user's call behind ``jit(function)`` called at ``frame``, if a known wrapper made it.
 
-    None: no wrapper made it. Missing: one did, and its frame cannot be read.
+    None: the call does not come from a wrapper. Missing: it comes from a wrapper whose frame cannot be
+    read.
     """
     module, qualname = _made_by(function)
     for owner, part, endings, adapter in ADAPTERS:
@@ -190,8 +193,8 @@ class Hashed:
     """The values that JAX compares in the key of a call: its static arguments, and the static data of its
     tree.
 
-    A wrapper's own containers (graph definitions, partitions) and what compares by its parts are looked into;
-    an object that compares by identity is in the key as a whole.
+    Containers of a wrapper (graph definitions, partitions), and values that are compared by their parts,
+    are divided into their parts. An object that is compared by identity is one value.
     """
 
     def __init__(self, tree: Any, static: Iterable[Any]) -> None:

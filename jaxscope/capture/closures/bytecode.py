@@ -41,12 +41,13 @@ class Name(NamedTuple):
 
 
 class Reads(NamedTuple):
-    """The names that one function's code, with the functions defined in it, reads and writes.
+    """The names that the code of one function reads and writes, including functions that are defined in it.
 
     Attributes:
-      read: line of the first reading by name, and whether every run of the function comes past it.
-      written: what it assigns to itself.
-      attributes: every attribute named anywhere in it.
+      read: for each name, the line that reads it first, and whether every run of the function executes that
+        line.
+      written: the names that the code itself assigns.
+      attributes: all attribute names in the code.
     """
 
     read: dict[Name, tuple[int, bool]]

@@ -39,8 +39,9 @@ CALLING = frozenset(
 def named_roots(function: Any) -> list[tuple[str, str, Any]]:
     """Return (name, where, value) of the values that ``function`` can reach without arguments.
 
-    Closure cells first, then the globals that its code and its inner functions name, then the values held by
-    a bound method's object or a partial. The user's functions reached this way are followed once.
+    The order is: closure cells, then the globals that its code and its inner functions name, then the
+    values in the object of a bound method or in a partial. User functions that are found in this way are
+    each searched once, too.
     """
     found: list[tuple[str, str, Any]] = []
     queue: list[Any] = [function]
@@ -127,11 +128,11 @@ class Drawn(NamedTuple):
     """Keys that a trace draws random numbers from, by position; None: unknown.
 
     Attributes:
-      constants: among the captured constants; no argument takes part.
-      arguments: among the flat arguments; other arguments take no part.
+      constants: positions among the captured constants; the key is not combined with an argument.
+      arguments: positions among the flat arguments; the key is not combined with another argument.
       of: the number of flat arguments.
-      on_devices: arguments that a shard_map takes whole and draws from, with equal results on all devices, to
-        compute with them element by element on what it splits.
+      on_devices: positions of arguments that a shard_map uses unsplit as keys, so that all devices draw
+        equal numbers, and combines element by element with arrays that it splits.
     """
 
     constants: frozenset[int] | None = None
@@ -141,9 +142,9 @@ class Drawn(NamedTuple):
 
 
 def keys_drawn_from(jaxpr: Any) -> Drawn:
-    """Return the captured constants and the arguments that the trace draws random numbers from.
+    """Return the captured constants and the arguments from which the trace draws random numbers.
 
-    Reads the public parts of ``jaxpr`` alone (``jax.extend.core``), and only where one of them can be a key.
+    It reads only the public parts of ``jaxpr`` (``jax.extend.core``), and only if one of them can be a key.
     """
     body = getattr(jaxpr, "jaxpr", jaxpr)
     first = len(body.constvars)  # the arguments are numbered after the constants

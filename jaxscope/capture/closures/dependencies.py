@@ -45,12 +45,12 @@ class Found(NamedTuple):
     """A value that the code reads.
 
     Attributes:
-      place: how to reach it from the function.
-      name: how the code spells it, ``config['lr']``.
+      place: the path to the value from the function.
+      name: the name of the value as it is in the code, ``config['lr']``.
       where: closure, global, or static (of an argument that is part of the key).
-      value: what is there now.
-      line: the first line that reads it.
-      certain: every run of the traced function executes that line.
+      value: the present value.
+      line: the first line that reads the value.
+      certain: whether every run of the traced function executes that line.
     """
 
     place: Place
@@ -273,7 +273,8 @@ def reads_of(function: FunctionType) -> bytecode.Reads:
 
 
 def walk(function: FunctionType, bound: dict[str, Any]) -> list[Found]:
-    """Return the values that ``function`` reads besides its arguments, except those its trace itself writes.
+    """Return the values that ``function`` reads and that are not its arguments, except values that its
+    trace writes itself.
 
     Args:
       bound: references to arguments that stay the same from call to call: a static ``self``, values bound by

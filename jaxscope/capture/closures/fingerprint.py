@@ -31,11 +31,12 @@ class Mark:
     """A remembered value.
 
     Attributes:
-      ref: returns the value while it lives; it is compared by ``is`` only.
+      ref: returns the value while it is alive; it is compared only with ``is``.
       text: the value, shortened.
       facts: data that is equal for equal values; None if only the object itself is equal.
-      crc: checksum of a NumPy array's contents; None where they are not compared.
-      watched: ``ref`` shows whether the object is another one (not so for a list or a dict).
+      crc: checksum of the contents of a NumPy array; None: they are not compared.
+      watched: whether ``ref`` shows that the object was replaced (this is not possible for a list or a
+        dict).
     """
 
     __slots__ = ("code", "crc", "facts", "ref", "text", "watched")

@@ -39,10 +39,11 @@ class Guard:
     """Checks the captured values of one watched object, on the calls that its counter selects.
 
     Attributes:
-      inside: the object is not itself jitted but called by a jitted function: its warm calls are not seen.
-      static: position of the argument with a trace for each value, such as a static self.
+      inside: whether the object is not jitted itself, but called by a jitted function, so that its warm
+        calls are not seen.
+      static: position of the argument with a separate trace for each value, such as a static self.
       snapshots: the newest trace by the id of that argument, with a reference to it.
-      pending: a trace that has begun.
+      pending: a trace that has begun and not ended.
     """
 
     def __init__(self, monitor: ClosureMonitor, counter: Counter, inside: bool) -> None:

@@ -33,7 +33,7 @@ class Read:
 
 
 class Snapshot:
-    """The values that one trace read besides its arguments.
+    """The values that one trace read and that are not arguments.
 
     The function's own cells and globals are compared directly, other values by their path from the function.
     A snapshot holds the cells: only an object that holds the function may hold a snapshot.

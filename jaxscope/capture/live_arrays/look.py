@@ -82,11 +82,11 @@ class Look:
         """Return the snapshot. Call it once.
 
         Args:
-          frame: names are looked for in the variables of this frame and of those that called it.
+          frame: names of arrays are searched in the variables of this frame and of its callers.
           why: one of the reasons in ``capture.sampler``.
-          step: the step that has ended, None where nothing counts steps.
-          trace: a traceback whose frames are searched for names too.
-          suspects: unnamed arrays whose holder is searched for.
+          step: the step that has ended; None: steps are not counted.
+          trace: a traceback whose frames are searched for names, too.
+          suspects: arrays without a name; the objects that refer to them are searched for.
           more: further fields of the event.
         """
         gc.callbacks.append(self._collection)

@@ -23,7 +23,7 @@ IN_C = "nothing that Python sees: a cache or an object in C++"
 def held_by(arrays: list[Any], ignored: Any = None) -> str | None:
     """Describe the container that holds the most of ``arrays``: ``a list of 40``, ``a dict under 'x'``.
 
-    ``ignored``: a list of our own that holds them too.
+    ``ignored``: a list of jaxscope that also holds them.
     """
     ids = {id(a) for a in arrays}
     counts: collections.Counter[str] = collections.Counter()

@@ -20,11 +20,11 @@ MAX_SHARDS = 4096  # of arrays on several devices, whose addresses one look read
 
 
 class SameSize(msgspec.Struct, frozen=True, eq=False):
-    """Arrays of one size.
+    """Arrays with the same size on the same devices.
 
     Attributes:
       devices: ids of this process's devices that hold them.
-      bytes: on each of these devices.
+      bytes: bytes on each of these devices.
       arrays: ids of the arrays.
     """
 
@@ -37,8 +37,9 @@ class SharedBuffers:
     """The memory that several live arrays share, so that it is counted once.
 
     Attributes:
-      within: ids of arrays that are wholly in the memory of others.
-      overlap: bytes by device, of arrays that share another's memory on some of their devices only.
+      within: ids of arrays that are entirely in the memory of other arrays.
+      overlap: bytes, by device, of arrays that share the memory of another array on only some of their
+        devices.
     """
 
     def __init__(self) -> None:
@@ -48,7 +49,8 @@ class SharedBuffers:
     def search(self, live: Iterable[Any], sizes: Iterable[SameSize], named: Container[int]) -> None:
         """Fill ``within`` and ``overlap`` from the arrays ``live``.
 
-        Shared memory counts for the array on the most devices, then for one whose id is in ``named``.
+        Shared memory counts for the array on the most devices; among equal arrays, for one whose id is in
+        ``named``.
         """
         arrays_of_size: collections.Counter[tuple[int, int]] = collections.Counter()
         sizes = [s for s in sizes if s.bytes]

@@ -63,10 +63,10 @@ TEXT, KEY, ONE_OF_MANY = range(3)
 
 
 class VariablePaths:
-    """The paths of the arrays whose ids are in ``wanted``, valid while these live.
+    """The paths of the arrays whose ids are in ``wanted``. They are valid while these arrays are alive.
 
     Attributes:
-      cut: the search stopped at a limit.
+      cut: whether the search stopped at a limit.
 
     Each array has an entry in dicts instead of an object: ten thousand new objects would start a full garbage
     collection (measured: 60 ms).

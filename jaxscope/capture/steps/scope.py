@@ -46,12 +46,13 @@ class Seen(NamedTuple):
 
 
 class RecordingScope:
-    """Open between ``tracker.open`` and ``tracker.close``, as often as its owner likes.
+    """A part of a recording with separate steps. It is open between ``tracker.open`` and ``tracker.close``,
+    and can be opened several times.
 
     Args:
-      tracker: the tracker of the recording it is part of.
-      alarm: called at a step mark, or before a call of a watched function, where something left the fast
-        path since: returns whether it could check; may raise RecompileError.
+      tracker: the tracker of the recording to which it belongs.
+      alarm: called at a step mark, or before a call of a watched function, if a call has left the fast path
+        since the last time. Returns whether it could check; may raise RecompileError.
       own: exclude calls in other enclosing blocks and in other tasks.
     """
 
@@ -84,7 +85,7 @@ class RecordingScope:
 
     @property
     def settled(self) -> bool:
-        """Return whether it is clear what counts the steps.
+        """Return whether it is known how steps are counted: by marks or by calls.
 
         If the program has marked steps before, it may do so again.
         """

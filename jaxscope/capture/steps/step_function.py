@@ -114,10 +114,11 @@ _TOOLS = (3, 4)  # the numbers that sys.monitoring leaves to nobody
 def listen(began: Callable[[CodeType], bool]) -> Callable[[], None]:
     """Call ``began(code)`` when a Python function begins to run, until it returns False for that code.
 
-    A function that does not match costs its first call only. Return a function that undoes it.
+    A function that does not match costs time only in its first call. Return a function that stops
+    listening.
 
     Raises:
-      RuntimeError: other tools have taken all numbers, or there is no ``sys.monitoring``.
+      RuntimeError: other tools use all tool numbers, or there is no ``sys.monitoring``.
     """
     monitoring: Any = getattr(sys, "monitoring", None)
     if monitoring is None:

@@ -32,8 +32,9 @@ class Counter(Count):
     caches after a long computation. All other work is done at the call that is due.
 
     Attributes:
-      step: watched as a step function.
-      rings: the alarms of blocks may run, and raise, before a call; False if a hook of ours counts the calls.
+      step: whether it is watched as a step function.
+      rings: whether the alarms of blocks may run before a call, and raise; False if a hook of jaxscope
+        counts the calls.
       each: called with the arguments of every call, or None.
     """
 
