@@ -124,9 +124,9 @@ class Queue:
     def job(self, path: Path) -> Job:
         """Read a job.
 
-          Raises:
-            OSError: the job's file was removed.
-        msgspec.MsgspecError: the file is damaged.
+        Raises:
+          OSError: the job's file was removed.
+          msgspec.MsgspecError: the file is damaged.
         """
         return _JOBS.decode(files.read(path, MAX_JOB, within=self._run))
 
