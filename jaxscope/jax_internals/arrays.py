@@ -20,20 +20,20 @@ def array_class() -> Any:
 
 @functools.cache
 def staging() -> tuple[list[Any], CodeType | None, Any]:
-    """Return what ``jnp.asarray`` and ``jnp.array`` put a host array on a device with.
+    """Return the parts of JAX with which ``jnp.asarray`` and ``jnp.array`` put a host array on a device.
 
-    Returns (primitives, the code that runs them outside of traces, class of the host arrays given to them).
+    Returns the primitives, the code that runs them outside of traces, and the class of the host arrays that
+    they receive.
     """
     primitives = [attributes.STAGE.needed(), attributes.CONVERT.needed()]
     return primitives, frames.EagerFrame.code(), attributes.HOST_ARRAY.needed()
 
 
 def staged_bytes(frame: FrameType) -> int | None:
-    """Return the size of the host array that ``frame`` is about to give to one of the primitives of
+    """Return the size of the host array that ``frame`` is about to pass to one of the primitives of
     ``staging``.
 
-    None where it gives an array of a device, or a single number: JAX makes these for itself (the 0 of
-    ``x[0]``).
+    None if it passes a device array, or a single number that JAX creates for itself (the 0 in ``x[0]``).
     """
     _, code, host_array = staging()
     if frame.f_code is not code:
@@ -108,7 +108,7 @@ def buffers(array: Any) -> list[tuple[int, int]] | None:
     CPU as well (checked on 0.10.2 and 0.12.0.1).
 
     Raises:
-      RuntimeError: deleted meanwhile, or no addresses on this platform.
+      RuntimeError: the array was deleted meanwhile, or this platform has no addresses.
     """
     if not array.is_ready():
         return None

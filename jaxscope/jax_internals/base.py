@@ -55,7 +55,7 @@ def private(*fills: str, optional: bool = False) -> Any:
 
     Args:
       fills: the fields of the log that cannot be filled without it, as ``Event.field``.
-      optional: not every supported JAX has it; its absence loses nothing.
+      optional: whether some supported versions of JAX do not have it, and nothing is lost then.
     """
     return dataclasses.field(metadata={"fills": fills, "optional": optional})
 
@@ -105,7 +105,7 @@ class JaxFrame(_Read):
 
     Attributes:
       module, function: where the function is defined; ``function`` is also its name on the stack.
-      owner: the class or the function of ``module`` that defines it; empty where it is the module itself.
+      owner: the class or the function of ``module`` that defines it; empty: the module itself.
     """
 
     module: ClassVar[str]
@@ -188,8 +188,8 @@ class JaxObject(_Read):
     """The attributes of one class of JAX's objects.
 
     Attributes:
-      module, kind: the class, for the check; several names where it has been renamed.
-      made_in: where ``kind`` is empty, the function of ``module`` that gives instances these attributes.
+      module, kind: the class, which is checked; it has several names if JAX renamed it.
+      made_in: if ``kind`` is empty, the function of ``module`` that gives the instances these attributes.
     """
 
     module: ClassVar[str]
@@ -242,7 +242,8 @@ class Private:
     """An attribute of one of JAX's modules.
 
     Args:
-      module, name: where it is. ``name`` may go through a class: ``UnloadedMeshExecutable.from_hlo``.
+      module, name: the module, and the name in it. ``name`` may contain a class:
+        ``UnloadedMeshExecutable.from_hlo``.
       fills: the fields of the log that cannot be filled without it, as ``Event.field``.
       optional: not every supported JAX has it.
     """
@@ -266,7 +267,7 @@ class Private:
         return self.needed()(*args, **kwargs)
 
     def needed(self) -> Any:
-        """Return its value.
+        """Return the value of the attribute.
 
         Raises:
           LookupError: this JAX does not have it.

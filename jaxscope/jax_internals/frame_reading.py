@@ -42,10 +42,10 @@ LOCALS_ARE_A_SNAPSHOT = _snapshots()
 
 
 def read(frame: FrameType, names: Iterable[str]) -> dict[str, Any]:
-    """Return those of the local variables ``names`` that have a value in a function's frame.
+    """Return the local variables in ``names`` that have a value in the frame of a function.
 
-    Nothing stays alive because of the reading. A module's or a class's frame gives nothing: its locals are
-    its namespace.
+    Reading keeps nothing alive. For the frame of a module or a class the result is empty, because its
+    locals are its namespace.
     """
     if not frame.f_code.co_flags & inspect.CO_OPTIMIZED:
         return {}

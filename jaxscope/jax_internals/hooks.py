@@ -12,8 +12,9 @@ from jaxscope.jax_internals.base import known, known_or_none
 class Gauge(NamedTuple):
     """The state of JAX's bounded caches of call signatures.
 
-    ``misses`` counts since the caches were last cleared: ``jax.clear_caches()`` and ``f.clear_cache()``
-    both set it to 0 (0.10.2 and 0.12.0.1). ``full`` has (entries, capacity) of those at least NEARLY_FULL.
+    ``misses`` is the number of misses since the caches were last cleared: ``jax.clear_caches()`` and
+    ``f.clear_cache()`` both set it to 0 (0.10.2 and 0.12.0.1). ``full`` has (entries, capacity) of each
+    cache that is at least NEARLY_FULL.
     """
 
     misses: int
@@ -78,7 +79,7 @@ def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
     happened. Returns how to undo it.
 
     Raises:
-      LookupError: no such hook on this JAX.
+      LookupError: this JAX does not have this hook.
     """
     state, flags = attributes.POST_HOOK.needed(), _checks()
     ours: dict[Any, Any] = {}  # hook -> the one below it

@@ -24,10 +24,10 @@ def debug_info(jaxpr: Any) -> DebugInfo:
 
 
 def function_source(jaxpr: Any) -> tuple[str, str | None, int | None]:
-    """Return (name, file, line) of the traced function where only its jaxpr is at hand.
+    """Return (name, file, line) of a traced function from its jaxpr alone.
 
-    ``debug_info.func_src_info`` reads ``"name at /path/file.py:12"``. The name is ``?`` where it cannot be
-    read, and ``<unknown>`` where JAX has none.
+    ``debug_info.func_src_info`` reads ``"name at /path/file.py:12"``. The name is ``?`` if it cannot be
+    read, and ``<unknown>`` if JAX has none.
     """
     found = debug_info(jaxpr).func_src_info
     if not known(found):
@@ -90,7 +90,7 @@ def dropped_arguments(frame: ExecutableFrame, constants: int | None) -> list[int
     """Return the flat positions of the arguments that XLA drops; None: not known.
 
     Args:
-      constants: how many captured constants are counted before the caller's arguments.
+      constants: number of captured constants that come before the caller's arguments.
     """
     avals = known_or_none(ArgumentsInfo(frame.all_args_info).in_avals)
     kept = known_or_none(frame.kept_var_idx)
@@ -102,9 +102,10 @@ def dropped_arguments(frame: ExecutableFrame, constants: int | None) -> list[int
 def in_shardings_by_position(
     executable: Any, frame: ExecutableFrame, constants: int | None
 ) -> list[Any] | None:
-    """Return what the program takes each of the caller's arguments as, None for one that is dropped.
+    """Return the sharding that the program requires for each of the caller's arguments; None for a dropped
+    argument.
 
-    None: not known, or there is one device and nothing to choose. See ``_executable_in_shardings``.
+    None: unknown, or there is only one device. See ``_executable_in_shardings``.
     """
     avals = known_or_none(ArgumentsInfo(frame.all_args_info).in_avals)
     kept, devices = known_or_none(frame.kept_var_idx), known_or_none(frame.device_list)

@@ -15,7 +15,7 @@ class Retargeting(NamedTuple):
     """A lowering for another platform: the module, and the further inputs of its compilation.
 
     Attributes:
-      devices: ids in mesh order; None where the mesh has no devices (AbstractMesh).
+      devices: device ids in mesh order; None: the mesh has no devices (AbstractMesh).
       to_inputs, to_outputs: whether the partitioner may choose a sharding, per argument and result.
       donated: flat positions of the donated arguments.
       dropped: flat positions of arguments that the module does not take.
@@ -42,10 +42,11 @@ _POSITIONAL = (
 
 
 def lowered_again(frame: FrameType, platform: str) -> Retargeting:
-    """Return what ``_resolve_and_lower``, whose frame this is, would have made for ``platform``.
+    """Return the lowering that ``_resolve_and_lower``, whose frame this is, would have returned for
+    ``platform``.
 
-    Its arguments are resolved by the time it has lowered: the very call it made is made again with another
-    platform. The result stays in JAX's cache beside the first, as long as the trace does.
+    After it has lowered, its arguments are resolved, so the same call is made again with another platform.
+    The result stays in JAX's cache, next to the first, as long as the trace.
 
     Raises:
       LookupError: this JAX does not have what is needed.
@@ -86,16 +87,17 @@ def callbacks_in(jaxpr: Any, most: int = 100_000) -> list[str]:
 
 
 def hide_frames(folder: str) -> None:
-    """Keep the frames of ``folder`` out of what JAX lowers from now on, as it keeps out its own.
+    """From now on, leave the frames of ``folder`` out of the locations that JAX writes into programs, as
+    JAX leaves out its own frames.
 
-    A rule that traces while it lowers notes the whole stack: what is lowered inside a callback of ours would
-    name our lines beside the user's.
+    A lowering rule that traces records the whole stack. Without this, programs that are lowered inside a
+    callback of jaxscope would contain lines of jaxscope.
     """
     attributes.HIDE_FILES(folder)
 
 
 def retargeting(computation: Any) -> Retargeting:
-    """Return what a ``MeshComputation`` holds for its compiler, as ``from_hlo`` passes it on.
+    """Return the inputs of the compiler in a ``MeshComputation``, as ``from_hlo`` passes them.
 
     Raises:
       LookupError: this JAX does not have what is needed.
@@ -136,7 +138,7 @@ def retargeting(computation: Any) -> Retargeting:
 
 
 def retargeting_of(lowered: Any) -> Retargeting:
-    """Return the same of a ``Lowered``.
+    """Return the same as ``retargeting``, for a ``Lowered``.
 
     Raises:
       LookupError: this JAX does not have what is needed.

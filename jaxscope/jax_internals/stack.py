@@ -61,8 +61,8 @@ def stack_of_call(frame: FrameType | None) -> tuple[Stack, FrameType | None]:
 def phase_raised(frame: FrameType) -> bool:
     """Return whether the phase whose end is announced at ``frame`` ended in an exception.
 
-    Then its ``with`` statement is being left by that exception, whose traceback has a frame between here and
-    the call.
+    If it did, the exception is leaving the phase's ``with`` statement, and its traceback has a frame
+    between here and the call.
     """
     error = sys.exc_info()[1]
     if error is None:

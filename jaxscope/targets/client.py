@@ -158,7 +158,7 @@ def compile_job(job: Job, module: bytes, devices: list[Any]) -> Any:
     """Compile ``module`` (MLIR bytecode) for ``devices`` as JAX does, and return the executable.
 
     Raises:
-      Exception: of the compiler.
+      Exception: an error of the compiler.
     """
     import jax
     import numpy as np

@@ -21,12 +21,12 @@ class Card(msgspec.Struct, frozen=True):
     Attributes:
       capability: compute capability, as (major, minor).
       lanes: floating-point units per multiprocessor.
-      clock: GHz.
+      clock: clock rate in GHz.
       shared: bytes of shared memory per multiprocessor.
-      block: bytes of shared memory per block, at most.
+      block: largest number of bytes of shared memory per block.
       cache: bytes of the second-level cache.
       bandwidth: the bandwidth of the memory, bytes per second.
-      memory: bytes.
+      memory: bytes of memory.
     """
 
     name: str
@@ -54,7 +54,7 @@ CARDS = {
 def config(card: Card) -> str:
     """Return a ``GpuTargetConfigProto`` in text form.
 
-    Figures common to all these cards are constants in the text.
+    Figures that all these GPUs have in common are constants in the text.
     """
     return f"""
 platform_name: "CUDA"
@@ -105,7 +105,7 @@ def tools() -> Path | None:
 def flags(given: str) -> str:
     """Add to ``XLA_FLAGS`` the missing flags for a compilation without a GPU.
 
-    Autotuning is switched off, since it times kernels on a GPU.
+    Autotuning is switched off, because it measures kernels on a GPU.
     """
     found = given.split()
     folder = tools()

@@ -32,7 +32,7 @@ class Compiler:
     """Compiles jobs of ``run``, one at a time.
 
     Args:
-      command: what to start; the jobs' paths are written to its stdin, a line each.
+      command: the command to start. The paths of the jobs are written to its stdin, one in each line.
       limit: seconds that a job may take.
     """
 
@@ -50,8 +50,8 @@ class Compiler:
     def compile(self, job: Job, path: Path) -> Result:
         """Compile the job at ``path``, wait, and return its result. Never raises.
 
-        A process that compiled other jobs before may die because of one of those, so the job is tried once
-        more in a new process.
+        A process that compiled other jobs before may end because of one of those jobs. So the job is tried
+        once more in a new process.
         """
         used = self._process is not None
         found = self._attempt(job, path)

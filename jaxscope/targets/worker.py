@@ -140,7 +140,8 @@ def _event(job: Job, result: Result) -> TargetCompiled:
 
 
 def places() -> int:
-    """Return how many compilers may run at once: each takes a gigabyte or two, and all cores it gets.
+    """Return how many compilers may run at the same time: each needs one or two gigabytes, and uses all
+    cores that it gets.
 
     libtpu itself allows any number beside one another (ALLOW_MULTIPLE_LIBTPU_LOAD, see process.environment).
     """
@@ -152,10 +153,12 @@ def places() -> int:
 
 @contextlib.contextmanager
 def place(waits: Callable[[Sequence[int]], None], limit: float = WAIT_S) -> Iterator[None]:
-    """Hold one of this machine's places for compilers of all runs; after ``limit`` seconds go on without.
+    """Hold one of the places on this machine for compilers of all runs. After ``limit`` seconds, continue
+    without a place.
 
     Args:
-      waits: takes the processes that have the places, while there is none free; [] when that is over.
+      waits: is called with the processes that hold the places, while no place is free; with [] when the
+        waiting is over.
     """
     end, reported, fd = time.monotonic() + limit, list[int](), -1
     while fd < 0:
@@ -221,12 +224,14 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def start(run: RunDir, environ: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-    """Start a worker for ``run``, in a session of its own: it goes on when its starter has ended.
+    """Start a worker for ``run`` in a new session, so that it continues when the process that started it
+    has ended.
 
-    ``environ`` is the program's, default ours: XLA_FLAGS and LIBTPU_INIT_ARGS speak to the compiler, too.
+    ``environ``: the environment of the program (default: of this process). Its XLA_FLAGS and
+      LIBTPU_INIT_ARGS apply to the compiler, too.
 
     Raises:
-      OSError: it cannot be started.
+      OSError: the worker cannot be started.
     """
     words = [sys.executable, "-m", "jaxscope.targets.worker", str(run.path)]
     quiet = subprocess.DEVNULL

@@ -29,10 +29,10 @@ class Baselines:
     Args:
       update: none (compare), new (write missing ones), all (write every one), trim (compare, and remove those
         of tests that no longer exist).
-      root: the directory that file names are relative to.
+      root: the directory to which file names are relative.
 
     Raises:
-      BaselineError: an update in CI.
+      BaselineError: an update was requested in CI.
     """
 
     def __init__(self, folder: Path, update: str, root: Path) -> None:
@@ -45,12 +45,13 @@ class Baselines:
         self._root = root
 
     def check(self, run: Run, test: str, name: str | None = None) -> None:
-        """Compare ``run``, which is what ``test`` compiled, with its baseline; or write that.
+        """Compare ``run``, which has the compilations of ``test``, with the test's baseline, or write the
+        baseline.
 
         Raises:
-          NotAsPinned: it differs from the baseline.
+          NotAsPinned: the run differs from the baseline.
           BaselineError: the baseline is missing, or it cannot be read or written.
-          UsageError: no function of the user's was compiled.
+          UsageError: none of the user's functions was compiled.
         """
         from jaxscope.check.baseline import comparison, file, update
         from jaxscope.check.selection import Filter, selection

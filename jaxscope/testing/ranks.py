@@ -22,13 +22,13 @@ SHOWN = 4_000  # characters of the output in the message of a failure
 
 
 class Ended(NamedTuple):
-    """What the ranks of a job did.
+    """The result of a job: what its ranks did.
 
     Attributes:
-      job: the recorded ranks, with ``groups()`` of those that compiled the same.
-      findings: where they differ.
-      returncode: that of the first rank that failed, or 0; None: the job did not end in time.
-      output: the output of all ranks, with the rank before each line.
+      job: the recorded ranks; ``groups()`` returns groups of ranks that compiled the same programs.
+      findings: findings about differences between the ranks.
+      returncode: the exit code of the first rank that failed, or 0; None: the job did not end in time.
+      output: the output of all ranks; each line begins with the rank.
     """
 
     job: ranks.Job | None

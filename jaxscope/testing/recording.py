@@ -28,9 +28,9 @@ class SuiteRecording:
     """One recording for all tests of a process; an active recording is used if there is one.
 
     Args:
-      folder: keep the recording there, under ``name``; None: remove it at the end.
-      texts: keep the texts of programs.
-      baselines: those of the suite.
+      folder: the directory in which the recording is kept, under ``name``; None: it is removed at the end.
+      texts: whether to keep the texts of programs.
+      baselines: the baselines of the suite.
     """
 
     def __init__(self, folder: str | None, name: str, *, texts: bool, baselines: Baselines) -> None:
@@ -57,15 +57,16 @@ class SuiteRecording:
 
 
 class TestRecording:
-    """What one test compiles while it is entered; the functions of ``jaxscope`` are attributes.
+    """The compilations of one test, from entering to leaving it. It has the functions of ``jaxscope`` as
+    attributes.
 
     Attributes:
       failure: why an earlier attempt of the test failed (``--reruns``). JAX keeps its programs, so a later
         attempt compiles nothing and must fail, too.
-      entered, raised: did the test begin, and end with an exception?
+      entered, raised: whether the test began, and whether it ended with an exception.
 
     Raises:
-      UsageError: from what needs the recording, if there is none.
+      UsageError: there is no recording, and a function that needs it is called.
     """
 
     __test__ = False
@@ -111,7 +112,8 @@ class TestRecording:
         self.entered = self.raised = False
 
     def recorded(self, *, tries: bool = False) -> tuple[Opened, dict[str, Step]]:
-        """Return the whole recording so far, and the compilations of this test with its own steps.
+        """Return the whole recording so far, and the compilations of this test, with the steps of this
+        test.
 
         Args:
           tries: include those of earlier tries.
@@ -157,16 +159,16 @@ class TestRecording:
         return self.read().causes(compilation)
 
     def pinned(self, name: str | None = None) -> Pinned:
-        """Compare what the block compiles with the test's baseline.
+        """Compare the programs that the block compiles with the test's baseline.
 
-        That is: compilations and their causes, collectives, fusions, memory, donation. JAX's caches are
-        cleared first, so that earlier tests do not matter.
+        Compilations and their causes, collectives, fusions, memory and donation are compared. JAX's caches
+        are cleared first, so that earlier tests have no influence.
 
         Args:
           name: distinguishes several blocks of one test.
 
         Raises:
-          NotAsPinned: it differs (an AssertionError); the message names the change and its line.
+          NotAsPinned: a figure differs (an AssertionError); the message names the change and its line.
           BaselineError: there is no baseline yet (``--jaxscope-update=new`` writes it), or it cannot be read.
         """
         self.recorded()

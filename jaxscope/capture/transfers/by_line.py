@@ -89,11 +89,11 @@ class Row:
 
 
 class Transfers:
-    """The rows of one recording.
+    """The transfers of one recording, summed by line.
 
     Args:
       emit: receives the events.
-      step: returns the step that runs now, None where nothing counts steps.
+      step: returns the present step; None: steps are not counted.
       marked: returns whether steps are counted by marks at their ends; then copies
         before the first were in step 1.
     """
@@ -129,7 +129,7 @@ class Transfers:
         """Return the row of the program's line that called ``frame``, a frame of JAX; about 1 us from a
         cache.
 
-        None for a copy that is not counted: one that JAX makes for itself, such as before it calls a
+        None for a copy that is not counted because JAX makes it for itself, for example before it calls a
         callback.
 
         Args:

@@ -136,8 +136,8 @@ class StagedArrays:
     it.
 
     Args:
-      events: returns the number of events of JAX so far. A copy with events in it compiled the primitive
-        first, and its time is the compilation's.
+      events: returns the number of JAX events so far. If this number grows during a copy, the copy first
+        compiled the primitive, so its time is not the time of a copy.
     """
 
     def __init__(self, transfers: Transfers, events: Callable[[], int]) -> None:

@@ -54,9 +54,9 @@ class Arguments:
         """Handle a call that left the fast path.
 
         Args:
-          given: its arguments and keywords.
-          leaves: number of NumPy arrays in its key.
-          calls: number of calls so far, with this one; 0 if jit wraps the watched function.
+          given: the arguments and keywords of the call.
+          leaves: number of NumPy arrays in the key of the call.
+          calls: number of calls so far, including this one; 0 if jit wraps the watched function.
         """
         args, kwargs = given
         if self._lost or calls == 0:
