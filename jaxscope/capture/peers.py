@@ -22,7 +22,7 @@ from jaxscope.log.writer import Writer
 from jaxscope.schema.events import RankGroup, RanksCompiled
 
 PREFIX = "jaxscope/ranks/"
-ROUND_S = 1.0  # at least
+ROUND_S = 0.5  # at least
 PER_RANK_S = 0.003  # more for each rank: the coordinator serves them all
 LATEST = 8  # programs in a value
 NAME = 100  # characters of a function's id: a value stays below 2 KB
