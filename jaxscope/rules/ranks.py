@@ -41,12 +41,13 @@ def findings(job: Job) -> list[Finding]:
 
 
 def _all(job: Job) -> Iterator[Finding]:
+    # A rank that ended before it came there does not differ.
+    found = [d for d in (*job.divergences(), *job.rest()) if job.certain(d) is not None]
     first = job.first_to_leave()
-    if first is not None:
-        yield ended_first(job, first)
-    for d in (*job.divergences(), *job.rest()):
-        if job.certain(d) is not None:  # a rank that ended before it came there does not differ
-            yield differs(job, d)
+    if first is not None and not (_left_orderly(first) and any(first in d.most for d in found)):
+        yield ended_first(job, first)  # else others hang after what they run and most do not
+    for d in found:
+        yield differs(job, d)
     for here, there, odd, most in job.collectives_differ():
         yield Finding(
             code="JX854",
@@ -63,6 +64,10 @@ def _all(job: Job) -> Iterator[Finding]:
             fix=Fix(message("fix-same-compiler")),
             subject=("collectives", there.program),
         )
+
+
+def _left_orderly(rank: Rank) -> bool:
+    return rank.died is None and (rank.left or rank.code in (0, None))
 
 
 def differs(job: Job, d: Divergence) -> Finding:

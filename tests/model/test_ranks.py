@@ -221,6 +221,15 @@ def test_of_ranks_that_were_all_killed_the_one_whose_program_had_not_left_is_nam
     assert sentence.endswith("the others went on for 0.50 s")
 
 
+def test_a_rank_that_leaves_while_another_hangs_in_a_program_of_its_own_has_not_ended_first(tmp_path):
+    hangs = {"codes": [-9, -9], "ends": {0: 40.0, 1: 41.0}, "left": {0: 5.0}}
+    assert [code for code, _ in found(tmp_path / "more", [[A], [A, B]], **hangs)[1]] == ["JX851"]
+    assert [code for code, _ in found(tmp_path / "same", [[A], [A]], **hangs)[1]] == ["JX853"]
+    early = {"codes": [0, 0, 0], "left": {0: 30.0, 1: 30.0, 2: 5.0}}
+    left = found(tmp_path / "less", [[A, B], [A, B], [A]], **early)[1]
+    assert [code for code, _ in left] == ["JX851", "JX853"] and "rank 2 ended first" in left[1][1]
+
+
 def test_ranks_that_were_killed_together_before_one_came_to_a_program_are_no_difference(tmp_path):
     assert found(tmp_path, [[A, B], [A], [A]], codes=[-15] * 3, ends=dict.fromkeys(range(3), 4.0))[1] == []
 
