@@ -75,25 +75,30 @@ def section(intents: Sequence[Intent], places: Places, *, everything: bool = Fal
     heads = ("", "", "requested", "compiled", "passed as" if any(r[4] for r in rows) else "")
     widths = [max((cell_len(r[k]) for r in (heads, *rows)), default=0) for k in range(len(heads))]
     if rows:
-        yield line((f"    {_cells(heads, widths)}", "dim"))
+        yield line((f"    {_aligned(heads, widths)}", "dim"))._replace(cells=_cells(heads, widths))
     for (i, d), row in zip(shown, rows, strict=True):
-        yield line(
-            ("▸ " if d else "  ", "warning"),
-            (_cells(row, widths), "" if d else "dim"),
-            indent=2,
-            hang=4,
+        mark = "▸ " if d else ""
+        aligned = line(
+            (mark.ljust(2), "warning"), (_aligned(row, widths), "" if d else "dim"), indent=2, hang=4
         )
+        yield aligned._replace(cells=_cells((mark + row[0], *row[1:]), widths))
         if d is not None:
             site = places.frame(i.asked_at)
             by = f"{BY[i.by]} at {site}: " if i.by in BY and site and d.kind != MOVED else ""
             reason = "moved in every call that passes it this way" if d.kind == MOVED else why(d)
-            yield line((f"{by}{escape(reason, 200)}", "warning"), indent=6, hang=2)
+            text = f"{by}{escape(reason, 200)}"
+            yield line((text, "warning"), indent=6, hang=2)._replace(cells=("", text))
     left = len(audited) - len(shown)
     if left:
         yield line((f"and {left:,} more where all agree: --all shows them", "dim"), indent=4)
 
 
-def _cells(row: Sequence[str], widths: Sequence[int]) -> str:
+def _cells(row: Sequence[str], widths: Sequence[int]) -> tuple[str, ...]:
+    """Return the columns of a row, without those that are empty in all rows."""
+    return tuple(t for t, w in zip(row, widths, strict=True) if w)
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(t + " " * (w - cell_len(t)) for t, w in zip(row, widths, strict=True) if w).rstrip()
 
 

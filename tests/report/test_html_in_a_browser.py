@@ -61,6 +61,19 @@ def test_the_page_loads_nothing_complains_about_nothing_and_fits_the_window(open
     assert page.value("document.scripts.length") == 1 and page.value("document.images.length") == 0
 
 
+def test_tables_and_sources_fit_a_window_of_600_pixels(opened):
+    page = opened("typical", width=600)
+    page.value("document.querySelectorAll('details').forEach(d => d.open = true)")
+    boxes = "[...document.querySelectorAll('.scroll, pre.source')]"
+    assert page.value(f"{boxes}.length") > 4
+    # The keys side by side have a column for each compilation: they scroll.
+    wide = f"{boxes}.filter(e => e.scrollWidth > e.clientWidth + 1 && !e.querySelector('.keys'))"
+    assert page.value(f"{wide}.map(e => e.textContent.slice(0, 60))") == []
+    # No column is squeezed to a few letters a line.
+    cells = "[...document.querySelectorAll('.scroll td')].filter(e => e.textContent.length > 12)"
+    assert page.value(f"Math.min(...{cells}.map(e => e.clientWidth))") > 60
+
+
 def test_an_inline_script_that_is_not_the_reports_own_does_not_run(opened):
     page = opened("typical")
     page.value(

@@ -15,16 +15,18 @@ import runs_to_see
 import written
 from written import Log, function, key, leaf
 
+from jaxscope.analysis.sharding_audit import CONSTRAINT, RESULT, Intent
 from jaxscope.cli import command
 from jaxscope.log import store
 from jaxscope.model import sources
 from jaxscope.model.load import load
 from jaxscope.present.escape import escape
 from jaxscope.present.findings import fix_text, sentence
-from jaxscope.report import comparison_table, html, variants
-from jaxscope.report.html.markup import Html, el
+from jaxscope.present.text import Places
+from jaxscope.report import comparison_table, html, sharding_audit, variants
+from jaxscope.report.html.markup import Html, el, lines
 from jaxscope.schema import events as ev
-from jaxscope.schema.keys import Frame
+from jaxscope.schema.keys import Frame, Sharding
 
 MARKUP = "\"'><script>alert(1)</script></style><img src=x onerror=alert(1)>&amp;\u202e\x1b[2J"
 
@@ -223,6 +225,25 @@ def test_markup_in_names_paths_values_and_messages_is_shown_and_does_nothing(tmp
 def test_attributes_and_texts_are_escaped_unless_they_are_markup():
     made = el("p", "<b>", el("i", "x & y"), title='"<', hidden=True, class_=None, data_x=1)
     assert made == '<p title="&quot;&lt;" hidden data-x="1">&lt;b&gt;<i>x &amp; y</i></p>'
+
+
+def test_requested_and_compiled_shardings_are_a_table_with_each_reason_below_its_row(tmp_path):
+    def named(text):
+        axes = [("data", 8, "Auto")]
+        return Sharding("NamedSharding", f"{text} on data=8", "0-7", axes, text, "device")
+
+    split, whole = named("P('data')"), named("P()")
+    rows = sharding_audit.section(
+        [
+            Intent("[0]", RESULT, (16,), "float32", asked=split, by=CONSTRAINT, compiled=whole),
+            Intent("[1]", RESULT, (16,), "float32", asked=whole, compiled=whole),
+        ],
+        Places(load(store.create(tmp_path / "run"))),
+    )
+    made = lines(rows)
+    assert made.count("<table") == 1 and made.count("<tr>") == 4
+    assert "<td>▸ result[0]</td><td>f32[16]</td>" in made
+    assert re.search(r'<tr><td></td><td colspan="3">\w[^<]+</td></tr><tr><td>result\[1\]</td>', made)
 
 
 def test_drawings_and_controls_have_names_and_ids_are_used_once(typical):

@@ -95,17 +95,22 @@ def lines(
     made: list[Html] = []
     for is_table, group in groupby(found, key=lambda line: bool(line.cells)):
         if is_table:
-            rows = [_row(line, names=names) for line in group]
+            found_rows = list(group)
+            columns = max(len(line.cells) for line in found_rows)
+            rows = [_row(line, columns, names=names) for line in found_rows]
             made.append(scrolling(el("table", el("tbody", *rows), class_="plain")))
         else:
             made += [p for line in group for p in _paragraph(line, heading, below)]
     return joined(made)
 
 
-def _row(found: Line, *, names: bool) -> Html:
+def _row(found: Line, columns: int, *, names: bool) -> Html:
+    """Return a row of a table with so many columns; its last cell takes those that it does not have."""
     first, *rest = found.cells
     name = el("th", first, scope="row") if names else el("td", first)
-    return el("tr", name, *(el("td", cell) for cell in rest))
+    spans = [columns - len(rest)] * (len(rest) < columns - 1)
+    cells = [el("td", cell) for cell in rest[: len(rest) - len(spans)]]
+    return el("tr", name, *cells, *(el("td", rest[-1], colspan=n) for n in spans if rest))
 
 
 def _paragraph(line: Line, heading: str, below: str | None) -> Iterator[Html]:
