@@ -97,7 +97,7 @@ def _row(name: Html, right: str, words: str, *shapes: Html) -> Html:
 
 def _lane(run: Run, lane: Lane, length: float, places: Places) -> Html:
     f = lane.function
-    words = function_name(f) if f is not None else f"outside jit, libraries ({len(lane.members):,})"
+    words = function_name(f) if f is not None else f"outside your functions ({len(lane.members):,})"
     again = (
         el("span", f" ▲ {lane.recompiles:,}", class_="warning", title="recompiles")
         if lane.recompiles
