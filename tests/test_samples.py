@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -49,6 +50,18 @@ def test_a_loss_read_in_every_step_is_found_with_its_line_its_count_and_its_seco
     assert finding.source.line == line_of_float() and finding.seconds == t.blocked_seconds > 0
     told = f"float(loss) at float_per_step.py:{line_of_float()} waits for the device in each of 200 steps, "
     assert words.title(finding).startswith(told) and told in report
+
+
+def test_compilations_outside_the_step_have_the_same_figures_in_each_part_of_the_report(runs):
+    run, report = runs["slow"]
+    report = " ".join(report.split())
+    [title] = [words.title(f) for f in findings(run) if f.code == "JX133"]
+    figures = r"(\d+) compilations outside jit come from one line .*?; (\d+) of them recompiles, ([\d.]+ m?s)"
+    n, again, seconds = re.search(figures, title).groups()
+    head = re.search(r"([\d.]+ m?s) spent recompiling .*? \((\d+) of their (\d+) compilations\)", report)
+    section = re.search(r"Outside your functions (\d+) compilations of .*? \((\d+)x, ", report)
+    assert (head[1], head[2]) == (seconds, again)
+    assert (head[3], n) == section.groups()
 
 
 def test_it_vanishes_with_the_fixed_version(runs):
