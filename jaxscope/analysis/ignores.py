@@ -34,7 +34,7 @@ class Ignore(msgspec.Struct, frozen=True):
 
 
 def find(source: str) -> list[Ignore]:
-    """Return the comments of a text, in order of lines. Never raises.
+    """Return the ``# jaxscope: ignore`` comments of a text, in order of lines. Never raises.
 
     After the first line that is not valid Python, a comment covers only its own line.
     """

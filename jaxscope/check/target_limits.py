@@ -82,12 +82,13 @@ def _command(targets: Sequence[str], argv: Sequence[str]) -> str:
 
 
 def of_rules(a: Aim, found: Sequence[Finding], *, rules: bool) -> list[Finding]:
-    """Add findings about targets to ``found``, the findings of the run. They come from the run and from the
-    runs on other numbers of devices.
+    """Return ``found``, the findings of the run, and the findings about targets of the run and of the runs on
+    other numbers of devices.
+
+    If targets are given, findings about other targets are left out.
 
     Args:
-      rules: whether to add the findings of all rules; else only programs that do not fit are added. If
-        targets are given, only findings about these targets are added.
+      rules: whether to add the findings of all rules; else only programs that do not fit are added.
     """
     every = list(found)
     if rules:

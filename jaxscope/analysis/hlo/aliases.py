@@ -59,13 +59,15 @@ class Parameter(msgspec.Struct, frozen=True, gc=False):
 
 
 class Memory(msgspec.Struct, frozen=True):
-    """The inputs and outputs of a program. Bytes are per device; None: one of them is unknown.
+    """The inputs and outputs of a program. All bytes are for one device.
+
+    A sum is None if the size of one of its buffers is unknown.
 
     Attributes:
       outputs: the types of the results.
       aliases: outputs that reuse the memory of an input.
       donors: numbers of the parameters that are donated without an alias.
-      argument_bytes, output_bytes, alias_bytes: of the buffers in the device's memory, as laid out there
+      argument_bytes, output_bytes, alias_bytes: the sums over the buffers in the device's memory, with their layout
         (module ``shapes``); arrays in the host's memory are not counted.
     """
 

@@ -50,31 +50,30 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
     Attributes:
       kind: one of KINDS.
       name, computation: of the instruction; for a pair or a chain of its start.
-      overlap: whether anything computes between start and done; None: the schedule does not show it; False:
-        the collective is not asynchronous.
+      overlap: whether anything computes between start and done; False: nothing does, or the collective is
+        not asynchronous; None: the schedule does not show it.
       bytes: bytes of the result on one device (a tuple's sum), on every platform.
       operand_bytes: bytes of the operands on one device.
       wire_bytes: sent per device and execution (module ``wire_bytes``).
-      executions: per call of the program; None: a trip count is unknown. At most
-        these, if ``branches`` has any.
-      branches: the branches of conditionals that it stands in, from the outermost to the innermost.
-      axes: mesh axes and sub-axes; None without a mesh, and where the groups are no
+      executions: in one call of the program, an upper bound if it is in a branch; None: a trip count is
+        unknown.
+      branches: the branches of conditionals that contain it, from the outermost to the innermost.
+      axes: the mesh axes and sub-axes that its groups are; None without a mesh, and if the groups are not
         axes; ``[]`` for groups of one.
-      axes_around: the whole axes that groups which are no axes lie in
-        (``axis_index_groups``); None otherwise.
+      axes_around: if the groups are not axes (``axis_index_groups``): the whole axes that contain them;
+        else None.
       group_size, groups: members of a group, and number of groups; None for a permute and for groups of
         different size.
       syntax: the syntax of the groups: explicit, iota, mesh, pairs.
       origin: ``asked``, ``inserted`` or None (module ``origin``).
-      source_certainty: the source certainty of the line: CERTAIN from the instruction's own metadata, LIKELY
+      source_certainty: how certain ``source`` is: CERTAIN from the instruction's own metadata, LIKELY
         from its neighbours.
       transfer: of a send or recv between the slices of a TPU: the collective that it is a part of.
       weight: the argument that an all-gather gathers for a matrix product with an operand split over the same
         axes, as with fully sharded parameters (module ``fsdp_gathers``).
       gathered: the candidate for ``weight``, if this text alone does not show the other operand's sharding.
-      constraint: the sharding of the user's constraint that makes the partitioner
-        communicate, in JAX's spelling;
-        None: there is none, or no lowered text.
+      constraint: the sharding of the user's constraint that makes the partitioner communicate, in JAX's
+        spelling; None: there is none, or no lowered text.
       constrained_at: the line of that constraint.
     """
 
