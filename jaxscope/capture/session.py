@@ -123,6 +123,7 @@ class Session:
             self.profile.step_ended if self.profile is not None else None,
             self.sampler.step_ended if self.sampler is not None else None,
         )
+        self._died = False  # the exception that ends the program is in the log
         self.rank: Rank | None = None
         if options.compare_ranks:
             self.rank = self.probe.phases.rank = Rank(
@@ -178,6 +179,7 @@ class Session:
     def _leaving(self) -> None:
         if current() is self and not _goes_on():
             self._leave_job()
+            self._write_uncaught()  # JAX's exit may wait for other processes until this one is killed
             self._end_profile()
             self.probe.phases.memory.wait()
             self._last_look(leaving=True)
@@ -238,13 +240,19 @@ class Session:
                 "no step was compiled, the program ran to its end: name its function with --step-function"
             )
             self._degraded("dry_run", reason)
-        died = shield.attempt("uncaught", last_exception.uncaught) if how == "exit" else None
+        if how == "exit":
+            self._write_uncaught()
+        self.writer.emit(ev.RunEnded(how=how))
+        self.writer.close()
+
+    def _write_uncaught(self) -> None:
+        """Write the exception that ends the program, once."""
+        died = None if self._died else shield.attempt("uncaught", last_exception.uncaught)
         if died is not None:
+            self._died = True
             files = [frame.file for frame in died.stack]
             shield.attempt("sources", self.probe.introductions.sources, files)
             self.writer.emit(died)
-        self.writer.emit(ev.RunEnded(how=how))
-        self.writer.close()
 
     def _flush(self) -> None:
         """Write the counts to the log, and what is still being read."""

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from jaxscope.log.store import RunDir
 from jaxscope.model.deaths import donors
 from jaxscope.model.load import load
 from jaxscope.report.json_report import as_json
@@ -34,6 +35,18 @@ def test_the_call_that_donated_a_deleted_array_is_found(record):
     assert died.error == "RuntimeError" and died.stack[0].function == "main"
     [(c, path)] = donors(load(run.run), died.message)
     assert (c.function.name, path) == ("update", "w")
+
+
+@pytest.mark.subprocess
+def test_the_exception_is_in_the_log_before_jax_waits_at_its_exit_where_the_process_may_be_killed(
+    tmp_path, clean_env
+):
+    killed = "import atexit, os\natexit.register(os.kill, os.getpid(), 9)\n"  # after what is registered later
+    (tmp_path / "p.py").write_text(f"{killed}import jax\njax.numpy.ones(3)\nraise ValueError\n")
+    argv = [sys.executable, "-m", "jaxscope", "run", "-q", "--no-tui", "-o", "run", "p.py"]
+    assert subprocess.run(argv, cwd=tmp_path, env=clean_env, stderr=subprocess.DEVNULL).returncode == -9
+    main = load(RunDir(tmp_path / "run")).main
+    assert main.died.error == "ValueError" and main.ended is None
 
 
 def test_an_end_of_its_own_will_is_no_death(record):
