@@ -42,6 +42,7 @@ FEW = 16  # ranks that are read at each look; of more only those whose logs have
 IN_TURN = 10  # and this part of the rest: for their steps, and whether they are alive
 IN_PART = 16  # ranks that are read together
 AGREED = 64  # calls named per rank
+RECORDED_NS = 1_000_000_000  # in which the end of a killed program is recorded
 WAITED_NS = 5_000_000_000  # a rank that has not come to a program by then has no such program, or hangs
 _COLLECTIVE = re.compile(rf"= \S.*? ({'|'.join(KINDS)})(-start)?\(([^\n]*)")
 _METADATA = re.compile(r", metadata=\{[^}]*\}")
@@ -324,18 +325,26 @@ class Job:
             """Return whether ``rank`` failed as no other did, or left long before most of the others."""
             if rank.code not in (0, None) and codes[rank.code] == 1:
                 return True
-            if rank.cut and rank is ended[0] and not any(r.cut for r in self.ranks if r is not rank):
-                return (
-                    True  # the others left because of it, whatever ended them while they waited at their exit
-                )
             late = len(ends) - bisect.bisect_right(ends, (rank.left_ns or 0) + early_ns)
             return late * 2 > len(self.ranks) - 1
 
         left = [r for r in self.ranks if r.left_ns is not None]
         if places.was_ended(self.directory, (r.directory for r in self.ranks)):
             left = [r for r in left if r.died is not None]
+        cut = [r for r in left if r.cut]
+        if len(cut) == 1 and not any(_left_before(r, cut[0]) for r in left):
+            return cut[0]  # the others left because of it, whatever ended them at their exit
         ended = sorted(left, key=lambda r: r.left_ns or 0)
         return next(filter(left_others, ended), None)
+
+
+def _left_before(rank: Rank, killed: Rank) -> bool:
+    """Return whether ``rank`` left before ``killed`` was killed, which its watcher records a little later.
+
+    One that raised meanwhile did so because of it.
+    """
+    late = RECORDED_NS if rank.died is not None else 0
+    return (rank.left_ns or 0) < (killed.left_ns or 0) - late
 
 
 def schedule(text: str | None) -> tuple[str, ...] | None:

@@ -41,6 +41,7 @@ def wrote(
     indices=True,
     options=None,
     left=None,
+    raised=(),
 ):
     """Write a job: for each rank its programs, each ``(program, shape, texts, step, devices, entry)`` or the name of one."""
     codes = codes or [0] * len(sequences)
@@ -76,6 +77,8 @@ def wrote(
                 blob, size = place.put_text(text)
                 log.say(ev.ProgramText(program=program, stage=stage, blob=blob, bytes=size))
         log.now = (left or {}).get(n, log.now)
+        if n in raised:
+            log.say(ev.Died(error="ValueError"))
         if codes[n] == 0 or n in (left or {}):
             log.end()
         if codes[n] is not None:
@@ -216,6 +219,9 @@ def test_of_ranks_that_were_all_killed_the_one_whose_program_had_not_left_is_nam
         codes, ends = [-9, -9], {0: 5.0, 1: 2.0}
         job = wrote(tmp_path / str(len(named)), [[A]] * 2, codes=codes, ends=ends, left=left)
         named.append([words.sentence(f) for f in rules.findings(ranks.read(job))])
+    raised = wrote(tmp_path / "raised", [[A]] * 2, codes=codes, ends=ends, left={0: 1.5}, raised=[0])
+    (after,) = rules.findings(ranks.read(raised))  # the end of rank 1 was recorded 0.5 s late
+    assert words.sentence(after).startswith("rank 1 ended first, by signal 9")
     ((sentence,), *others) = named
     assert sentence.startswith("rank 1 ended first, by signal 9, having compiled a") and others == [[]] * 3
     assert sentence.endswith("the others went on for 0.50 s")
