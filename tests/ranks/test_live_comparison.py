@@ -91,10 +91,13 @@ def test_the_rank_that_the_others_wait_for_is_named_with_the_line_of_its_main_th
     assert f"rank 0 waiting at ranks_that_differ.py:{line_of('value = function(x)')} (for " in line
 
 
-def test_a_rank_that_is_killed_is_named(launched):
+def test_a_rank_that_is_killed_is_named_though_the_other_is_killed_at_its_exit(launched, tmp_path, capsys):
     code, _, lines = launched("kill")
     assert code == 128 + 9
     assert any("rank 1 ended with signal 9" in line for line in lines)
+    command(["report", "--format", "json", str(tmp_path / "run")])
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert finding["code"] == "JX853" and finding["title"].startswith("rank 1 ended first, by signal 9")
 
 
 def test_a_job_whose_directory_vanishes_goes_on_as_it_would(tmp_path, clean_env):
