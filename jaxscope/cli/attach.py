@@ -97,7 +97,7 @@ def _stop(kept: Kept, run: RunDir) -> Ended | Left:
             if not liveness.is_running(kept.program):
                 return _end(run, kept, GRACE_S) or UNSEEN
             time.sleep(LOOK_S)
-    return Left(f"does not listen to SIGINT or SIGTERM and goes on: kill -9 {kept.program}", 1)
+    return Left(f"does not react to SIGINT or SIGTERM and continues: kill -9 {kept.program}", 1)
 
 
 def _end(run: RunDir, kept: Kept, patience: float) -> Ended | None:

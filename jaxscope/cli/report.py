@@ -59,7 +59,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--brief",
         action="store_true",
-        help="with --format json: at most 8 KB; jaxscope show prints the rest, one part at a time",
+        help="with --format json: at most 8 KB; jaxscope show prints the other parts, one at a time",
     )
     parser.add_argument(
         "--html", metavar="FILE", type=Path, help="write the report as one HTML file that needs no network"

@@ -112,7 +112,7 @@ def test_a_baseline_is_not_written_in_ci(jaxscope, good, monkeypatch, tmp_path):
     ("options", "said"),
     [
         ({"code": 1}, "failed with exit code 1"),
-        ({"end": False}, "is still going on"),
+        ({"end": False}, "is not finished"),
         ({"sizes": ()}, "compiled none of your functions"),
     ],
 )

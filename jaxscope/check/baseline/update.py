@@ -62,7 +62,7 @@ def _require_complete(run: Run, state: str) -> None:
     exited = run.exited
     wrong = None
     if state in ("running", "lost"):
-        wrong = "is still going on" if state == "running" else "has no end in its log"
+        wrong = "is not finished" if state == "running" else "has no end in its log"
     elif exited is not None and exited.signal is not None:
         wrong = f"was ended by signal {exited.signal}"
     elif exited is not None and exited.exit_code:

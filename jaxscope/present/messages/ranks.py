@@ -21,7 +21,7 @@ TEMPLATES = {
     "setting-differs": "the setting {name} is {value} on {ranks}, {other} on {others}",
     "line-differs": "{line}: {here} on {ranks}, {there} on {others}",
     "rank-compiled": "{ranks} compiled {function}",
-    "rank-ended-first": "{ranks} ended first{how}{last}{behind}; the others went on for {later}",
+    "rank-ended-first": "{ranks} ended first{how}{last}{behind}; the others continued for {later}",
     "rank-left": ", without a recorded error",
     "rank-raised": ", by an uncaught {error}",
     "rank-signal": ", by signal {number}",
@@ -45,7 +45,7 @@ TEMPLATES = {
     "rank-in-lower": "{ranks} lowering{line} (for {time}{step}{last})",
     "rank-in-compile": "{ranks} compiling{line} (for {time}{step}{last})",
     "rank-has-left": "{ranks} left the program{line} ({time} ago{step}{last})",
-    "ranks-left-first": "{ranks} left the program while most of the others went on",
+    "ranks-left-first": "{ranks} left the program while most of the others continued",
     "fix-same-on-all-ranks": (
         "make every process call the same functions, in the same order, with the same shapes and"
         " constants: no branch on jax.process_index(), no value in the code that differs between processes"

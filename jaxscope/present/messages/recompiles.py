@@ -91,7 +91,7 @@ TEMPLATES = {
         " the rest; if {path} is only used in computations, {ordinary}"
     ),
     "fix-static-object": (
-        "pass the values in {path} that vary as ordinary arguments, and keep the rest the same"
+        "pass the values in {path} that vary as ordinary arguments, and keep all others the same"
     ),
     "fix-keep-the-same": "keep {path} the same from call to call",
     "fix-unless-mode": (
