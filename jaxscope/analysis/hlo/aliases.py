@@ -67,8 +67,8 @@ class Memory(msgspec.Struct, frozen=True):
       outputs: the types of the results.
       aliases: outputs that reuse the memory of an input.
       donors: numbers of the parameters that are donated without an alias.
-      argument_bytes, output_bytes, alias_bytes: the sums over the buffers in the device's memory, with their layout
-        (module ``shapes``); arrays in the host's memory are not counted.
+      argument_bytes, output_bytes, alias_bytes: the sums over the buffers in the device's memory, with their
+        layout (module ``shapes``); arrays in the host's memory are not counted.
     """
 
     parameters: list[Parameter]

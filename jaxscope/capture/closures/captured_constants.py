@@ -144,8 +144,8 @@ class Drawn(NamedTuple):
 def keys_drawn_from(jaxpr: Any) -> Drawn:
     """Return the captured constants and the arguments from which the trace draws random numbers.
 
-    It reads only the public parts of ``jaxpr`` (``jax.extend.core``), and its equations only if a constant or an
-    argument can be a key.
+    It reads only the public parts of ``jaxpr`` (``jax.extend.core``), and its equations only if a constant or
+    an argument can be a key.
     """
     body = getattr(jaxpr, "jaxpr", jaxpr)
     first = len(body.constvars)  # the arguments are numbered after the constants
