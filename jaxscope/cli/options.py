@@ -131,13 +131,13 @@ def _add_what_to_record(group: argparse._ArgumentGroup) -> None:
         "--profile",
         metavar="steps=A:B",
         type=_steps,
-        help="run JAX's profiler from step A to step B, A at least 2, and report the measured seconds by your"
-        " line; xprof opens the profile, which is kept in the run directory",
+        help="run JAX's profiler from step A to step B (A is at least 2), and report the measured seconds of"
+        " each line of your code; xprof opens the profile, which is kept in the run directory",
     )
     group.add_argument(
         "--check",
         metavar="SPEC",
-        help="check the run when it has ended, as jaxscope check does:"
+        help="check the run after it has ended, as jaxscope check does:"
         " no-recompiles-after=2,max-compile-seconds=60. The exit code is 3 if the program succeeded and the"
         " check failed. With --target, wait for the target's programs and check them",
     )
