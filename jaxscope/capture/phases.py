@@ -316,7 +316,7 @@ def persistent_cache(
     Args:
       outcome: the outcome that JAX's event reported during this compilation. Settings are read first,
         because JAX 0.10 sends ``compile_requests_use_cache`` even if no directory is set.
-      seconds: seconds that the compilation took.
+      seconds: time that the compilation took, in seconds.
       callbacks: whether the program calls back into this process, None if unknown.
     """
     import jax

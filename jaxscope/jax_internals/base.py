@@ -101,7 +101,7 @@ class _Read:
 
 
 class JaxFrame(_Read):
-    """The local variables of one function of JAX.
+    """Declares the local variables that jaxscope reads from frames of one function of JAX.
 
     Attributes:
       module, function: where the function is defined; ``function`` is also its name on the stack.
@@ -185,7 +185,7 @@ class JaxFrame(_Read):
 
 
 class JaxObject(_Read):
-    """The attributes of one class of JAX's objects.
+    """Declares the attributes that jaxscope reads from objects of one class of JAX.
 
     Attributes:
       module, kind: the class, which is checked; it has several names if JAX renamed it.
@@ -239,7 +239,7 @@ def declared(cls: type[T]) -> type[T]:
 
 
 class Private:
-    """An attribute of one of JAX's modules.
+    """Declares an attribute of one of JAX's modules.
 
     Args:
       module, name: the module, and the name in it. ``name`` may contain a class:

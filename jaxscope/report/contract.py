@@ -426,14 +426,13 @@ class Fusions(Entry):
 class Collective(Entry):
     """One collective.
 
-    ``bytes``: its result on one device, of a reduce-scatter the part that stays
-      on a device, on every platform;
-    ``operand_bytes``: its operands on one device; ``wire_bytes``: what a device sends in one execution.
-    ``source_certainty``: ``certain`` where the compiler kept the line, ``likely``
-      where it is that of a neighbour.
-    ``transfer``: of a send or recv between slices, the collective that it is a part of. ``axes_around``: of
-      groups that are no mesh axes, the axes they lie in. ``conditional``: the conditional in a branch of
-      which it stands; ``executions`` is then the most.
+    ``bytes``: bytes of its result on one device (of a reduce-scatter, the part that stays on the device).
+      ``operand_bytes``: bytes of its operands on one device. ``wire_bytes``: bytes that a device sends in
+      one execution. ``source_certainty``: ``certain`` if the compiler kept the line, ``likely`` if it is
+      the line of a neighbouring instruction. ``transfer``: for a send or recv between slices, the
+      collective of which it is a part. ``axes_around``: if the groups are not mesh axes, the axes that
+      contain them. ``conditional``: the conditional that has it in a branch; ``executions`` is then an
+      upper bound.
     """
 
     kind: str
@@ -584,9 +583,10 @@ class Bounds(Entry):
 class Texts(Entry):
     """The contents of the program's StableHLO and HLO.
 
-    ``matrix_flops``, ``estimated_cycles``, ``wire_bytes_by_axes``: null where not exact. ``_at_least``: with
-    the smallest branch of each conditional, without what is unknown (the work of custom kernels, loops
-    without a trip count); ``_at_most``: with the largest branch of each conditional.
+    ``matrix_flops``, ``estimated_cycles``, ``wire_bytes_by_axes``: null if they are not exact.
+      ``_at_least``: a lower bound, with the smallest branch of each conditional and without unknown parts
+      (the work of custom kernels, loops whose number of iterations is unknown). ``_at_most``: an upper
+      bound, with the largest branch of each conditional.
     """
 
     num_partitions: int | None
@@ -622,8 +622,9 @@ class Texts(Entry):
 class Program(Texts):
     """One program.
 
-    ``of``: the program that ran, where this one was compiled for a target instead;
-    from ``state`` on: of a target."""
+    ``of``: if this program was compiled for a target, the program of the same call that ran. The fields
+      from ``state`` on are only set for a program for a target.
+    """
 
     id: str
     of: str | None

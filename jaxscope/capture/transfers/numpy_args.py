@@ -32,8 +32,9 @@ class Arguments:
     """The bytes of NumPy arguments that the calls of one watched function pass.
 
     Attributes:
-      each: examines the arguments of a finished call; None while all calls passed the same number of bytes.
-      counts: number of calls by the bytes of one call, from when ``each`` is set.
+      each: a function that examines the arguments of a finished call; None: so far, all calls passed the
+        same number of bytes.
+      counts: number of calls by the bytes of one call, counted from the time at which ``each`` was set.
     """
 
     def __init__(self, writer: Writer, function: str) -> None:
