@@ -34,6 +34,10 @@ class Occupied:
         self._begins[first:last], self._ends[first:last] = [begin], [end]
         self._total += end - begin
 
+    def begins(self) -> list[int]:
+        """Return the begins of the separate parts, in order of time."""
+        return list(self._begins)
+
     def with_spans(self, spans: Iterable[tuple[int, int]]) -> int:
         """Return the ns of the union with ``spans``, without adding them."""
         more = Occupied(spans)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from jaxscope.model.fold import Fold
+from jaxscope.model.fold import MOST_SECONDS, Fold
 from jaxscope.model.records import Compilation, Function, InProgress, Lost, Process, cached_until_changed
 from jaxscope.model.xla_warnings import Overheard
 from jaxscope.schema.events import MAIN, ProgramExited, RunStarted
@@ -71,6 +71,15 @@ class Run(Fold):
         if main is not None:
             return main.first_ns
         return min((p.first_ns for p in self.processes.values() if p.first_ns), default=None)
+
+    @property
+    def program_began_ns(self) -> int | None:
+        """Return the wall clock at which the program began, in ns: recording begins later, when JAX is
+        imported. Where the program's seconds are not known, it is when recording began."""
+        began, exited = self.began_ns, self.exited
+        if began is None or exited is None or exited.seconds is None:
+            return began
+        return min(began, exited.t_ns - round(1e9 * min(max(0.0, exited.seconds), MOST_SECONDS)))
 
     @property
     def last_ns(self) -> int | None:

@@ -11,9 +11,12 @@ from jaxscope.model.function_lookup import number_of
 from jaxscope.model.load import state
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
+from jaxscope.model.wall_time import wall_time
 from jaxscope.present.spans import Span
 from jaxscope.present.text import Places, brief, command, count, function_name, seconds
 
+# Of the run: what was not compiling is divided from this share on; parts that are smaller are in the rest.
+LEAST_OTHER, LEAST_PART = 0.1, 0.005
 _VERBS = {"trace": "tracing", "lower": "lowering", "compile": "compiling"}
 
 
@@ -67,6 +70,27 @@ def compiling(run: Run, *, shares: bool = True) -> list[Span]:
         rest += f", and {seconds(sum(elsewhere))} in {others}"
         rest += f" (at most {seconds(max(elsewhere))} in one)" if len(elsewhere) > 1 else ""
     return [(("at least " if open_ended else "") + seconds(spent), "figure"), rest]
+
+
+def not_compiling(run: Run) -> list[Span]:
+    """Return what the run's other seconds went into; nothing if unknown, or if nearly all were compiling.
+
+    ``The other 6.3 s: 2.6 s until the first compilation (imports, set-up), 2.0 s waiting for values, 1.7 s
+    the rest``
+    """
+    t = wall_time(run)
+    if t is None or t.seconds - t.compiling < LEAST_OTHER * t.seconds:
+        return []
+    named = (
+        (t.before_compiling, "until the first compilation (imports, set-up)"),
+        (t.waiting or 0.0, "waiting for values"),
+    )
+    parts = [f"{seconds(spent)} {what}" for spent, what in named if spent >= LEAST_PART * t.seconds]
+    if not parts:
+        return []
+    shown = sum(spent for spent, _ in named if spent >= LEAST_PART * t.seconds)
+    other = t.seconds - t.compiling
+    return [f"The other {seconds(other)}: {', '.join([*parts, f'{seconds(other - shown)} the rest'])}"]
 
 
 def unfinished(run: Run, places: Places, *, running: bool) -> list[list[Span]]:

@@ -130,10 +130,27 @@ class Phase(Entry):
     time_seconds: float | None
 
 
+class WallTime(Entry):
+    """The seconds of a run by what its main process did. The parts do not overlap, and add up to ``seconds``.
+
+    Attributes:
+      before_compiling: until the first trace, lowering or compilation began: imports and set-up.
+      waiting: since then, while the program waited for values of the devices; null: not known, and part of
+        ``rest``.
+    """
+
+    seconds: float
+    before_compiling: float
+    compiling: float
+    waiting: float | None
+    rest: float
+
+
 class RunFacts(Entry):
     """The program as a whole.
 
     ``seconds``: wall time; ``compiling_seconds``: the part of it spent tracing, lowering and compiling.
+    ``wall_time``: all parts of it; null: nothing was compiled, or they are not known.
     """
 
     name: str | None
@@ -154,6 +171,7 @@ class RunFacts(Entry):
     devices: list[Device]
     processes: int
     compiling_seconds: float | None
+    wall_time: WallTime | None
     targets: list[Target]
     degraded: list[Missing]
     in_progress: list[Phase]

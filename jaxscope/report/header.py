@@ -9,7 +9,7 @@ from jaxscope.log import store
 from jaxscope.log.store import RunDir
 from jaxscope.model.run import Run
 from jaxscope.present.escape import escape
-from jaxscope.present.runs import compiling, ending, title
+from jaxscope.present.runs import compiling, ending, not_compiling, title
 from jaxscope.present.text import count
 from jaxscope.report.layout import Line, line
 
@@ -17,11 +17,15 @@ OTHERS = 3
 
 
 def header(run: Run, directory: RunDir | None) -> Iterator[Line]:
-    """Print the command, the share of time spent compiling, versions, devices and the exit status."""
+    """Print the command, how long it compiled, what took the other seconds, versions, devices and the exit
+    status.
+    """
     yield line((title(run, directory), "name"))
     yield from _settings(directory)
     if spent := compiling(run):
         yield line(*spent, hang=2)
+        if other := not_compiling(run):
+            yield line(*other, hang=2)
     facts = []
     started = run.main.started if run.main is not None else None
     if started is not None:

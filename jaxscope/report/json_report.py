@@ -19,6 +19,7 @@ from jaxscope.model.load import state
 from jaxscope.model.ranks import Job
 from jaxscope.model.records import Compilation, Function, Process, StaleCapture
 from jaxscope.model.run import Run
+from jaxscope.model.wall_time import wall_time
 from jaxscope.present import render
 from jaxscope.report import (
     arrays,
@@ -273,6 +274,7 @@ def _run(run: Run, directory: RunDir | None) -> contract.RunFacts:
         devices=[contract.Device.copy_of(d) for d in run.devices],
         processes=len(run.processes),
         compiling_seconds=run.compiling_seconds,
+        wall_time=None if (spent := wall_time(run)) is None else contract.WallTime.copy_of(spent),
         targets=[contract.Target.copy_of(t) for t in run.targets],
         degraded=[contract.Missing.copy_of(lost) for lost in run.degraded],
         in_progress=[

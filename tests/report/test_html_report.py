@@ -299,3 +299,18 @@ def test_the_command_writes_the_file_and_refuses_other_formats(typical, tmp_path
     assert file.read_text("utf-8").startswith("<!doctype html>")
     assert command(["report", str(typical.path), "--html", str(file), "--format", "json"]) == 2
     assert "--html is a report of its own" in capsys.readouterr().err
+
+
+def test_the_time_axis_ends_with_the_run_and_its_origin_is_named(tmp_path):
+    run = store.create(tmp_path / "run")
+    log = Log(run, at=3.0)
+    f = function("step")
+    log.say(f)
+    log.compiled(f, key(leaf("x", 1)))
+    log.end()
+    written.exited(run, seconds=12.0)
+    document = Document("".join(html.pieces(load(run), run)))
+    (axis,) = [a for tag, a in document.elements if a.get("id") == "timeline"]
+    assert axis["data-seconds"] == "9.000000"
+    origin = "0 s is when recording began: the program imported JAX, 3.0 s after it started"
+    assert origin in document.texts

@@ -20,6 +20,7 @@ HEIGHT = 20
 MOST_LANES, MOST_MARKS, MOST_RANKS = 30, 150, 64
 MOST_ROWS = 200  # compilations in the table
 LABELS = 5
+LATE = 0.1  # seconds from the start of the program to the begin of the recording that are worth a word
 LEGEND = {"trace": "trace", "lower": "lower", "compile": "compile", "hit": "from the persistent cache"}
 
 
@@ -56,6 +57,7 @@ def section(run: Run, job: Job | None, places: Places) -> Html | None:
             id="timeline", data_seconds=f"{length:.6f}", role="group",
             aria_label="Timeline of the run. Plus and minus zoom, the arrow keys move, 0 shows all of it.",
         ),
+        el("p", _origin(run), class_="dim"),
         _table(run, places),
     ])  # fmt: skip
 
@@ -76,9 +78,20 @@ def _swatch(name: str) -> Html:
 
 
 def _length(run: Run, found: Sequence[Lane]) -> float:
-    """Return the seconds that are drawn: the run, and phases that end after it in another process."""
+    """Return the seconds that are drawn: from the begin of the recording to the end of the run, and phases
+    that end after it in another process.
+    """
     ends = [float(lane.spans[:, 1].max()) / 1e9 for lane in found if len(lane.spans)]
-    return max([run.seconds or 0.0, *ends])
+    return max([run.seconds_at(run.last_ns) or 0.0 if run.last_ns is not None else 0.0, *ends])
+
+
+def _origin(run: Run) -> str:
+    """Say what 0 s of the axis is."""
+    words = "0 s is when recording began"
+    began, program = run.began_ns, run.program_began_ns
+    if began is None or program is None or began - program < LATE * 1e9:
+        return words
+    return f"{words}: the program imported JAX, {seconds((began - program) / 1e9)} after it started"
 
 
 def _at(when: float, length: float) -> int:

@@ -1,0 +1,75 @@
+"""Divide the wall time of a run: before the first compilation, compiling, waiting for values, the rest."""
+
+from __future__ import annotations
+
+import msgspec
+
+from jaxscope.model import transfers
+from jaxscope.model.records import Process
+from jaxscope.model.run import Run
+
+
+class WallTime(msgspec.Struct, frozen=True):
+    """The seconds of a run by what its main process did. The parts do not overlap, and add up to ``seconds``.
+
+    Attributes:
+      seconds: wall time of the program; of a program that was recorded in parts, of the recording.
+      before_compiling: until the first trace, lowering or compilation began: imports and set-up.
+      compiling: while something was traced, lowered or compiled.
+      waiting: since then, while the thread that runs the steps waited for values of the devices; None: not
+        known, and part of the rest.
+      rest: the other seconds.
+    """
+
+    seconds: float
+    before_compiling: float
+    compiling: float
+    waiting: float | None
+    rest: float
+
+
+def wall_time(run: Run) -> WallTime | None:
+    """Return the division; None: nothing was compiled, or the recording stopped before the program did."""
+    process, total, compiling, first = run.main, run.seconds, run.compiling_seconds, _first_phase(run)
+    if process is None or not run.main_recorded or process.stopped is not None or first is None:
+        return None
+    if not total or not compiling:
+        return None
+    before = max(0, first - (run.program_began_ns or first)) / 1e9
+    left = total - before - compiling
+    if left < 0:
+        return None
+    waiting = _waiting(run, process, first)
+    if waiting is not None and waiting > left:
+        waiting = None
+    return WallTime(total, before, compiling, waiting, left - (waiting or 0.0))
+
+
+def _first_phase(run: Run) -> int | None:
+    """Return when the main process began its first phase (wall clock, ns)."""
+    process = run.main
+    if process is None:
+        return None
+    opened = [p.since_ns for p in run.lasting() if p.compilation.process is process]
+    return min([*opened, *process.phases.begins()[:1]], default=None)
+
+
+def _waiting(run: Run, process: Process, first: int) -> float | None:
+    """Return the seconds that one thread waited for values after ``first``; None: not known, or it may have
+    waited while another thread compiled.
+    """
+    threads = {
+        event.thread
+        for c in run.compilations.values()
+        if c.process is process
+        for event in (c.traced, c.lowered, c.compiled)
+        if event is not None
+    }
+    total = 0.0
+    for event in process.transfers.values():
+        if event.direction != transfers.TO_HOST or not event.seconds or event.last_ns <= first:
+            continue
+        if event.first_ns < first or len(threads) > 1 or not event.step_seconds:
+            return None
+        total += event.step_seconds
+    return total
