@@ -331,6 +331,8 @@ class Fold:
         site = event.site
         key = (event.direction, event.via, site.file if site else "", site.line if site else 0)
         before = process.transfers.get(key)
+        if before is None and event.seconds and event.first_ns == event.last_ns:
+            process.first_seconds[key] = event.seconds
         if before is None or event.count >= before.count:
             process.transfers[key] = event
 

@@ -97,6 +97,7 @@ class Process(msgspec.Struct, eq=False):
     snapshots: list[ArraysSeen] = []  # its live arrays, in order of time
     # By direction, kind, file and line: the latest event about the transfers there.
     transfers: dict[tuple[str, str, str, int], Transferred] = {}
+    first_seconds: dict[tuple[str, str, str, int], float] = {}  # of these, of the first transfer
 
     def compiling_seconds(self, unfinished: Sequence[tuple[int, int]] = ()) -> float:
         """Return the wall time during which at least one phase ran: nested phases are not counted twice."""

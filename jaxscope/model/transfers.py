@@ -37,7 +37,9 @@ class Transfer(msgspec.Struct, frozen=True):
       count: number of transfers; None: not counted, and ``bytes`` are those of one call.
       views: how many of them copied nothing, because host and device share the memory.
       waits: how many of them took longer than 0.1 ms.
-      close, checks, ahead, caller: as in ``Transferred``.
+      blocked_seconds: that the program was blocked in all of them; ``first_seconds`` of these in the first,
+        which ended at ``first_ns``.
+      close, checks, ahead, caller, first_ns, last_ns: as in ``Transferred``.
       paths: the arguments that were transferred, if it was a call.
     """
 
@@ -51,6 +53,7 @@ class Transfer(msgspec.Struct, frozen=True):
     views: int | None = None
     waits: int | None = None
     blocked_seconds: float | None = None
+    first_seconds: float = 0.0
     steps: int | None = None
     first_step: int | None = None
     last_step: int | None = None
@@ -74,10 +77,19 @@ class Transfer(msgspec.Struct, frozen=True):
     def share(self) -> float | None:
         """Return the share of the time from the first to the last transfer in which the program was
         blocked."""
-        span = (self.last_ns - self.first_ns) / 1e9
-        if self.blocked_seconds is None or span <= 0:
+        if self.blocked_since is None or self.span <= 0:
             return None
-        return min(1.0, self.blocked_seconds / span)
+        return min(1.0, self.blocked_since / self.span)
+
+    @property
+    def span(self) -> float:
+        """Return the seconds from the end of the first transfer to the end of the last one."""
+        return (self.last_ns - self.first_ns) / 1e9
+
+    @property
+    def blocked_since(self) -> float | None:
+        """Return the seconds that the program was blocked since the first transfer ended."""
+        return None if self.blocked_seconds is None else max(0.0, self.blocked_seconds - self.first_seconds)
 
 
 def counted(run: Run) -> bool:
@@ -89,7 +101,7 @@ def transfers(run: Run) -> list[Transfer]:
     """Return all known transfers: by seconds, then by bytes, the most first."""
     if not counted(run):
         return []
-    found = [_seen(p, e) for p in run.processes.values() for e in p.transfers.values()]
+    found = [_seen(p, e, key) for p in run.processes.values() for key, e in p.transfers.items()]
     found += _by_calls(run)
     return sorted(
         found,
@@ -118,14 +130,14 @@ def called_at(run: Run, t: Transfer) -> Frame | None:
 
 def waits(run: Run) -> list[Transfer]:
     """Return the main process's copies to the host that are known to have blocked it, the longest first."""
-    seen = [_seen(run.main, e) for e in run.main.transfers.values()] if run.main is not None else []
+    seen = list(by_key(run.main).values()) if run.main is not None else []
     waited = [t for t in seen if t.direction == TO_HOST and t.blocked_seconds]
     return sorted(waited, key=lambda t: -(t.blocked_seconds or 0.0))
 
 
 def by_key(process: Process) -> dict[tuple[str, str, str, int], Transfer]:
     """Return the transfers of ``process.transfers`` by their keys."""
-    return {key: _seen(process, e) for key, e in process.transfers.items()}
+    return {key: _seen(process, e, key) for key, e in process.transfers.items()}
 
 
 def steps(run: Run, process: Process) -> int | None:
@@ -139,7 +151,7 @@ def steps(run: Run, process: Process) -> int | None:
     return stepper.counted_calls[process.id]
 
 
-def _seen(process: Process, e: Transferred) -> Transfer:
+def _seen(process: Process, e: Transferred, key: tuple[str, str, str, int]) -> Transfer:
     return Transfer(
         process=process,
         direction=e.direction,
@@ -151,6 +163,7 @@ def _seen(process: Process, e: Transferred) -> Transfer:
         views=e.views,
         waits=e.waits,
         blocked_seconds=e.seconds if e.seconds is not None and 0 <= e.seconds < MOST_SECONDS else None,
+        first_seconds=process.first_seconds.get(key, 0.0),
         steps=e.steps,
         first_step=e.first_step,
         last_step=e.last_step,

@@ -29,6 +29,7 @@ FEWEST = 20  # where nobody counts steps
 FEWEST_A_STEP = 4  # where a loop inside one step waits
 MUCH, MUCH_UNCOUNTED = 0.05, 0.2  # share of the time in between that the program stood there
 LARGE, OFTEN = 8 << 20, 4  # bytes of one, and how many
+LITTLE = 1 << 16  # bytes of one: its copy takes no time beside the computation
 
 
 @rule("JX601", "host-copy-each-step", WARNING)
@@ -61,47 +62,80 @@ def host_copy(run: Run) -> Iterator[Finding]:
         if t.steps is None and reached_now_and_then(source, t.source.line):
             continue
         views = t.views == t.count
+        outside = _outside_waits(run, t)
+        avoidable = _avoidable(t, outside)
         copies = message("copies", n=t.count, amount=_bytes(t.bytes), share=Percent(t.share))
         yield Finding(
             code="JX601",
             severity=NOTE if not waits or (t.share < MUCH and not in_a_phase) else WARNING,
             certainty=CERTAIN if looped is not None or (t.steps and not in_a_phase) else LIKELY,
-            title=_read_in_a_loop(run, t, looped) if often is None else _read_in_each_step(run, t, often),
+            title=_read_in_a_loop(run, t, looped, avoidable)
+            if often is None
+            else _read_in_each_step(run, t, often, avoidable),
             source=t.source,
             evidence=[
                 Evidence(message("copies-without-copy", copies=copies) if views else copies, source=t.source),
-                *_gap(run, t),
+                *_gap(t, outside),
             ],
             fix=_instead(t),
-            seconds=t.blocked_seconds or 0.0,
+            seconds=avoidable,
         )
 
 
-def _gap(run: Run, t: Transfer) -> Iterator[Evidence]:
+def _gap(t: Transfer, outside: float | None) -> Iterator[Evidence]:
     """Yield for how long of each step the device may wait for the host, where every look found it without
     work.
 
-    It has none from the end of a wait to the next call. The program was outside its waits for longer than
+    It has none from the end of a wait to the next call. The program was ``outside`` its waits for longer than
     that: when it makes the call is not recorded.
     """
-    span = (t.last_ns - t.first_ns) / 1e9
-    rest = span - sum(other.blocked_seconds or 0.0 for other in model.waits(run))
-    if t.steps and t.steps > 1 and t.checks and not t.ahead and t.process is run.main and 0 < rest < span:
-        words = message("device-waits", share=Percent(rest / span), seconds=Seconds(rest / (t.steps - 1)))
+    if outside is not None and t.steps and t.steps > 1 and t.checks and not t.ahead:
+        words = message(
+            "device-waits", share=Percent(outside / t.span), seconds=Seconds(outside / (t.steps - 1))
+        )
         yield Evidence(words, source=t.source)
 
 
-def _read_in_each_step(run: Run, t: Transfer, often: Message) -> Message:
+def _outside_waits(run: Run, t: Transfer) -> float | None:
+    """Return the seconds from the first to the last transfer in which the program waited for no value, at
+    most; None: not known.
+
+    Of the waits of other lines, those count that cannot have been before or after.
+    """
+    if t.process is not run.main:
+        return None
+    waited = t.blocked_since or 0.0
+    for other in model.waits(run):
+        if (other.direction, other.kind, other.source) != (t.direction, t.kind, t.source):
+            apart = max(0, t.first_ns - other.first_ns) + max(0, other.last_ns - t.last_ns)
+            inside = other.blocked_since if other.first_ns <= t.first_ns else other.blocked_seconds
+            waited += max(0.0, (inside or 0.0) - apart / 1e9)
+    return t.span - waited if 0 < waited < t.span else None
+
+
+def _avoidable(t: Transfer, outside: float | None) -> float:
+    """Return the seconds that the run is shorter without these waits, at most: while the program waits, the
+    device computes, and only what the program does between the waits can be done at the same time.
+
+    Where much is copied, the wait is not the computation's alone, and counts in full.
+    """
+    waited, each = t.blocked_seconds or 0.0, t.bytes_each
+    little = t.views == t.count or (each is not None and each < LITTLE)
+    return min(waited, outside) if outside is not None and little else waited
+
+
+def _read_in_each_step(run: Run, t: Transfer, often: Message, avoidable: float) -> Message:
     return message(
         "read-each-step" if t.views == t.count else "copied-each-step",
         expression=_expression(t),
         line=_place(run, t),
         often=often,
         seconds=Seconds(t.blocked_seconds or 0.0),
+        saved=_saved(t, avoidable),
     )
 
 
-def _read_in_a_loop(run: Run, t: Transfer, function: str | None) -> Message:
+def _read_in_a_loop(run: Run, t: Transfer, function: str | None, avoidable: float) -> Message:
     return message(
         "read-in-loop",
         expression=_expression(t),
@@ -109,7 +143,12 @@ def _read_in_a_loop(run: Run, t: Transfer, function: str | None) -> Message:
         n=t.count,
         function=function,
         seconds=Seconds(t.blocked_seconds or 0.0),
+        saved=_saved(t, avoidable),
     )
+
+
+def _saved(t: Transfer, avoidable: float) -> Message | None:
+    return message("saved", seconds=Seconds(avoidable)) if avoidable < (t.blocked_seconds or 0.0) else None
 
 
 def _loop_of_calls(run: Run, t: Transfer) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import written
 from written import ONE_CPU, TWO_CPU, Log, copied, function, key, leaf
 
 from jaxscope.log import store
@@ -34,9 +35,10 @@ def test_a_copy_in_each_step_is_reported_with_line_count_and_seconds(log):
     [f] = found(log, "JX601")
     assert (
         words.title(f)
-        == "float(loss) at train.py:31 waits for the device and copies to the host in each of 200 steps, 1.3 s in all"
+        == "float(loss) at train.py:31 waits for the device and copies to the host in each of 200 steps, 1.3 s in all,"
+        " of which the change saves at most 0.70 s"
     )
-    assert (f.certainty, f.seconds, f.source.line) == ("certain", 1.3, 31)
+    assert (f.certainty, f.seconds, f.source.line) == ("certain", pytest.approx(0.7), 31)
     assert (
         words.evidence(f.evidence[0])
         == "200 times, 800 bytes; the program waited for 65% of the time between the first and the last copy"
@@ -49,9 +51,52 @@ def test_a_device_that_had_no_work_after_each_wait_may_have_waited_for_the_host(
     log.say(copied(**looks))
     [f] = found(log, "JX601")
     assert [words.evidence(e) for e in f.evidence[1:]] == gap * [
-        "the device has no work from the end of this wait until the next call: it waits for the host for at most 35% of the"
-        " time, 4 ms per step"
+        "after each wait the device has no work until the next call: at most 35% of the time, 4 ms per step"
     ]
+
+
+def test_the_first_wait_ends_before_the_time_that_shares_are_of(log):
+    log.say(ev.Step(index=200))
+    log.say(copied(count=1, steps=1, seconds=0.5, last_ns=written.T0))
+    log.say(copied(seconds=1.3, checks=9))
+    [f] = found(log, "JX601")
+    assert "waited for 40% of the time" in words.evidence(f.evidence[0])
+    assert "at most 60% of the time, 6 ms per step" in words.evidence(f.evidence[1])
+
+
+@pytest.mark.parametrize(
+    ("more", "seconds"),
+    [
+        ({}, 0.7),
+        ({"seconds": 0.6}, 0.6),  # the waits themselves are the smaller part
+        ({"bytes": 200 << 20}, 1.3),  # much of the wait may be the copy
+        ({"bytes": None}, 1.3),
+        ({"bytes": 200 << 20, "views": 200}, 0.7),
+    ],
+)
+def test_a_wait_costs_what_the_change_saves(log, more, seconds):
+    log.say(ev.Step(index=200))
+    log.say(copied(**more))
+    [f] = found(log, "JX601")
+    assert f.seconds == pytest.approx(seconds)
+    assert ("of which the change saves" in words.title(f)) == (seconds == 0.7)
+
+
+def test_what_other_lines_wait_is_not_saved_by_a_change_of_one(log):
+    log.say(ev.Step(index=200))
+    log.say(copied())
+    log.say(copied(40, seconds=0.5, text="float(norm)"))
+    log.say(
+        copied(
+            41,
+            seconds=0.4,
+            text="float(after)",
+            first_ns=written.T0 + int(2e9),
+            last_ns=written.T0 + int(4e9),
+        )
+    )
+    first, *_ = (f for f in found(log, "JX601") if f.source.line == 31)
+    assert first.seconds == pytest.approx(0.2)
 
 
 def test_a_view_is_not_called_a_copy(log):
@@ -215,7 +260,8 @@ def test_without_steps_a_line_that_keeps_the_program_waiting_is_likely(log):
     [f] = found(log, "JX601")
     assert (
         words.title(f)
-        == "float(loss) at train.py:31 waits for the device and copies to the host 200 times, 1.3 s in all"
+        == "float(loss) at train.py:31 waits for the device and copies to the host 200 times, 1.3 s in all,"
+        " of which the change saves at most 0.70 s"
     )
     assert f.certainty == "likely"
 

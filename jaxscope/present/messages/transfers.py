@@ -1,16 +1,17 @@
 """Transfers between host and devices, and between devices (JX601, JX602, JX511)."""
 
 TEMPLATES = {
-    "read-each-step": "{expression} at {line} waits for the device {often}, {seconds} in all",
+    "read-each-step": "{expression} at {line} waits for the device {often}, {seconds} in all{saved}",
     "copied-each-step": (
-        "{expression} at {line} waits for the device and copies to the host {often}, {seconds} in all"
+        "{expression} at {line} waits for the device and copies to the host {often}, {seconds} in all{saved}"
     ),
     "read-in-loop": (
         "{expression} at {line} waits for the device {n} times in the loop that calls {function}, {seconds}"
-        " in all; an accelerator has no work while the host reads"
+        " in all{saved}; an accelerator has no work while the host reads"
     ),
     "in-each-step": "{times}in each of {steps} steps{phase}",
     "in-most-steps": "{times}in {steps} of {since} steps{phase}",
+    "saved": ", of which the change saves at most {seconds}",
     "helper-line": "{line}, called at {caller}",
     "phase-of-steps": " ({first} to {last})",
     "times-a-step": "{n} times ",
@@ -30,8 +31,8 @@ TEMPLATES = {
     "large-transfer-to-host": "{what} at {line} copies {bytes} to the host, {n} times",
     "large-transfer-to-device": "{what} at {line} copies {bytes} to the device, {n} times",
     "device-waits": (
-        "the device has no work from the end of this wait until the next call: it waits for the host for at"
-        " most {share} of the time, {seconds} per step"
+        "after each wait the device has no work until the next call: at most {share} of the time, {seconds}"
+        " per step"
     ),
     "large-transfer-each-call": "{what} at {line} copies {bytes} to the device in each iteration of its loop",
     "in-all": "{amount} in all",
