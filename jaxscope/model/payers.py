@@ -194,11 +194,11 @@ def step(run: Run) -> Step | None:
 
 
 class Unadvised(msgspec.Struct, frozen=True):
-    """The compilations of one line about which there is no finding.
+    """The compilations of one line about which there is no finding: of the user's functions, or outside them.
 
     Attributes:
       functions: the user's functions that were compiled, each once.
-      operations: the number of compilations outside the user's functions.
+      operations: the number of compilations outside the user's functions; 0 where ``functions`` has some.
       again: the part of ``seconds`` that recompiles took.
     """
 
@@ -220,16 +220,16 @@ def unadvised(run: Run, found: Iterable[Finding]) -> list[Unadvised]:
             advised.add(finding.function)
         if finding.code == CODE and finding.source is not None:
             lines.add((finding.source.file, finding.source.line))
-    parts: dict[tuple[str, int] | None, list[Unadvised]] = {}
+    parts: dict[tuple[bool, tuple[str, int] | None], list[Unadvised]] = {}
     for f in run.functions.values():
         if f.user:
             for part in _of_function(f, advised=f.id in advised):
-                parts.setdefault(_place(part.line), []).append(part)
+                parts.setdefault((True, _place(part.line)), []).append(part)
     for p in payers(run):
         if _place(p.line) not in lines:
             again = sum(c.seconds for c in p.again)
             part = Unadvised(p.line, [], len(p.compilations), p.seconds, again)
-            parts.setdefault(_place(p.line), []).append(part)
+            parts.setdefault((False, _place(p.line)), []).append(part)
     merged = [
         Unadvised(
             line=of[0].line,

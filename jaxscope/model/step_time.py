@@ -48,6 +48,7 @@ class StepSeconds(msgspec.Struct, frozen=True):
 
     Attributes:
       first, last: the first and the last of the steps that are counted here.
+      total: number of steps that the process has begun; None: not known. The end of some is not recorded.
       steps: how many; steps in between that compiled something, or ran under the profiler, are left out.
       compiling: steps that compiled something are included, because too few did not.
       seconds: wall time.
@@ -60,6 +61,7 @@ class StepSeconds(msgspec.Struct, frozen=True):
 
     first: int
     last: int
+    total: int | None
     steps: int
     compiling: bool
     seconds: float
@@ -128,6 +130,7 @@ def step_seconds(run: Run) -> StepSeconds | None:
     return StepSeconds(
         first=counted[0].since.event.step + 1,
         last=counted[-1].until.event.step,
+        total=transfers.steps(run, process),
         steps=steps,
         compiling=compiling,
         seconds=seconds,

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxscope.model import payers
 from jaxscope.model.causes import recompilations
 from jaxscope.model.records import Function, cached_until_changed
 from jaxscope.model.run import Run
@@ -57,7 +58,8 @@ def lanes(run: Run) -> list[Lane]:
             others.append(f)
     made.sort(key=lambda lane: (-lane.seconds, lane.function.id if lane.function else ""))
     if others:
-        made.append(Lane(None, others, sum(f.seconds for f in others), 0, spans(others)))
+        again = len(payers.recompiled_outside(run))
+        made.append(Lane(None, others, sum(f.seconds for f in others), again, spans(others)))
     return made
 
 

@@ -22,11 +22,12 @@ def worth_showing(s: StepSeconds) -> bool:
 
 
 def total(s: StepSeconds) -> list[Span]:
-    """Return ``41 ms, the mean of 183 steps without a compilation (2 to 184)``."""
+    """Return ``41 ms, the mean of 183 steps without a compilation (2 to 184 of 200)``."""
     which = "" if s.compiling else " without a compilation"
+    of = f" of {s.total:,}" if s.total is not None and s.total > s.last else ""
     return [
         (short_seconds(s.seconds), "figure"),
-        f", the mean of {count(s.steps, 'step')}{which} ({s.first:,} to {s.last:,})",
+        f", the mean of {count(s.steps, 'step')}{which} ({s.first:,} to {s.last:,}{of})",
     ]
 
 

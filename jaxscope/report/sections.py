@@ -79,8 +79,7 @@ def recompile_seconds(run: Run) -> Iterator[Line]:
         total = sum(f.compiled for f in run.functions.values() if not f.user)
         yield line(
             (again_seconds, "bold"),
-            " spent recompiling operations outside jit and functions of libraries"
-            f" ({len(outside):,} of their {count(total, 'compilation')})",
+            f" spent recompiling {OUTSIDE.lower()} ({len(outside):,} of {count(total, 'compilation')} there)",
             hang=2,
         )
 
@@ -114,7 +113,7 @@ def needed_once(run: Run) -> list[tuple[payers.Unadvised, str, str]]:
             continue
         names = [function_name(f) for f in entry.functions]
         if entry.operations:
-            names.append(count(entry.operations, "operation outside jit", "operations outside jit"))
+            names.append(f"{count(entry.operations, 'compilation')} {OUTSIDE.lower()}")
         again = (
             f", {seconds(entry.again)} of it compiled again" if entry.again >= LONG * entry.seconds else ""
         )

@@ -314,3 +314,35 @@ def test_the_time_axis_ends_with_the_run_and_its_origin_is_named(tmp_path):
     assert axis["data-seconds"] == "9.000000"
     origin = "0 s is when recording began: the program imported JAX, 3.0 s after it started"
     assert origin in document.texts
+
+
+@pytest.fixture
+def eager_again(tmp_path):
+    """A run that recompiles an operation outside jit, with a step that ended between."""
+    run = store.create(tmp_path / "run")
+    log = Log(run, transfers=True)
+    mine, add = function("step"), function("add", None, None, module="jax", eager=True)
+    log.say(mine)
+    log.say(add)
+    log.compiled(mine, key(leaf("x", 1)), line=30)
+    log.say(ev.Step(index=7))
+    log.say(ev.StepTimed(step=3, marked=True, clock_ns=5))
+    for n in (1, 2, 3):
+        log.compiled(add, key(leaf("x", n)), line=31)
+    log.end()
+    return "".join(html.pieces(load(run), run))
+
+
+def test_the_timeline_marks_recompiles_outside_the_users_functions(eager_again):
+    assert eager_again.count('class="tick again"') == 2
+    assert "outside your functions (1 function, 3 compilations): 21.0 s, 2 recompiles" in eager_again
+
+
+def test_the_timeline_counts_all_steps_and_says_what_a_tick_is(eager_again):
+    assert "7 steps; a tick is a step whose time was recorded" in eager_again
+    assert "<title>step 3</title>" in eager_again
+
+
+def test_the_table_of_compilations_says_which_are_not_in_it(eager_again):
+    words = "1 compilation of your functions as a table; 3 more outside your functions are listed below"
+    assert words in eager_again

@@ -8,6 +8,9 @@ from written import CWD, Log, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model.load import load
+from jaxscope.model.step_time import step_seconds
+from jaxscope.present import steps as words
+from jaxscope.present.spans import plain
 from jaxscope.present.text import Places
 from jaxscope.report import contract, html, json_report, step_time
 from jaxscope.schema import events as ev
@@ -101,3 +104,14 @@ def test_json_has_every_figure_and_null_where_steps_are_not_counted(tmp_path):
     log = Log(store.create(tmp_path / "none"))
     log.end()
     assert as_json(load(log.run)) is None
+
+
+def test_steps_after_the_last_timed_one_are_counted(tmp_path):
+    log = Log(store.create(tmp_path / "run"), transfers=True)
+    log.say(STEP)
+    for n in range(1, 6):
+        log.now += 0.05
+        log.say(ev.StepTimed(step=n, marked=True, clock_ns=int(log.now * 1e9)))
+    log.say(ev.Step(index=9))
+    run = load(log.run)
+    assert plain(words.total(step_seconds(run))).endswith("(2 to 5 of 9)")

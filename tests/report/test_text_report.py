@@ -25,8 +25,7 @@ The other 89.9 s: 2.0 s until the first compilation (imports, set-up), 87.9 s
 JAX 0.12.0.1 · Python 3.13.1 · 8 x cpu · exit code 0
 23.9 s spent recompiling (1 weak type change 8.6 s, 1 shape change 7.0 s, 1
   dtype change 6.9 s, 11 new function objects 1.4 s)
-1.6 s spent recompiling operations outside jit and functions of libraries (20 of
-  their 23 compilations)
+1.6 s spent recompiling outside your functions (20 of 23 compilations there)
 
 Findings
   ▲ JX103  train_step recompiled: state.count is no longer weakly typed    8.6 s

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from jaxscope.model import payers, transfers
 from jaxscope.model.causes import recompilations
 from jaxscope.model.ranks import Job
-from jaxscope.model.records import Compilation, Function
+from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.model.timeline import PHASES, Lane, lanes
 from jaxscope.present.causes import explanations
 from jaxscope.present.functions import known_cause, phases
 from jaxscope.present.runs import compilation_name
 from jaxscope.present.text import Places, count, function_name, seconds
+from jaxscope.report import sections
 from jaxscope.report.html.markup import Html, el, joined, scrolling
 
 UNITS = 10_000  # of the axis: what is shorter is drawn as one
@@ -110,7 +112,7 @@ def _row(name: Html, right: str, words: str, *shapes: Html) -> Html:
 
 def _lane(run: Run, lane: Lane, length: float, places: Places) -> Html:
     f = lane.function
-    words = function_name(f) if f is not None else f"outside your functions ({len(lane.members):,})"
+    words = function_name(f) if f is not None else sections.OUTSIDE.lower()
     again = (
         el("span", f" ▲ {lane.recompiles:,}", class_="warning", title="recompiles")
         if lane.recompiles
@@ -118,8 +120,14 @@ def _lane(run: Run, lane: Lane, length: float, places: Places) -> Html:
     )
     shapes = [_blocks(lane, k, length) for k in range(len(PHASES))]
     if f is not None:
-        shapes += _marks(run, f, length, places)
-    described = f"{words}: {seconds(lane.seconds)}, {count(lane.recompiles, 'recompile')}"
+        shapes += _marks(run, recompilations(f), [c for _, c in run.numbered(f)], length, places)
+        described = words
+    else:
+        again_outside = payers.recompiled_outside(run)
+        shapes += _marks(run, again_outside, sorted(again_outside, key=lambda c: c.t_ns), length, places)
+        done = sum(member.compiled for member in lane.members)
+        described = f"{words} ({count(len(lane.members), 'function')}, {count(done, 'compilation')})"
+    described += f": {seconds(lane.seconds)}, {count(lane.recompiles, 'recompile')}"
     return _row(joined([words, again]), seconds(lane.seconds), described, *filter(None, shapes))
 
 
@@ -138,11 +146,13 @@ def _blocks(lane: Lane, phase: int, length: float) -> Html | None:
     return el("path", d=path, class_=f"p-{PHASES[phase]}")
 
 
-def _marks(run: Run, f: Function, length: float, places: Places) -> list[Html]:
-    """Return a tick where each compilation begins; the tooltip has its cause."""
-    again = {c.id for c in recompilations(f)}
+def _marks(
+    run: Run, recompiles: Sequence[Compilation], marked: Sequence[Compilation], length: float, places: Places
+) -> list[Html]:
+    """Return a tick where each of the compilations ``marked`` begins; the tooltip has its cause."""
+    again = {c.id for c in recompiles}
     made = []
-    for _, c in run.numbered(f)[:MOST_MARKS]:
+    for c in marked[:MOST_MARKS]:
         begin = run.seconds_at(c.t_ns)
         if begin is not None:
             x = _at(begin, length)
@@ -167,12 +177,15 @@ def _words(run: Run, c: Compilation, places: Places, *, recompiled: bool) -> str
 
 
 def _steps(run: Run, length: float) -> Html | None:
-    """Return ticks for the steps whose time is in the log: of compilations and of looks at the arrays."""
+    """Return ticks for the steps whose time is in the log: their ends, compilations in them and looks at the
+    arrays.
+    """
     main = run.main
     if main is None:
         return None
     known = [(c.t_ns, c.step) for c in run.compilations.values() if c.process is main]
     known += [(look.t_ns, look.step) for look in main.snapshots]
+    known += [(end.event.t_ns, end.event.step) for end in main.step_times]
     first: dict[int, int] = {}
     for t_ns, step in known:
         if step is not None and (step not in first or t_ns < first[step]):
@@ -188,8 +201,9 @@ def _steps(run: Run, length: float) -> Html | None:
         el("path", el("title", f"step {step:,}"), d=f"M{x} 8V18", class_="tick")
         for x, step in sorted(ticks.items())[: 4 * MOST_MARKS]
     ]
-    last = max(first)
-    return _row(el("span", "steps", class_="dim"), f"{last:,}", f"steps up to {last:,}", *shapes)
+    total = max(transfers.steps(run, main) or 0, *first)
+    words = f"{count(total, 'step')}; a tick is a step whose time was recorded"
+    return _row(el("span", "steps", class_="dim", title=words), f"{total:,}", words, *shapes)
 
 
 def _ranks(run: Run, job: Job, length: float) -> Iterable[Html]:
@@ -236,5 +250,7 @@ def _table(run: Run, places: Places) -> Html:
     left = len(numbered) - len(rows)
     more = el("p", f"and {count(left, 'more compilation')}", class_="dim") if left > 0 else None
     head = el("thead", el("tr", *(el("th", h, scope="col") for h in heads)))
-    summary = el("summary", f"The same as a table: {count(len(numbered), 'compilation')} of your functions")
+    outside = sum(f.compiled for f in run.functions.values() if not f.user)
+    others = f"; {outside:,} more outside your functions are listed below" if outside else ""
+    summary = el("summary", f"{count(len(numbered), 'compilation')} of your functions as a table{others}")
     return el("details", summary, scrolling(el("table", head, el("tbody", *rows))), more)
