@@ -71,6 +71,14 @@ def at_stake(c: Compilation) -> bool:
     return here is not None and c.key is not None and any(s.devices != here for s in c.key.shardings)
 
 
+def on_one_device(c: Compilation) -> bool:
+    """Return whether the program of ``c`` and all its arguments are on the same one device, where all
+    shardings are equal."""
+    here = devices(c)
+    known = c.key is not None and here is not None and len(here) == 1
+    return known and c.key is not None and all(sh.device_ids(s.devices) == here for s in c.key.shardings)
+
+
 def devices(c: Compilation) -> tuple[int, ...] | None:
     """Return the ids of the devices that the program of ``c`` runs on; None: unknown."""
     return None if c.compiled is None else sh.device_ids(c.compiled.devices)

@@ -106,11 +106,13 @@ def shardings(
     run: Run, f: Function, shown: Sequence[tuple[int, Compilation]], number: int | None, places: Places, *,
     everything: bool,
 ) -> Iterator[Line]:  # fmt: skip
-    """Print requested, compiled and actual shardings of the latest of the compilations shown."""
+    """Print requested, compiled and actual shardings of the latest of the compilations shown, if they can
+    differ.
+    """
     n, c = next(((n, c) for n, c in reversed(shown) if c.compiled is not None), (0, None))
     if c is None:
         return
-    if not sharding_audit.at_stake(c):
+    if not sharding_audit.at_stake(c) or (sharding_audit.on_one_device(c) and not everything):
         return
     latest = sharding_audit.latest(run, f) if number is None else None
     audited = latest[1] if latest is not None and latest[0] is c else sharding_audit.of_compilation(run, c)

@@ -11,6 +11,8 @@ from jaxscope.analysis.sharding_audit import disagreement
 from jaxscope.log import store
 from jaxscope.model import arrays, sharding_audit
 from jaxscope.model.load import load
+from jaxscope.present.text import Places
+from jaxscope.report import function as in_full
 from jaxscope.schema import events as ev
 from jaxscope.schema.arrays import ArrayGroup
 from jaxscope.schema.keys import Frame, OutLeaf, Sharding
@@ -168,3 +170,28 @@ def test_one_device_that_takes_its_arguments_from_itself_is_not_at_stake(run_of)
     assert not sharding_audit.at_stake(near) and sharding_audit.at_stake(far)
     [x] = sharding_audit.of_compilation(run, far)
     assert (x.compiled.text, x.actual.text, disagreement(x).kind) == ("cpu:0", "cpu:1", "moved")
+
+
+def test_on_one_device_shardings_cannot_differ(run_of):
+    one = Sharding(
+        "NamedSharding", "P('model',) on model=1", "0", (("model", 1, "Auto"),), "P('model',)", "device"
+    )
+
+    def call(log, arguments_on, program_on):
+        k = written.key(written.leaf("w", 8, 4, sharding=0), shardings=[arguments_on])
+        number = log.missed(STEP, k)
+        log.phase(number, "trace", 0.1)
+        log.phase(number, "lower", 0.1, asked=[one])
+        log.phase(number, "compile", 0.1, devices=program_on)
+
+    run = run_of(
+        lambda log: call(log, one, "0"), lambda log: call(log, written.TWO_CPU, "0"), lambda log: call(log, SPLIT, "0-7")
+    )  # fmt: skip
+    calls = run.functions[STEP.function].compilations
+    assert [sharding_audit.on_one_device(c) for c in calls] == [True, False, False]
+    assert all(sharding_audit.at_stake(c) for c in calls)
+    printed = [
+        bool(list(in_full.shardings(run, c.function, [(1, c)], None, Places(run), everything=False)))
+        for c in calls
+    ]
+    assert printed == [False, True, True]

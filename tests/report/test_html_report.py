@@ -24,9 +24,10 @@ from jaxscope.present.escape import escape
 from jaxscope.present.findings import fix_text, sentence
 from jaxscope.present.text import Places
 from jaxscope.report import comparison_table, html, sharding_audit, variants
+from jaxscope.report.html import programs
 from jaxscope.report.html.markup import Html, el, lines
 from jaxscope.schema import events as ev
-from jaxscope.schema.keys import Frame, Sharding
+from jaxscope.schema.keys import Frame, Memory, Sharding
 
 MARKUP = "\"'><script>alert(1)</script></style><img src=x onerror=alert(1)>&amp;\u202e\x1b[2J"
 
@@ -118,6 +119,8 @@ def test_a_run_without_findings_shows_which_first_compilations_take_its_time(tmp
     written.exited(run, 0, seconds=9.0)
     answer = document(run).text.partition("Timeline")[0]
     assert "No problems found." in answer and "train_step 6.0 s, 100 % (train.py:12 in main)" in answer
+    assert "the first run of a program cannot avoid them" in answer
+    assert "saves the compile phases, up to 5.0 s of 6.0 s: jax.config.update" in answer
     assert "jax_compilation_cache_dir" in answer
 
 
@@ -346,3 +349,9 @@ def test_the_timeline_counts_all_steps_and_says_what_a_tick_is(eager_again):
 def test_the_table_of_compilations_says_which_are_not_in_it(eager_again):
     words = "1 compilation of your functions as a table; 3 more outside your functions are listed below"
     assert words in eager_again
+
+
+def test_the_parts_of_memory_that_are_drawn_twice_are_named(tmp_path):
+    drawn = programs._memory(Memory(4096, 4096, 4096, 1024, None))
+    assert "4.0 KiB of them are shared by arguments and results: drawn twice" in drawn
+    assert "drawn twice" not in programs._memory(Memory(4096, 4096, 0, 1024, None))

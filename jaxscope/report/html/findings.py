@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jaxscope.model import payers
 from jaxscope.model.run import Run
 from jaxscope.present.findings import evidence, fix_text, headline, mark, sentence, stable_id
 from jaxscope.present.text import Places, count, seconds
@@ -118,12 +119,14 @@ def needed_once(run: Run, places: Places) -> Html | None:
     off = all(
         c.compiled.persistent_cache == "off" for c in run.compilations.values() if c.compiled is not None
     )
+    kept = sum(c.compile_seconds or 0.0 for c in run.compilations.values() if c.entry != "nested")
     cache = el(
-        "p", "To keep them for the next run: ",
+        "p", "In the next run a compilation cache saves the compile phases, up to ",
+        f"{seconds(kept)} of {seconds(payers.total_seconds(run))}: ",
         el("code", 'jax.config.update("jax_compilation_cache_dir", DIRECTORY)'),
     )  # fmt: skip
     words = (
         "First compilations that each took at least a tenth of the compile time;"
-        " each run of the program needs them:"
+        " the first run of a program cannot avoid them."
     )
     return joined([el("p", words), *entries, cache if off else None])

@@ -91,6 +91,8 @@ def _memory(memory: Memory) -> Html | None:
         )
         legend.append(joined([square, f" {words}  "]))
         at += width
+    if memory.alias_bytes:
+        legend.append(joined([f" {size(memory.alias_bytes)} of them are {shared}: drawn twice"]))
     described = f"memory on one device: {', '.join(f'{name} {size(n)}' for name, n in parts)}"
     bar = el(
         "svg",

@@ -91,7 +91,11 @@ def _table(
                 class_=None if n in costs else "beside",
             )
         )
-    caption = el("caption", f"{places.file(file)}, cost of one call on one device by line")
+    caption = el(
+        "caption",
+        f"{places.file(file)}, cost of one call on one device by line; a fusion counts for each line"
+        " of your code that is in it",
+    )
     heads = (*HEADS, MEASURED) if measured else HEADS
     head = el("tr", *(el("th", h, scope="col") for h in (*heads, "line", "source")))
     return scrolling(el("table", caption, el("thead", head), el("tbody", *rows), class_="source"))
