@@ -24,7 +24,7 @@ _STYLES = {
 # "6.9 s" stays on one line. Rich breaks at every white space, at a no-break space too: while lines are
 # broken, a private character of the same width stands for the space.
 _GLUE = "\ue000"
-_FIGURE = re.compile(r"(?<=\d) (?=(?:s|ms|µs|min|h|%|B|[KMGT]iB)\b|%)")
+FIGURE = re.compile(r"(?<=\d) (?=(?:s|ms|µs|min|h|%|B|[KMGT]iB)\b|%)")
 
 
 class Line(NamedTuple):
@@ -67,7 +67,7 @@ def put(console: Console, lines: Iterable[Line]) -> None:
             console.print()
             continue
         body = item.text.copy()
-        body.plain = _FIGURE.sub(_GLUE, body.plain)
+        body.plain = FIGURE.sub(_GLUE, body.plain)
         right = cell_len(item.right.plain) + 2 if item.right is not None else 0
         first, rest = _split(console, body, max(8, room - right))
         if item.right is not None:

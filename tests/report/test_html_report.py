@@ -15,6 +15,7 @@ import runs_to_see
 import written
 from written import Log, function, key, leaf
 
+from jaxscope.analysis.hlo.line_costs import LineCost
 from jaxscope.analysis.sharding_audit import CONSTRAINT, RESULT, Intent
 from jaxscope.cli import command
 from jaxscope.log import store
@@ -24,12 +25,13 @@ from jaxscope.present.escape import escape
 from jaxscope.present.findings import fix_text, sentence
 from jaxscope.present.text import Places
 from jaxscope.report import comparison_table, html, sharding_audit, variants
-from jaxscope.report.html import programs
+from jaxscope.report.html import programs, source
 from jaxscope.report.html.markup import Html, el, lines
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Frame, Memory, Sharding
 
 MARKUP = "\"'><script>alert(1)</script></style><img src=x onerror=alert(1)>&amp;\u202e\x1b[2J"
+NBSP = "\N{NO-BREAK SPACE}"
 
 
 class Document(HTMLParser):
@@ -56,7 +58,7 @@ class Document(HTMLParser):
         if self.open and self.open[-1] in ("script", "style"):
             self.code[self.open[-1]] = data
         else:
-            self.texts.append(data)
+            self.texts.append(data.replace(NBSP, " "))
 
     def of(self, tag: str) -> list[dict[str, str | None]]:
         return [attributes for name, attributes in self.elements if name == tag]
@@ -150,7 +152,8 @@ def test_a_program_shows_fusions_collectives_bytes_and_flops_beside_its_source(t
     row = re.search(r"<tr>((?:(?!</tr>).)*?return \(h \* h\)\.sum\(\)).*?</tr>", text)
     assert row is not None
     cells = re.findall(r"<td[^>]*>(.*?)</td>", row.group(0))
-    assert cells[:5] == ["1", "256 B", "", "all-reduce", "224 B"]
+    assert cells[:5] == ["1", f"256{NBSP}B", "", "all-reduce", f"224{NBSP}B"]
+    assert "a fusion counts for each line of your code that is in it" in text
     assert re.search(r'<td class="figure">256</td>.*?h = x @ w', text)  # flops of the product
 
 
@@ -174,7 +177,7 @@ def test_targets_and_settings_are_columns_of_one_table_with_the_figures_of_the_t
     name, columns, tmp_path
 ):
     run = getattr(runs_to_see, name)(tmp_path / "run")
-    made = "".join(html.pieces(load(run), run))
+    made = "".join(html.pieces(load(run), run)).replace(NBSP, " ")
     chapter = made.partition('<section id="targets">')[2].partition("</section>")[0]
     table = chapter.partition("<tbody>")[2].partition("</tbody>")[0]
     rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in table.split("</tr>") if row]
@@ -221,7 +224,7 @@ def test_markup_in_names_paths_values_and_messages_is_shown_and_does_nothing(tmp
     assert len(found.of("script")) == 1 and not found.of("img")
     shown = escape(MARKUP)
     assert found.text.count(shown) > 5
-    assert not [c for c in text if not c.isprintable() and c != "\n"]
+    assert not [c for c in text if not c.isprintable() and c not in ("\n", NBSP)]
     assert Counter(tag for tag, _ in found.elements)["style"] == 1
 
 
@@ -317,6 +320,7 @@ def test_the_time_axis_ends_with_the_run_and_its_origin_is_named(tmp_path):
     assert axis["data-seconds"] == "9.000000"
     origin = "0 s is when recording began: the program imported JAX, 3.0 s after it started"
     assert origin in document.texts
+    assert "a recompile begins" not in document.text  # there is none
 
 
 @pytest.fixture
@@ -338,6 +342,7 @@ def eager_again(tmp_path):
 
 def test_the_timeline_marks_recompiles_outside_the_users_functions(eager_again):
     assert eager_again.count('class="tick again"') == 2
+    assert "a recompile begins" in eager_again
     assert "outside your functions (1 function, 3 compilations): 21.0 s, 2 recompiles" in eager_again
 
 
@@ -353,5 +358,21 @@ def test_the_table_of_compilations_says_which_are_not_in_it(eager_again):
 
 def test_the_parts_of_memory_that_are_drawn_twice_are_named(tmp_path):
     drawn = programs._memory(Memory(4096, 4096, 4096, 1024, None))
-    assert "4.0 KiB of them are shared by arguments and results: drawn twice" in drawn
+    assert f"4.0{NBSP}KiB of them are shared by arguments and results: drawn twice" in drawn
     assert "drawn twice" not in programs._memory(Memory(4096, 4096, 0, 1024, None))
+
+
+def test_a_figure_stays_with_its_unit_but_source_and_commands_can_be_copied():
+    assert el("p", "took 8.0 s, 61 % of 160.6 KiB") == f"<p>took 8.0{NBSP}s, 61{NBSP}% of 160.6{NBSP}KiB</p>"
+    assert el("code", "wait = 8 s") == "<code>wait = 8 s</code>"
+
+
+def test_a_table_of_costs_has_no_column_without_a_figure(typical):
+    run, places = load(typical), Places(load(typical))
+    one = {("/x.py", 3): LineCost(fusions=2, moved_bytes=8, flops=0)}
+    heads = re.findall(r'<th scope="col">(.*?)</th>', source.with_costs(run, one, places, {}))
+    assert heads == ["fusions", "bytes of fusions", "line", "source"]
+    heads = re.findall(
+        r'<th scope="col">(.*?)</th>', source.with_costs(run, one, places, {("/x.py", 3): 0.5})
+    )
+    assert heads == ["fusions", "bytes of fusions", "measured in a step", "line", "source"]

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from jaxscope.present.escape import escape
 from jaxscope.present.spans import Span
-from jaxscope.report.layout import Line
+from jaxscope.report.layout import FIGURE, Line
 
 # The styles of the text report -> the classes of page.css.
 CLASSES = {
@@ -23,6 +23,7 @@ CLASSES = {
 }  # fmt: skip
 ROLES = {"path": "dim", "note": "dim", "name": "bold", "figure": "bold", "retrace": "warning"}
 _EMPTY = {"meta", "input", "br"}
+_COPIED = {"code", "mark", "title"}  # elements whose text stays as it is
 
 
 class Html(str):
@@ -32,7 +33,12 @@ class Html(str):
 
 
 def text(value: object) -> Html:
-    """Return ``value`` as text of the document."""
+    """Return ``value`` as text of the document, in which a figure and its unit stay on one line."""
+    return Html(FIGURE.sub("\N{NO-BREAK SPACE}", html.escape(escape(value))))
+
+
+def verbatim(value: object) -> Html:
+    """Return ``value`` as text that can be copied: source lines, commands."""
     return Html(html.escape(escape(value)))
 
 
@@ -49,6 +55,8 @@ def el(tag: str, *content: str | None, **attributes: str | int | bool | None) ->
     )
     if tag in _EMPTY:
         return Html(f"<{tag}{written}>")
+    if tag in _COPIED:
+        content = tuple(c if c is None or isinstance(c, Html) else verbatim(c) for c in content)
     return Html(f"<{tag}{written}>{joined(content)}</{tag}>")
 
 
@@ -93,12 +101,13 @@ def lines(
       names: the first cell of each row is a header cell.
     """
     made: list[Html] = []
-    for is_table, group in groupby(found, key=lambda line: bool(line.cells)):
+    for is_table, members in groupby(found, key=lambda line: bool(line.cells)):
+        group = list(members)
         if is_table:
-            found_rows = list(group)
-            columns = max(len(line.cells) for line in found_rows)
-            rows = [_row(line, columns, names=names) for line in found_rows]
-            made.append(scrolling(el("table", el("tbody", *rows), class_="plain")))
+            columns = max(len(line.cells) for line in group)
+            rows = [_row(line, columns, names=names) for line in group]
+            table = el("table", el("tbody", *rows), class_="plain")
+            made.append(el("div", scrolling(table), class_=_indented(group[0])))
         else:
             made += [p for line in group for p in _paragraph(line, heading, below)]
     return joined(made)
@@ -126,7 +135,12 @@ def _paragraph(line: Line, heading: str, below: str | None) -> Iterator[Html]:
         if not body.plain.strip():
             return
     right = None if line.right is None else el("span", styled(line.right), class_="right")
-    yield el("p", right, styled(body), class_=f"line in{min(line.indent // 2, 6)}")
+    yield el("p", right, styled(body), class_=f"line {_indented(line)}")
+
+
+def _indented(line: Line) -> str:
+    """Return the class of the indent of ``line``."""
+    return f"in{min(line.indent // 2, 6)}"
 
 
 def scrolling(table: Html) -> Html:

@@ -53,7 +53,7 @@
       const hidden = new Set(boxes.filter((box) => !box.checked).map((box) => box.dataset.severity));
       const words = search ? search.value.toLowerCase() : "";
       parts.forEach((part) => {
-        part.hidden = hidden.has(part.dataset.severity) || !part.textContent.toLowerCase().includes(words);
+        part.hidden = hidden.has(part.dataset.severity) || !part.textContent.replaceAll("\u00a0", " ").toLowerCase().includes(words);
       });
     };
     [...boxes, search].filter(Boolean).forEach((input) => input.addEventListener("input", filter));

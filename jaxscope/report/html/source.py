@@ -8,7 +8,7 @@ from jaxscope.analysis.hlo.line_costs import LineCost, Place
 from jaxscope.model import sources
 from jaxscope.model.run import Run
 from jaxscope.present.text import Places, count, short_seconds, size
-from jaxscope.report.html.markup import Html, el, joined, scrolling
+from jaxscope.report.html.markup import Html, el, joined, scrolling, verbatim
 from jaxscope.schema.keys import Frame
 
 AROUND = 2  # lines shown on each side of a line
@@ -36,7 +36,7 @@ def _numbered(lines: Sequence[str], numbers: Iterable[int], marked: int) -> Iter
         if 1 <= n <= len(lines):
             mark = el("span", "▸ " if n == marked else "  ", class_="warning", aria_hidden="true")
             number = el("span", f"{n:>4}  ", class_="dim")
-            code = el("mark" if n == marked else "span", lines[n - 1] or " ")
+            code = el("mark" if n == marked else "span", verbatim(lines[n - 1] or " "))
             yield el("code", mark, number, code)
 
 
@@ -74,18 +74,22 @@ def _table(
 ) -> Html:
     near = {n for line in costs for n in range(line - 1, line + 2) if 1 <= n <= len(lines)}
     wanted = {n for n in near if lines[n - 1].strip()} | set(costs)
+    figures = {line: _figures(cost) for line, cost in costs.items()}
+    if measured:
+        for line, cells in figures.items():
+            cells.append(short_seconds(measured[line]) if line in measured else "")
+    heads = (*HEADS, MEASURED) if measured else HEADS
+    kept = [k for k in range(len(heads)) if any(cells[k] for cells in figures.values())]
     rows, last = [], 0
     for n in sorted(wanted):
         if last and n > last + 1:
-            rows.append(el("tr", el("td", "⋮", colspan=8 if measured else 7, class_="dim")))
+            rows.append(el("tr", el("td", "⋮", colspan=len(kept) + 2, class_="dim")))
         last = n
-        cells = _figures(costs[n]) if n in costs else [""] * len(HEADS)
-        if measured:
-            cells.append(short_seconds(measured[n]) if n in measured else "")
+        cells = figures.get(n, [""] * len(heads))
         rows.append(
             el(
                 "tr",
-                *(el("td", c, class_=None if k == KINDS else "figure") for k, c in enumerate(cells)),
+                *(el("td", cells[k], class_=None if k == KINDS else "figure") for k in kept),
                 el("th", f"{n}", scope="row", class_="dim figure"),
                 el("td", el("code", lines[n - 1] if n <= len(lines) else "")),
                 class_=None if n in costs else "beside",
@@ -96,8 +100,7 @@ def _table(
         f"{places.file(file)}, cost of one call on one device by line; a fusion counts for each line"
         " of your code that is in it",
     )
-    heads = (*HEADS, MEASURED) if measured else HEADS
-    head = el("tr", *(el("th", h, scope="col") for h in (*heads, "line", "source")))
+    head = el("tr", *(el("th", h, scope="col") for h in (*(heads[k] for k in kept), "line", "source")))
     return scrolling(el("table", caption, el("thead", head), el("tbody", *rows), class_="source"))
 
 

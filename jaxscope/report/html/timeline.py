@@ -51,15 +51,17 @@ def section(run: Run, job: Job | None, places: Places) -> Html | None:
         for k, name in enumerate(PHASES)
         if any((lane.spans[:, 2] == k).any() for lane in shown)
     ]
+    if any(lane.recompiles for lane in shown):
+        legend.append(joined([_swatch("again"), " a recompile begins"]))
     return joined([
-        el("p", *legend, _swatch("again"), " a recompile begins", class_="legend"),
+        el("p", *legend, class_="legend"),
         el("div", *(_button(*b) for b in BUTTONS), class_="controls", hidden=True),
         el(
             "div", *rows, el("div", *labels, class_="axis", aria_hidden="true"), class_="timeline",
             id="timeline", data_seconds=f"{length:.6f}", role="group",
             aria_label="Timeline of the run. Plus and minus zoom, the arrow keys move, 0 shows all of it.",
         ),
-        el("p", _origin(run), class_="dim"),
+        el("p", _origin(run), class_="legend"),
         _table(run, places),
     ])  # fmt: skip
 
