@@ -25,7 +25,7 @@ FEWEST = 10  # recompiles that make an alarm
 SHARE = 0.1  # of all seconds of the run: what one line costs that is worth a finding
 BARRAGE, SOME = 20, 0.2  # of compilations outside jit from one line, a finding from this part of SHARE on
 SEVERAL = 10  # such compilations that one program could replace
-LISTED = 5  # compilations in the evidence of one line
+LISTED = 5  # functions in the evidence of one line
 # Advice that jitting the step as a whole replaces.
 INTO_ONE_STEP = frozenset(
     {
@@ -115,7 +115,7 @@ def eager_barrage(run: Run) -> Iterator[Finding]:
         iterations.setdefault(key, []).append((p, finding))
     for (iteration, _), members in iterations.items():
         if len(members) > 1 and isinstance(iteration, Iteration):
-            yield _of_iteration(iteration, [p for p, _ in members], [finding for _, finding in members])
+            yield _of_iteration(run, iteration, [p for p, _ in members], [finding for _, finding in members])
         else:
             yield from (finding for _, finding in members)
 
@@ -143,9 +143,9 @@ def _by_line(run: Run) -> Iterator[tuple[Payer, Finding]]:
             continue
         title = message("compiled-outside-jit", lines="one line", again=_repeats(p, why), **_compiled([p]))
         if _creates(p):
-            yield p, _finding([p], title, extended(fix, "fix-if-faster") or fix, cost, NOTE)
+            yield p, _finding(run, [p], title, extended(fix, "fix-if-faster") or fix, cost, NOTE)
         else:
-            yield p, _finding([p], title, fix, cost)
+            yield p, _finding(run, [p], title, fix, cost)
 
 
 def _repeats(p: Payer, why: Message | None) -> Message | None:
@@ -168,7 +168,7 @@ def _compiled(of: Sequence[Payer]) -> dict[str, Field]:
 
 
 def _finding(
-    of: Sequence[Payer], title: Message, fix: Fix, seconds: float, severity: str = WARNING
+    run: Run, of: Sequence[Payer], title: Message, fix: Fix, seconds: float, severity: str = WARNING
 ) -> Finding:
     line = of[0].line
     return Finding(
@@ -178,15 +178,34 @@ def _finding(
         title=title,
         function=None,
         source=line,
-        evidence=[
-            Evidence(c.function.seen.name, compilation=c.id, source=c.site)
-            for p in of
-            for c in p.compilations[: LISTED if len(of) == 1 else 1]
-        ],
+        evidence=[e for p in of for e in _by_function(run, p, LISTED if len(of) == 1 else 1)],
         fix=fix,
         seconds=seconds,
         subject=(line.file, line.line),
     )
+
+
+def _by_function(run: Run, p: Payer, most: int) -> list[Evidence]:
+    """Return what was compiled for the line, by function, the most expensive first, each with the cause of
+    its most expensive recompile.
+    """
+    parts: dict[str, list[Compilation]] = {}
+    for c in p.compilations:
+        parts.setdefault(c.function.seen.name, []).append(c)
+    again = {c.id for c in p.again}
+    found = []
+    for name, of in sorted(parts.items(), key=lambda item: -sum(c.seconds for c in item[1]))[:most]:
+        shown = max(of, key=lambda c: (c.id in again, c.seconds))
+        because = message("for-example", cause=causes.of(run, shown)[0]) if shown.id in again else None
+        words = message(
+            "compiled-of-function",
+            function=name,
+            compilations=Count(len(of), "compilation"),
+            seconds=Seconds(sum(c.seconds for c in of)),
+            because=because,
+        )
+        found.append(Evidence(words, compilation=shown.id, source=shown.site))
+    return found
 
 
 class Iteration(NamedTuple):
@@ -225,7 +244,7 @@ def _slug(finding: Finding) -> str | None:
     return fix.words.slug if fix is not None and isinstance(fix.words, Message) else None
 
 
-def _of_iteration(iteration: Iteration, of: Sequence[Payer], found: Sequence[Finding]) -> Finding:
+def _of_iteration(run: Run, iteration: Iteration, of: Sequence[Payer], found: Sequence[Finding]) -> Finding:
     """Return one finding about several lines that one iteration of a loop runs: the step as a whole can be
     jitted.
 
@@ -243,7 +262,7 @@ def _of_iteration(iteration: Iteration, of: Sequence[Payer], found: Sequence[Fin
         **_compiled(of),
     )
     if fix is not None and sizes:
-        return _finding(of, title, fix, seconds)
+        return _finding(run, of, title, fix, seconds)
     how = "jit" if all(p.library != "equinox" for p in of) else jit_decorators.MODULES["equinox"]
     if iteration.function is not None:
         words = message(
@@ -251,7 +270,7 @@ def _of_iteration(iteration: Iteration, of: Sequence[Payer], found: Sequence[Fin
         )
     else:
         words = message("fix-jit-step", how=how)
-    return _finding(of, title, Fix(words, "jit"), seconds)
+    return _finding(run, of, title, Fix(words, "jit"), seconds)
 
 
 def _of_one_cause(run: Run, again: list[Compilation]) -> recompiles.Group | None:
@@ -332,9 +351,16 @@ def _what_to_do(run: Run, p: Payer) -> tuple[Message | None, Fix | None, float]:
         why = BODIES if anew else None  # other sizes may be those of the layers that one call makes
         if p.within and not (jitted is not None and jitted.checked):
             return None, Fix(message("fix-jit-through-library", how=how, library=p.library), "jit"), at_once
-        words = message("fix-jit-this-call", how=how) if jitted is not None else message("fix-jit-around")
+        around = message("fix-jit-around", inside=_inside(p))
+        words = message("fix-jit-this-call", how=how) if jitted is not None else around
         return why, Fix(words, "jit"), at_once
     return _for_library(run, p, how, (anew, changing), again, at_once)
+
+
+def _inside(p: Payer) -> Message | None:
+    """Return the function of the user's that the line is in; None: it is in none."""
+    name = ".".join(part for part in p.line.function.split(".") if not part.startswith("<"))
+    return message("inside-function", function=name) if name else None
 
 
 def _as_in(jitted: jit_decorators.Jitted | None) -> Message:

@@ -396,3 +396,34 @@ def test_first_compilations_of_a_function_do_not_count_those_of_operations_on_it
     log.end()
     (found,) = needed_once(load(run))
     assert found[1:] == ("step", "8.0 s, 94 %")
+
+
+def test_the_evidence_has_what_each_function_took_and_why_it_recompiled(run):
+    log = Log(run)
+    mul = function("mul", None, None, eager=True, form="primitive")
+    log.say(ADD)
+    log.say(mul)
+    site = Frame(f"{CWD}/train.py", 8, "main.<locals>.init.<locals>.<listcomp>")
+    for n in range(10):
+        log.compiled(ADD, key(leaf("x", n)), (0.0, 0.0, 0.5), site=site)
+    log.compiled(mul, key(leaf("x", 1)), (0.0, 0.0, 0.25), site=site)
+    log.end()
+    [f] = barrage(run)
+    assert [words.evidence(e) for e in f.evidence] == [
+        "add: 10 compilations, 5.0 s; for example, x changed from f32[0] to f32[1]",
+        "mul: 1 compilation, 0.25 s",
+    ]
+
+
+def test_the_fix_names_the_function_that_the_line_is_in(run):
+    log = Log(run)
+    site = Frame(f"{CWD}/train.py", 8, "main.<locals>.init.<locals>.<listcomp>")
+    for n in range(10):
+        op = function(f"op{n}", None, None, eager=True, form="primitive")
+        log.say(op)
+        log.compiled(op, key(leaf("x", 4)), (0.0, 0.0, 0.5), site=site)
+    log.end()
+    [f] = barrage(run)
+    assert words.fix_text(f) == (
+        "put the computation around this line, in main.init, into one jax.jit, or do it in NumPy"
+    )

@@ -21,6 +21,8 @@ TEMPLATES = {
     "lines-of-a-loop": "{n} lines that each iteration of the loop at {line} runs",
     "compiled-again": "; {n}",
     "of-them-again": "; {n}, because {why}",
+    "compiled-of-function": "{function}: {compilations}, {seconds}{because}",
+    "for-example": "; for example, {cause}",
     "of-them-recompiles": "; {n} of them recompiles, {seconds}",
     "because-of-bodies": "the loop body (or branch) is a new function object each time",
     "because-of-sizes": "the sizes of the arrays change from call to call",
@@ -250,7 +252,8 @@ TEMPLATES = {
     "fix-one-size-or-numpy": (
         "do it in NumPy (np.asarray(x) first), or pad to one size, with a mask, and put it into one jax.jit"
     ),
-    "fix-jit-around": "put the computation around this line into one jax.jit, or do it in NumPy",
+    "fix-jit-around": "put the computation around this line{inside} into one jax.jit, or do it in NumPy",
+    "inside-function": ", in {function},",
     "fix-jit-step": (
         "put the computation of one iteration into a function outside of the loop, and {how} that function:"
         " its lines are then one program"
