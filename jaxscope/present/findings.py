@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import re
 
 from jaxscope.present.render import short, text
 from jaxscope.present.spans import Span
+from jaxscope.present.text import Places
 from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, Contexts, Evidence, Finding, fix_of
 from jaxscope.schema.messages import Message, Names, Parts, message
 
@@ -35,6 +37,12 @@ def mark(f: Finding) -> Span:
 def headline(f: Finding) -> str:
     """Write the short title, for a table of findings."""
     return short(f.title) + _contexts(f.contexts)
+
+
+def place(f: Finding, places: Places, words: str) -> str | None:
+    """Return ``train.py:31``, the line of ``f``; None: it has none, or ``words`` have it already."""
+    where = places.frame(f.source)
+    return None if where is None or re.search(rf"{re.escape(where)}(?!\d)", words) else where
 
 
 def fix_text(f: Finding) -> str | None:

@@ -71,9 +71,13 @@ def _instructions(made: Compiled) -> str:
         parts.append(f"{made.unfused_elementwise:,} unfused elementwise")
     if made.loops:
         turns = Counter("?" if loop.trip_count is None else f"{loop.trip_count:,}" for loop in made.loops)
-        turns_of = ", ".join(f"{n}x {trips}" if n > 1 else trips for trips, n in turns.most_common(LOOPS))
+        alike = len(turns) == 1
+        turns_of = ", ".join(
+            trips if n == 1 or alike else f"{n}x {trips}" for trips, n in turns.most_common(LOOPS)
+        )
         more = ", ..." if len(turns) > LOOPS else ""
-        parts.append(f"{count(len(made.loops), 'loop')} of {turns_of}{more} iterations")
+        each = " each" if alike and len(made.loops) > 1 else ""
+        parts.append(f"{count(len(made.loops), 'loop')} of {turns_of}{more} iterations{each}")
     if made.custom_calls:
         calls = ", ".join(
             f"{escape(t, 40)} {n}x" for t, n in sorted(made.custom_calls.items(), key=lambda i: -i[1])[:3]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from jaxscope.model import observed_sizes
 from jaxscope.model.run import Run
 from jaxscope.present.escape import escape
-from jaxscope.present.findings import fix_text, mark, sentence
+from jaxscope.present.findings import fix_text, mark, place, sentence
 from jaxscope.present.text import Places, count, function_name, listed, seconds
 from jaxscope.report.layout import BLANK, Line, line
 from jaxscope.schema.findings import ERROR, WARNING, Finding
@@ -35,11 +35,12 @@ def entry(f: Finding, places: Places) -> Iterator[Line]:
     """Print one finding: what was found, where, its cost, and the fix."""
     steps = [e.step for e in f.evidence if e.step is not None]
     when = f"step {steps[0]:,}" if len(f.evidence) == len(steps) == 1 else ""
-    where = ", ".join(filter(None, (when, places.frame(f.source))))
+    words = sentence(f)
+    where = ", ".join(filter(None, (when, place(f, places, words))))
     yield line(
         mark(f),
         (f" {f.code}", "name"),
-        f"  {escape(sentence(f), 400)}",
+        f"  {escape(words, 400)}",
         (f"  ({where})" if where else "", "path"),
         right=(seconds(f.seconds), "figure") if f.seconds else None,
         indent=2,

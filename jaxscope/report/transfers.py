@@ -63,10 +63,7 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
         )
     if run.platform == "cpu" and any(t.direction == TO_HOST for t in found):
         yield line(
-            (
-                "np.asarray(x) is missing here: on CPU it copies nothing, and JAX does not report it",
-                "dim",
-            ),
+            ("np.asarray(x) cannot be recorded on CPU: it copies nothing, and JAX does not report it", "dim"),
             indent=2,
             hang=2,
         )

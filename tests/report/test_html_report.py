@@ -22,12 +22,13 @@ from jaxscope.log import store
 from jaxscope.model import sources
 from jaxscope.model.load import load
 from jaxscope.present.escape import escape
-from jaxscope.present.findings import fix_text, sentence
+from jaxscope.present.findings import fix_text, place, sentence
 from jaxscope.present.text import Places
 from jaxscope.report import comparison_table, html, sharding_audit, variants
 from jaxscope.report.html import programs, source
 from jaxscope.report.html.markup import Html, el, lines
 from jaxscope.schema import events as ev
+from jaxscope.schema.findings import Finding
 from jaxscope.schema.keys import Frame, Memory, Sharding
 
 MARKUP = "\"'><script>alert(1)</script></style><img src=x onerror=alert(1)>&amp;\u202e\x1b[2J"
@@ -376,3 +377,42 @@ def test_a_table_of_costs_has_no_column_without_a_figure(typical):
         r'<th scope="col">(.*?)</th>', source.with_costs(run, one, places, {("/x.py", 3): 0.5})
     )
     assert heads == ["fusions", "bytes of fusions", "measured in a step", "line", "source"]
+
+
+@pytest.mark.parametrize(
+    ("flops", "shown"),
+    [
+        (256, "256"),
+        (999, "999"),
+        (1000, "1.00 k"),
+        (75_500_000, "75.5 M"),
+        (432_000_000, "432 M"),
+        (10**13, "10.0 T"),
+    ],
+)
+def test_flops_have_three_figures_and_a_prefix(typical, flops, shown):
+    run, one = load(typical), {("/x.py", 3): LineCost(flops=flops)}
+    assert f'<td class="figure">{shown}</td>' in source.with_costs(run, one, Places(run), {})
+
+
+@pytest.mark.parametrize(
+    ("title", "where"),
+    [("reads at train.py:3", None), ("reads at train.py:31", "train.py:3"), ("reads", "train.py:3")],
+)
+def test_a_line_that_the_title_names_is_not_repeated(typical, title, where):
+    f = Finding("JX999", "note", "certain", title, source=Frame("/nowhere/train.py", 3, "main"))
+    places = Places(load(typical))
+    assert place(f, places, title) == (None if where is None else places.frame(f.source))
+
+
+def test_one_finding_is_not_called_the_first_and_is_not_filtered(tmp_path):
+    run = store.create(tmp_path / "run")
+    log = Log(run)
+    step = function("step")
+    log.say(step)
+    for n in (1, 2):
+        log.compiled(step, key(leaf("x", n)), line=30)
+    log.end()
+    text = "".join(html.pieces(load(run), run))
+    assert "<h2>Change this</h2>" in text and 'data-search="finding"' not in text
+    assert "explained by the command <code>jaxscope rule JX101</code>" in text

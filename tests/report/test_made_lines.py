@@ -1,5 +1,10 @@
 """What XLA made of a program, where several things are alike: said once."""
 
+import msgspec
+import pytest
+
+from jaxscope.analysis.hlo.loops import Loop
+from jaxscope.analysis.hlo.program import analyse
 from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.stablehlo.donation import Donation
 from jaxscope.analysis.stablehlo.reading import Reading
@@ -41,3 +46,17 @@ def test_loops_written_out_that_are_alike_are_one_line():
         "the same 6 operations 4 times an unrolled loop 4 of these",
         "the same 6 operations 5 times an unrolled loop",
     ]
+
+
+@pytest.mark.parametrize(
+    ("trips", "shown"),
+    [
+        ([4], "1 loop of 4 iterations"),
+        ([4, 4], "2 loops of 4 iterations each"),
+        ([4, 4, 7], "3 loops of 2x 4, 7 iterations"),
+    ],
+)
+def test_loops_of_equal_length_are_said_once(trips, shown):
+    loops = [Loop(f"w{n}", trip, None, "main", f"body{n}", None) for n, trip in enumerate(trips)]
+    made = msgspec.structs.replace(analyse("HloModule jit_f"), loops=loops)
+    assert compiled_program._instructions(made).endswith(shown)

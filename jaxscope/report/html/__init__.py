@@ -48,10 +48,7 @@ def pieces(
     found = ranks.findings(job, variants.findings(parts))
     chapters = _chapters(run, directory, job, places, parts, found, everything=everything)
     shown = [(id, heading, body) for id, heading, body in chapters if body]
-    yield el(
-        "header",
-        *_answer(run, directory, name, places, None if not found else findings.first(run, found[0], places)),
-    )
+    yield el("header", *_answer(run, directory, name, places, found))
     links = (el("a", heading, href=f"#{id}") for id, heading, _ in shown)
     yield el("nav", *links, aria_label="Sections")
     yield "<main>\n"
@@ -164,7 +161,7 @@ def _framed(document: str, name: str, height: int, allowed: str) -> str:
 
 
 def _answer(
-    run: Run, directory: RunDir | None, name: str, places: Places, first: Html | None
+    run: Run, directory: RunDir | None, name: str, places: Places, found: Sequence[Finding]
 ) -> Iterator[Html]:
     """Yield the headline with the seconds lost, the facts of the run, and the first finding."""
     lost = list(sections.recompile_seconds(run))
@@ -185,8 +182,9 @@ def _answer(
             *sections.in_progress(run, directory, places),
         ]
     )
-    if first is not None:
-        yield el("div", el("h2", "Change this first"), first, class_="answer")
+    if found:
+        heading = "Change this first" if len(found) > 1 else "Change this"
+        yield el("div", el("h2", heading), findings.first(run, found[0], places), class_="answer")
         yield lines(sections.without_advice(run, places))
     elif (needed := findings.needed_once(run, places)) is not None:
         yield el("div", el("h2", sections.no_problems(run).text.plain), needed, class_="answer nothing")

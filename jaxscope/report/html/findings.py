@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from jaxscope.model import payers
 from jaxscope.model.run import Run
-from jaxscope.present.findings import evidence, fix_text, headline, mark, sentence, stable_id
+from jaxscope.present.findings import evidence, fix_text, headline, mark, place, sentence, stable_id
 from jaxscope.present.text import Places, count, seconds
 from jaxscope.report import sections
 from jaxscope.report.html import source
@@ -33,13 +33,13 @@ def section(run: Run, found: Sequence[Finding], places: Places) -> Html:
     shown = [entry(run, f, places, n, open_=n < OPEN) for n, f in enumerate(found[:MOST])]
     left = len(found) - len(shown)
     more = el("p", f"and {count(left, 'more finding')}", class_="dim") if left > 0 else None
-    return joined([filters if len(found) > 1 else None, *shown, more])
+    return joined([filters if len(found) > OPEN else None, *shown, more])
 
 
 def entry(run: Run, f: Finding, places: Places, n: int, *, open_: bool) -> Html:
     """Return one finding; ``n``: its position, from 0."""
     cost = el("span", seconds(f.seconds), class_="right bold") if f.seconds else None
-    where = places.frame(f.source)
+    where = place(f, places, headline(f))
     summary = el(
         "summary", cost, spans([mark(f)]), " ", el("span", f.code, class_="bold"), " ", headline(f),
         el("span", f" ({where})", class_="dim") if where else None,
@@ -49,7 +49,7 @@ def entry(run: Run, f: Finding, places: Places, n: int, *, open_: bool) -> Html:
         fix(f),
         source.around(run, f.source) if n < SOURCES else None,
         _evidence(f, places),
-        el("p", f"jaxscope rule {f.code}", class_="command"),
+        el("p", "explained by the command ", el("code", f"jaxscope rule {f.code}"), class_="command"),
     ]
     return el(
         "details", summary, el("div", *body, class_="body"), open=open_, class_=f"finding {_severity(f)}",

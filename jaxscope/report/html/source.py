@@ -16,6 +16,7 @@ LONGEST = 200  # characters of a line
 MOST = 40  # lines with a cost that are shown of a program
 HEADS = ("fusions", "bytes of fusions", "flops", "collectives", "sent")
 MEASURED = "measured in a step"
+PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 KINDS = HEADS.index("collectives")
 
 
@@ -109,10 +110,16 @@ def _figures(cost: LineCost) -> list[str]:
     return [
         f"{cost.fusions:,}" if cost.fusions else "",
         "" if cost.moved_bytes == 0 else size(cost.moved_bytes),
-        "?" if cost.flops is None else f"{cost.flops:.3g}" if cost.flops else "",
+        "?" if cost.flops is None else _flops(cost.flops) if cost.flops else "",
         kinds,
         size(cost.sent_bytes) if kinds else "",
     ]
+
+
+def _flops(n: int) -> str:
+    """Return ``432 M``; below a thousand the number itself."""
+    power = min((len(str(n)) - 1) // 3, len(PREFIXES) - 1)
+    return f"{n / 1000**power:.{max(0, 2 - (len(str(n)) - 1) % 3)}f} {PREFIXES[power]}" if power else f"{n}"
 
 
 def _lines(run: Run, file: str) -> list[str]:
