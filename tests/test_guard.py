@@ -58,7 +58,7 @@ def test_without_steps_the_end_of_the_block_says_how_they_are_given(said):
 def test_after_0_nothing_may_be_compiled_and_no_steps_are_needed(said):
     assert said["after_0"]["raised"] == "RecompileError"
     assert (
-        "earlier compilations of it are unknown, because the recording began with this block"
+        "earlier compilations of this function are unknown, because the recording began with this block"
         in said["after_0"]["text"]
     )
     assert said["after_0_warm"]["raised"] is None

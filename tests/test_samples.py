@@ -47,7 +47,8 @@ def test_a_loss_read_in_every_step_is_found_with_its_line_its_count_and_its_seco
     [finding] = [f for f in findings(run) if f.code == "JX601"]
     [t] = [t for t in transfers.transfers(run) if t.kind == "float"]
     assert (t.count, t.steps, t.source.line, t.text) == (200, 200, line_of_float(), "float(loss)")
-    assert finding.source.line == line_of_float() and finding.seconds == t.blocked_seconds > 0
+    assert finding.source.line == line_of_float()
+    assert 0 < finding.seconds <= t.blocked_seconds, "of the waits, what the change can save"
     told = f"float(loss) at float_per_step.py:{line_of_float()} waits for the device in each of 200 steps, "
     assert words.title(finding).startswith(told) and told in report
 
@@ -58,7 +59,7 @@ def test_compilations_outside_the_step_have_the_same_figures_in_each_part_of_the
     [title] = [words.title(f) for f in findings(run) if f.code == "JX133"]
     figures = r"(\d+) compilations outside jit come from one line .*?; (\d+) of them recompiles, ([\d.]+ m?s)"
     n, again, seconds = re.search(figures, title).groups()
-    head = re.search(r"([\d.]+ m?s) spent recompiling .*? \((\d+) of their (\d+) compilations\)", report)
+    head = re.search(r"([\d.]+ m?s) spent recompiling outside your functions \((\d+) of (\d+) compilations there\)", report)
     section = re.search(r"Outside your functions (\d+) compilations of .*? \((\d+)x, ", report)
     assert (head[1], head[2]) == (seconds, again)
     assert (head[3], n) == section.groups()

@@ -77,7 +77,7 @@ def test_a_program_that_dies_for_want_of_memory_says_first_what_was_alive(place)
     lines = [line.strip() for line in page.getvalue().splitlines()]
     at = next(n for n, line in enumerate(lines) if line.startswith("Out of memory"))
     body = " ".join(lines[at:])
-    assert at < 6 and "needs on each device" in body.split("Live arrays at that time:")[0]
+    assert at < 7 and "needs on each device" in body.split("Live arrays at that time:")[0]
     assert "state['w']" in body.split("Live arrays at that time:")[1]
 
 

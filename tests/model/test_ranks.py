@@ -224,7 +224,7 @@ def test_of_ranks_that_were_all_killed_the_one_whose_program_had_not_left_is_nam
     assert words.sentence(after).startswith("rank 1 ended first, by signal 9")
     ((sentence,), *others) = named
     assert sentence.startswith("rank 1 ended first, by signal 9, having compiled a") and others == [[]] * 3
-    assert sentence.endswith("the others went on for 0.50 s")
+    assert sentence.endswith("the others continued for 0.50 s")
 
 
 def test_a_rank_that_leaves_while_another_hangs_in_a_program_of_its_own_has_not_ended_first(tmp_path):
