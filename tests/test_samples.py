@@ -59,7 +59,9 @@ def test_compilations_outside_the_step_have_the_same_figures_in_each_part_of_the
     [title] = [words.title(f) for f in findings(run) if f.code == "JX133"]
     figures = r"(\d+) compilations outside jit come from one line .*?; (\d+) of them recompiles, ([\d.]+ m?s)"
     n, again, seconds = re.search(figures, title).groups()
-    head = re.search(r"([\d.]+ m?s) spent recompiling outside your functions \((\d+) of (\d+) compilations there\)", report)
+    head = re.search(
+        r"([\d.]+ m?s) spent recompiling outside your functions \((\d+) of (\d+) compilations there\)", report
+    )
     section = re.search(r"Outside your functions (\d+) compilations of .*? \((\d+)x, ", report)
     assert (head[1], head[2]) == (seconds, again)
     assert (head[3], n) == section.groups()
