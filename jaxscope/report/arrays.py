@@ -178,7 +178,7 @@ def _weight(t: model.Sum) -> int:
 
 def _most(t: model.Sum) -> str:
     g = max(t.groups, key=lambda g: g.all_bytes or 0)
-    return f"the largest {escape(g.path, 120) if g.path is not None else UNNAMED}, {forms(g)}"
+    return f"largest: {escape(g.path, 120) if g.path is not None else UNNAMED}, {forms(g)}"
 
 
 def _meshes(s: Snapshot) -> Iterator[Line]:

@@ -95,7 +95,7 @@ def without_advice(run: Run, places: Places) -> Iterator[Line]:
     if parts:
         yield BLANK
         yield line(
-            ("First compilations that each took at least a tenth of the compile time: ", "dim"),
+            ("Long first compilations (each at least a tenth of the compile time): ", "dim"),
             "; ".join(parts),
             hang=2,
         )

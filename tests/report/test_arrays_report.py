@@ -89,7 +89,7 @@ def test_arrays_of_one_variable_are_one_row_with_their_bytes_on_all_devices(tmp_
     groups = [msgspec.structs.replace(array, path=p, shape=(n,)) for n, p in enumerate(paths, 1)]
     shown, run = page(tmp_path, msgspec.structs.replace(seen(), groups=groups, count=4))
     flat = " ".join(shown.split())
-    assert "state.params 2 arrays the largest state.params['u'], float32[1] 16.0 MiB" in flat
+    assert "state.params 2 arrays largest: state.params['u'], float32[1] 16.0 MiB" in flat
     assert "parameters 16.0 MiB, optimizer state 8.0 MiB, other 8.0 MiB" in flat
     look = arrays.as_json(run).snapshots[0]
     assert [(t.name, t.bytes) for t in look.trees] == [

@@ -49,8 +49,8 @@ Findings
            train.py:140)
            → pass batch['ids'] as a jax.Array in every call: jnp.asarray(x)
 
-First compilations that each took at least a tenth of the compile time:
-  eval_step: 9.2 s, 21 % (train.py:150); train_step: 8.8 s, 20 % (train.py:140)
+Long first compilations (each at least a tenth of the compile time): eval_step:
+  9.2 s, 21 % (train.py:150); train_step: 8.8 s, 20 % (train.py:140)
 
 Your functions, slowest first
 train_step  train.py:88                                                   31.3 s

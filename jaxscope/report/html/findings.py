@@ -126,7 +126,7 @@ def needed_once(run: Run, places: Places) -> Html | None:
         el("code", 'jax.config.update("jax_compilation_cache_dir", DIRECTORY)'),
     )  # fmt: skip
     words = (
-        "First compilations that each took at least a tenth of the compile time;"
-        " the first run of a program cannot avoid them."
+        "Long first compilations (each at least a tenth of the compile time)."
+        " The first run of a program cannot avoid them."
     )
     return joined([el("p", words), *entries, cache if off else None])
