@@ -142,6 +142,12 @@ def test_every_section_is_there_with_the_words_of_the_text_report(typical):
     assert "#2 at step 11: x changed from f32[32,4] to f32[31,4]" in found.text  # evidence
 
 
+def test_a_shortened_document_ends_with_the_command_that_writes_all_rows(typical):
+    command = "All rows: jaxscope report --all --html FILE"
+    assert command in document(typical).text
+    assert command not in document(typical, everything=True).text
+
+
 def test_a_function_shows_its_keys_side_by_side_with_what_differs_marked(typical):
     found = document(typical).text
     assert "part of the key#1#2#3" in found.replace(" ", "").replace("partofthekey", "part of the key")

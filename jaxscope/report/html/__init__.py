@@ -59,6 +59,7 @@ def pieces(
         "footer",
         f"Written by jaxscope {__version__}, which records what JAX compiles. This file contains names and"
         " source lines of the program. It loads nothing from the network.",
+        "" if everything else el("p", "All rows: ", el("code", "jaxscope report --all --html FILE")),
     )
     yield f"\n<script>{script}</script>\n</body>\n</html>\n"
 
