@@ -23,7 +23,7 @@ TEMPLATES = {
     "fix-decide-on-device": (
         "decide on the device (jnp.where, jax.lax.cond), or read the value only about every 50 steps"
     ),
-    "fix-print-less": "print only about every 50 steps, or with jax.debug.print inside the jitted function",
+    "fix-print-less": "print only about every 50 steps",
     "fix-read-less": (
         "add the values up on the device and read the sum about every 50 steps, or read the value of the"
         " previous step"
