@@ -1,8 +1,8 @@
 """Decide when to take snapshots of the live arrays, so that they cost at most SHARE of the wall time.
 
 Snapshots are taken at the first steps, then at steps twice as far apart each time, and between them when the
-number of arrays has grown; where nothing counts steps, at cache misses and at transfers, after twice as long
-each time. A snapshot that the user requests, one at exit and one when memory runs out are always taken, and
+number of arrays has grown; where nothing counts steps, at cache misses and at transfers, after APART times as
+long each time. A snapshot that the user requests, one at exit and one when memory runs out are always taken, and
 delay those after them.
 """
 
@@ -24,6 +24,7 @@ SHARE = 0.01
 COUNTING_SHARE = 0.1  # of SHARE is for counting the arrays without a snapshot
 FIRST_STEPS = 4
 FIRST_S = 1.0  # seconds before the first snapshot by time
+APART = 1.5
 GROWN = 1.25
 RISES = 3  # snapshots in a row with more unnamed arrays: then their holder is searched for
 NEVER_AGAIN = -1_000_000  # rises of arrays whose holder was searched for already
@@ -157,7 +158,7 @@ class Sampler:
         look = self._look()
         if self.budget.allows(look.seconds + self.budget.expected(look.count)):
             self._take(look, frame, why, None)
-            self._wait = 2 * self.budget.elapsed
+            self._wait = APART * self.budget.elapsed
         else:
             self.budget.counted(look.seconds)
             self._wait = (self.budget.spent + self.budget.expected(look.count)) / SHARE

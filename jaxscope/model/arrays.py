@@ -17,7 +17,8 @@ from jaxscope.schema.events import ArraysSeen
 from jaxscope.schema.keys import Frame, Sharding
 
 FEWEST = 4  # snapshots that make a trend
-LEAST_STEPS = 6  # steps between the first and the last of them
+FEWEST_BY_TIME = 6  # where nothing counts steps; few, and a container that is emptied at times looks like it
+LEAST_STEPS = 6  # steps between the first and the last of them; without steps: new arrays
 NEAR = 0.9  # share of the largest snapshot's bytes from which another one counts as equally full
 
 
@@ -291,13 +292,18 @@ def _group(g: ArrayGroup, table: list[Sharding]) -> tuple[Group, tuple[int, ...]
     )
 
 
+Seen = tuple[float, int, int]  # position of a snapshot, number of arrays, bytes
+
+
 class Growth(msgspec.Struct, frozen=True):
     """The arrays of one container, or one array, that became more or larger in every snapshot.
 
     Attributes:
       group: the group in the last snapshot.
       path: the path of the container, ``history[*]``, or of the array; None: no reference was found.
-      seen: (step, count, bytes) of each snapshot.
+      seen: (position, count, bytes) of each snapshot. The position is the step; without steps the seconds
+        since the run began.
+      in_steps: whether the positions are steps.
       held: the objects that refer to the arrays, if the arrays have no path and these objects were searched
         for.
     """
@@ -305,57 +311,79 @@ class Growth(msgspec.Struct, frozen=True):
     group: Group
     path: str | None
     process: Process
-    seen: list[tuple[int, int, int]]
+    seen: list[Seen]
+    in_steps: bool
     held: str | None = None
 
     @property
-    def arrays_per_step(self) -> float:
-        """Return 0 for one array that becomes longer."""
+    def more_arrays(self) -> float:
+        """Return the new arrays per step or second; 0: one array that becomes longer."""
         (first, had, _), (last, has, _) = self.seen[0], self.seen[-1]
         return (has - had) / (last - first)
 
     @property
-    def bytes_per_step(self) -> float:
+    def more_bytes(self) -> float:
+        """Return the new bytes per step or second."""
         (first, _, had), (last, _, has) = self.seen[0], self.seen[-1]
         return (has - had) / (last - first)
 
 
 def growing(run: Run) -> list[Growth]:
-    """Return the arrays that grew from each snapshot to the next, those with the most bytes per step first.
+    """Return the arrays that grew from each snapshot to the next, those with the most bytes first.
 
-    They must have grown in at least FEWEST snapshots at different steps, the last of which is in the second
-    half of the run. The groups of one container are added up, because its arrays may have changing shapes.
-    Containers with a maximum length are left out.
+    They must have grown in at least FEWEST snapshots at different steps (FEWEST_BY_TIME at different times
+    where nothing counts steps), the last of which is in the second half of the run. The groups of one
+    container are added up, because its arrays may have changing shapes. Containers with a maximum length are
+    left out.
     """
     found = []
     for process in run.processes.values():
         recorded = [read(process, e) for e in process.snapshots]
-        snapshots = _at_steps(recorded)
-        if len(snapshots) < FEWEST:
+        in_steps = any(s.step is not None for s in recorded)
+        snapshots = _at_steps(recorded) if in_steps else _at_times(run, recorded)
+        fewest = FEWEST if in_steps else FEWEST_BY_TIME
+        if len(snapshots) < fewest:
             continue
-        gaining = _gaining(snapshots[0], snapshots[-1])
-        series: dict[object, list[tuple[int, int, int]]] = {}
-        latest: dict[object, Group] = {}
+        gaining = _gaining(snapshots[0][1], snapshots[-1][1])
+        series, latest = _series(snapshots, gaining, from_none=not in_steps)
         held = {_holder(g, gaining): g.held for s in recorded for g in s.groups if g.held is not None}
-        for snapshot in snapshots:
-            sums: dict[object, tuple[int, int]] = {}
-            for g in snapshot.groups:
-                key = _holder(g, gaining)
-                n, size = sums.get(key, (0, 0))
-                sums[key] = n + g.count, size + (g.global_bytes or 0)
-                if latest.get(key) is None or snapshot is snapshots[-1]:
-                    latest[key] = g
-            for key, (n, size) in sums.items():
-                series.setdefault(key, []).append((snapshot.step or 0, n, size))
         for key, seen in series.items():
             tail = _rising(seen)
             # A group that a loop has released at its end was growing until then.
-            if 2 * seen[-1][0] < (snapshots[-1].step or 0) or len(tail) < FEWEST or not _steady(tail):
+            ended = 2 * seen[-1][0] < snapshots[-1][0]
+            if ended or len(tail) < fewest or not _steady(tail, in_steps):
                 continue
             path = key if isinstance(key, str) else None
             if path is None or not _fills_up(path, tail, snapshots):
-                found.append(Growth(latest[key], path, process, tail, held.get(key)))
-    return sorted(found, key=lambda g: (-g.bytes_per_step, -g.arrays_per_step, g.path or ""))
+                found.append(Growth(latest[key], path, process, tail, in_steps, held.get(key)))
+    return sorted(found, key=lambda g: (-g.more_bytes, -g.more_arrays, g.path or ""))
+
+
+def _series(
+    snapshots: list[tuple[float, Snapshot]], gaining: set[str], *, from_none: bool
+) -> tuple[dict[object, list[Seen]], dict[object, Group]]:
+    """Return for each container its arrays in each snapshot, and its group in the last one.
+
+    ``from_none``: a container that is not in the first snapshot begins with 0 arrays in the one before it is
+    seen.
+    """
+    series: dict[object, list[Seen]] = {}
+    latest: dict[object, Group] = {}
+    before: float | None = None
+    for at, snapshot in snapshots:
+        sums: dict[object, tuple[int, int]] = {}
+        for g in snapshot.groups:
+            key = _holder(g, gaining)
+            n, size = sums.get(key, (0, 0))
+            sums[key] = n + g.count, size + (g.global_bytes or 0)
+            if latest.get(key) is None or snapshot is snapshots[-1][1]:
+                latest[key] = g
+        for key, (n, size) in sums.items():
+            if key not in series:
+                series[key] = [(before, 0, 0)] if from_none and before is not None else []
+            series[key].append((at, n, size))
+        before = at
+    return series, latest
 
 
 def _gaining(first: Snapshot, last: Snapshot) -> set[str]:
@@ -370,10 +398,16 @@ def _gaining(first: Snapshot, last: Snapshot) -> set[str]:
     return {path for path, inside in keys[1].items() if len(inside) > len(keys[0].get(path, ()))}
 
 
-def _at_steps(recorded: list[Snapshot]) -> list[Snapshot]:
-    """Return the last snapshot of each step."""
+def _at_steps(recorded: list[Snapshot]) -> list[tuple[float, Snapshot]]:
+    """Return the last snapshot of each step, with the step."""
     by_step = {s.step: s for s in recorded if s.step is not None and s.why != "exit"}
-    return [by_step[step] for step in sorted(by_step)]
+    return [(step, by_step[step]) for step in sorted(by_step)]
+
+
+def _at_times(run: Run, recorded: list[Snapshot]) -> list[tuple[float, Snapshot]]:
+    """Return the snapshots before the end, with the seconds since the run began."""
+    found = ((run.seconds_at(s.t_ns), s) for s in recorded if s.why != "exit")
+    return [(at, s) for at, s in found if at is not None]
 
 
 def _holder(g: Group, gaining: set[str]) -> object:
@@ -389,12 +423,13 @@ def _holder(g: Group, gaining: set[str]) -> object:
     return re.sub(r"\d+", "*", g.path)
 
 
-def _fills_up(path: str, seen: list[tuple[int, int, int]], snapshots: list[Snapshot]) -> bool:
+def _fills_up(path: str, seen: list[Seen], snapshots: list[tuple[float, Snapshot]]) -> bool:
     """Return whether the container at ``path`` has a bound, or as many items, all the time, as arrays go
     in.
     """
     container = path.removesuffix("[*]").removesuffix(".<cache>")
-    during = [s for s in snapshots if seen[0][0] <= (s.step or 0) <= seen[-1][0]]
+    filled = [at for at, n, _ in seen if n]
+    during = [s for at, s in snapshots if filled[0] <= at <= filled[-1]]
     if any(container in s.bounded for s in during):
         return True
     lengths = {s.lengths.get(container) for s in during}
@@ -402,7 +437,7 @@ def _fills_up(path: str, seen: list[tuple[int, int, int]], snapshots: list[Snaps
     return not lengths and length is not None and seen[-1][1] <= length
 
 
-def _rising(seen: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+def _rising(seen: list[Seen]) -> list[Seen]:
     """Return the longest end of ``seen`` in which the count grew every time, or the bytes of one array."""
     start = len(seen) - 1
     while start > 0 and seen[start - 1][1] < seen[start][1]:
@@ -413,14 +448,16 @@ def _rising(seen: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     return seen[start:]
 
 
-def _steady(seen: list[tuple[int, int, int]]) -> bool:
-    """Return whether it grew over enough steps, in the second half at least half as fast as in the first."""
-    if seen[-1][0] - seen[0][0] < LEAST_STEPS:
+def _steady(seen: list[Seen], in_steps: bool) -> bool:
+    """Return whether it grew over enough steps or arrays, in the second half at least half as fast as in the
+    first."""
+    (first, had, _), (last, has, _) = seen[0], seen[-1]
+    if (last - first if in_steps else has - had or LEAST_STEPS) < LEAST_STEPS:
         return False
     middle = len(seen) // 2
     figure = 1 if seen[0][1] < seen[-1][1] else 2
 
-    def rate(a: tuple[int, int, int], b: tuple[int, int, int]) -> float:
+    def rate(a: Seen, b: Seen) -> float:
         return (b[figure] - a[figure]) / (b[0] - a[0])
 
     return rate(seen[middle], seen[-1]) >= 0.5 * rate(seen[0], seen[middle])

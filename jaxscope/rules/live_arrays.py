@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
@@ -13,9 +14,9 @@ from jaxscope.model.arrays import Group, Growth, Snapshot
 from jaxscope.model.run import Run
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
-from jaxscope.schema.messages import Bytes, Count, Message, Names, message
+from jaxscope.schema.messages import Bytes, Count, Message, Names, Seconds, message
 
-SMALL_PER_STEP = 1024  # bytes: a list of losses is worth a note
+SMALL = 1024  # bytes per step, or of one array: a list of losses is worth a note
 SMALL_SAVING = 1 << 20  # bytes on each device
 SMALL_SHARE = 0.05  # of the bytes on the device
 MOST_EVIDENCE = 20
@@ -24,38 +25,42 @@ MOST_EVIDENCE = 20
 @rule("JX501", "growing-arrays", WARNING)
 def growing(run: Run) -> Iterator[Finding]:
     for g in arrays.growing(run):
-        last, has, size = g.seen[-1]
-        longer = not g.arrays_per_step
-        if longer and g.bytes_per_step < SMALL_PER_STEP:
+        longer = not g.more_arrays
+        small = g.more_bytes < SMALL * (1 if g.in_steps or longer else g.more_arrays)
+        if longer and small:
             continue
-        more = Bytes(g.bytes_per_step)
         yield Finding(
             code="JX501",
-            severity=WARNING if g.bytes_per_step >= SMALL_PER_STEP else NOTE,
-            certainty=CERTAIN,
-            title=message("growing-array", path=g.path, more_bytes=more, bytes=Bytes(size), step=last)
-            if longer
-            else message(
-                "growing-arrays",
-                arrays=_growing(g),
-                more=Count(g.arrays_per_step, "array"),
-                more_bytes=more,
-                count=Count(has, "array"),
-                bytes=Bytes(size),
-                step=last,
-            ),
+            severity=NOTE if small else WARNING,
+            certainty=CERTAIN if g.in_steps else LIKELY,
+            title=_title(g, longer),
             source=g.group.origin,
-            evidence=[
-                Evidence(
-                    message("arrays-of-bytes", count=Count(n, "array"), bytes=Bytes(b)),
-                    source=g.group.origin,
-                    step=step,
-                )
-                for step, n, b in g.seen
-            ],
+            evidence=[_seen(g, *seen) for seen in g.seen],
             fix=_fix(g, longer),
             subject=(g.path, g.held, g.group.origin),
         )
+
+
+def _title(g: Growth, longer: bool) -> Message:
+    at, has, size = g.seen[-1]
+    more, path = Bytes(g.more_bytes), g.group.path
+    if longer and g.in_steps:
+        return message("growing-array", path=path, more_bytes=more, bytes=Bytes(size), step=int(at))
+    if longer:
+        return message("growing-array-by-time", path=path, bytes=Bytes(size), seconds=Seconds(at))
+    what: dict[str, Any] = {"arrays": _growing(g), "count": Count(has, "array"), "bytes": Bytes(size)}
+    if g.in_steps:
+        new = Count(g.more_arrays, "array")
+        return message("growing-arrays", **what, more=new, more_bytes=more, step=int(at))
+    return message("growing-arrays-by-time", **what, seconds=Seconds(at))
+
+
+def _seen(g: Growth, at: float, count: int, size: int) -> Evidence:
+    """Return what one snapshot has."""
+    what: dict[str, Any] = {"count": Count(count, "array"), "bytes": Bytes(size)}
+    if g.in_steps:
+        return Evidence(message("arrays-of-bytes", **what), source=g.group.origin, step=int(at))
+    return Evidence(message("arrays-at-time", **what, seconds=Seconds(at)), source=g.group.origin)
 
 
 def _growing(g: Growth) -> Message:
@@ -72,7 +77,8 @@ def _fix(g: Growth, longer: bool) -> Fix:
     if g.path is None:
         return Fix(message("fix-find-references"), "release")
     if longer:
-        return Fix(message("fix-final-length", path=g.path), "preallocate", {"path": g.path})
+        path = g.group.path
+        return Fix(message("fix-final-length", path=path), "preallocate", {"path": path})
     container = g.path.partition("[*]")[0]
     if "__traceback__" in (g.group.path or ""):
         return Fix(message("fix-keep-error-text", container=container), "release", {"container": container})

@@ -118,7 +118,7 @@ def looks(counts, path="history[*]", steps=None, **more):
 
 def test_a_group_that_only_ever_grew_is_growing_with_its_pace(run_of):
     [growth] = arrays.growing(run_of(*looks([1, 2, 3, 4, 8, 16, 32])))
-    assert growth.group.path == "history[*]" and growth.arrays_per_step == 1 and growth.bytes_per_step == 128
+    assert growth.group.path == "history[*]" and growth.more_arrays == 1 and growth.more_bytes == 128
 
 
 def test_arrays_of_many_shapes_in_one_list_grow_together(run_of):
@@ -150,13 +150,13 @@ def test_a_dict_with_a_new_text_key_in_each_step_grows(run_of):
         for k in (1, 2, 4, 8, 16)
     ]
     [growth] = arrays.growing(run_of(*events))
-    assert (growth.path, growth.arrays_per_step) == ("seen[*]", 1)
+    assert (growth.path, growth.more_arrays) == ("seen[*]", 1)
 
 
 def test_one_array_that_becomes_longer_grows_by_bytes(run_of):
     events = [seen(group("w"), group("log", shape=(k, 4), size=16 * k), step=k) for k in (1, 2, 4, 8, 16)]
     [growth] = arrays.growing(run_of(*events))
-    assert (growth.path, growth.arrays_per_step, growth.bytes_per_step) == ("log", 0, 16)
+    assert (growth.path, growth.more_arrays, growth.more_bytes) == ("log", 0, 16)
 
 
 @pytest.mark.parametrize(
@@ -176,6 +176,38 @@ def test_a_container_that_fills_up_to_its_bound_is_not_growing(lengths, bounded,
 def test_a_list_that_becomes_longer_with_its_arrays_grows(run_of):
     events = [seen(group("history[*]", n), step=n, lengths={"history": n}) for n in (8, 16, 24, 32)]
     assert [g.path for g in arrays.growing(run_of(*events))] == ["history[*]"]
+
+
+def timed(*counts, why="time", **more):
+    """Snapshots a second apart of a program that counts no steps; 0: the list is not there yet."""
+    kept = [[group("history[*]", n)] if n else [] for n in counts]
+    return [seen(group("state", 3), *groups, why=why, **more) for groups in kept]
+
+
+def test_without_steps_a_list_that_grew_in_six_snapshots_grows_by_the_second(run_of):
+    [growth] = arrays.growing(run_of(*timed(0, 10, 20, 30, 40, 50), *timed(50, why="exit")))
+    assert growth.path == "history[*]" and not growth.in_steps
+    assert growth.more_arrays == pytest.approx(10) and growth.more_bytes == pytest.approx(1280)
+    assert [n for _, n, _ in growth.seen] == [0, 10, 20, 30, 40, 50]
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        (0, 10, 20, 30, 40),  # too few
+        (0, 10, 20, 15, 30, 40, 50),  # emptied at times
+        (0, 30, 60, 90, 91, 92, 93),  # slows down: a cache that fills
+        (0, 1, 2, 3, 4, 5),  # five arrays are no leak
+        (0, 10, 20, 30, 40, 50, 50, 50),  # loaded before the training
+    ],
+)
+def test_without_steps_little_evidence_makes_no_trend(counts, run_of):
+    assert arrays.growing(run_of(*timed(*counts))) == []
+
+
+def test_without_steps_a_list_of_fixed_length_that_is_filled_is_not_growing(run_of):
+    filled = timed(10, 20, 30, 40, 50, lengths={"history": 500})
+    assert arrays.growing(run_of(*timed(0), *filled)) == []
 
 
 def test_three_looks_or_five_steps_make_no_trend(run_of):

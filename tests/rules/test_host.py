@@ -276,7 +276,7 @@ def test_without_steps_it_takes_more_to_be_reported(log, rarely):
     ("via", "text", "title", "fix"),
     [
         ("bool", "loss > best", "loss > best at train.py:31", "jax.lax.cond"),
-        ("print", None, "printing at train.py:31", "jax.debug.print"),
+        ("print", None, "printing at train.py:31", "print only about every 50 steps"),
         ("item", "loss.item()", "loss.item() at train.py:31", "the previous step"),
         ("np.asarray", None, "np.asarray() at train.py:31", "the previous step"),
     ],

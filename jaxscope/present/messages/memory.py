@@ -5,10 +5,13 @@ to JX510).
 TEMPLATES = {
     "growing-arrays": "{arrays} by {more} and {more_bytes} per step: {count}, {bytes} after step {step}",
     "growing-array": "{path} becomes longer by {more_bytes} per step: {bytes} after step {step}",
+    "growing-arrays-by-time": "{arrays} while the program runs: {count}, {bytes} after {seconds}",
+    "growing-array-by-time": "{path} becomes longer while the program runs: {bytes} after {seconds}",
     "path-grows": "{path} grows",
     "held-arrays-grow": "arrays held by {holder} grow",
-    "unreferenced-arrays-grow": "arrays that no variable refers to grow",
+    "unreferenced-arrays-grow": "arrays that no known variable refers to grow",
     "arrays-of-bytes": "{count}, {bytes}",
+    "arrays-at-time": "{count}, {bytes} after {seconds}",
     "fix-pass-captured-arrays": "pass them as arguments: each trace keeps the arrays that it captured",
     "fix-release": "drop the references to the results of this line: {holder} keeps them",
     "fix-find-references": (

@@ -348,7 +348,8 @@ def facts(r: Row, looks: Looks, places: Places) -> list[list[Part]]:
     )
     if found is not None:
         held = f", {found.held}" if found.held else ""
-        made.append([(f"▲ grows by {size(found.bytes_per_step)} a step{held}", "retrace")])
+        each = "step" if found.in_steps else "second"
+        made.append([(f"▲ grows by {size(found.more_bytes)} a {each}{held}", "retrace")])
     elif g.held:
         made.append([("held by ", "dim"), g.held])
     return made

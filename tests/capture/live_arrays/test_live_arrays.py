@@ -191,7 +191,7 @@ def test_a_leak_is_found_with_what_holds_it(how, record):
     run = load(record(LEAK.format(state=state, keep=keep)).run)
     [growth] = arrays.growing(run)
     assert path in (growth.path, growth.group.path)
-    assert growth.arrays_per_step == pytest.approx(1) and growth.bytes_per_step == pytest.approx(16384)
+    assert growth.more_arrays == pytest.approx(1) and growth.more_bytes == pytest.approx(16384)
 
 
 HIDDEN = {
