@@ -94,6 +94,15 @@ def calls(source: str | None, line: int, names: frozenset[str]) -> bool:
     return found is not None and any(last_name(c.func) in names for c in found.calls.get(line, []))
 
 
+def calls_a_function(source: str | None, line: int) -> bool:
+    """Return whether a call begins on ``line`` that creates no object of a class; True where the source is
+    unknown.
+    """
+    found = syntax(source) if source is not None else None
+    names = [last_name(c.func) or "" for c in found.calls.get(line, [])] if found is not None else [""]
+    return any(not name[:1].isupper() and name not in BUILTINS for name in names)
+
+
 def _for_python(node: ast.expr) -> bool:
     """Return whether the value is written out and meant for Python.
 

@@ -156,6 +156,12 @@ def syntax(source: str) -> Syntax | None:
     return found
 
 
+def imports(source: str | None, line: int) -> bool:
+    """Return whether an import statement is on ``line``."""
+    found = syntax(source) if source is not None else None
+    return found is not None and any(n.lineno <= line <= (n.end_lineno or line) for n in found.imports)
+
+
 def runs_once(source: str | None, line: int) -> bool:
     """Return whether ``line`` is surely run once: in no loop and no comprehension, at module level or in a
     function that one such line calls."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from jaxscope.analysis import jit_decorators
-from jaxscope.analysis.rewrap_site import loop_around
+from jaxscope.analysis.rewrap_site import imports, loop_around
 from jaxscope.model import causes, payers, sources
 from jaxscope.model.causes import recompilations
 from jaxscope.model.payers import Payer
@@ -135,6 +135,8 @@ def _by_line(run: Run) -> Iterator[tuple[Payer, Finding]]:
             continue  # the loop that takes the rows one by one has its own finding
         if p.within and p.library in JAX_ROOTS and (p.line.file, p.line.line) in called:
             continue  # of values that a jitted function knows while it is traced: it is jitted already
+        if imports(sources.of(run)(p.line.file), p.line.line):
+            continue  # a package that computes while it is imported: no change of this line helps
         why, fix, cost = _what_to_do(run, p)
         if fix is None or cost < (least * SOME if len(p.compilations) >= BARRAGE else least):
             continue
@@ -349,12 +351,12 @@ def _what_to_do(run: Run, p: Payer) -> tuple[Message | None, Fix | None, float]:
         return MADE, Fix(words, "make_once", {"path": objects[-1]}), again
     if jax or p.library in TRACED_WHOLE:
         why = BODIES if anew else None  # other sizes may be those of the layers that one call makes
-        if p.within and not (jitted is not None and jitted.checked):
+        if p.within and not jax and not (jitted is not None and jitted.checked):
             return None, Fix(message("fix-jit-through-library", how=how, library=p.library), "jit"), at_once
         around = message("fix-jit-around", inside=_inside(p))
-        words = message("fix-jit-this-call", how=how) if jitted is not None else around
+        words = message("fix-jit-this-call", how=how) if jitted is not None or p.within else around
         return why, Fix(words, "jit"), at_once
-    return _for_library(run, p, how, (anew, changing), again, at_once)
+    return _for_library(run, p, jitted, (anew, changing), again, at_once)
 
 
 def _inside(p: Payer) -> Message | None:
@@ -372,7 +374,12 @@ def _as_in(jitted: jit_decorators.Jitted | None) -> Message:
 
 
 def _for_library(
-    run: Run, p: Payer, how: Message, anew_or_changing: tuple[bool, bool], again: float, at_once: float
+    run: Run,
+    p: Payer,
+    jitted: jit_decorators.Jitted | None,
+    anew_or_changing: tuple[bool, bool],
+    again: float,
+    at_once: float,
 ) -> tuple[Message | None, Fix | None, float]:
     """Return the same for a library that is not JAX's and cannot be traced as a whole."""
     anew, changing = anew_or_changing
@@ -387,11 +394,23 @@ def _for_library(
     ):
         return (
             MADE if anew else None,
-            Fix(message("fix-jit-method", how=how, library=p.library), "jit"),
+            Fix(message("fix-jit-method", how=_as_in(jitted), library=p.library), "jit"),
             at_once,
         )
     if anew:
         return MADE, Fix(message("fix-make-once", library=p.library), "make_once"), again
     if p.library in WRAPPER_ROOTS:
         return None, None, 0.0
-    return None, Fix(message("fix-numpy-or-jit", library=p.library), "numpy"), at_once
+    if not _computes(run, p.library):
+        return None, Fix(message("fix-numpy-or-jit", library=p.library), "numpy"), at_once
+    if not jit_decorators.calls_a_function(sources.of(run)(p.line.file), p.line.line):
+        return None, None, 0.0  # an object of the library's is created, or computes an attribute
+    return None, Fix(message("fix-jit-method", how=_as_in(jitted), library=p.library), "jit"), at_once
+
+
+def _computes(run: Run, library: str | None) -> bool:
+    """Return whether the library computes with JAX, instead of only reading arrays: a function of its own is
+    jitted.
+    """
+    modules = (f.seen.module or "" for f in run.functions.values() if not f.seen.eager)
+    return library in {module.partition(".")[0] for module in modules}

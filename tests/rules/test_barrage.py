@@ -329,6 +329,52 @@ def test_a_package_that_may_only_read_arrays_is_to_be_given_numpys(run):
     assert fix.startswith("if matplotlib only reads the arrays, pass NumPy arrays (np.asarray(x))")
 
 
+FITTING = """
+from fitting import model
+shape = model.default_shape
+net = Network(8)
+print(model.fit(shape))
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "advice"),
+    [
+        (2, []),  # a package that computes while it is imported
+        (3, []),  # an attribute that is computed
+        (4, []),  # an object of a class: what jit returns are arrays
+        (5, ["jit what this line calls, as in jax.jit(model.fit)(...), with static_argnums"]),
+    ],
+)
+def test_a_package_that_computes_is_not_to_be_given_numpys(tmp_path, run, line, advice):
+    program = tmp_path / "train.py"
+    program.write_text(FITTING)
+    log = Log(run)
+    log.say(ev.SourceSeen(file=str(program), sha256=hashlib.sha256(FITTING.encode()).hexdigest()))
+    log.say(function("search", "/lib/site-packages/fitting/search.py", 9, module="fitting.search"))
+    site = Frame(str(program), line, "<module>")
+    for n in range(25):
+        op = function(f"op{n}", None, None, eager=True, form="primitive")
+        log.say(op)
+        log.compiled(op, key(leaf("x", 3)), (0.0, 0.0, 1.0), site=site, into_library=0, library="fitting")
+    log.end()
+    assert [words.fix_text(f)[: len(a)] for f, a in zip(barrage(run), advice, strict=True)] == advice
+
+
+def test_functions_that_jax_calls_may_be_jitted_too(tmp_path, run):
+    program = tmp_path / "train.py"
+    program.write_text("def loss(x):\n    return x.sum()\n\n\nprint(jax.vmap(loss)(x))\n")
+    log = Log(run)
+    log.say(ev.SourceSeen(file=str(program), sha256=hashlib.sha256(program.read_bytes()).hexdigest()))
+    log.say(ADD)
+    above = {"stack": [Frame(str(program), 5, "<module>")], "into_library": 1, "library": "jax"}
+    for n in range(25):
+        log.compiled(ADD, key(leaf("x", n)), (0.0, 0.0, 1.0), site=Frame(str(program), 2, "loss"), **above)
+    log.end()
+    [f] = barrage(run)
+    assert words.fix_text(f) == "jit what this line calls, as in jax.jit(jax.vmap(loss))(...)"
+
+
 def test_a_log_that_does_not_say_where_a_library_was_called_has_the_innermost_line(run):
     log = Log(run)
     log.say(ADD)

@@ -1,5 +1,5 @@
 """The gradient is jitted: the jitted function in it is part of one program."""
-# applies: fix-jit-through-library
+# applies: fix-jit-this-call
 
 import jax
 import jax.numpy as jnp
