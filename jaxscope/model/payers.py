@@ -158,13 +158,14 @@ class Step(msgspec.Struct, frozen=True):
 
     Attributes:
       loop: its first line.
-      programs: the user's functions that each iteration calls.
+      programs: number of the user's functions that each iteration calls; those that one call of the source
+        runs in different executions of the loop count once.
       operations: number of operations that were compiled outside jit for its lines; others may have been
         compiled before.
     """
 
     loop: Frame
-    programs: list[Function]
+    programs: int
     operations: int
 
 
@@ -172,14 +173,15 @@ def step(run: Run) -> Step | None:
     """Return what each iteration of the program's loop runs; None: no loop calls a user's function."""
     text = sources.of(run)
     costs: Counter[tuple[str, int, int]] = Counter()
-    called: dict[tuple[str, int, int], dict[str, Function]] = {}
+    called: dict[tuple[str, int, int], dict[tuple[int, int | None], set[str]]] = {}  # functions by place
     for f in run.functions.values():
         for c in f.compilations if f.user else ():
             if c.site is not None and c.entry == "call":
                 lines = loop_around(text(c.site.file), c.site.line)
                 if lines is not None and not reached_now_and_then(text(c.site.file), c.site.line):
                     costs[c.site.file, *lines] += round(1e9 * c.seconds)
-                    called.setdefault((c.site.file, *lines), {})[f.id] = f
+                    place = c.site.line, c.missed.column if c.missed is not None else None
+                    called.setdefault((c.site.file, *lines), {}).setdefault(place, set()).add(f.id)
     if not costs:
         return None
     file, first, last = found = costs.most_common(1)[0][0]
@@ -190,7 +192,8 @@ def step(run: Run) -> Step | None:
         for c in p.compilations
         if c.site is not None and c.missed is not None and not reached_now_and_then(text(file), p.line.line)
     }
-    return Step(Frame(file, first, ""), [*called[found].values()], len(operations))
+    programs = {frozenset(functions) for functions in called[found].values()}
+    return Step(Frame(file, first, ""), len(programs), len(operations))
 
 
 class Unadvised(msgspec.Struct, frozen=True):

@@ -17,7 +17,7 @@ from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.present import meshes
 from jaxscope.present.escape import escape
-from jaxscope.present.text import article, brief, count, line
+from jaxscope.present.text import article, brief, count, line, wrapper_name
 from jaxscope.schema.causes import (
     BODY,
     FUNCTION,
@@ -374,7 +374,7 @@ def _function_object(made: NewFunction) -> str:
     """Write how a function was created again: ``jax.grad(...) applied again``, ``a lambda created again``."""
     outer = [w for w in made.wrappers if w != "functools.partial"]
     if outer:
-        return f"{outer[0]}(...) applied again"
+        return f"{wrapper_name(outer[0])}(...) applied again"
     if made.form in _FORMS:
         return _FORMS[made.form]
     owner, mark, _ = made.qualname.rpartition(".<locals>.")

@@ -147,6 +147,11 @@ def function_name(f: Function) -> str:
     return escape(f.display_name, 100)
 
 
+def wrapper_name(wrapper: str) -> str:
+    """Return what the user calls a wrapper: ``jax.jit`` for the class of what it returns."""
+    return escape("jax.jit" if wrapper == "jaxlib.PjitFunction" else wrapper)
+
+
 def missing_accelerators(packages: Iterable[str]) -> str:
     """Explain the errors that JAX prints about an accelerator this machine lacks, and how to avoid them."""
     named = " and ".join("libtpu" if name == "libtpu" else name.replace("_", "-") for name in packages)

@@ -13,6 +13,7 @@ from jaxscope.report.layout import BLANK, Line, line
 from jaxscope.schema.findings import ERROR, WARNING, Finding
 
 SHOWN = 8
+LONGEST = 800  # characters of a finding's words, and of its fix
 
 
 def section(found: Sequence[Finding], places: Places, *, everything: bool = False) -> Iterator[Line]:
@@ -40,14 +41,14 @@ def entry(f: Finding, places: Places) -> Iterator[Line]:
     yield line(
         mark(f),
         (f" {f.code}", "name"),
-        f"  {escape(words, 400)}",
+        f"  {escape(words, LONGEST)}",
         (f"  ({where})" if where else "", "path"),
         right=(seconds(f.seconds), "figure") if f.seconds else None,
         indent=2,
         hang=9,
     )
     if f.fix:
-        yield line(("→ ", "good"), escape(fix_text(f), 300), indent=11, hang=2)
+        yield line(("→ ", "good"), escape(fix_text(f), LONGEST), indent=11, hang=2)
 
 
 def in_summary(found: Sequence[Finding], places: Places) -> Iterator[Line]:

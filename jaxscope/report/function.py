@@ -22,7 +22,7 @@ from jaxscope.present.escape import escape
 from jaxscope.present.functions import circumstances, level, nearest_name, phases, work
 from jaxscope.present.keys import OF_EVERY_CALL, Row, changed, key_rows
 from jaxscope.present.runs import verb
-from jaxscope.present.text import Places, count, function_name, seconds, size
+from jaxscope.present.text import Places, count, function_name, seconds, size, wrapper_name
 from jaxscope.report import compiled_program, targets, targets_section, variants
 from jaxscope.report import sharding_audit as intents
 from jaxscope.report.layout import BLANK, Line, line, put
@@ -65,7 +65,7 @@ def _function(
     kind = [escape(f.seen.form)] if f.seen.form != "def" else []
     kind += ["inside a library"] if f.seen.library else []
     kind += ["eager operation"] if f.seen.eager else []
-    kind += [f"through {', '.join(map(escape, f.seen.wrappers))}"] if f.seen.wrappers else []
+    kind += [f"through {', '.join(map(wrapper_name, f.seen.wrappers))}"] if f.seen.wrappers else []
     if f.seen.signature:
         yield line((f"{escape(f.seen.name)}{escape(f.seen.signature, 300)}", "dim"), indent=4, hang=4)
     yield line(" · ".join([*kind, work(f)]), indent=4, hang=2)

@@ -11,10 +11,9 @@ from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.present.causes import explanation, explanations, first_and_more
-from jaxscope.present.escape import escape
 from jaxscope.present.functions import by_site, circumstances, work
 from jaxscope.present.programs import in_short
-from jaxscope.present.text import Places, count, function_name, seconds
+from jaxscope.present.text import Places, count, function_name, seconds, wrapper_name
 from jaxscope.report.layout import Line, line
 
 GROUPS = 5  # groups of recompiles shown per function
@@ -28,7 +27,7 @@ def entry(run: Run, f: Function, places: Places, *, everything: bool = False) ->
     yield line(
         (function_name(f), "bold"),
         (f"  {site}" if site else "", "dim"),
-        (f"  {' '.join(map(escape, f.seen.wrappers))}" if f.seen.wrappers else "", "dim"),
+        (f"  {' '.join(map(wrapper_name, f.seen.wrappers))}" if f.seen.wrappers else "", "dim"),
         right=(seconds(f.seconds), "bold"),
         hang=2,
     )

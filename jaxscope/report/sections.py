@@ -128,7 +128,7 @@ def each_step(run: Run, places: Places) -> Iterator[Line]:
     if step is not None and step.operations:
         yield BLANK
         yield line(
-            f"A step, the loop at {places.frame(step.loop)}, is {count(len(step.programs), 'program')} and"
+            f"A step, the loop at {places.frame(step.loop)}, is {count(step.programs, 'program')} and"
             f" at least {count(step.operations, 'eager operation')}.",
             hang=2,
         )

@@ -229,7 +229,8 @@ def _summary(
     )
     of_run = variants.findings(parts) if _quick_to_check(parts) else []
     yield from findings.in_summary(ranks.findings(job, of_run), places)
-    for f in users[:IN_SUMMARY]:
+    shown = [f for f in users if not sections.inside_others(f)]
+    for f in shown[:IN_SUMMARY]:
         yield from _function_in_summary(run, f, places)
     yield from sections.slowest_recompile(run, others, places, indent=2)
     for part in parts:

@@ -1,5 +1,6 @@
 """The first lines of a report and the summary: which processes compiled, and what the rules call an error."""
 
+import hashlib
 import io
 
 import pytest
@@ -9,6 +10,7 @@ from jaxscope.log import store
 from jaxscope.model.load import load
 from jaxscope.report import text
 from jaxscope.schema import events as ev
+from jaxscope.schema.keys import Frame
 
 F = function("train_step")
 
@@ -101,6 +103,51 @@ def test_a_function_that_is_only_part_of_other_programs_has_no_row(run):
     log.phase(outer, "compile", 3.0)
     log.end()
     assert "train_step" in page(run) and "layer_norm" not in page(run)
+    assert "train_step" in summary(run) and "layer_norm" not in summary(run)
     to = io.StringIO()
     text.print_report(load(run), file=to, directory=run, everything=True)
     assert "layer_norm" in to.getvalue()
+
+
+def test_a_function_that_is_jitted_twice_has_the_name_of_jit(run):
+    log = Log(run)
+    loss = function("loss", wrappers=["jax.value_and_grad", "jaxlib.PjitFunction"])
+    log.say(loss)
+    log.compiled(loss, key(leaf("x", 1)))
+    log.end()
+    assert "loss train.py:88 jax.value_and_grad jax.jit" in page(run)
+
+
+LOOP = """
+for x in data:
+    y = step(x) - 1
+"""
+
+
+@pytest.mark.parametrize(("columns", "programs"), [((8, 8), "1 program and"), ((8, 20), "2 programs and")])
+def test_a_call_of_one_function_or_another_is_one_program_of_a_step(tmp_path, run, columns, programs):
+    program = tmp_path / "train.py"
+    program.write_text(LOOP)
+    log = Log(run)
+    log.say(ev.SourceSeen(file=str(program), sha256=hashlib.sha256(LOOP.encode()).hexdigest()))
+    site = Frame(str(program), 3, "<module>")
+    subtract = function("sub", None, None, eager=True, form="primitive")
+    log.say(subtract)
+    log.compiled(subtract, key(leaf("x", 1)), site=site, column=8)
+    for name, column in zip(("fast_step", "slow_step"), columns, strict=True):
+        step = function(name)
+        log.say(step)
+        log.compiled(step, key(leaf("x", 1)), site=site, column=column)
+    log.end()
+    assert f"is {programs} at least 1 eager operation" in page(run)
+
+
+def test_a_long_fix_is_not_cut(run):
+    log = Log(run)
+    for n in range(25):
+        draw = function(f"draw{n}", "/lib/jax/_src/random.py", 9, library=True, module="jax._src.random")
+        log.say(draw)
+        above = {"stack": [Frame("train.py", 31, "main")], "into_library": 1, "library": "haiku"}
+        log.compiled(draw, key(leaf("x", 3)), line=8, **above)
+    log.end()
+    assert page(run).count("measure whether it is faster") == 1
