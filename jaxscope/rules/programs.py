@@ -246,7 +246,7 @@ def small(p: Program) -> float:
 def float64(run: Run) -> Iterator[Finding]:
     for p, f, texts in users(run):
         doubles = texts.stablehlo.doubles if texts.stablehlo is not None else None
-        if doubles is None or not doubles.operations:
+        if doubles is None or not doubles.operations or _all_double(p, run):
             continue
         source = (
             next((o.source for o in doubles.origins if o.source is not None), None) or p.compilations[-1].site
@@ -260,6 +260,15 @@ def float64(run: Run) -> Iterator[Finding]:
         )
         fix = Fix(message("fix-float32"), "cast", {"dtype": "float32"})
         yield Finding("JX303", WARNING, CERTAIN, text, f.id, source, evidence(p, text, source), fix)
+
+
+def _all_double(p: Program, run: Run) -> bool:
+    """Return whether each floating-point argument is float64, on a CPU: this is the precision that the
+    program asks for, and a CPU has it.
+    """
+    key = p.compilations[-1].key
+    floats = {leaf.dtype for leaf in key.arguments if leaf.dtype and "float" in leaf.dtype} if key else set()
+    return run.platform == "cpu" and floats == {"float64"}
 
 
 @rule("JX401", "inserted-communication", WARNING)
