@@ -159,6 +159,55 @@ def argument(call: ast.Call, signature: str | None, parameter: str) -> ast.expr 
     return call.args[at] if at < len(call.args) else None
 
 
+def reaches_next_iteration(source: str | None, line: int) -> str | None:
+    """Return the variable through which a value that ``line`` reads decides what the loop reads in its next
+    iteration: ``obs`` of ``action = int(policy(obs)); obs = env.step(action)``.
+
+    None: there is none, as far as plain variables of the innermost loop show.
+    """
+    found = syntax(source) if source is not None else None
+    around = [n for n in found.blocks if n.lineno <= line <= (n.end_lineno or 0)] if found is not None else []
+    inner = max(around, key=lambda n: (n.lineno, n.col_offset), default=None)
+    if not isinstance(inner, (ast.For, ast.While)):
+        return None
+    statements = [
+        n
+        for part in inner.body
+        for n in ast.walk(part)
+        if isinstance(n, ast.Assign) and n.lineno > inner.lineno
+    ]
+    reads = [n for n in statements if n.lineno <= line <= (n.end_lineno or 0)]
+    if not reads:
+        return None
+    read = reads[-1]
+    reached = _variables_set(read)
+    needed = names_read([read.value])  # what the value that is read is computed from
+    used = needed - reached  # without what a sum adds to
+    carried, known = set[str](), set[str]()  # variables that a statement reads before one sets them
+    for n in statements:
+        carried |= names_read([n.value]) - known
+        known |= _variables_set(n)
+        for m in statements:
+            if m is not read and _variables_set(m) & needed:
+                needed |= names_read([m.value])
+                used |= names_read([m.value])
+    for _ in statements:  # the nearest first
+        if through := used & carried & reached:
+            return min(through)
+        reached = reached.union(*(_variables_set(n) for n in statements if names_read([n.value]) & reached))
+    return None
+
+
+def _variables_set(statement: ast.Assign) -> set[str]:
+    """Return the plain variables that are set: neither items nor attributes."""
+    return {
+        n.id
+        for target in statement.targets
+        for n in ast.walk(target)
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    }
+
+
 _SEEDS = frozenset({"key", "PRNGKey"})
 
 

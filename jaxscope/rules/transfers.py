@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from jaxscope.analysis.loop_calls import reaches_next_iteration
 from jaxscope.analysis.rewrap_site import (
     in_a_loop,
     kept_from_iteration_before,
@@ -77,7 +78,7 @@ def host_copy(run: Run) -> Iterator[Finding]:
                 Evidence(message("copies-without-copy", copies=copies) if views else copies, source=t.source),
                 *_gap(t, outside),
             ],
-            fix=_instead(t),
+            fix=_instead(t, source),
             seconds=avoidable,
         )
 
@@ -204,11 +205,14 @@ def _expression(t: Transfer) -> str:
     return t.text or {"np.asarray": "np.asarray()", "print": "printing"}.get(t.kind, f"{t.kind}()")
 
 
-def _instead(t: Transfer) -> Fix:
+def _instead(t: Transfer, source: str | None) -> Fix:
     if t.kind == "bool":
         return Fix(message("fix-decide-on-device"), "decide_on_device")
     if t.kind in ("print", "format"):
         return Fix(message("fix-print-less"), "read_less_often")
+    through = reaches_next_iteration(source, t.source.line) if t.source is not None else None
+    if through is not None:
+        return Fix(message("fix-read-for-several", name=through), "batch", {"name": through})
     return Fix(message("fix-read-less"), "read_less_often")
 
 

@@ -112,3 +112,36 @@ HEAD = "import numpy as np, random\nfrom numpy import random as r\nrng = np.rand
 def test_numbers_that_numpy_draws_in_a_function_are_found(body, drawn):
     assert numpy_draws.find(HEAD + body, "f", 5) == drawn
     assert numpy_draws.find(HEAD + body, "f", 4) is None and numpy_draws.find(None, "f", 5) is None
+
+
+ACTS = """
+while not seen.last():
+    out, memory = actor(params, seen, memory)
+    action = int(out.actions)
+    seen = world.step(action)
+    data.append(seen)
+for n in range(9):
+    q = network(params, obs)
+    a = q.argmax()
+    a = device_get(a)
+    after, rewards = worlds.step(a)
+    obs = after
+for batch in batches:
+    state, loss = step(state, batch)
+    value = float(loss)
+    total = total + value
+    self.last = float(loss)
+for batch in batches:
+    state, loss = step(state, batch, rate)
+    rate = schedule(float(loss))
+def run():
+    return [world.step(int(actor(x))) for x in xs]
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "through"),
+    [(4, "seen"), (10, "obs"), (15, None), (16, None), (17, None), (20, "rate"), (22, None), (99, None)],
+)
+def test_a_value_that_the_next_iteration_needs_is_seen(line, through):
+    assert loop_calls.reaches_next_iteration(ACTS, line) == through

@@ -288,6 +288,22 @@ def test_the_remedy_is_one_for_what_was_done(log, via, text, title, fix):
     assert words.title(f).startswith(title) and fix in words.fix_text(f)
 
 
+ACTS = """
+for n in range(200):
+    action = int(policy(w, seen))
+    seen = world.step(action)
+"""
+
+
+def test_a_value_that_the_next_iteration_needs_cannot_be_read_later(log, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "loop.py").write_text(ACTS)
+    log.say(ev.Step(index=200))
+    log.say(copied(site=Frame(str(tmp_path / "loop.py"), 3, "<module>"), text="int(policy(w, seen))"))
+    [f] = found(log, "JX601")
+    assert words.fix_text(f).startswith("seen of the next iteration depends on this value")
+
+
 MIB = 1 << 20
 
 

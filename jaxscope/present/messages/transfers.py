@@ -28,6 +28,10 @@ TEMPLATES = {
         "add the values up on the device and read the sum about every 50 steps, or read the value of the"
         " previous step"
     ),
+    "fix-read-for-several": (
+        "{name} of the next iteration depends on this value: compute {name} in the jitted function, too; if"
+        " Python has to do it (a simulator), compute for several in one call, and read their values together"
+    ),
     "large-transfer-to-host": "{what} at {line} copies {bytes} to the host, {n} times",
     "large-transfer-to-device": "{what} at {line} copies {bytes} to the device, {n} times",
     "device-waits": (
