@@ -8,8 +8,8 @@ from itertools import pairwise
 
 from jaxscope.analysis import bucketing
 from jaxscope.analysis.paths import below, root
-from jaxscope.rules.recompiles import Group, container, one_for_each_place, recompile_rule
-from jaxscope.schema.causes import ArrayType, AxisSizes, Container, Value
+from jaxscope.rules.recompiles import Group, container, is_none_at_times, one_for_each_place, recompile_rule
+from jaxscope.schema.causes import ArrayType, AxisSizes, Value
 from jaxscope.schema.findings import NOTE, WARNING, Fix
 from jaxscope.schema.keys import Key
 from jaxscope.schema.messages import message
@@ -152,7 +152,7 @@ def changing_key_type(group: Group) -> Fix:
 @recompile_rule("JX105", "changing-tree", WARNING, "tree")
 def changing_tree(group: Group) -> Fix:
     cause = group.cause
-    if cause.before and cause.after and Container("None") in (cause.before, cause.after):
+    if is_none_at_times(cause):
         return Fix(message("fix-none-or-array", path=cause.path), "same_tree", {"path": cause.path})
     if _grows(group):
         return Fix(message("fix-growing-tree"), "preallocate", {"path": container(cause)})

@@ -20,7 +20,7 @@ from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.rules import registry, root_cause
 from jaxscope.rules.root_cause import Change, Miss
-from jaxscope.schema.causes import Cause
+from jaxscope.schema.causes import Cause, Container
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, Evidence, Finding, Fix, extended
 from jaxscope.schema.keys import Key
 from jaxscope.schema.messages import Field, Message, Names, Parts, message
@@ -301,8 +301,9 @@ def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
         if decisive.kind in FOLLOWED:
             continue
         known = {(decisive.path, _changed(decisive)), (decisive.path, "weak_type")}
-        if decisive.kind == "tree":  # the advice is about all containers
-            others = [o for o in others if o.kind != "tree"]
+        if decisive.kind == "tree":  # the advice is about all containers, or about each None
+            none = is_none_at_times(decisive)
+            others = [o for o in others if o.kind != "tree" or (none and is_none_at_times(o))]
         if group.lengthened and decisive.path:  # and here about the whole argument
             others = [o for o in others if not o.path or root(o.path) != root(decisive.path)]
         changed = [
@@ -326,6 +327,11 @@ def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
     ]
     more = (message("more-of-them", n=len(found) - TOO),) if len(found) > TOO else ()
     return extended(fix, "fix-with-others", others=Parts((*changes, *more)))
+
+
+def is_none_at_times(cause: Cause) -> bool:
+    """Return whether one of the two calls has None where the other has an array or a container."""
+    return bool(cause.before and cause.after) and Container("None") in (cause.before, cause.after)
 
 
 def _changed(cause: Cause) -> str | None:

@@ -139,6 +139,13 @@ def test_what_grows_by_as_much_in_every_call_is_to_be_made_once(shapes, creeps, 
     assert creeps or fix == FEW
 
 
+def test_each_argument_that_is_none_at_times_is_named(found):
+    none = tree({"t": "dict", "t['a']": "None", "t['b']": "None"}, "t['c']")
+    both = tree({"t": "dict"}, "t['a']", "t['b']", "t['c']")
+    [(_, fix)] = found(none, both)
+    assert fix == "pass an array for t['a'] in every call, or None in every call; do the same for t['b']"
+
+
 @pytest.mark.parametrize(("calls", "note"), [(400, True), (12, False), (None, False)])
 def test_few_sizes_that_many_calls_share_are_a_choice(tmp_path, calls, note):
     log = Log(store.create(tmp_path / "run"))
