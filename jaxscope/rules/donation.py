@@ -19,6 +19,7 @@ from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Bytes, Message, Names, message
 
 IN_PLACE = "flax.nnx.jit"  # puts the arrays that a call returns into the objects that it was passed
+FILTER_JIT = "equinox.filter_jit"  # it has no donate_argnames
 MOST_NAMED = 3  # functions
 FEW_BYTES = 1024  # a donation that is lost and does not matter
 LARGE = 0.1  # share of the bytes: an argument that is worth naming
@@ -115,6 +116,8 @@ def _possible(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable,
     argnames = repr(names[0] if len(names) == 1 else names)
     if _objects_of_nnx(p, f, names):
         words = message("fix-donate-in-place", argnames=argnames, names=Names(names))
+    elif FILTER_JIT in f.seen.wrappers:
+        words = message("fix-donate-except-first", names=Names(names))
     else:
         words = message("fix-donate", argnames=argnames, names=Names(names), them=them)
     fix = Fix(words, "donate", {"donate_argnames": list(names)})

@@ -12,6 +12,11 @@ TEMPLATES = {
         "jit with donate_argnames={argnames} if your code does not read {names} after the call, not even"
         " under another name: the call deletes {them}"
     ),
+    "fix-donate-except-first": (
+        'jit with eqx.filter_jit(donate="all-except-first"), which keeps the first argument (several in a'
+        " tuple) and deletes all other arrays, if your code does not read {names} after the call, not even"
+        " under another name"
+    ),
     "fix-donate-in-place": (
         "jit with donate_argnames={argnames}: nnx.jit puts the new arrays into {names}, which your code may"
         " read after the call; it must not read other references to the old arrays (a copy of the state, an"
