@@ -32,6 +32,7 @@ INTO_ONE_STEP = frozenset(
         "fix-jit-this-call",
         "fix-jit-through-library",
         "fix-jit-around",
+        "fix-jit-around-call",
         "fix-jit-method",
         "fix-jit-around-body",
     }
@@ -353,8 +354,8 @@ def _what_to_do(run: Run, p: Payer) -> tuple[Message | None, Fix | None, float]:
         why = BODIES if anew else None  # other sizes may be those of the layers that one call makes
         if p.within and not jax and not (jitted is not None and jitted.checked):
             return None, Fix(message("fix-jit-through-library", how=how, library=p.library), "jit"), at_once
-        around = message("fix-jit-around", inside=_inside(p))
-        words = message("fix-jit-this-call", how=how) if jitted is not None or p.within else around
+        around = message("fix-jit-around" if not p.within else "fix-jit-around-call", inside=_inside(p))
+        words = message("fix-jit-this-call", how=how) if jitted is not None else around
         return why, Fix(words, "jit"), at_once
     return _for_library(run, p, jitted, (anew, changing), again, at_once)
 

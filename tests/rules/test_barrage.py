@@ -375,6 +375,20 @@ def test_functions_that_jax_calls_may_be_jitted_too(tmp_path, run):
     assert words.fix_text(f) == "jit what this line calls, as in jax.jit(jax.vmap(loss))(...)"
 
 
+def test_functions_of_the_users_that_jax_calls_cannot_be_computed_in_numpy(tmp_path, run):
+    program = tmp_path / "train.py"
+    program.write_text("def f(x):\n    return x.sum()\n\n\ny, back = jax.vjp(f, *args)\n")
+    log = Log(run)
+    log.say(ev.SourceSeen(file=str(program), sha256=hashlib.sha256(program.read_bytes()).hexdigest()))
+    log.say(ADD)
+    above = {"stack": [Frame(str(program), 5, "main")], "into_library": 1, "library": "jax"}
+    for n in range(25):
+        log.compiled(ADD, key(leaf("x", n)), (0.0, 0.0, 1.0), site=Frame(str(program), 2, "f"), **above)
+    log.end()
+    [f] = barrage(run)
+    assert words.fix_text(f) == "put the computation around this line, in main, into one jax.jit"
+
+
 def test_a_log_that_does_not_say_where_a_library_was_called_has_the_innermost_line(run):
     log = Log(run)
     log.say(ADD)

@@ -253,6 +253,7 @@ TEMPLATES = {
         "do it in NumPy (np.asarray(x) first), or pad to one size, with a mask, and put it into one jax.jit"
     ),
     "fix-jit-around": "put the computation around this line{inside} into one jax.jit, or do it in NumPy",
+    "fix-jit-around-call": "put the computation around this line{inside} into one jax.jit",
     "inside-function": ", in {function},",
     "fix-jit-step": (
         "put the computation of one iteration into a function outside of the loop, and {how} that function:"
