@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 import msgspec
 
@@ -52,7 +52,10 @@ def advice(source: str | None, line: int, library: str | None) -> Jitted | None:
     own = [c for c in calls if _root(c.func) not in arrays]  # jnp.abs(net(x)): it is net that can be jitted
     named = [c for c in calls if last_name(c.func) in FIRST]
     inner = {id(n) for c in own for n in ast.walk(c) if n is not c}
-    chosen = named or [c for c in own if id(c) not in inner]
+    # state.replace(params=optax.incremental_update(...)): it is the library's function that computes
+    known = names_of(found.imports, {library or ""} - {*MODULES}) if found is not None else set()
+    theirs = [c for c in own if _root(c.func) in known]
+    chosen = named or (theirs if len(theirs) == 1 else [c for c in own if id(c) not in inner])
     checked = [c for c in calls if last_name(c.func) == "check_grads" and c.args]
     if checked and not own:
         return Jitted(f"check_grads(jax.jit({ast.unparse(checked[0].args[0])}), ...)", checked=True)
@@ -129,7 +132,7 @@ def _imports(imports: Sequence[ast.Import | ast.ImportFrom], package: str) -> bo
     return any((name or "").partition(".")[0] == package for names in modules for name in names)
 
 
-def names_of(imports: Sequence[ast.Import | ast.ImportFrom], packages: frozenset[str]) -> set[str]:
+def names_of(imports: Sequence[ast.Import | ast.ImportFrom], packages: Set[str]) -> set[str]:
     """Return the names by which ``imports`` bring in ``packages`` and what is in them."""
     found: set[str] = set()
     for node in imports:

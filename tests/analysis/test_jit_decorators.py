@@ -26,6 +26,11 @@ from jaxscope.analysis.jit_decorators import Jitted, advice
         ),
         ("p = State(f.init(key, x), opt)", "haiku", Jitted("jax.jit(f.init)(...)", statics_unknown=True)),
         ("print(opt.init(p))", "optax", Jitted("jax.jit(opt.init)(...)", statics_unknown=True)),
+        (
+            "import optax; s = s.replace(p=optax.incremental_update(p, q, 1))",
+            "optax",
+            Jitted("jax.jit(optax.incremental_update, static_argnums=2)(...)"),
+        ),
         ("s = opt.init(p)", "optax", Jitted("jax.jit(opt.init)(...)", statics_unknown=True)),
         ("m = eqx.nn.MLP(2, 2, 8, 2, key=key)", "equinox", Jitted("eqx.filter_jit(eqx.nn.MLP)(...)")),
         ("m = Model(rngs=nnx.Rngs(0))", "flax", Jitted("nnx.jit(lambda: Model(...))()")),
