@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from jaxscope.rules.recompiles import Group, recompile_rule
-from jaxscope.schema.causes import Cause, Placement
+from jaxscope.rules.recompiles import Group, one_for_each_place, recompile_rule
+from jaxscope.schema.causes import Cause, Placement, Setting
 from jaxscope.schema.findings import WARNING, Fix
 from jaxscope.schema.messages import message
+
+OF_A_MESH = "Mesh('"  # begins the text of a mesh that has axes
 
 
 def kept(name: str, path: str, cause: Cause) -> Fix:
@@ -63,10 +65,18 @@ def changing_memory_kind(group: Group) -> Fix:
 
 
 @recompile_rule("JX120", "changing-mesh", WARNING, "mesh")
-def changing_mesh(group: Group) -> Fix:
+def changing_mesh(group: Group) -> Fix | None:
     if group.cause.path == "context":
+        if all(_between_meshes(c) for c in group.causes) and one_for_each_place(group, lambda k: k.context):
+            return None  # one model on several meshes: each needs its own program
         return Fix(message("fix-same-mesh-around"), "set_mesh")
     if group.came_back:
         return kept(group.name, group.cause.path or "it", group.cause)
     path = group.cause.path
     return Fix(message("fix-same-mesh", path=path or "them"), "device_put", {"path": path})
+
+
+def _between_meshes(cause: Cause) -> bool:
+    """Return whether the calls were under two meshes, rather than one of them outside any mesh."""
+    meshes = [value for value in (cause.before, cause.after) if isinstance(value, Setting)]
+    return len(meshes) == 2 and all(OF_A_MESH in mesh.text for mesh in meshes)

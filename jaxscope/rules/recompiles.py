@@ -52,7 +52,7 @@ OF_AN_ARRAY = frozenset(
 )
 
 # Kinds of cause that are a difference in what was passed, and never the consequence of a new function object.
-OF_INPUTS = frozenset({*SHAPES, "dtype", "prng", "tree", "tree_static", "static_value"})
+OF_INPUTS = frozenset({*SHAPES, "dtype", "prng", "tree", "tree_static", "static_value", "sharding", "mesh"})
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -175,7 +175,7 @@ def _by_kind(run: Run, misses: Callable[[Function], Iterable[tuple[Compilation, 
 
 def _has_other_inputs(run: Run, c: Compilation) -> bool:
     """Return whether ``c`` would be compiled with the nearest earlier function object, too: its shapes,
-    dtypes, containers or static values differ from those of every earlier call.
+    dtypes, containers, shardings or static values differ from those of every earlier call.
     """
     return any(o.kind in OF_INPUTS and o.certainty == CERTAIN for o in causes.of(run, c)[1:])
 
