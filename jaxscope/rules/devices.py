@@ -15,6 +15,7 @@ from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evid
 from jaxscope.schema.messages import Bytes, Percent, message
 
 SHARE = 0.2  # of what the fullest device holds
+MUCH = 64 * MIB  # no accelerator runs out of memory for less
 FULL = 0.9  # of a device's memory
 
 
@@ -34,7 +35,7 @@ def uneven_devices(run: Run) -> Iterator[Finding]:
         )
     yield Finding(
         code="JX509",
-        severity=WARNING,
+        severity=WARNING if u.difference >= MUCH else NOTE,
         certainty=CERTAIN,
         title=message(
             "uneven-devices",

@@ -351,7 +351,8 @@ def _what_to_do(run: Run, p: Payer) -> tuple[Message | None, Fix | None, float]:
         words = message("fix-make-object-once", path=objects[-1], library=p.library)
         return MADE, Fix(words, "make_once", {"path": objects[-1]}), again
     if jax or p.library in TRACED_WHOLE:
-        why = BODIES if anew else None  # other sizes may be those of the layers that one call makes
+        # Other sizes may be those of the layers that one call makes.
+        why = BODIES if anew and not p.within else None
         if p.within and not jax and not (jitted is not None and jitted.checked):
             return None, Fix(message("fix-jit-through-library", how=how, library=p.library), "jit"), at_once
         around = message("fix-jit-around" if not p.within else "fix-jit-around-call", inside=_inside(p))

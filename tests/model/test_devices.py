@@ -93,6 +93,12 @@ def test_the_array_that_is_on_one_device_alone_is_named(run_of):
     assert finding.source.line == 30 and len(finding.evidence) == 4
 
 
+@pytest.mark.parametrize(("size", "severity"), [(8 * MIB, "note"), (64 * MIB, "warning")])
+def test_a_few_megabytes_on_one_device_alone_are_a_note(run_of, size, severity):
+    [finding] = found(run_of(look(group("batch", 0, MIB), group("table", 1, size))), "JX509")
+    assert finding.severity == severity
+
+
 @pytest.mark.parametrize(
     "groups",
     [
