@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from jaxscope.analysis import jit_decorators
+from jaxscope.analysis.causes import SHAPES
 from jaxscope.analysis.rewrap_site import imports, loop_around
 from jaxscope.model import causes, payers, sources
 from jaxscope.model.causes import recompilations
@@ -38,6 +39,7 @@ INTO_ONE_STEP = frozenset(
     }
 )
 ONE_SIZE = "fix-one-size-or-numpy"  # advice for lines whose sizes change
+OF_SIZES = SHAPES | {"tree"}  # a list to concatenate has more arrays each time
 ARGUMENTS = frozenset({"weak_type", "dtype", "tree", "committed", "sharding"})
 STEPS = frozenset(
     {"update", "step", "init", "init_state", "evaluate"}
@@ -141,14 +143,25 @@ def _by_line(run: Run) -> Iterator[tuple[Payer, Finding]]:
         why, fix, cost = _what_to_do(run, p)
         if fix is None or cost < (least * SOME if len(p.compilations) >= BARRAGE else least):
             continue
-        if p.again and why in (SIZES, None) and (p.line.file, p.line.line) in resized:
-            # it is the size that the function on this line is called with, which has its own finding
+        if p.again and why in (SIZES, None) and _beside_a_resized_function(run, p, resized):
             continue
         title = message("compiled-outside-jit", lines="one line", again=_repeats(p, why), **_compiled([p]))
         if _creates(p):
             yield p, _finding(run, [p], title, extended(fix, "fix-if-faster") or fix, cost, NOTE)
         else:
             yield p, _finding(run, [p], title, fix, cost)
+
+
+def _beside_a_resized_function(run: Run, p: Payer, resized: set[tuple[str, int]]) -> bool:
+    """Return whether the line, or another line of its loop, calls a function that is compiled again for
+    another size, which has its own finding: the operations here are for what that function is passed, or
+    returns.
+    """
+    if (p.line.file, p.line.line) in resized:
+        return True
+    sizes = sum(c.seconds for c in p.again if causes.of(run, c)[0].kind in OF_SIZES)
+    loop = loop_around(sources.of(run)(p.line.file), p.line.line) if 2 * sizes >= p.seconds else None
+    return loop is not None and any(f == p.line.file and loop[0] <= n <= loop[1] for f, n in resized)
 
 
 def _repeats(p: Payer, why: Message | None) -> Message | None:

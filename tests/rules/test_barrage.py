@@ -139,6 +139,38 @@ def test_operations_beside_a_function_that_recompiles_for_its_size_are_part_of_t
     assert "JX101" in {f.code for f in findings(load(run))}
 
 
+GROWING = """
+for n in range(9):
+    longer = concatenate(start + parts)
+    y = step(longer)
+    parts.append(y[-1:])
+for n in range(9):
+    z = longer[n:]
+"""
+
+
+@pytest.mark.parametrize(("line", "kinds", "number"), [(3, "tree", 0), (5, "shape", 0), (7, "shape", 1)])
+def test_operations_in_the_loop_of_a_function_that_recompiles_for_its_size_have_that_root(
+    tmp_path, run, line, kinds, number
+):
+    program = tmp_path / "train.py"
+    program.write_text(GROWING)
+    log = Log(run)
+    log.say(ev.SourceSeen(file=str(program), sha256=hashlib.sha256(GROWING.encode()).hexdigest()))
+    log.say(STEP)
+    log.say(ADD)
+    at = {"into_library": 0, "library": "jax", "stack": []}
+    for n in range(1, 13):
+        leaves = (
+            [leaf("x", 2), *(leaf(f"x[{i}]", 1) for i in range(n))] if kinds == "tree" else [leaf("x", n)]
+        )
+        site = Frame(str(program), line, "<module>")
+        log.compiled(ADD, key(*leaves, tree=str(len(leaves))), (0.0, 0.0, 1.0), site=site, **at)
+        log.compiled(STEP, key(leaf("x", n)), (0.0, 0.0, 1.0), site=Frame(str(program), 4, "<module>"))
+    log.end()
+    assert len(barrage(run)) == number
+
+
 def test_a_librarys_function_that_gets_back_another_type_is_to_be_started_with_it(run):
     update = function("Solver.update", "/lib/site-packages/jaxopt/base.py", 9, library=True)
     log = Log(run)
