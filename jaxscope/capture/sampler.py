@@ -2,8 +2,8 @@
 
 Snapshots are taken at the first steps, then at steps twice as far apart each time, and between them when the
 number of arrays has grown; where nothing counts steps, at cache misses and at transfers, after APART times as
-long each time. A snapshot that the user requests, one at exit and one when memory runs out are always taken, and
-delay those after them.
+long each time. A snapshot that the user requests, one at exit and one when memory runs out are always taken,
+and delay those after them.
 """
 
 from __future__ import annotations
