@@ -87,7 +87,9 @@ def advice(source: str | None, line: int, library: str | None) -> Jitted | None:
     options = f", static_argnums={numbers[0] if len(numbers) == 1 else tuple(numbers)}" if numbers else ""
     options += f", static_argnames={(names[0] if len(names) == 1 else tuple(names))!r}" if names else ""
     if options:
-        return Jitted(f"jax.jit({name}{options})(...)")
+        passed = [*call.args, *(k.value for k in call.keywords)]
+        made = any(isinstance(v, ast.Call) and _root(v.func) not in arrays for v in passed)
+        return Jitted(f"jax.jit({name}{options})(...)", statics_unknown=made)
     return Jitted(f"jax.jit({name})(...)", statics_unknown=True)
 
 

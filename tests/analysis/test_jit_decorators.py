@@ -31,6 +31,16 @@ from jaxscope.analysis.jit_decorators import Jitted, advice
             "optax",
             Jitted("jax.jit(optax.incremental_update, static_argnums=2)(...)"),
         ),
+        (
+            "s = model.fit(p, optimizer=optax.sgd(0.1), steps=10)",
+            "fitting",
+            Jitted("jax.jit(model.fit, static_argnames='steps')(...)", statics_unknown=True),
+        ),
+        (
+            "import jax; s = model.fit(jax.random.key(0), steps=10)",
+            "fitting",
+            Jitted("jax.jit(model.fit, static_argnames='steps')(...)"),
+        ),
         ("s = opt.init(p)", "optax", Jitted("jax.jit(opt.init)(...)", statics_unknown=True)),
         ("m = eqx.nn.MLP(2, 2, 8, 2, key=key)", "equinox", Jitted("eqx.filter_jit(eqx.nn.MLP)(...)")),
         ("m = Model(rngs=nnx.Rngs(0))", "flax", Jitted("nnx.jit(lambda: Model(...))()")),
