@@ -1,5 +1,5 @@
 # Mended: shard_map outside jit: every operation is compiled by itself
-# applies: fix-jit-through-library
+# applies: fix-jit-this-call
 import os
 
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
