@@ -17,7 +17,7 @@ from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, F
 from jaxscope.schema.messages import Bytes, Count, Message, Names, Seconds, message
 
 SMALL = 1024  # bytes per step, or of one array: a list of losses is worth a note
-SMALL_SAVING = 1 << 20  # bytes on each device
+SMALL_SAVING = 1 << 20  # bytes on each device; without steps, bytes of all arrays that a container keeps
 SMALL_SHARE = 0.05  # of the bytes on the device
 MOST_EVIDENCE = 20
 
@@ -27,7 +27,7 @@ def growing(run: Run) -> Iterator[Finding]:
     for g in arrays.growing(run):
         longer = not g.more_arrays
         small = g.more_bytes < SMALL * (1 if g.in_steps or longer else g.more_arrays)
-        if longer and small:
+        if (longer and small) or (not g.in_steps and (small or g.seen[-1][2] < SMALL_SAVING)):
             continue
         yield Finding(
             code="JX501",

@@ -1,0 +1,69 @@
+"""JX501 on snapshots written by hand: what is said of a container that grows, and what is too little."""
+
+from __future__ import annotations
+
+import pytest
+import written
+from written import Log
+
+from jaxscope.log import store
+from jaxscope.model.load import load
+from jaxscope.present import findings as words
+from jaxscope.rules import registry
+from jaxscope.schema import events as ev
+from jaxscope.schema.arrays import ArrayGroup
+from jaxscope.schema.keys import Frame
+
+KIB = 1 << 10
+LINE = Frame(f"{written.CWD}/train.py", 30, "main")
+COUNTS = (10, 20, 30, 40, 50, 60)
+
+
+@pytest.fixture
+def found(tmp_path):
+    def make(size, path="kept[*]", steps=None, counts=COUNTS):
+        """The findings of a run in which each array has ``size`` bytes, and a snapshot is taken each second."""
+        directory = store.create(tmp_path / "run", name="run", argv=[])
+        log = Log(directory)
+        for at, n in enumerate(counts):
+            many = 1 if path == "series" else n
+            kept = ArrayGroup(
+                path, many, (size // 4,), "float32", size * n, size * n, None, True, "(0,)", LINE
+            )
+            log.say(ev.ArraysSeen(why="time", step=steps and steps[at], count=many, groups=[kept]), after=1.0)
+        log.end()
+        return [f for f in registry.findings(load(directory)) if f.code == "JX501"]
+
+    return make
+
+
+def test_without_steps_the_title_has_the_bytes_and_the_time_and_is_no_certainty(found):
+    [f] = found(64 * KIB)
+    assert (
+        words.sentence(f)
+        == "it seems that kept[*] grows while the program runs: 60 arrays, 3.8 MiB after 6.0 s"
+    )
+    assert (f.severity, f.certainty, f.source) == ("warning", "likely", LINE)
+    assert words.evidence(f.evidence[-1]) == "60 arrays, 3.8 MiB after 6.0 s"
+
+
+@pytest.mark.parametrize(
+    ("size", "counts"),
+    [
+        (16 * KIB, COUNTS),  # 960 KiB
+        (4, [1_000_000 * n for n in COUNTS]),  # a list of numbers
+    ],
+)
+def test_without_steps_a_container_of_little_is_no_finding(found, size, counts):
+    assert found(size, counts=counts) == []
+
+
+def test_with_steps_a_list_of_numbers_is_a_note(found):
+    [f] = found(4, steps=COUNTS)
+    assert f.severity == "note" and words.title(f).endswith("per step: 60 arrays, 240 B after step 60")
+
+
+def test_without_steps_an_array_that_becomes_longer_is_called_by_its_name(found):
+    [f] = found(64 * KIB, path="series")
+    assert words.title(f) == "series becomes longer while the program runs: 3.8 MiB after 6.0 s"
+    assert words.fix_text(f).startswith("make series as long as it will be at the end")
