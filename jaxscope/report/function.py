@@ -286,7 +286,7 @@ def _table(rows: Sequence[tuple[str, str, bool]], *, everything: bool) -> Iterat
 def _slow(run: Run, slow: list[Compilation], places: Places, *, everything: bool) -> Iterator[Line]:
     """Print the calls that left the fast path without tracing, lowering or compiling."""
     yield BLANK
-    title = f"{count(len(slow), 'call')} that left JAX's fast path without tracing or compiling"
+    title = f"{count(len(slow), 'call')} that missed JAX's fast path without tracing or compiling"
     yield line((title, "title"))
     for c in slow if everything else slow[:5]:
         yield line(

@@ -1,4 +1,4 @@
-"""JX123 to JX126: calls that compile nothing and yet are slow, because they leave JAX's fast path."""
+"""JX123 to JX126: calls that compile nothing and yet are slow, because they miss JAX's fast path."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FEW = 2  # such calls of one function object are no news: the first with each ki
 
 
 def _found(run: Run, code: str, kind: str, fix: Callable[[str], Fix], few: int = FEW) -> Iterator[Finding]:
-    """Findings of calls that left the fast path for ``kind``; ``fix``: from the path of an argument."""
+    """Findings of calls that missed the fast path for ``kind``; ``fix``: from the path of an argument."""
     for group in groups(run, (kind,), fast_path=True):
         n = group.function.fast_path_misses
         if n > few * _objects(group) and not (kind == "effects" and _of_refs(group)):

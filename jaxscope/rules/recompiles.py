@@ -133,7 +133,7 @@ def groups(run: Run, kinds: tuple[str, ...], *, fast_path: bool = False) -> list
     """Return the misses of the user's functions whose decisive cause is one of ``kinds``.
 
     Args:
-      fast_path: return the misses that only left the fast path, instead of those that traced, lowered or
+      fast_path: return the calls that only missed the fast path, instead of those that traced, lowered or
         compiled.
     """
     by_kind = _of_fast_path(run) if fast_path else _of_recompiles(run)

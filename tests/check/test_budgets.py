@@ -112,7 +112,7 @@ def test_a_figure_that_is_not_known_is_reported_and_is_a_note(log):
     )
     assert [f.code for f in found] == ["JX901"] * 4 and {f.severity for f in found} == {NOTE}
     assert "train_step#1: its memory (temporaries) is unknown" in words.title(found[0])
-    assert any("its text was not kept (--ir all)" in words.title(f) for f in found)
+    assert any("its text was not kept (record with --ir all to keep it)" in words.title(f) for f in found)
 
 
 def test_a_limit_for_a_function_that_nobody_compiled_fails(log):

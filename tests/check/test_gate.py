@@ -308,7 +308,7 @@ def test_a_mark_does_not_hide_that_a_step_function_had_been_called_often_before(
     log.compiled(STEP, x(4))
     log.say(ev.Step(index=1))
     assert titles(log, 2)[0].endswith(
-        "jaxscope.step() and the calls of the watched step function count different steps"
+        "jaxscope.step() and the calls of the watched step function give different numbers of steps"
     )
     assert titles(log, 8) == [] and titles(log, 0)[0].startswith("train_step was traced and compiled, where")
 

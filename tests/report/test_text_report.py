@@ -43,10 +43,10 @@ Findings
            new object, a lambda created again at data.py:31  (train.py:33)
            → define the function once, at module level, and jit it there; values
              that it closes over become arguments
-  · JX123  train_step left JAX's fast path in 41 calls: batch['ids'] changed
-           from a jax.Array to a numpy array, which by itself compiles nothing
-           (compared with #3, the nearest earlier call)  (step 380,
-           train.py:140)
+  · JX123  train_step missed JAX's fast path in 41 calls, which is slower:
+           batch['ids'] changed from a jax.Array to a numpy array, which by
+           itself compiles nothing (compared with #3, the nearest earlier call)
+           (step 380, train.py:140)
            → pass batch['ids'] as a jax.Array in every call: jnp.asarray(x)
 
 Long first compilations (each at least a tenth of the compile time): eval_step:

@@ -66,7 +66,10 @@ TEMPLATES = {
         " raise the limit"
     ),
     "too-many-constants": "{program} captured {used} of constants, {limit} allowed: {largest}",
-    "unknown-constants": ("{program}: its constants are unknown, because its text was not kept (--ir all)"),
+    "unknown-constants": (
+        "{program}: its constants are unknown, because its text was not kept (record with --ir all to"
+        " keep it)"
+    ),
     "unknown-constant-size": "{program}: the size of a constant is unknown",
     "fix-pass-constant": "pass it as an argument",
     "too-many-collectives": "{program} has {used} {what}, {limit} allowed; the largest: {largest}",
@@ -82,7 +85,8 @@ TEMPLATES = {
     "collective-inserted": ", inserted by the partitioner",
     "unmeasured-collectives": "{program}: {n} of its {what} cannot be measured: {first}",
     "unknown-collectives": (
-        "{program}: its collectives are unknown, because its compiled text was not kept (--ir all)"
+        "{program}: its collectives are unknown, because its compiled text was not kept (record with"
+        " --ir all to keep it)"
     ),
     "unknown-collectives-too-large": (
         "{program}: its collectives are unknown, because the program does not fit into the target"
@@ -178,7 +182,7 @@ TEMPLATES = {
     "maybe-late": "{compilations} ({functions}) may be before or after step {step}: {reason}",
     "a-compilation": "a compilation",
     "mark-and-calls-disagree": (
-        "jaxscope.step() and the calls of the watched step function count different steps"
+        "jaxscope.step() and the calls of the watched step function give different numbers of steps"
     ),
     "several-functions-watched": "several functions are watched, and none of them with step=True",
     "process-without-steps": "the steps of process {pid} are not counted",
@@ -246,7 +250,7 @@ TEMPLATES = {
     "argument-new": "{path} is new ({after})",
     "argument-removed": "{path} was removed ({before})",
     "argument-changed": "{path} changed from {before} to {after}",
-    "fix-same-arguments": "pass the arguments that were passed before",
+    "fix-same-arguments": "pass arguments with the same shapes and dtypes as in the baseline",
     "fix-argument-as-before": "pass {path} as {before} again",
     "arrays-donated": "{now} arrays of {argument} are donated, {before} in the baseline",
     "no-longer-donated": "{argument} is no longer donated: {before} reused in the baseline",

@@ -17,7 +17,10 @@ TEMPLATES = {
     "fix-find-references": (
         "find what keeps the results of this line: a reference cycle, a cache or an object in a library"
     ),
-    "fix-keep-numbers": "keep numbers in {container} instead of arrays: float(x) of the previous step",
+    "fix-keep-numbers": (
+        "keep Python numbers in {container} instead of arrays: append float(x) of the previous step, so that"
+        " the program does not wait for the device"
+    ),
     "fix-final-length": (
         "make {path} as long as it will be at the end, and write into it: {path}.at[i].set(x). Each new"
         " length copies the whole array, and recompiles the functions that use it"

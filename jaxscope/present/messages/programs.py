@@ -15,7 +15,8 @@ TEMPLATES = {
         " iterations use the same parameters, use jax.lax.fori_loop"
     ),
     "called-row-by-row": (
-        "{function} is called for each row of {aval}: each time the loop runs, it starts {n} programs"
+        "{function} is called once for each row of {aval}, in a loop that starts {n} programs, one after"
+        " the other"
     ),
     "called-in-step": "each step calls {function} {n} times, in a loop that does nothing else",
     "fix-vmap-calls": (

@@ -10,7 +10,7 @@ TEMPLATES = {
     "more-functions": "{n} more functions",
     "an-eager-operation": "an eager operation",
     "eager-operations": "{n} eager operations",
-    "off-fast-path": "{function} left JAX's fast path in {calls}: {cause}{than}",
+    "off-fast-path": "{function} missed JAX's fast path in {calls}, which is slower: {cause}{than}",
     "evicted-from-fast-path": "{function} was evicted from JAX's fast-path cache: {cause}",
     "carried-state": "{function}: {prediction}",
     "prediction": "if its result{result} is passed as {argument} again, the next call recompiles: {cause}",
