@@ -12,7 +12,7 @@ import itertools
 import sys
 import threading
 from collections.abc import Callable
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 from jaxscope import jax_internals
@@ -31,6 +31,7 @@ from jaxscope.capture.sampler import Sampler
 from jaxscope.capture.steps.step_function import StepFunction
 from jaxscope.capture.steps.tracker import StepTracker
 from jaxscope.capture.transfers.host_to_device import DevicePuts
+from jaxscope.jax_internals import frame_reading
 from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Frame
@@ -63,19 +64,18 @@ class Probe:
         self._numbers = itertools.count(1)
         self._serials = functions.Serials()
         self.monitor = ClosureMonitor(writer)
-        self._nested = NestedTraces(writer, self.monitor.ended)
-        self._calls = Calls(self._nested.over)
-        self._repeats = RepeatedMisses(writer)
+        self.nested = NestedTraces(writer, self.monitor.ended)
+        self.calls = Calls(self.nested.over)
+        self.repeats = RepeatedMisses(writer)
         self._clearings = Clearings()
-        self._previous: Any = None  # the listener that was in the test-event slot before ours
-        self._impl_code: CodeType | None = None  # of ImplFrame, whose locals a miss is read from
+        self.previous: Any = None  # the listener that was in the test-event slot before ours
         self._forwarding: Any = None  # a listener in the slot that calls ours
         self._passing = threading.local()
-        self._handlers: dict[str, Callable[[FrameType], None]] = {
-            jax_internals.EVENT_MISS: self._on_miss,
-            jax_internals.EVENT_PUT: self._on_put,
-            jax_internals.EVENT_PUT_DONE: self._on_put_done,
-            jax_internals.EVENT_COPIED: self._on_copied,
+        self.handlers: dict[str, Callable[[FrameType], None]] = {
+            jax_internals.EVENT_MISS: lambda frame: self._guarded("miss_event", self._missed, frame),
+            jax_internals.EVENT_PUT: lambda frame: self._on_copy(DevicePuts.began, frame),
+            jax_internals.EVENT_PUT_DONE: lambda frame: self._on_copy(DevicePuts.ended, frame),
+            jax_internals.EVENT_COPIED: lambda frame: self._on_copy(DevicePuts.copied, frame),
             jax_internals.EVENT_TRACE: lambda frame: self._guarded("trace_event", self._tracing, frame),
             jax_internals.EVENT_LOWER: lambda _: self._guarded("listeners", listeners.restore, self, writer),
         }
@@ -84,32 +84,34 @@ class Probe:
         self.buffer_lifetimes = BufferLifetimes(writer.emit)
         self._sees_traces = True  # this JAX has the frame of jit's own traces under its known name
         self.callbacks = 0  # number of calls: a test asserts that warm calls add none
+        self.on_test = _listener(self)  # one object: it is compared with the listener in the slot
 
     def install(self) -> None:
         self._sees_traces = jax_internals.TraceFrame.code() is not None
         listeners.register(self)
         if jax_internals.has_test_slot():
-            self._previous = jax_internals.test_listener()
+            self.previous = jax_internals.test_listener()
             jax_internals.set_test_listener(self.on_test)
 
     def remove(self) -> None:
         listeners.unregister(self)
         if jax_internals.has_test_slot() and jax_internals.test_listener() == self.on_test:
-            jax_internals.set_test_listener(self._previous)
+            jax_internals.set_test_listener(self.previous)
 
     # -- callbacks: each begins with the cheapest possible check -----------------------------------
 
-    def on_test(self, name: str, *args: Any) -> None:
-        if self._previous is not None and getattr(self._passing, "on", False):
+    def received(self, name: str, args: tuple[Any, ...], event_frame: FrameType) -> None:
+        """Handle an event of the test slot that ``on_test`` did not handle, and pass it to the listener that
+        was there before."""
+        if getattr(self._passing, "on", False):
             return  # the listener that we called with this event calls ours back
-        self.callbacks += 1
-        handle = self._handlers.get(name)
+        handle = self.handlers.get(name)
         if handle is not None:
-            handle(sys._getframe(1))
-        if self._previous is not None:
+            handle(event_frame)
+        if self.previous is not None:
             self._passing.on = True
             try:
-                self._previous(name, *args)
+                self.previous(name, *args)
             finally:
                 self._passing.on = False
 
@@ -132,44 +134,17 @@ class Probe:
         token = object()
         try:
             if shield.enter(token):
-                if self._nested.waiting:
-                    shield.attempt("nested_end", self._nested.settle, self._calls.open)
+                if self.nested.waiting:
+                    shield.attempt("nested_end", self.nested.settle, self.calls.open)
                 shield.attempt(name, action, *args)
         finally:
             shield.leave(token)
 
     # -- one event each -----------------------------------------------------------------------------
 
-    # Each of the next four begins with its fast path: a call with effects sends these events each time.
-    # What the fast path cannot handle, or fails at, goes the long way, which reports failures.
-
-    def _on_miss(self, event_frame: FrameType) -> None:
-        impl = event_frame.f_back
-        if (
-            impl is None
-            or impl.f_code is not self._impl_code
-            or self.stepping is not None
-            or self._calls.open
-            or self._nested.waiting
-            or shield.busy()
-            or not self._repeats.counted_at(impl)
-        ):
-            self._guarded("miss_event", self._missed, event_frame)
-
-    def _on_put(self, event_frame: FrameType) -> None:
-        puts = self.puts
-        if puts is not None and (shield.busy() or not puts.began_for_callback(event_frame)):
-            self._guarded("device_puts", puts.began, event_frame)
-
-    def _on_put_done(self, _: FrameType) -> None:
-        puts = self.puts
-        if puts is not None and (shield.busy() or not puts.ended_uncounted()):
-            self._guarded("device_puts", puts.ended)
-
-    def _on_copied(self, event_frame: FrameType) -> None:
-        puts = self.puts
-        if puts is not None and (shield.busy() or not puts.in_place(event_frame)):
-            self._guarded("device_puts", puts.copied, event_frame)
+    def _on_copy(self, handle: Callable[[DevicePuts, FrameType], None], event_frame: FrameType) -> None:
+        if self.puts is not None:
+            self._guarded("device_puts", handle, self.puts, event_frame)
 
     def _missed(self, event_frame: FrameType) -> None:
         """Handle a call that left the fast path; whether it will lower or compile is not known yet."""
@@ -177,18 +152,17 @@ class Probe:
         local = jax_internals.ImplFrame(impl) if impl is not None else None
         both = local is not None and jax_internals.known(local.jaxpr) and jax_internals.known(local.args)
         jaxpr, arguments = (local.jaxpr, local.args) if local is not None and both else (None, ())
-        if jaxpr is not None and impl is not None:
-            self._impl_code = impl.f_code
-            function = self._repeats.counted(jaxpr, arguments)
+        if jaxpr is not None:
+            function = self.repeats.counted(jaxpr, arguments)
             if function is not None:
-                if self._calls.open:  # an earlier call may have had this frame's address
-                    self._calls.prune(jax_internals.stack_of_call(event_frame)[1])
+                if self.calls.open:  # an earlier call may have had this frame's address
+                    self.calls.prune(jax_internals.stack_of_call(event_frame)[1])
                 if self.stepping is not None:
                     self.stepping.repeated(function)
                 return
         call, _ = self._call_at(event_frame, MISS_RANK)
         if jaxpr is not None and not call.retraced:
-            self._repeats.note(jaxpr, arguments, call.function)
+            self.repeats.note(jaxpr, arguments, call.function)
 
     def _tracing(self, event_frame: FrameType) -> None:
         """Handle the beginning of a trace, if it is jit's own and not that of a scan or a cond."""
@@ -199,7 +173,7 @@ class Probe:
             return
         self._forwarding = jax_internals.test_listener()
         stack, frame = jax_internals.stack_of_call(event_frame)
-        call = self._calls.tracing(frame)
+        call = self.calls.tracing(frame)
         if call is None:  # inside another trace, or under a transform: it has no phase of its own
             if not of_jit or around is None:
                 return  # it may be the trace of a scan or a cond
@@ -208,7 +182,7 @@ class Probe:
             if seen is not None and (seen.library or seen.eager):
                 return  # a jnp function inside the user's trace is part of it: a model has hundreds
             call = self._begin(stack, frame, source, TRACE_RANK, nested=jax_internals.inside_trace(around))
-            shield.attempt("nested_end", self._nested.begins, call, around)
+            shield.attempt("nested_end", self.nested.begins, call, around)
         else:
             listeners.restore(self, self._writer)
         call.retraced = True
@@ -225,7 +199,7 @@ class Probe:
     def _ended(self, phase: str, seconds: float, event_frame: FrameType) -> None:
         call, stack = self._call_at(event_frame, RANKS[phase] + 1)
         if phase == ev.TRACE:
-            self._nested.announced(call)
+            self.nested.announced(call)
         if jax_internals.phase_raised(event_frame):
             self.phases.failed(call, phase, seconds)
         elif phase == ev.TRACE:
@@ -242,7 +216,7 @@ class Probe:
         now = jax_internals.test_listener()
         if now == self.on_test or now is self._forwarding:
             return True
-        self._previous = now
+        self.previous = now
         jax_internals.set_test_listener(self.on_test)
         reason = (
             "the program replaced the listener in JAX's test-event slot; "
@@ -252,8 +226,8 @@ class Probe:
         return False
 
     def _cache(self, outcome: str) -> None:
-        if self._calls.open:
-            self._calls.open[-1].cache = outcome
+        if self.calls.open:
+            self.calls.open[-1].cache = outcome
 
     # -- the call an event belongs to ---------------------------------------------------------------
 
@@ -261,7 +235,7 @@ class Probe:
         """Return the call in progress at this event, and begin it if it is new."""
         stack, frame = jax_internals.stack_of_call(event_frame)
         if frame is not None:
-            call = self._calls.find(frame, rank)
+            call = self.calls.find(frame, rank)
             if call is not None:
                 if rank >= MISS_RANK and call.retraced and not call.trace_written:
                     call.trace_written = True  # the event of its end did not reach us
@@ -280,7 +254,7 @@ class Probe:
             if self.tracker is not None:
                 self.tracker.flush()
                 self.tracker.missed(earlier.number)  # it may be lowered before a block and compiled inside
-            self._calls.begin(earlier, event_frame)
+            self.calls.begin(earlier, event_frame)
             return earlier, stack
         call = self._begin(stack, None, source, rank, earlier=earlier)
         self.phases.traces.put(source.get("jaxpr"), call)  # for the phases that follow
@@ -308,9 +282,9 @@ class Probe:
     ) -> Call:
         """Begin a new miss: read its key, its function and the user's lines, and write Missed."""
         outermost = frame if frame is not None else next(iter(stack.values()), None)
-        self._calls.prune(outermost)
+        self.calls.prune(outermost)
         if self.buffer_lifetimes:
-            shield.attempt("argument_fates", self.buffer_lifetimes.look, "next_event", self._calls.running())
+            shield.attempt("argument_fates", self.buffer_lifetimes.look, "next_event", self.calls.running())
         self.introductions.backend(stack)
 
         source, user = _user_call(source, frame)
@@ -338,7 +312,7 @@ class Probe:
                 key=key,
                 step=step,
                 main_step=main_step,
-                inside=self._calls.open[-1].number if self._calls.open else None,
+                inside=self.calls.open[-1].number if self.calls.open else None,
                 effects=shield.attempt("effects", effects, source.get("jaxpr")),
                 cleared=self._clearings.count if full is not None else None,
                 full=full,
@@ -349,7 +323,7 @@ class Probe:
         files = [site.file for site in (lines["site"], *lines["stack"]) if site is not None]
         shield.attempt("sources", self.introductions.sources, [seen.file if detail else None, *files])
         self._notify_others(call, entry, read, source, user)
-        self._calls.begin(call, outermost)
+        self.calls.begin(call, outermost)
         return call
 
     def _notify_others(
@@ -415,9 +389,9 @@ class Probe:
     def look(self, seen: str) -> None:
         """Record what became of the arguments of calls that are over; ``seen`` is the reason for doing it
         now."""
-        self._calls.prune(sys._getframe())
+        self.calls.prune(sys._getframe())
         if self.buffer_lifetimes:
-            shield.attempt("argument_fates", self.buffer_lifetimes.look, seen, self._calls.running())
+            shield.attempt("argument_fates", self.buffer_lifetimes.look, seen, self.calls.running())
 
     def call_of(self, jaxpr: Any) -> Call:
         """Return the call that ``jaxpr`` was traced for; begin one if that was before the recording."""
@@ -438,13 +412,13 @@ class Probe:
         self.introductions = Introductions(self._writer)
         ir, retarget = self.phases.ir, self.phases.retarget
         self.phases = Phases(self._writer, self.introductions, ir, self.monitor, retarget)
-        self._repeats = RepeatedMisses(self._writer)
-        self._calls = Calls(self._nested.over)
+        self.repeats = RepeatedMisses(self._writer)
+        self.calls = Calls(self.nested.over)
         self.buffer_lifetimes.forget()
 
     def flush(self) -> None:
         """Write the counts of repeated misses."""
-        shield.attempt("repeats", self._repeats.flush)
+        shield.attempt("repeats", self.repeats.flush)
 
 
 def _user_call(
@@ -484,3 +458,58 @@ def _lines(outermost: FrameType | None, seen: ev.FunctionSeen, detail: bool) -> 
         "library": entrance[1],
         "column": shield.attempt("call_column", frames.column, above[0]) if above else None,
     }
+
+
+def _listener(probe: Probe) -> Callable[..., None]:
+    """Return the function for JAX's test slot, which receives the name of each event.
+
+    A function with effects (``debug.print``, callbacks, Refs) misses the fast path in each call, and each
+    call sends the same events: the miss, the copies of its arguments, and a beginning and an end for each
+    array that a callback receives. The function handles these events itself if they repeat those of an
+    earlier call, and passes all others to ``probe.received``. It calls hardly any other function: between
+    two events the program replaces our code in the processor's caches, so that each Python function costs
+    up to 1 us (``benchmarks/overhead.py`` measures a call).
+    """
+    getframe, thread = sys._getframe, shield.thread
+    is_on, take_two = jax_internals.is_on, frame_reading.take_two
+    nested, handlers = probe.nested, probe.handlers
+    miss, copied = jax_internals.EVENT_MISS, jax_internals.EVENT_COPIED
+    put, put_done = jax_internals.EVENT_PUT, jax_internals.EVENT_PUT_DONE
+    call_code, copy_code = jax_internals.ImplFrame.code(), jax_internals.DeviceCopyFrame.code()
+    jaxpr, arguments = jax_internals.ImplFrame.locals_of("jaxpr", "args")
+    arrays, devices = jax_internals.DeviceCopyFrame.locals_of("batch_xs", "batch_devs")
+
+    def on_test(name: str, *args: Any) -> None:
+        probe.callbacks += 1
+        try:
+            if probe.previous is not None:
+                pass
+            elif name not in handlers:
+                return
+            elif name == miss:
+                frame = getframe(2)
+                if (
+                    frame.f_code is call_code
+                    and thread.inside is None
+                    and probe.stepping is None
+                    and not (probe.calls.open or nested.waiting)
+                    and probe.repeats.counted(*take_two(frame, jaxpr, arguments)) is not None
+                ):
+                    return
+            elif (puts := probe.puts) is None:
+                pass
+            elif name == put_done:
+                if not puts.open:
+                    return
+            elif name == put:
+                if not puts.open and puts.is_for_callback(getframe(2)):
+                    return
+            elif name == copied:
+                frame = getframe(2)
+                if frame.f_code is copy_code and all(map(is_on, *take_two(frame, arrays, devices))):
+                    return
+        except Exception:
+            pass  # what ``received`` does fails, too, and is reported
+        probe.received(name, args, getframe(1))
+
+    return on_test

@@ -30,7 +30,17 @@ _failures: dict[str, int] = {}  # since the last success
 _rests: dict[str, int] = {}  # for how many more calls
 _reported: set[str] = set()
 _report: Callable[[str, str], None] | None = None
-_local = threading.local()
+
+
+class _Thread(threading.local):
+    """Attributes:
+    inside: the token of the callback of jaxscope that this thread runs; None outside.
+    """
+
+    inside: object | None = None
+
+
+thread = _Thread()
 
 # Names of parts that are made to fail, comma-separated: for tests.
 FAULTS = frozenset(filter(None, os.environ.get("JAXSCOPE_FAULTS", "").split(",")))
@@ -128,19 +138,19 @@ def enter(token: object) -> bool:
     A ``__repr__`` of the user may call JAX. The events of that call must not be recorded as events of the
     program.
     """
-    if getattr(_local, "inside", None) is not None:
+    if thread.inside is not None:
         return False
-    _local.inside = token
+    thread.inside = token
     return True
 
 
 def busy() -> bool:
     """Return whether this thread is inside a callback of jaxscope."""
-    return getattr(_local, "inside", None) is not None
+    return thread.inside is not None
 
 
 def leave(token: object) -> None:
     """End the mark set with ``token``; do nothing if ``enter`` returned False, even if Ctrl-C hid its
     result."""
-    if getattr(_local, "inside", None) is token:
-        _local.inside = None
+    if thread.inside is token:
+        thread.inside = None

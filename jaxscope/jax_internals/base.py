@@ -14,7 +14,7 @@ import importlib
 from types import CodeType, FrameType
 from typing import Any, ClassVar, TypeVar
 
-from jaxscope.jax_internals.frame_reading import has_local, read, take
+from jaxscope.jax_internals.frame_reading import has_local, read
 
 T = TypeVar("T")
 
@@ -131,18 +131,8 @@ class JaxFrame(_Read):
 
     @classmethod
     def locals_of(cls, *fields: str) -> tuple[str, ...]:
-        """Return the names of the local variables that ``fields`` are read from, for ``values``."""
+        """Return the names of the local variables that ``fields`` are read from, for ``take_two``."""
         return tuple(cls.names[f] for f in fields)
-
-    @staticmethod
-    def values(frame: FrameType, names: tuple[str, ...]) -> tuple[Any, ...]:
-        """Return local variables from a frame of the JAX function that this class describes. Faster than
-        reading all fields (about a quarter of the time).
-
-        Raises:
-          KeyError: a variable has no value. Read the whole frame to see the reason.
-        """
-        return take(frame, names)
 
     @classmethod
     def on(cls: type[T], stack: dict[str, FrameType]) -> T | None:
@@ -158,7 +148,11 @@ class JaxFrame(_Read):
     @classmethod
     def code(cls) -> CodeType | None:
         """Return the code of the function; None: this JAX does not have it."""
-        owner = getattr(importlib.import_module(cls.module), cls.owner, None) if cls.owner else None
+        try:
+            module = importlib.import_module(cls.module)
+        except ImportError:
+            return None
+        owner = getattr(module, cls.owner, None) if cls.owner else None
         if owner is not None and not isinstance(owner, type):
             return _inner_code(code_of(owner), cls.function)
         return code_of(cls.python_function())

@@ -129,14 +129,14 @@ class Weak:
     """A dictionary by object identity that keeps no key alive and forgets dead ones."""
 
     def __init__(self) -> None:
-        self._items: dict[int, tuple[weakref.ref[Any], Any]] = {}
+        self.items: dict[int, tuple[weakref.ref[Any], Any]] = {}
 
     def get(self, key: Any) -> Any:
-        item = self._items.get(id(key))
+        item = self.items.get(id(key))
         return item[1] if item is not None and item[0]() is key else None
 
     def put(self, key: Any, value: Any) -> None:
-        number, items = id(key), self._items
+        number, items = id(key), self.items
         try:
             ref = weakref.ref(key, lambda _: items.pop(number, None))
         except TypeError:
@@ -144,4 +144,4 @@ class Weak:
         items[number] = (ref, value)
 
     def values(self) -> list[Any]:
-        return [v for _, v in list(self._items.values())]
+        return [v for _, v in list(self.items.values())]

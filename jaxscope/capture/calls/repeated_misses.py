@@ -8,17 +8,14 @@ lowering or compilation sends its own events.
 
 from __future__ import annotations
 
-from types import FrameType
 from typing import Any
 
-from jaxscope import jax_internals
 from jaxscope.capture.calls.in_progress import Weak
 from jaxscope.capture.count import Count
 from jaxscope.log.writer import Writer
 from jaxscope.schema.events import MissesCounted
 
 UNCHANGED = 3
-_LOCALS = jax_internals.ImplFrame.locals_of("jaxpr", "args")
 
 
 class _Repeat:
@@ -41,18 +38,14 @@ class RepeatedMisses:
 
     def counted(self, jaxpr: Any, arguments: tuple[Any, ...]) -> str | None:
         """Count a repeated miss and return the function's id; None for a miss that must be described."""
-        repeat: _Repeat | None = self._by_jaxpr.get(jaxpr)
-        if repeat is None or repeat.same < UNCHANGED or repeat.types != (*map(type, arguments),):
+        item = self._by_jaxpr.items.get(id(jaxpr))  # as in its ``get``: a call costs up to 1 us here
+        if item is None or item[0]() is not jaxpr:
+            return None
+        repeat: _Repeat = item[1]
+        if repeat.same < UNCHANGED or repeat.types != (*map(type, arguments),):
             return None
         repeat.misses.add()
         return repeat.function
-
-    def counted_at(self, frame: FrameType) -> bool:
-        """Count the miss in ``frame``, an ImplFrame, if it is a repeated one; return whether it is."""
-        try:
-            return self.counted(*jax_internals.ImplFrame.values(frame, _LOCALS)) is not None
-        except Exception:
-            return False
 
     def note(self, jaxpr: Any, arguments: tuple[Any, ...], function: str) -> None:
         """Note that a miss of ``jaxpr`` was described."""

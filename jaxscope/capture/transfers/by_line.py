@@ -109,8 +109,9 @@ class Transfers:
         self._marked = marked
         self.after: Callable[[FrameType], None] | None = None  # called after each transfer
         self._codes: dict[int, _Code] = {}
-        # The code of the frames from JAX's events up to its callbacks
-        self._ways_to_callbacks: deque[tuple[CodeType, ...]] = deque(maxlen=MAX_WAYS)
+        # The code of JAX's functions that copy the arguments of a callback, innermost first, up to the one
+        # that calls it
+        self.ways_to_callbacks: deque[tuple[CodeType, ...]] = deque(maxlen=MAX_WAYS)
         self._places: dict[
             tuple[int, int, str, str, int, int], tuple[CodeType, CodeType | None, Row | None]
         ] = {}
@@ -183,19 +184,7 @@ class Transfers:
             if code.owner != _JAX:
                 return False
             if code.via == jax_internals.CALLBACK:
-                self._ways_to_callbacks.append(_codes_up_to(f, event_frame))
-                return True
-        return False
-
-    def known_for_callback(self, event_frame: FrameType) -> bool:
-        """Return whether the stack above ``event_frame`` equals one that ``for_callback`` has found."""
-        for way in self._ways_to_callbacks:
-            f: FrameType | None = event_frame
-            for code in way:
-                if f is None or f.f_code is not code:
-                    break
-                f = f.f_back
-            else:
+                self.ways_to_callbacks.append(_codes_up_to(f, event_frame)[1:])
                 return True
         return False
 

@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -26,65 +26,50 @@ from jaxscope import jax_internals
 from jaxscope.capture import shield
 from jaxscope.capture.transfers.by_line import BETWEEN, TO_DEVICE, EndedCall, Row, Transfers
 
-_ARRAYS = jax_internals.DeviceCopyFrame.locals_of("batch_xs", "batch_devs")
 NOTHING: tuple[int, list[Any]] = (0, [])  # of a copy, counts; never changed
 
 
 class DevicePuts(threading.local):
-    """The copies to devices in progress on this thread, outermost first."""
+    """The copies to devices in progress on this thread.
+
+    Attributes:
+      open: for each copy, outermost first: when it began (``time.perf_counter_ns``), and its bytes by row.
+        Copies for callbacks are left out where no other is in progress.
+    """
 
     def __init__(self, transfers: Transfers) -> None:
         self._transfers = transfers
-        self._open: list[tuple[int, list[tuple[Row, int]]]] = []
-        self._copying: CodeType | None = None  # of DeviceCopyFrame, once it was seen
+        self.open: list[tuple[int, list[tuple[Row, int]]]] = []
 
-    def began_for_callback(self, event_frame: FrameType) -> bool:
-        """Return whether EVENT_PUT is about a value that a callback will receive, and is handled: the fast
-        path of ``began``.
+    def is_for_callback(self, frame: FrameType) -> bool:
+        """Return whether EVENT_PUT, which ``frame`` sends, is about a value that a callback will receive, and
+        which is therefore not counted; False if it was not seen before: ``began`` finds out.
         """
-        try:
-            if not self._transfers.known_for_callback(event_frame):
-                return False
-            self._open.append(NOTHING)
-            return True
-        except Exception:
-            return False
+        for way in self._transfers.ways_to_callbacks:
+            f: FrameType | None = frame
+            for code in way:
+                if f is None or f.f_code is not code:
+                    break
+                f = f.f_back
+            else:
+                return True
+        return False
 
     def began(self, event_frame: FrameType) -> None:
         """Note that JAX begins to put the shards of one array on their devices."""
         frame = jax_internals.up(event_frame, (jax_internals.DevicePutFrame.function,))
         if frame is None:
             return
-        self._open.append(NOTHING)  # even if the code below fails: ends and beginnings must match
+        self.open.append(NOTHING)  # even if the code below fails: ends and beginnings must match
         if self._transfers.for_callback(frame, event_frame):
             return
         moved = self._moved(frame)
-        self._open[-1] = (time.perf_counter_ns(), moved)
+        self.open[-1] = (time.perf_counter_ns(), moved)
 
-    def ended_uncounted(self) -> bool:
-        """End the copy that began last if nothing of it counts; return False if ``ended`` must be called."""
-        opened = self._open
-        if not opened or opened[-1][1]:
-            return False
-        opened.pop()
-        return True
-
-    def in_place(self, event_frame: FrameType) -> bool:
-        """Return whether all arrays of EVENT_COPIED are on their devices already: the fast path of
-        ``copied``.
-        """
-        frame = event_frame.f_back
-        if frame is None or frame.f_code is not self._copying:
-            return False
-        try:
-            return all(map(jax_internals.is_on, *jax_internals.DeviceCopyFrame.values(frame, _ARRAYS)))
-        except Exception:
-            return False
-
-    def ended(self) -> None:
+    def ended(self, _: FrameType) -> None:
         """Count the copy that began last: it is over."""
         ended = time.perf_counter_ns()
-        began, moved = self._open.pop() if self._open else (0, [])
+        began, moved = self.open.pop() if self.open else (0, [])
         for row, size in moved:
             self._transfers.add(row, 1, size, ended - began, began=began)
 
@@ -117,7 +102,6 @@ class DevicePuts(threading.local):
         frame = jax_internals.up(event_frame, (jax_internals.DeviceCopyFrame.function,))
         if frame is None:
             return
-        self._copying = frame.f_code
         local = jax_internals.DeviceCopyFrame(frame)
         if not jax_internals.known(local.batch_xs) or not jax_internals.known(local.batch_devs):
             return
