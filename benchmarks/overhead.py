@@ -209,6 +209,7 @@ def off_the_fast_path(quick: bool) -> dict:
                         if name == "recorded"
                         else contextlib.nullcontext()
                     ):
+                        time.sleep(0.1)  # the threads that a recording starts have begun
                         timed(function, argument, 10)
                         before = session.current().probe.callbacks if name == "recorded" else 0
                         times[name].append(timed(function, argument, count))
