@@ -1,1 +1,3 @@
-"""The terminal view of a run, live or finished: reads the run directory and nothing else."""
+"""The terminal view of a run (the recording of one program), while the program runs or later. It only reads
+the run directory.
+"""

@@ -1,4 +1,6 @@
-"""Define every key of the interface in one table, from which bindings, footer, palette and help are built."""
+"""Define every key of the terminal view in one table; bindings, footer, command palette and help are built
+from it.
+"""
 
 from __future__ import annotations
 
@@ -23,19 +25,20 @@ VIEWS = (
 
 
 class Action(NamedTuple):
-    """One command of the interface.
+    """One command of the terminal view.
 
     Attributes:
-      id: the name of the action in the configuration of keys.
-      scope: where the action applies: app, a kind of pane (lines, text, table) or a screen.
-      keys: its keys, separated by commas; the first is displayed. Empty: without a configured key, it is
-        only in the palette.
-      does: the name of the action in Textual.
+      id: the name of the action in the configuration of keys, for example ``pane.zoom``.
+      scope: where the action applies: everywhere (``app``), in one kind of pane (``lines``, ``text``,
+        ``table``) or in the screens with this scope (for example ``arrays``).
+      keys: its keys in Textual's names, separated by commas; the first is displayed. With an empty text the
+        action is only in the command palette, until the user configures a key.
+      does: Textual's name of the action, with arguments: ``zoom`` calls the method ``action_zoom``.
       words: its label in the footer and the palette.
       help: what it does, in one sentence.
-      group: its group in the palette; empty: not in it.
-      footer: its priority in the footer if the room is short, 1 first; 0: not in the footer.
-      prior: whether the key is handled before the focused widget, and also in dialogs.
+      group: its group in the palette; empty: it is not in the palette.
+      footer: its priority if the footer has no room for all actions, 1 first; 0: it is never in the footer.
+      prior: whether the key is handled before the focused widget sees it, and also in dialogs.
     """
 
     id: str
@@ -156,8 +159,8 @@ _NAMES = {
 
 _KEYS = {shown: name for name, shown in _NAMES.items() if len(shown) == 1}
 _LOOK = frozenset({"line.copy", "pane.zoom"})
-PANES = frozenset({"lines", "text", "table"})  # scopes of panes; others are of a screen
-# Panes and screens that are never displayed together.
+PANES = frozenset({"lines", "text", "table"})  # scopes of panes; all others but app belong to screens
+# In each set, scopes that are never displayed together: two of them may use the same key.
 _APART = (
     {"text", "table"},
     {"timeline", "functions", "program", "arrays", "findings", "output"},
@@ -166,15 +169,18 @@ _APART = (
 
 
 def of(scopes: Iterable[str], table: Sequence[Action] = ACTIONS) -> list[Action]:
-    """Return the actions of ``scopes``, in the order of the scopes."""
+    """Return the actions of ``table`` that have one of the ``scopes``, in the order of ``scopes``."""
     return [a for scope in scopes for a in table if a.scope == scope]
 
 
 def remapped(keys: Mapping[str, str]) -> tuple[Action, ...]:
-    """Return the table with other keys for some ids, written as ``"x"``, ``"ctrl+f,/"`` or ``"^f"``.
+    """Return the table of actions with the keys that the user configured.
+
+    Args:
+      keys: the configured keys by action id, written as ``"x"``, ``"ctrl+f,/"`` or ``"^f"``.
 
     Raises:
-      UsageError: an id or a key does not exist, or two actions would have the same key.
+      UsageError: an id or a key does not exist, or two actions that apply together would have the same key.
     """
     for id in keys:
         if id not in {a.id for a in ACTIONS}:
@@ -208,7 +214,7 @@ def _together(a: str, b: str) -> bool:
 
 
 def bindings(scope: str) -> list[Binding]:
-    """Return Textual's bindings for the keys of one scope."""
+    """Return Textual's bindings for the actions of one scope that have a key."""
     from textual.binding import Binding  # late: reading the configuration needs only the ids
 
     return [
@@ -219,18 +225,24 @@ def bindings(scope: str) -> list[Binding]:
 
 
 def spelled(keys: str, *, all_of_them: bool = False) -> str:
-    """Return keys as displayed: ``/``, ``^p``, ``j or ↓``."""
+    """Return the first of ``keys`` as displayed: ``slash`` -> ``/``, ``ctrl+p,ctrl+o`` -> ``^p``.
+
+    ``all_of_them``: all keys, as ``^p or ^o``.
+    """
     found = [_NAMES.get(k, k.replace("ctrl+", "^")) for k in keys.split(",")]
     return " or ".join(found) if all_of_them else found[0]
 
 
 def key_of(id: str, table: Sequence[Action] = ACTIONS) -> str:
-    """Return the key of an action as displayed."""
+    """Return the first key of the action ``id`` as displayed, for example ``/``."""
     return next(spelled(a.keys) for a in table if a.id == id)
 
 
 def sections(able: Iterable[Action]) -> dict[str, list[Action]]:
-    """Group the actions of a help page by heading, in the order of the headings."""
+    """Group the actions of the help page by its headings ("This screen", "Move", "Look", "Program").
+
+    Headings without an action are left out.
+    """
     found: dict[str, list[Action]] = {name: [] for name in ("This screen", "Move", "Look", "Program")}
     for action in able:
         if action.scope not in PANES | {"app"}:
@@ -246,13 +258,18 @@ def sections(able: Iterable[Action]) -> dict[str, list[Action]]:
 
 
 def namespaced(action: Action) -> str:
-    """Return Textual's action with its namespace: the app, the focused pane, or the screen."""
+    """Return Textual's name of an action with its target, as ``app.find``, ``focused.top`` or
+    ``screen.star``.
+    """
     where = "app" if action.scope == "app" else "focused" if action.scope in PANES else "screen"
     return f"{where}.{action.does}"
 
 
 def footer(scopes: Iterable[str], width: int, table: Sequence[Action] = ACTIONS) -> list[Action]:
-    """Return the actions that fit into one line, chosen by priority, in the table's order."""
+    """Return the actions of ``scopes`` that fit into a footer of ``width`` columns.
+
+    Those with the highest priority are chosen. The result has the order of the table, not of the priority.
+    """
     able = [a for a in of(scopes, table) if a.footer and a.keys]
     chosen: list[Action] = []
     left = width - 1

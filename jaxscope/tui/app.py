@@ -1,4 +1,6 @@
-"""The app: the feed, what is selected, the seven screens; everything shown is made elsewhere."""
+"""Define the terminal app: it owns the seven screens, the selection that they share, and the ``Feed`` that
+reads the run. What the screens show is computed in ``tui.rows``.
+"""
 
 from __future__ import annotations
 
@@ -42,30 +44,31 @@ from jaxscope.tui.screens.program import ProgramView
 
 CLOCK_S = 1.0
 PATIENCE_S = 3.0
-SWITCH_S = (
-    0.0005  # Python's 5 ms, waited for at each of the ten steps of a key while rules run in another thread
-)
+# In place of Python's 5 ms: handling a key switches threads about ten times while rules run in another one.
+SWITCH_S = 0.0005
 SETTLE_S = 0.01
-KEYS_FIRST_S, NEWS_S = (
-    0.3,
-    1.0,
-)  # keys come first: so long new events wait to be read, and to be shown
-REST = 3  # after a redraw, this many times what it took belong to keys
+# While the user types, new events are read only after the first, and shown only after the second.
+KEYS_FIRST_S, NEWS_S = 0.3, 1.0
+REST = 3  # the pause after a redraw, in which keys are handled, as a multiple of the redraw's duration
 
 
 def hung_up() -> bool:
-    """Return whether the terminal is gone: without SIGHUP (``nohup``) it would be read for ever."""
+    """Return whether the terminal is gone.
+
+    A program started with ``nohup`` gets no SIGHUP when its terminal closes, and would try to read from the
+    terminal for ever.
+    """
     try:
         termios.tcgetattr(sys.__stdin__.fileno())  # type: ignore[union-attr]
     except (OSError, termios.error):
         return True
-    except (AttributeError, ValueError):  # there is none
+    except (AttributeError, ValueError):  # there is no standard input
         return False
     return False
 
 
 class RunChanged(Message):
-    """Announce that the run, or its findings, changed since the screens were drawn."""
+    """Announce that the run or its findings changed since the screens were drawn."""
 
     def __init__(self, version: int) -> None:
         super().__init__()
@@ -78,12 +81,13 @@ class RunChanged(Message):
 class App(Verbs):
     """Show the screens of a run.
 
-    Returns ``detach`` or ``stop`` if a running program that was started here is left, else None.
+    ``run()`` returns ``detach`` or ``stop`` if the user leaves a program that this command started and that
+    still runs, ``terminated`` if a signal or a lost terminal ended the view, and None otherwise.
 
     Args:
-      owned: whether this command started the program; if so, the interface asks before it leaves.
-      alive: whether the program still runs, from a source that is faster than its recording.
-      keys: keys that replace those of the table, by the action's id.
+      owned: whether this command started the program; if so, the view asks before it closes.
+      alive: returns whether the program still runs, known sooner than from its recording.
+      keys: the configured keys by action id, which replace those of ``actions.ACTIONS``.
     """
 
     CSS = style.CSS
@@ -110,10 +114,10 @@ class App(Verbs):
         self.actions = actions.remapped(keys or {})
         self.feed, self.output, self.owned = Feed(directory), Output(directory.output), owned
         self._alive = alive
-        self.function: str | None = None  # what all screens speak of
+        self.function: str | None = None  # the selection that all screens share, as in Navigator
         self.compilation: str | None = None
-        self.machine: str | None = None  # by its name as a target; None: the one it ran on
-        self.instruction: str | None = None  # to be gone to in the program
+        self.machine: str | None = None  # the selected target; None: the machine that ran the program
+        self.instruction: str | None = None  # the HLO instruction at which the program screen is to open
         self.place: Frame | None = None
         self.finding: str | None = None
         self.starred: frozenset[str] = frozenset()
@@ -127,9 +131,9 @@ class App(Verbs):
         self._collector: Collector | None = None
 
     def _fatal_error(self) -> None:
-        """Close the interface after an internal error, and keep the error for the caller.
+        """Close the view after an internal error, and keep the error in ``failed`` for the caller.
 
-        Textual's own method would print all local variables.
+        Textual's own method would print all local variables. It is used only with ``JAXSCOPE_DEBUG=1``.
         """
         self.failed = sys.exc_info()[1]
         if os.environ.get("JAXSCOPE_DEBUG") == "1":
@@ -152,14 +156,18 @@ class App(Verbs):
         self.set_interval(feed.PERIOD_S, self._tick)
 
     def delay_update(self, delay: float = SETTLE_S) -> None:
-        """Textual waits 50 ms for the panes of another screen, which has half of what
-        a key may take; ours are there.
+        """Postpone drawing after a switch of screens by at most SETTLE_S.
+
+        Textual waits 50 ms for the panes of the new screen. The panes here exist already, and 50 ms are half
+        of the time in which a key should be handled.
         """
         super().delay_update(min(delay, SETTLE_S))
 
     def refresh_css(self, animate: bool = True) -> None:
-        """Textual asks for it once for the screen that is new, and once for the one that
-        is left, which looks as it did.
+        """Apply the style rules to the screens, unless all of them have the current styles.
+
+        When the screen is switched, Textual asks for this once for the new screen and once for the previous
+        one, whose styles did not change.
         """
         with contextlib.suppress(AttributeError, KeyError, textual.app.ScreenError):
             if all(screen._css_update_count == self._css_update_count for screen in self.screen_stack):
@@ -167,12 +175,12 @@ class App(Verbs):
         super().refresh_css(animate)
 
     def _hear(self) -> None:
-        """Bind the keys that the configuration changes from those of ``actions.ACTIONS``."""
+        """Bind the keys of actions whose configured keys differ from those of ``actions.ACTIONS``."""
         own = {a.id: a.keys for a in actions.ACTIONS}
         changed = {a.id: a for a in self.actions if a.keys != own[a.id]}
         self.set_keymap({id: a.keys for id, a in changed.items() if own[id]})
         for a in changed.values():
-            if not own[a.id]:  # Textual re-maps bindings, and this had none
+            if not own[a.id]:  # set_keymap changes existing bindings only, and this action had none
                 self.bind(a.keys, a.does, show=False)
 
     async def on_event(self, event: Event) -> None:
@@ -180,7 +188,8 @@ class App(Verbs):
             self.feed.key()
             line = self.focused
             if event.is_forwarded and isinstance(line, Input) and event.is_printable:
-                # It came back from the pane that had the focus before the line that was asked for just now.
+                # The search line was opened just now: this letter was typed for it, but the pane that had the
+                # focus before got it.
                 line.post_message(Key(event.key, event.character))
                 return
         await super().on_event(event)
@@ -191,7 +200,7 @@ class App(Verbs):
             self._collector.stop()
 
     def _tick(self) -> None:
-        """Take in what has come; redraw, but never so often that keys wait."""
+        """Read what is new in the run and request a redraw, but not so often that keys have to wait."""
         now = time.monotonic()
         if not self.is_headless and hung_up():
             self._end("terminated")
@@ -206,20 +215,20 @@ class App(Verbs):
             self._collector.tick(now, self.feed.key_at)
         view = self.view
         if view is not None:
-            with contextlib.suppress(NoMatches):  # the app closes, and its panes go one by one
+            with contextlib.suppress(NoMatches):  # the app is closing, and some panes are gone already
                 view.tick()
         if self.feed.running and now - self._drawn_at > CLOCK_S:
-            self._seen = -1  # time passes, and is on the screen
+            self._seen = -1  # redraw: the screens show the time
         if self.feed.ready and self.feed.version != self._seen and now >= self._free_at:
-            if self._drawn_at == 0.0 and self._collector is not None:  # for the first time
+            if self._drawn_at == 0.0 and self._collector is not None:  # the run has just been read
                 self._collector.loaded()
             self._seen = self.feed.version
             self.post_message(RunChanged(self._seen))
 
     def _end(self, how: str) -> None:
-        """End the view, for a reason from outside.
+        """End the view because of a signal or a lost terminal; ``how`` is what ``run()`` returns.
 
-        A terminal that is gone cannot be restored, and Textual may wait for it.
+        A timer ends the process if Textual waits too long for a terminal that is gone.
         """
         if self._ending:
             return
@@ -228,7 +237,7 @@ class App(Verbs):
         self.exit(how)
 
     def _watch_for_the_end(self) -> None:
-        """Show once, on any screen, that the program has ended while the view was open."""
+        """Notify the user once, on any screen, when the program has ended while the view was open."""
         if not self.feed.ready:
             return
         running, self._ran = self._ran, self.feed.running
@@ -238,12 +247,12 @@ class App(Verbs):
             self.notify(words, severity="error" if bad else "information", timeout=8, markup=False)
 
     def on_run_changed(self, event: RunChanged) -> None:
-        self.call_later(self._show_news)  # behind the keys that came meanwhile
+        self.call_later(self._show_news)  # after the keys that came meanwhile
 
     def _show_news(self) -> None:
         began = time.monotonic()
         if self.feed.typed and began < self._drawn_at + NEWS_S:
-            self._seen = -1  # in a later tick
+            self._seen = -1  # redraw in a later tick
             return
         if self.view is not None:
             with contextlib.suppress(NoMatches):
@@ -253,7 +262,7 @@ class App(Verbs):
 
     @property
     def hurried(self) -> bool:
-        """Return whether keys were pressed just now."""
+        """Return whether a key was pressed just now, so that long work should leave time for keys."""
         return self.feed.typed
 
     def goes_on(self) -> bool:
@@ -261,7 +270,10 @@ class App(Verbs):
 
     @property
     def view(self) -> View | None:
-        """Return the screen with all its panes if it is one of jaxscope's; None while screens change."""
+        """Return the current screen if it is a ``View`` whose panes all exist.
+
+        None: a dialog is open, or the screen is being switched.
+        """
         try:
             return self.screen if isinstance(self.screen, View) and self.screen.complete else None
         except textual.app.ScreenStackError:
@@ -281,7 +293,7 @@ class App(Verbs):
         instruction: str | None = None,
         place: Frame | None = None,
     ) -> None:
-        """Select the function, compilation, instruction and line that all screens show."""
+        """Select the function, compilation, HLO instruction and source line that all screens show."""
         self.function, self.compilation, self.instruction, self.place = (
             function,
             compilation,
@@ -294,5 +306,5 @@ class App(Verbs):
         self.go("functions")
 
     def go(self, name: str) -> None:
-        """Call ``action_show(name)`` once the keys already typed are handled."""
+        """Switch to the screen ``name`` (as in ``actions.VIEWS``) once the keys already typed are handled."""
         self.call_later(self.action_show, name)

@@ -1,4 +1,4 @@
-"""Implement the app's actions; their keys are in the table of ``actions``."""
+"""Implement the actions that apply on every screen; their keys are in the table of ``actions``."""
 
 from __future__ import annotations
 
@@ -29,12 +29,21 @@ from jaxscope.tui.screens.frame import View
 
 
 class Verbs(textual.app.App[str], metaclass=AbstractMeta):
-    """Handle the app's actions. ``trail``: the screens visited before."""
+    """Base class of the app with the methods that its actions call.
+
+    Attributes:
+      feed: reads the run.
+      owned: whether this command started the program.
+      trail: names of the screens visited before, the latest last; the action ``back`` returns to them.
+      leaving: whether the app is closing; then no action may open a screen any more.
+      actions: all actions with the keys that the user configured.
+      function, compilation: ids of the selection; None: nothing is selected.
+    """
 
     feed: Feed
     owned: bool
     trail: list[str]
-    leaving = False  # the app is closing: no further action may open a screen
+    leaving = False
     actions: Sequence[Action]
     function: str | None
     compilation: str | None
@@ -46,7 +55,7 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
     @property
     @abstractmethod
     def view(self) -> View | None:
-        """The current screen if it is a complete View; None while screens are being switched."""
+        """Return the current screen if it is a ``View`` whose panes all exist; else None."""
 
     async def run_action(
         self,
@@ -60,13 +69,13 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
     def exit(
         self, result: str | None = None, return_code: int = 0, message: RenderableType | None = None
     ) -> None:
-        """Exit with the first result given; later calls are ignored."""
+        """Exit with the first ``result`` given; later calls are ignored."""
         if not self.leaving:
             self.leaving = True
             super().exit(result, return_code, message)
 
     async def action_show(self, name: str) -> None:
-        """Switch to a screen, and wait until it can take keys."""
+        """Switch to the screen ``name``, and wait until it can take keys."""
         if name != self.current_mode:
             self.trail = [*self.trail[-20:], str(self.current_mode)]
             await self.switch_mode(name)
@@ -113,7 +122,7 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
         await self.push_screen(Help(title, view.about if view is not None else "", able))
 
     def action_source(self) -> None:
-        """Open the editor at the source line of the selection; it has the terminal until it ends."""
+        """Open the editor at the source line of the selection; the editor has the terminal until it ends."""
         place = self.view.place() if self.view is not None else None
         if place is None:
             self._notice("the source line of this selection is unknown")
@@ -128,13 +137,15 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
             self.outside(command, command[0])
 
     def outside(self, command: Sequence[str], name: str, instead: str | None = None) -> None:
-        """Leave the terminal to another program until that program ends.
+        """Run ``command`` in the terminal and return to the view when that program ends.
 
-        ``instead``: the notice that is shown if this is not possible.
+        Args:
+          name: the name of the program in an error message.
+          instead: the notice that is shown if the program cannot be run.
         """
         trouble: Exception | None = None
         try:
-            with self.suspend():  # an exception inside would leave the app suspended
+            with self.suspend():  # an exception that leaves this block would leave the app suspended
                 try:
                     subprocess.run(command, check=False)
                 except (OSError, ValueError) as e:
@@ -145,12 +156,12 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
             self.notify(escape(instead or f"{name}: {trouble}"), severity="error", timeout=8, markup=False)
 
     def action_ranks(self) -> None:
-        """Show the ranks of the job, read in another process."""
+        """Show the ranks of the job to which this run belongs, read in another process."""
 
         def do() -> None:
             try:
                 found = self.feed.others.call(exports.ranks, self.feed.directory)
-            except Exception:  # the process has no terminal to report to
+            except Exception:  # the other process has no terminal on which to show the reason
                 self.call_from_thread(self._notice, "the ranks could not be read", bad=True)
             else:
                 self.call_from_thread(self._show_ranks, found)
@@ -164,12 +175,12 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
             self.push_screen(Ranks(found, self._open_rank))
 
     def _open_rank(self, group: exports.RankGroup) -> None:
-        """Show the report of the first rank of a group, made in another process."""
+        """Show the report of the lowest rank of ``group``, made in another process."""
 
         def do() -> None:
             try:
                 text = self.feed.others.call(exports.rank, group.directory)
-            except Exception:  # the process has no terminal to report to
+            except Exception:  # as above
                 text = f"Rank {group.first} could not be read."
             self.call_from_thread(self.push_screen, Page(f"Rank {group.first}", text))
 
@@ -224,12 +235,12 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
         self._apart(out, exports.programs, self.feed.directory, c.function.id, number, out)
 
     def _apart(self, path: Path, work: Any, *arguments: Any) -> None:
-        """Run ``work`` in another process, so that keys are not delayed."""
+        """Run ``work(*arguments)``, which writes ``path``, in another process, so that no key is delayed."""
 
         def do() -> None:
             try:
                 self.feed.others.call(work, *arguments)
-            except Exception:  # the process has no terminal to report to
+            except Exception:  # as above
                 self.call_from_thread(self._notice, f"{path} could not be written", bad=True)
             else:
                 self.call_from_thread(self._notice, f"written: {path}")

@@ -1,7 +1,7 @@
-"""Text in parts with a meaning each, and columns of a table: what rows are made of.
+"""Define styled text, and the columns of tables.
 
-A part's style is one of STYLES; what colour that is, the theme decides. Nothing here is escaped: the
-widgets escape everything they draw.
+A text consists of parts, each with the name of a style from STYLES; the theme decides which colour that is.
+Nothing is escaped here, because the widgets escape everything they draw.
 """
 
 from __future__ import annotations
@@ -14,12 +14,16 @@ from rich.cells import cell_len, set_cell_size
 from jaxscope.present.escape import escape
 from jaxscope.present.spans import ROLES, Span
 
-Part = Span
+Part = Span  # a text, or a pair of text and style
 STYLES = (*ROLES, *(f"shard{n}" for n in range(8)))
 
 
 class Button(NamedTuple):
-    """A text that answers the mouse. ``action``: Textual's, with its namespace (``app.show('overview')``)."""
+    """A text that can be clicked.
+
+    Attributes:
+      action: what a click does, as Textual's action with its target: ``app.show('overview')``.
+    """
 
     parts: list[Part]
     action: str
@@ -31,16 +35,18 @@ T = TypeVar("T")
 
 
 class Column(NamedTuple, Generic[T]):
-    """One column of a table.
+    """One column of a table of items of type T.
 
     Attributes:
-      cell: returns the text of a cell, from the item and the width in columns of the screen.
-      width: width in columns of the screen; 0: the remaining width, divided among all columns with width 0.
+      title: the heading.
+      cell: returns the text of a cell, from the item and the width of the column in characters.
+      width: width in characters; 0: the remaining width, divided among all columns with width 0.
+      right: whether the text is aligned to the right.
       order: returns the number or text by which the column is sorted; None: it cannot be sorted.
       first: whether the largest value comes first when the table is sorted by this column.
-      wide: the column is shown only if the table has at least this many columns of the screen.
+      wide: the column is shown only if the table is at least this many characters wide.
       found: whether a filter searches this column.
-      unknown: why a cell is ``?``; shown below the table while the cursor is on a row with this cell.
+      unknown: why a cell is ``?``; shown in the footer while the cursor is on a row with such a cell.
     """
 
     title: str
@@ -55,7 +61,7 @@ class Column(NamedTuple, Generic[T]):
 
 
 def parts(cell: Cell) -> list[tuple[str, str]]:
-    """Return the parts of ``cell`` as (escaped text, style) pairs."""
+    """Return the parts of ``cell`` as pairs of escaped text and style; the style is empty for plain text."""
     if isinstance(cell, str):
         return [(escape(cell), "")]
     return [(escape(p), "") if isinstance(p, str) else (escape(p[0]), p[1]) for p in cell]
@@ -67,7 +73,10 @@ def plain(cell: Cell) -> str:
 
 
 def fitted(cell: Cell, width: int, *, right: bool = False) -> list[tuple[str, str]]:
-    """Return the parts cut or padded to exactly ``width`` columns of the screen; a cut text ends in ``…``."""
+    """Return ``cell`` as pairs of escaped text and style, cut or padded to exactly ``width`` characters.
+
+    A cut text ends in ``…``; ``right`` pads at the left.
+    """
     made: list[tuple[str, str]] = []
     left = width
     all_parts = parts(cell)
