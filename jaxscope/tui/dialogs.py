@@ -1,6 +1,8 @@
-"""Define the dialogs: help, leaving a running program, choosing one of many, reading a page, ranks.
+"""Define the dialogs: help, the question before leaving a running program, a list to choose from, a page of
+text, and the ranks of a job.
 
-A dialog does not query its widgets when it is mounted: they may be gone if the app is closing.
+When the app closes while a dialog opens, the widgets of the dialog may be gone already. So dialogs keep their
+widgets as attributes instead of querying them.
 """
 
 from __future__ import annotations
@@ -29,7 +31,13 @@ T = TypeVar("T")
 
 
 class Help(ModalScreen[None]):
-    """Explain the focused pane and list its keys."""
+    """Explain the focused pane and list the keys that apply.
+
+    Args:
+      title: the title of the pane.
+      about: what the pane shows.
+      able: the actions that apply there.
+    """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS
     BINDINGS = [Binding("escape,q,question_mark,f1,enter", "dismiss", "close", show=False)]
@@ -64,7 +72,10 @@ class Help(ModalScreen[None]):
 
 
 class Leave(ModalScreen[str | None]):
-    """Ask whether a program that was started here is to continue."""
+    """Ask whether a program that this command started is to continue after the view is closed.
+
+    The result is ``detach`` (the program continues), ``stop``, or None (the view stays open).
+    """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS
     BINDINGS = [
@@ -95,7 +106,13 @@ class Leave(ModalScreen[str | None]):
 
 
 class Picker(ModalScreen[T | None], Generic[T]):
-    """Choose one item: letters filter, arrows move, enter selects."""
+    """Let the user choose one of ``items``: letters filter, arrows move, enter selects.
+
+    The result is the chosen item; None: the dialog was closed without a choice.
+
+    Args:
+      ident: returns an id of an item that no other item has.
+    """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS
     BINDINGS = [
@@ -141,7 +158,7 @@ class Picker(ModalScreen[T | None], Generic[T]):
 
 
 class Page(ModalScreen[None]):
-    """Show a text; lines that begin with - and + have the colours of before and after."""
+    """Show a text in the colours of a comparison: lines with ``-`` or ``+`` at the start, and ``a → b``."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS
     BINDINGS = [Binding("escape,q,enter", "dismiss", "close", show=False)]
@@ -160,11 +177,12 @@ class Page(ModalScreen[None]):
 
 
 class Ranks(ModalScreen[None]):
-    """A dialog with the groups of equal ranks of a job, one row for each group, and below them the
-    differences between the groups.
+    """Show the ranks of a job (its processes): one row for each group of ranks that compiled the same
+    programs, and below the rows the differences between the groups.
 
     Args:
-      open_rank: is called with the group whose first rank the user wants to see.
+      found: the groups and the text about their differences.
+      open_rank: called with a group when the user wants to see the report of its lowest rank.
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS

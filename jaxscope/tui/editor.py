@@ -1,8 +1,8 @@
-"""The command that opens the user's editor at a line.
+"""Make the command that opens the user's editor at a line.
 
-The file's name comes from the run, and so perhaps from somebody else: an editor takes ``+!command`` for a
-command and ``--cmd`` for an option. It is given the absolute name of a file that is there, which begins with
-a slash.
+The file name comes from a run directory, which another person may have written. Editors execute a name such
+as ``+!command``, and take ``--cmd`` as an option. So an editor only gets the absolute path of an existing
+file, which begins with a slash.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path, PurePath
 
 from jaxscope.log import files
 
-# What each family of editors calls a line.
+# Editors by how a line is passed: ``+12 FILE``, ``FILE:12`` or ``--goto FILE:12``.
 _PLUS = {
     "vi",
     "vim",
@@ -30,13 +30,15 @@ _PLUS = {
     "jed",
     "mg",
 }
-_DASHES = {"vi", "vim", "nvim", "view"}  # they take what follows -- as a file's name
+_DASHES = {"vi", "vim", "nvim", "view"}  # for these, all arguments after -- are files
 _COLON = {"hx", "helix", "subl", "zed"}
 _GOTO = {"code", "code-insiders", "codium", "cursor", "windsurf"}
 
 
 def openable(file: str) -> str | None:
-    """Return the absolute path of ``file``; None if it is no regular file or the path is not printable."""
+    """Return the absolute path of ``file``; None if it is not a regular file, or if its path is not
+    printable.
+    """
     path = Path(file)
     try:
         path = path.absolute()
@@ -46,11 +48,13 @@ def openable(file: str) -> str | None:
 
 
 def command(file: str, line: int, environ: Mapping[str, str] | None = None) -> list[str] | None:
-    """Return the command that opens ``file``; None: no editor is set. ``$VISUAL`` has priority over
-    ``$EDITOR``. An unknown editor gets only the file, without the line.
+    """Return the command that opens ``file`` at ``line`` in ``$VISUAL``, or else in ``$EDITOR``.
+
+    None: neither is set. An unknown editor gets the file without the line.
 
     Args:
-      file: the result of ``openable``.
+      file: a result of ``openable``.
+      environ: the environment variables; None: those of this process.
     """
     known = os.environ if environ is None else environ
     try:
@@ -63,7 +67,7 @@ def command(file: str, line: int, environ: Mapping[str, str] | None = None) -> l
     line = max(1, line)
     if name in _PLUS:
         return [*words, f"+{line}", *(["--"] if name in _DASHES else []), file]
-    if ":" in file:  # which the others would take for a line
+    if ":" in file:  # the other editors would take what follows the colon for a line
         return [*words, file]
     if name in _GOTO:
         return [*words, "--goto", f"{file}:{line}"]

@@ -1,4 +1,7 @@
-"""Write what is shown, or the run, as files into the current directory; no file is overwritten."""
+"""Write a screen, the report or the texts of programs as files into the current directory.
+
+No file is overwritten. This module also collects what the dialog about the ranks of a job shows.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,15 @@ from jaxscope.log.store import RunDir, clean_name
 if TYPE_CHECKING:
     from jaxscope.model.rank_log import Rank
 
-LANE = 60  # columns of the lane of a group of ranks
-COLUMNS = 100  # of what is printed about all of them
+LANE = 60  # characters of the time line of a group of ranks
+COLUMNS = 100  # characters per line of the findings about the ranks
 
 
 def free(directory: RunDir, ending: str) -> Path:
-    """Return an unused path such as ``train-20260102.overview.txt``, numbered if that file exists."""
+    """Return an unused path in the current directory: ``train-20260102.overview.txt`` for ``overview.txt``.
+
+    If that file exists, the path has a number: ``train-20260102.overview-2.txt``.
+    """
     stem = clean_name(directory.path.name)
     path = Path(f"{stem}.{ending}").absolute()
     name, dot, suffix = ending.rpartition(".")
@@ -29,7 +35,10 @@ def free(directory: RunDir, ending: str) -> Path:
 
 
 def report(directory: RunDir, path: Path) -> None:
-    """Write what ``jaxscope report --format json`` prints. Loads the run: call it in a worker."""
+    """Write to ``path`` what ``jaxscope report --format json`` prints.
+
+    This loads the whole run, so it is called in another process.
+    """
     from jaxscope.model.load import load
     from jaxscope.report.json_report import pieces
 
@@ -37,7 +46,14 @@ def report(directory: RunDir, path: Path) -> None:
 
 
 def programs(directory: RunDir, function: str, number: int, out: Path) -> list[str]:
-    """Write the files of one compilation as ``jaxscope dump`` does. Return their paths; empty if none."""
+    """Write the texts of one compilation below ``out`` as ``jaxscope dump`` does.
+
+    Return the paths of the files; empty if the run has no such compilation.
+
+    Args:
+      function: the id of the function.
+      number: the number of the compilation among those of the function, from 1.
+    """
     from jaxscope.model.load import load
     from jaxscope.report.dump import dump
 
@@ -48,15 +64,15 @@ def programs(directory: RunDir, function: str, number: int, out: Path) -> list[s
 
 
 class RankGroup(NamedTuple):
-    """Ranks that compiled the same programs.
+    """Ranks (processes of a job) that compiled the same programs.
 
     Attributes:
       name: ``ranks 0-2``.
       first: the number of the lowest rank of the group.
       directory: the run directory of that rank.
-      programs: number of programs that each rank compiled for devices of more than one process.
-      state: the state of these ranks, for example running or ended.
-      lane: when the lowest rank ran, and when it compiled, in LANE columns.
+      programs: number of compilations of each rank for devices of more than one process.
+      state: the states of these ranks: running, exited, stopped or lost, separated by commas.
+      lane: a time line of the lowest rank, LANE characters wide: ``·`` while it ran, ``█`` where it compiled.
     """
 
     name: str
@@ -68,12 +84,12 @@ class RankGroup(NamedTuple):
 
 
 class JobRanks(NamedTuple):
-    """The ranks of a job as the view shows them.
+    """The ranks of a job, as the dialog shows them.
 
     Attributes:
       groups: the groups of equal ranks, the largest first.
-      seconds: seconds from the first event to the last; None: unknown.
-      text: the differences between the ranks, and their figures.
+      seconds: seconds from the first event of the job to the last; None: unknown.
+      text: the findings about differences between the ranks, then the section of the report about ranks.
     """
 
     groups: list[RankGroup]
@@ -82,9 +98,9 @@ class JobRanks(NamedTuple):
 
 
 def ranks(directory: RunDir) -> JobRanks | None:
-    """Return the ranks of the job to which ``directory`` belongs; None: it does not belong to a job.
+    """Return the ranks of the job to which the run in ``directory`` belongs; None: it belongs to no job.
 
-    This reads all ranks, so call it in a worker.
+    This reads the logs of all ranks, so it is called in another process.
     """
     from jaxscope.model import ranks as model
     from jaxscope.model.load import load
@@ -129,7 +145,10 @@ def _lane(rank: Rank, began: int, length: int) -> str:
 
 
 def rank(directory: RunDir) -> str:
-    """Return what ``jaxscope report`` prints about one rank. Loads its run: call it in a worker."""
+    """Return what ``jaxscope report`` prints about the run of one rank.
+
+    This loads the whole run, so it is called in another process.
+    """
     import io
 
     from jaxscope.model.load import load

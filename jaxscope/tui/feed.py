@@ -1,5 +1,7 @@
-"""The run directory, followed: a thread reads what is new ten times a second, the screen's own thread folds
-it a little at a time, and a third draws conclusions when there is time. Nothing here knows a terminal.
+"""Follow a run directory while the program writes it.
+
+One thread reads new events ten times a second. The thread that draws the screen adds them to the run, a few
+at a time. A third thread computes findings when there is time. Nothing here uses a terminal.
 """
 
 from __future__ import annotations
@@ -27,34 +29,38 @@ from jaxscope.schema.findings import Finding
 from jaxscope.tui.worker_process import Others
 
 PERIOD_S = 0.1
-SLICE = 500  # events folded at once: about 5 ms
-FOLD_S = 0.01  # of every period: the rest is for keys and drawing
-APART_BYTES = 2_000_000  # a larger text is read by another process: one regular expression holds all threads
-COMPARE_S = 0.005  # of comparing keys at a time
-KEY_S = 0.15  # after a key the screen has the machine for itself, but for
-YIELD_S = 0.03  # one slice in as much time
-BREAK_S = 0.001  # between two slices while no key comes
-TELL_S = 1.0  # how often it is shown how far that has come
-UNFINISHED = 200
-REST = 4  # conclusions are drawn again after this many times what they took
+SLICE = 500  # events added to the run at once: about 5 ms
+FOLD_S = 0.01  # of every period for adding events; the rest is for keys and drawing
+# A larger text is parsed in another process, because a regular expression blocks all threads of this one.
+APART_BYTES = 2_000_000
+COMPARE_S = 0.005  # seconds of comparing cache keys at a time
+KEY_S = 0.15  # so long after a key, the threads here pause longer between two slices of work:
+YIELD_S = 0.03  # the pause then
+BREAK_S = 0.001  # the pause otherwise
+TELL_S = 1.0  # how often the screens show the causes computed so far
+UNFINISHED = 200  # of the latest compilations, whose causes are computed again
+REST = 4  # the pause between two computations of findings, as a multiple of the duration of the first
 
 
 class Feed:
-    """Follow a growing run, and compute its findings.
+    """Read a run while it grows, and compute its findings.
+
+    A run may contain further runs: those of the same program with other settings or numbers of devices, which
+    are called sub-runs.
 
     Attributes:
-      ready: whether the beginning is read, so that ``run`` can be used.
-      progress: (done, total) bytes of the beginning.
+      ready: whether the events that existed at the start are read, so that ``run`` can be used.
+      progress: (bytes read, all bytes) of these first events.
       version: a number that grows when ``run``, ``findings`` or ``texts`` changed.
-      findings: the findings of this run and of the runs inside it, each once.
-      texts: the program texts that are read so far, by program id.
-      trouble: why findings could not be computed.
+      findings: the findings of this run and its sub-runs; equal ones are merged.
+      texts: the analysed program texts by program id, as far as they are read.
+      trouble: why findings could not be computed; None: they were computed.
       key_at: time of the last key press, by the monotonic clock.
-      parts: the runs inside it: the same program on other numbers of devices. They may be added later.
+      parts: the feeds of the sub-runs; more may be added later.
     """
 
     def __init__(self, directory: RunDir, *, whole: bool = True) -> None:
-        """Follow the run in ``directory``; with ``whole``, also the runs within it."""
+        """Follow the run in ``directory``; with ``whole``, also its sub-runs."""
         self.directory = directory
         self.parts: list[Feed] = []
         self._whole = whole
@@ -65,16 +71,16 @@ class Feed:
         self.version = 0
         self.state = "running"
         self.findings: list[Finding] = []
-        self._own: list[Finding] = []  # of this run alone
-        self._joined: list[list[Finding]] = []  # what ``findings`` was made of
+        self._own: list[Finding] = []  # without those of the sub-runs
+        self._joined: list[list[Finding]] = []  # the lists that ``findings`` was merged from
         self.concluded = -1  # the version of the run that the findings are of
         self.texts: dict[str, Texts] = {}
         self.trouble: str | None = None
         self._folded = self._of_parts = 0
         self.key_at = 0.0
-        self._compared = 0  # compilations, in the order in which they came
+        self._compared = 0  # number of compilations whose causes are known, in the order of their events
         self._batches: deque[Batch] = deque()
-        self._lock = threading.Lock()  # held while the run changes, or while rules read it
+        self._lock = threading.Lock()  # locked while the run changes, or while rules read it
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
         self.others = Others()
@@ -85,7 +91,10 @@ class Feed:
         return self.tail.run
 
     def places(self, *, whole: bool = False) -> Places:
-        """Return the short names of files, computed again only if the run has grown: it reads every call."""
+        """Return an object that shortens file names; it is made again only if the run has grown.
+
+        ``whole``: keep the part of a path below the working directory, so that the file can be opened.
+        """
         known = self._places.get(whole)
         size = (len(self.run.functions), len(self.run.compilations))
         if known is None or known[0] != size:
@@ -98,25 +107,28 @@ class Feed:
 
     @property
     def cut_off(self) -> bool:
-        """Return whether the run has ended without the end of its log."""
+        """Return whether the program has ended with an incomplete log, for example because it was killed."""
         return not self.running and self.run.main_recorded and not self.run.complete
 
     @property
     def recordings(self) -> list[Feed]:
-        """This run and those within it, as far as they can be looked at."""
+        """Return this feed and those of its sub-runs that are ready."""
         return [self, *(part for part in self.parts if part.ready)]
 
     def key(self) -> None:
-        """Somebody typed: what goes on in other threads gives way for a moment."""
+        """Record that a key was pressed: the other threads here then leave more time for the screen."""
         self.key_at = time.monotonic()
 
     @property
     def typed(self) -> bool:
-        """Return whether a key was pressed just now."""
+        """Return whether a key was pressed within the last KEY_S seconds."""
         return time.monotonic() < self.key_at + KEY_S
 
     def _give_way(self) -> bool:
-        """Between two slices of work; True: it is to end."""
+        """Pause between two slices of work, longer if a key was just pressed.
+
+        Return whether the feed is to stop.
+        """
         return self._stop.wait(YIELD_S if self.typed else BREAK_S)
 
     def start(self) -> None:
@@ -127,16 +139,17 @@ class Feed:
 
     def stop(self) -> None:
         self._stop.set()
-        self.others.stop()  # they would read a text to its end that is not needed any more
+        self.others.stop()  # they would continue to read texts that are not needed any more
         for thread in self._threads:
             thread.join(1.0)
         for part in self.parts:
             part.stop()
 
     def take(self) -> bool:
-        """Add the events that have arrived to the run, for at most FOLD_S seconds.
+        """Add new events to the run and those of the sub-runs to theirs, for at most FOLD_S seconds each.
 
-        It is called by the thread that draws. Returns whether to redraw.
+        The thread that draws calls this, so that a run does not change while it is drawn. Return whether to
+        redraw.
         """
         grown = self._take()
         if not self.paused:
@@ -166,12 +179,15 @@ class Feed:
             self._lock.release()
 
     def read(self, program: Program) -> Texts:
-        """Return the analysed texts of ``program``. Slow: never call it in the thread that draws."""
+        """Return the analysed texts of ``program``.
+
+        This may take seconds, so the thread that draws must not call it.
+        """
         known = self.texts.get(program.id)
         if known is not None:
             return known
         if sum(program.text_bytes.values()) > APART_BYTES:
-            # It leaves what it read beside the run, where it is then found.
+            # The other process saves its result in the run directory, where texts_of finds it below.
             with contextlib.suppress(Exception):
                 heard = self.run.overheard.of(program) if program.asked is None else None
                 around = circumstances(program, heard)
@@ -188,7 +204,10 @@ class Feed:
 
     @contextlib.contextmanager
     def still(self) -> Iterator[Run]:
-        """Yield the run and keep it unchanged meanwhile. Never call it in the thread that draws."""
+        """Yield the run and keep it unchanged until the context ends.
+
+        The thread that draws must not call this, because it would wait for rules that use the run.
+        """
         with self._lock:
             yield self.run
 
@@ -206,14 +225,14 @@ class Feed:
                 continue
             batch = self.tail.read()
             self.state = state(self.run, self.directory)
-            if batch.news or self.running:  # time passes for what is in progress
+            if batch.news or self.running:  # an empty batch still updates the times of what is in progress
                 self._batches.append(batch)
             self._look_within()
         with contextlib.suppress(Exception):
             self._batches.clear()
 
     def _look_within(self) -> None:
-        """Start a feed for each new run within this one, as a sweep has for each number of devices."""
+        """Start a feed for each new sub-run, for example for each value of ``--vary``."""
         known = {part.directory.path for part in self.parts}
         for directory in store.sub_runs(self.directory) if self._whole else []:
             if directory.path not in known and not self._stop.is_set():
@@ -231,7 +250,7 @@ class Feed:
                 continue
             try:
                 if time.monotonic() < rested:
-                    self._compare()  # or the screens would, where a key waits for it
+                    self._compare()  # otherwise the screens would compute the causes, while a key waits
                     continue
                 began = time.thread_time()
                 self._draw_conclusions()
@@ -262,7 +281,7 @@ class Feed:
         if not self._compare():
             return
         own: list[Finding] = []
-        for rule in registry.rules().values():  # between two of them the run may grow
+        for rule in registry.rules().values():  # the run may grow between two rules
             if rule.needs_limit:
                 continue
             with self._lock:
@@ -275,7 +294,7 @@ class Feed:
         self.concluded = version
 
     def _join(self) -> None:
-        """Merge the findings of this run with those of the runs within it."""
+        """Merge the findings of this run with those of its sub-runs, if either changed."""
         its = self.recordings
         found = [feed._own for feed in its]
         if len(found) == len(self._joined) and all(map(operator.is_, found, self._joined)):
@@ -291,7 +310,7 @@ class Feed:
         self.version += 1
 
     def whose(self, finding: Finding) -> Feed:
-        """Return the feed of the run that holds the evidence of ``finding``."""
+        """Return the feed (this one or that of a sub-run) whose run has the evidence of ``finding``."""
         its = self.recordings
         n = variants.sub_run(finding, self._variants(its))
         return its[0 if n is None else n + 1]
@@ -301,9 +320,11 @@ class Feed:
         return [variants.one(feed.run, feed.directory) for feed in its]
 
     def _compare(self) -> bool:
-        """Compute the cause of each compilation, a few at a time, so that the run can grow and keys work.
+        """Compute the causes of each compilation, a few at a time, so that meanwhile the run can grow and
+        keys work.
 
-        First, as the rules are quick where it is done, and the lists show each as soon as it is known.
+        Rules are quick for compilations whose causes are known, and the lists show each cause once it is
+        known. Return False if the feed was stopped before the end.
         """
         compilations = list(self.run.compilations.values())
         shown = time.monotonic()
@@ -319,6 +340,6 @@ class Feed:
             if self._give_way():
                 return False
         with self._lock:
-            for c in compilations[-UNFINISHED:]:  # what went on then may have come further
+            for c in compilations[-UNFINISHED:]:  # some were in progress when they were compared
                 causes.of(self.run, c)
         return True

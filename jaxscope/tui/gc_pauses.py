@@ -1,22 +1,23 @@
-"""Run Python's garbage collector when no key has come for a while.
+"""Run Python's garbage collector only when the user has not pressed a key for a while.
 
-By itself it runs after a number of new objects, also while a key is handled, and looks at all that a run has
-loaded each time: half a second with 100,000 compilations, of which nothing is garbage. Here it looks at new
-objects only; those that are alive after several looks are excluded from it (``gc.freeze``).
+By default, Python collects after a number of new objects, even while a key is handled, and examines all
+objects of the loaded run each time. With 100,000 compilations this takes half a second and finds nothing.
+Here the collector examines new objects only, and objects that survive several collections are excluded from
+further ones (``gc.freeze``).
 """
 
 from __future__ import annotations
 
 import gc
 
-IDLE_S = 1.0  # after a key
-MANY = 20_000  # new objects: a few milliseconds
-TOO_MANY = 80_000  # excluded without a look, for which a key would wait
-ROUNDS = 10  # of looking at the new, before what is left is looked at no more
+IDLE_S = 1.0  # after a key, no collection
+MANY = 20_000  # new objects that start a collection of a few milliseconds
+TOO_MANY = 80_000  # new objects that are excluded from collection, because it would delay keys
+ROUNDS = 10  # collections after which the surviving objects are excluded
 
 
 class Collector:
-    """Collect garbage in place of Python's automatic collection, until ``stop``."""
+    """Collect garbage in ``tick``, in place of Python's automatic collection, until ``stop``."""
 
     def __init__(self) -> None:
         self._rounds = 0
@@ -24,7 +25,13 @@ class Collector:
         gc.disable()
 
     def tick(self, now: float, key_at: float) -> bool:
-        """Look at new objects, if there are many and no key came lately. Return whether it did."""
+        """Collect new objects if there are many of them and no key was pressed lately.
+
+        Return whether objects were collected.
+
+        Args:
+          now, key_at: the time now and that of the last key, in seconds by the same clock.
+        """
         new = gc.get_count()[0]
         if new >= TOO_MANY:
             gc.freeze()

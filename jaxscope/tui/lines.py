@@ -1,5 +1,8 @@
-"""Texts by line number, of any size, searched whole: a file of 100 MB as an index of its line ends, and an
-output that grows at its end."""
+"""Store texts of any size as lines that can be indexed by number and searched.
+
+``Lines`` is for a text that does not change: 100 MB of bytes and the positions of its line ends. ``Growing``
+is for a program's output, which grows at its end.
+"""
 
 from __future__ import annotations
 
@@ -15,26 +18,37 @@ from jaxscope.tui.tokens import matches
 LONGEST = 4_000  # characters of one line that are shown
 LONGEST_BYTES = 4 * (LONGEST + 1)
 MOST_MATCHES = 100_000
-MOST_LINES = 500_000  # of a growing text: older ones are let go
+MOST_LINES = 500_000  # of a growing text: older lines are dropped
 _BREAK = ord("\n")
-_SLICE = 1 << 20  # of an index: between two slices other threads get their turn
-_LOOKED = 1 << 18  # of a search: a slice in which every line is a hit takes 5 ms
+_SLICE = 1 << 20  # bytes indexed at once: between two slices other threads can run
+_LOOKED = 1 << 18  # bytes searched at once: a slice in which every line matches takes 5 ms
 
 
 class Lined(Protocol):
-    """The lines that a TextView shows."""
+    """The interface of ``Lines`` and ``Growing``, which ``TextView`` shows.
+
+    Attributes:
+      longest: characters of the longest line.
+    """
 
     longest: int
 
     def __len__(self) -> int: ...
     def __getitem__(self, line: int) -> str: ...
     def search(self, needle: str, first: int = 0) -> Iterator[list[int]]:
-        """Yield the numbers of lines from ``first`` with ``needle``, a few milliseconds at a time."""
+        """Yield lists of line numbers, from ``first``, whose lines contain ``needle``.
+
+        Each list is the result of a few milliseconds of work and may be empty. The case of letters matters
+        only if the needle has a capital.
+        """
 
 
 class Lines:
-    """The lines of one text that does not change: bytes of UTF-8, neither cut into pieces nor decoded until
-    they are looked at. (To decode 100 MB is one step of Python's, and nothing else goes on meanwhile.)"""
+    """The lines of one text that does not change.
+
+    The text is kept as UTF-8 bytes, and a line is decoded when it is read. Decoding 100 MB at once would
+    block all other threads.
+    """
 
     def __init__(self, text: str | bytes) -> None:
         self.data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
@@ -53,7 +67,9 @@ class Lines:
         return len(self._starts) if self.data else 0
 
     def __getitem__(self, line: int) -> str:
-        """Return a line without its line break, cut to LONGEST characters and an ellipsis."""
+        """Return a line without its line break; a line of more than LONGEST characters is cut and ends in
+        ``…``.
+        """
         begin = self._starts[line]
         end = self._starts[line + 1] - 1 if line + 1 < len(self._starts) else len(self.data)
         text = _decoded(self.data[begin : min(end, begin + LONGEST_BYTES)])
@@ -66,7 +82,7 @@ class Lines:
         wanted = needle.encode("utf-8", "surrogatepass")
         line, begin = first, self._starts[first]
         while begin < len(self.data):
-            # Whole lines a slice, so that nothing is missed at an edge.
+            # A slice consists of whole lines, so that no match is cut at its end.
             last = bisect_right(self._starts, begin + _LOOKED)
             stop = self._starts[last] if last < len(self._starts) else len(self.data)
             piece = self.data[begin:stop]
@@ -79,7 +95,7 @@ class Lines:
                     found.append(n)
                     after = self._starts[n + 1] if n + 1 < len(self._starts) else stop
                     at = low.find(wanted, after - begin)
-            else:  # some letters are two in lower case: line by line
+            else:  # some letters become two in lower case, which moves positions: search line by line
                 texts = _decoded(piece).split("\n")
                 found = [
                     n for n, text in zip(range(line, last), texts, strict=False) if any(matches(text, needle))
@@ -91,12 +107,17 @@ class Lines:
 def _decoded(data: bytes) -> str:
     try:
         return data.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:  # a file's that is no text, or the last letter of a beginning
+    except UnicodeDecodeError:  # the file is no text, or the cut is inside a letter
         return data.decode("utf-8", "replace")
 
 
 class Growing:
-    """Lines that are added at the end; the oldest are dropped when there are too many."""
+    """Lines that are added at the end; beyond MOST_LINES, the oldest are dropped.
+
+    Attributes:
+      longest: characters of the longest line so far.
+      dropped: number of lines dropped so far.
+    """
 
     def __init__(self, lines: Iterable[str] = ()) -> None:
         self._lines: list[str] = []

@@ -1,5 +1,8 @@
-"""What TextView and TableView have in common: a cursor over any number of lines, scrolling, searching,
-copying. A line is drawn when it is looked at, and kept until what it shows changes."""
+"""Define the base class of text and table panes: a cursor over any number of lines, scrolling, searching,
+copying.
+
+A line is drawn when it becomes visible, and the result is reused until the line changes.
+"""
 
 from __future__ import annotations
 
@@ -23,27 +26,30 @@ from jaxscope.tui.actions import bindings
 from jaxscope.tui.metaclass import AbstractMeta
 
 PAUSE_S, PAUSE_HURRIED_S = 0.005, 0.04
-TOLD_S = 0.1  # how often the reader hears how far it has come
-_KEPT = 1_000  # drawn lines
-_COLUMNS = 8  # one step to the side
+TOLD_S = 0.1  # how often the progress of a search is shown
+_KEPT = 1_000  # drawn lines that are kept
+_COLUMNS = 8  # characters by which one key scrolls to the side
 
 
 class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
     """A scrollable list of lines; subclasses define how many there are and how each is drawn.
 
     Attributes:
-      cursor: the selected line; -1: there is none.
+      about: what this pane shows, for the help page.
+      cursor: the number of the selected line, from 0; -1: there is none.
       empty: the text that is shown if there are no lines, with the key or command that adds some.
+      needle: the text of the search or filter; empty: none.
+      held: whether the user has moved the cursor; until then the cursor stays at the first line.
     """
 
     BINDINGS: ClassVar[list[Binding]] = bindings("lines")  # type: ignore[assignment]
     SCOPES: ClassVar[tuple[str, ...]] = ("lines",)
-    about: str = ""  # for help: what this pane shows
+    about: str = ""
 
     cursor = reactive(-1, repaint=False)
 
     class Moved(Message):
-        """The cursor is on another line."""
+        """Announce that the cursor is on another line."""
 
         def __init__(self, view: LineView) -> None:
             super().__init__()
@@ -54,27 +60,27 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
             return self.view
 
     class Sought(Moved):
-        """The search found more lines, or its text changed."""
+        """Announce that a search found more lines, or that its text changed."""
 
     class Opened(Moved):
-        """Enter, or a second click, on the line under the cursor."""
+        """Announce Enter, or a second click, on the line under the cursor."""
 
     def __init__(self, *, title: str = "", empty: str = "", about: str = "", id: str | None = None) -> None:
         super().__init__(id=id)
         self.empty = empty
         self.about = about
         self.needle = ""
-        self.held = False  # the user has moved the cursor; until then it stays at the top
+        self.held = False
         self._centred = False
         self._drawn: OrderedDict[tuple[object, ...], Strip] = OrderedDict()
         self._styles: dict[str, Style] = {}
-        self._look = 0, Style.null()  # of the frame that is drawn: width, and what all lines are drawn on
+        self._look = 0, Style.null()  # of the current redraw: the width, and the background of all lines
         self._title: str | None = None
         self._theme = ""
         self._said: tuple[tuple[str, int], list[str]] = ("", 0), []
         self.entitle(title)
 
-    # -- what a subclass has ---------------------------------------------------------------------
+    # -- what subclasses define ------------------------------------------------------------------
 
     @property
     @abstractmethod
@@ -82,40 +88,49 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
 
     @property
     def heading(self) -> int:
-        """Lines at the top that do not scroll."""
+        """Return the number of lines at the top that do not scroll."""
         return 0
 
     @abstractmethod
     def draw(self, line: int, width: int) -> Strip:
-        """Return the line at full length, without its background."""
+        """Return the drawn line at full length, without a background."""
 
     def draw_heading(self, width: int) -> Strip:
         return Strip.blank(width)
 
     def mark_of(self, line: int) -> object:
-        """Whatever the look of the line depends on, besides its content and the cursor."""
+        """Return a value that changes when the line must be drawn again.
+
+        The content of the line, the cursor, the width and scrolling need not be part of the value.
+        """
         return None
 
     @abstractmethod
     def copied(self, line: int) -> str:
-        """Return the text that the key ``y`` copies."""
+        """Return the text of ``line`` that the key ``y`` copies."""
 
     @abstractmethod
     def look_for(self, needle: str) -> None:
-        """Search or filter, at every letter typed."""
+        """Search for ``needle`` or filter by it; an empty text ends the search. It is called at every letter
+        typed.
+        """
 
     def under_cursor(self) -> str:
-        """Return what the line under the cursor has no room for; empty where it is whole."""
+        """Return the parts of the line under the cursor that are cut on the screen; empty if the line is
+        complete.
+        """
         return ""
 
     @abstractmethod
     def position(self) -> str:
-        """Return the number of the match under the cursor and of all matches; empty without a search."""
+        """Return where the search is, as ``3/412`` (number of the match, all matches); empty without a
+        search.
+        """
 
     # -- drawing ----------------------------------------------------------------------------------
 
     def entitle(self, title: str, subtitle: str = "") -> None:
-        """Set the title of the border, escaped: it may contain names from the program."""
+        """Set the title of the border. The text is escaped, because it may contain names from the program."""
         text = escape(f"{title}  {subtitle}" if subtitle else title)
         if text != self._title:
             self._title = text
@@ -133,18 +148,22 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
-        if self._theme != self.app.theme:  # that, and not every focus, changes what lines look like
+        if self._theme != self.app.theme:  # not at a change of focus, which changes no line
             self._theme = self.app.theme
             self._styles.clear()
             self._drawn.clear()
 
     def forget(self) -> None:
-        """Discard the drawn lines and draw them again."""
+        """Discard all drawn lines and draw the visible ones again."""
         self._drawn.clear()
         self.refresh()
 
     def fit(self, width: int = 0) -> None:
-        """Set the scrollable size and keep the cursor within it. Call it when the number of lines changed."""
+        """Set the scrollable size and keep the cursor within it. It is called when the number of lines has
+        changed.
+
+        ``width``: characters of the longest line, if the pane scrolls to the side.
+        """
         self.virtual_size = Size(width, self.line_count + self.heading)
         if self.cursor >= self.line_count:
             self.cursor = self.line_count - 1
@@ -152,8 +171,9 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
             self.cursor = 0
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        # Once a frame: to ask for each line is half of what a line costs.
-        self._look = self.scrollable_content_region.width, self.rich_style  # width: without the scroll bar
+        # Once per redraw, because looking these up for each line would double its time.
+        # The width excludes the scroll bar.
+        self._look = self.scrollable_content_region.width, self.rich_style
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
@@ -204,8 +224,9 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
         )
 
     def pause(self) -> float:
-        """Seconds until the next slice of long work: a key goes through several messages, and each would wait
-        for one.
+        """Return the seconds until the next slice of long work, which are more if a key was just pressed.
+
+        Handling a key takes several messages, and each message could have to wait for a slice.
         """
         return PAUSE_HURRIED_S if getattr(self.app, "hurried", False) else PAUSE_S
 
@@ -217,14 +238,14 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
             self.post_message(self.Moved(self))
 
     def redraw(self, *lines: int) -> None:
-        """Draw only these lines again, if they are visible."""
+        """Draw only these lines again, as far as they are visible."""
         top, room = self.scroll_offset.y, self.size.height - self.heading
         for line in lines:
             if 0 <= line - top < room:
                 self.refresh(Region(0, line - top + self.heading, self.size.width, 1))
 
     def go_to(self, line: int, *, centre: bool = False) -> None:
-        """Put the cursor there and scroll so that it is seen."""
+        """Put the cursor on ``line`` and scroll until it is visible; ``centre``: to the middle."""
         if not self.line_count:
             return
         self.held = True
@@ -232,10 +253,10 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
         self.reveal(self.cursor, centre=centre)
 
     def reveal(self, line: int, *, centre: bool = False) -> None:
-        """Scroll no further than needed to see it; ``centre``: to the middle."""
+        """Scroll no further than needed to make ``line`` visible; ``centre``: scroll it to the middle."""
         self._centred = centre
         if not self.size.height:
-            return  # not laid out yet: on_resize comes back to it
+            return  # not laid out yet: on_resize will call this again
         room = max(1, self.size.height - self.heading)
         top = self.scroll_offset.y
         if top <= line < top + room and not centre:

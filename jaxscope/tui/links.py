@@ -1,4 +1,8 @@
-"""Link lines of a program's texts with lines of the user's, so that three panes scroll together."""
+"""Link the lines of a program's StableHLO and HLO texts with the lines of the user's source from which they
+come.
+
+With the links, the three panes of the program screen scroll together.
+"""
 
 from __future__ import annotations
 
@@ -21,24 +25,26 @@ from jaxscope.schema.keys import Frame
 
 _NAME = re.compile(r"[ \t]*+(?:ROOT )?%?([^\s=(){},%]++) = ")
 
-PIECE = 4_000  # lines: a few milliseconds to unpickle
+PIECE = 4_000  # lines that are sent at a time by another process: unpickling them takes a few milliseconds
 Place = tuple[str, int]  # file, 1-based line
 
 
 class Stage(msgspec.Struct):
-    """The links of one program text. Its lines are counted from 0.
+    """The links of one program text (StableHLO or HLO). Lines of the text are counted from 0.
 
     Attributes:
-      places: the source lines from which a line of the text comes, by line; lines without a source line are
+      places: line of the text -> the source lines from which it comes; a line without a source line is
         missing.
-      names: a short description of a line of the text, by line.
+      names: line of the text -> the name of its StableHLO operation or HLO instruction.
     """
 
     places: dict[int, list[Place]] = {}
     names: dict[int, str] = {}
 
     def lines(self) -> dict[Place, list[int]]:
-        """Return the lines of the text by source line, in the order of the text."""
+        """Return the inverse of ``places``: source line -> the lines of the text that come from it, in
+        ascending order.
+        """
         found: dict[Place, list[int]] = {}
         for line, places in self.places.items():
             for place in places:
@@ -58,19 +64,29 @@ NONE = Links(Stage(), Stage())
 
 
 def of_run(directory: RunDir, hlo: str | None, stablehlo: str | None) -> Links:
-    """Return the links of two texts given by hash; an unreadable or too large text has no links."""
+    """Return the links of a program's texts; a text that is missing, unreadable or too large has no links.
+
+    Args:
+      directory: the run directory that contains the texts.
+      hlo, stablehlo: the hashes by which the texts are stored; None: there is no such text.
+    """
     texts = []
     for blob in (hlo, stablehlo):
         try:
             data = directory.data(blob, MAX_ANALYSED) if blob else b""
             texts.append(data.decode("utf-8", "backslashreplace"))
-        except Exception:  # damaged or gone: the other is still worth reading
+        except Exception:  # damaged or deleted: the other text is still read
             texts.append("")
     return of_texts(*texts)
 
 
 def in_pieces(directory: RunDir, hlo: str | None, stablehlo: str | None) -> Iterator[tuple[str, Stage]]:
-    """Yield (text name, stage) for a few thousand lines at a time; ``joined`` merges them again."""
+    """Yield the links of ``of_run`` in pieces of PIECE lines, as (``stablehlo`` or ``hlo``, links of these
+    lines).
+
+    They are sent from another process in pieces because unpickling a large object would block all threads.
+    ``joined`` merges the pieces.
+    """
     found = of_run(directory, hlo, stablehlo)
     for name in ("stablehlo", "hlo"):
         stage: Stage = getattr(found, name)
@@ -90,10 +106,9 @@ def joined(pieces: Iterable[tuple[str, Stage]]) -> Links:
 
 
 def of_texts(hlo: str, stablehlo: str) -> Links:
-    """Return the links from the lines of the HLO and of the StableHLO text to the user's source lines. A
-    text that cannot be read has no links.
+    """Return the links of the lines of both texts to the user's source lines.
 
-    Never raises.
+    A text that cannot be read has no links. Never raises.
     """
     return Links(_safely(_stablehlo, stablehlo), _safely(_hlo, hlo))
 
@@ -102,7 +117,7 @@ def _safely(work: object, text: str) -> Stage:
     assert callable(work)
     try:
         found: Stage = work(text) if text else Stage()
-    except Exception:  # the last resort: panes that do not move together are better than none
+    except Exception:  # without links the panes do not scroll together, but the texts can be read
         found = Stage()
     return found
 
@@ -113,7 +128,7 @@ def _hlo(text: str) -> Stage:
     lines = text.split("\n")
     stage = Stage()
     for computation in module.computations.values():
-        at = computation.line  # 1-based, of its heading: the line below it, counted from 0
+        at = computation.line  # the heading, counted from 1, so the line below it, counted from 0
         for instruction in computation.instructions:
             while at < len(lines):
                 found = _NAME.match(lines[at])

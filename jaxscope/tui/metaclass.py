@@ -1,14 +1,13 @@
-"""Widgets some of whose methods their subclasses must give: Textual's metaclass and Python's abstract classes
-in one.
+"""Define a metaclass for widgets with abstract methods: it joins Textual's metaclass and that of Python's
+abstract classes.
 """
 
 from __future__ import annotations
 
 from abc import ABCMeta
 
-from textual.message_pump import (
-    _MessagePumpMeta,  # of all its widgets; type(Widget) says nothing to a type checker
-)
+# The metaclass of all widgets; a type checker does not know what type(Widget) is.
+from textual.message_pump import _MessagePumpMeta
 
 
 class AbstractMeta(ABCMeta, _MessagePumpMeta):

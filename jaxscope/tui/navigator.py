@@ -1,4 +1,4 @@
-"""Define what a screen may ask of the app, so that screens do not import the app."""
+"""Define what a screen may use of the app, so that screens do not import the app."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from jaxscope.tui.rows.output import Output
 
 
 class Navigator(Protocol):
-    """The selection that all screens share, and the functions that lead from one screen to another.
+    """The selection that all screens share, and the methods that lead from one screen to another.
 
     Attributes:
-      feed: the run, which is followed while it is written.
+      feed: reads the run while it is written.
       output: the output of the program.
-      actions: all keys and commands, including the keys that the user configured.
-      function, compilation, instruction, place: the selection; None: nothing is selected.
-      machine: the target whose program is shown; None: the machine on which the program ran.
-      finding: the id of the selected finding.
+      actions: all keys and commands, with the keys that the user configured.
+      function, compilation: ids of the selected function and compilation; None: nothing is selected.
+      instruction: the name of the HLO instruction at which the program screen is to open; None: at no
+        instruction.
+      place: the source line at which the program screen is to open; None: at no particular line.
+      machine: the target (``--target``) whose program is shown; None: the machine that ran the program.
+      finding: the id of the finding that the findings screen is to select; None: no change.
       starred: ids of functions that the user marked.
       hidden: codes of findings that the user hid.
     """
@@ -39,7 +42,7 @@ class Navigator(Protocol):
 
     @property
     def hurried(self) -> bool:
-        """Return whether keys are waiting."""
+        """Return whether a key was pressed just now, so that long work should leave time for keys."""
 
     def select(
         self,
@@ -49,16 +52,20 @@ class Navigator(Protocol):
         instruction: str | None = None,
         place: Frame | None = None,
     ) -> None:
-        """Select ``function`` and a part of it on all screens."""
+        """Select ``function`` on all screens, and a compilation, HLO instruction or source line of it."""
 
     def go(self, name: str) -> None:
-        """Open the screen ``name`` after the keys that are waiting."""
+        """Switch to the screen ``name`` once the keys already typed are handled."""
 
     def open_function(self, function: str) -> None:
-        """Select ``function`` and open the screen of functions."""
+        """Select ``function`` and open the functions screen."""
 
     def outside(self, command: Sequence[str], name: str, instead: str | None = None) -> None:
-        """Give the terminal to ``command`` until it ends."""
+        """Run ``command`` in the terminal and return to the view when that program ends.
+
+        ``name`` is for an error message; ``instead`` is the notice that is shown if the program cannot be
+        run.
+        """
 
     def output_tail(self) -> list[str]:
-        """Return the last lines that the program printed."""
+        """Return the last 200 lines that the program printed."""

@@ -1,4 +1,4 @@
-"""The command palette: what applies now, as ``group: verb``, and every function by name."""
+"""Define the command palette: the commands that apply now, as ``group: verb``, and every function by name."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from jaxscope.tui import actions
 from jaxscope.tui.navigator import Navigator
 from jaxscope.tui.screens.frame import View
 
-MOST = 200  # functions offered
+MOST = 200  # functions in the palette
 
 
 class Commands(Provider):
-    """Offer the commands; names of functions are data and are added as plain text."""
+    """Provide the entries of Textual's command palette; names of functions are added as plain text, not as
+    markup.
+    """
 
     @property
     def _navigator(self) -> Navigator:

@@ -12,7 +12,7 @@ from jaxscope.tui.cells import Button, Part, parts
 
 
 class Paragraphs(Static):
-    """Styled text of any number of paragraphs; nothing in it is markup, everything is escaped."""
+    """A widget with styled paragraphs of text. Their text is escaped, so nothing in it is markup."""
 
     def __init__(self, id: str | None = None, classes: str | None = None) -> None:
         super().__init__("", id=id, classes=classes, markup=False)
@@ -20,7 +20,7 @@ class Paragraphs(Static):
         self._theme = ""
 
     def say(self, *paragraphs: Sequence[Part | Button]) -> None:
-        """Show ``paragraphs``; without any, hide the widget unless it has the class ``stays``."""
+        """Show ``paragraphs``; without any text, hide the widget unless it has the class ``stays``."""
         said = [list(p) for p in paragraphs]
         self.display = any(said) or self.has_class("stays")
         if said != self.said:
@@ -44,11 +44,13 @@ class Paragraphs(Static):
                 pressed = Style(meta={"@click": button.action}) if button.action else Style.null()
                 for text, name in parts(button.parts):
                     made.append(text, self._style(name) + pressed)
-        self.update(made, layout=False)  # which costs more than all the rest, and is rarely needed
+        self.update(made, layout=False)  # a new layout takes longer than all the rest, and is rarely needed
         self._fit()
 
     def _fit(self) -> None:
-        """Lay out the screen again if the text needs another height, or its own width."""
+        """Request a new layout of the screen if the text needs another height, or if its width follows the
+        text.
+        """
         size = self.size
         wide = self.styles.width is not None and self.styles.width.is_auto
         if self.styles.auto_dimensions and (

@@ -1,4 +1,4 @@
-"""Colours and layout: theme variables only, our own semantic ones beside Textual's."""
+"""Define the colours and the layout of the terminal view, as theme variables and Textual CSS."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 from textual.css.stylesheet import Stylesheet
 
-# Our words for colours, by the theme's darkness. Each has a glyph or a word beside it on the screen.
-# Whole colours: of a theme's "auto 60%" or "$primary 30%" nothing but the full one would reach a drawn line.
+# The colours of jaxscope's own styles, in dark and in light themes. On the screen no meaning depends on a
+# colour alone: a glyph or a word is beside it. All are opaque: a drawn line would use "$primary" for
+# "$primary 30%".
 DARK = {
     "muted": "#9aa4ad", "faint": "#66717b", "marked": "#12395c", "searched": "#6b4a0f", "pressed": "#fea62b",
     "retrace": "#ffb454", "collective": "#d2a6ff", "before": "#f07178", "after": "#aad94c",
@@ -32,10 +33,10 @@ LIGHT = {
 
 
 class Rules(Stylesheet):
-    """The style rules, each parsed once.
+    """A Textual stylesheet that parses its rules once.
 
-    Without this, Textual parses all rules again for each new screen, although no rule changed. This takes
-    20 ms, sometimes several times for one key.
+    Textual parses all rules again for each new screen, although no rule changed. This takes 20 ms, sometimes
+    several times for one key.
     """
 
     def __init__(self, *, variables: dict[str, str] | None = None) -> None:
@@ -63,7 +64,7 @@ def is_light(environ: Mapping[str, str] | None = None) -> bool:
     return known.get("COLORFGBG", "").rpartition(";")[2] in ("7", "15")
 
 
-# What a part of a drawn line can look like.
+# The CSS of the styles that a part of a drawn line can have.
 _RULES = {
     "dim": "color: $muted;", "bold": "text-style: bold;", "title": "color: $primary; text-style: bold;",
     "name": "text-style: bold;", "figure": "text-style: bold;", "path": "color: $muted;",
@@ -84,10 +85,10 @@ _RULES = {
     "heading": "color: $muted; text-style: underline;",
     **{f"shard{n}": f"color: $shard-{n};" for n in range(8)},
 }  # fmt: skip
-# Of the screen, once for all of its panes: to look them up for each pane was half of what a change of screen
-# cost.
+# Component classes belong to the screen, not to its panes: looking them up for each pane doubled the time to
+# switch screens.
 COMPONENTS = {f"line--{name}" for name in _RULES}
-DIALOG_COLUMNS = 90  # at most
+DIALOG_COLUMNS = 90  # the largest width of a dialog, in characters
 _LINES = "\n".join(f"    .line--{name} {{ {rule} }}" for name, rule in _RULES.items())
 
 CSS = f"""

@@ -1,5 +1,5 @@
-"""A table of any number of items, drawn row by row: sorted, filtered, its cursor on an item and not on a
-row.
+"""Define a pane with a table of any number of items. It draws visible rows only, and can be sorted and
+filtered.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from jaxscope.tui.lineview import TOLD_S, LineView
 
 T = TypeVar("T")
 
-SLICE = 100  # rows filtered between two looks at the clock
-MEASURED = 60  # rows whose cells decide how wide a column becomes
-BAR_SHARE = 0.4  # of the width stays with a drawn column
-FILTER_S = 0.01  # of a filter at a time: a key waits no longer
+SLICE = 100  # rows filtered before the time is checked
+MEASURED = 60  # rows, from the first, whose cells determine the widths of columns
+BAR_SHARE = 0.4  # share of the width that a column with a drawing needs
+FILTER_S = 0.01  # seconds of filtering at a time, for which a key may have to wait
 
 
 class TableView(LineView, Generic[T]):
@@ -34,6 +34,9 @@ class TableView(LineView, Generic[T]):
 
     When items are added, removed or moved, the cursor stays on its item, and the item stays at its place on
     the screen.
+
+    Args:
+      ident: returns an id of an item that no other item has.
     """
 
     BINDINGS: ClassVar[list[Binding]] = bindings("table")
@@ -55,10 +58,10 @@ class TableView(LineView, Generic[T]):
         self.sorted_by: int | None = None
         self._all: Sequence[T] = ()
         self.items: Sequence[T] = ()
-        self._texts: dict[str, str] = {}  # of the filter, by item
+        self._texts: dict[str, str] = {}  # the text that a filter searches, by the id of the item
         self._filtering: Iterator[list[T]] | None = None
         self._filtered_for = ""
-        self._kept: list[T] = []  # of the filter that goes on
+        self._kept: list[T] = []  # the matches of the filter in progress
         self._again = False
         self._told = 0.0
         self._version = 0
@@ -75,17 +78,19 @@ class TableView(LineView, Generic[T]):
 
     @property
     def current(self) -> T | None:
-        """The item under the cursor."""
+        """Return the item under the cursor; None: the table is empty."""
         return self.items[self.cursor] if 0 <= self.cursor < len(self.items) else None
 
     def show(self, items: Sequence[T]) -> None:
-        """Show ``items``, given in their natural order."""
+        """Show ``items``, given in the order that applies while the table is not sorted by a column."""
         self._all = items
         self._texts = {}
         self._arrange()
 
     def select(self, ident: str | None) -> bool:
-        """Put the cursor on an item. False: it is not here."""
+        """Put the cursor on the item with the id ``ident``. Return False if the table does not show that
+        item.
+        """
         for line, item in enumerate(self.items):
             if self.ident(item) == ident:
                 self.go_to(line)
@@ -94,12 +99,15 @@ class TableView(LineView, Generic[T]):
         return False
 
     def _arrange(self) -> None:
-        """Filter, a few milliseconds at a time where that takes long; sort; put the cursor back."""
+        """Filter and sort the items, and put the cursor back on its item.
+
+        A filter that takes long runs a few milliseconds at a time.
+        """
         if not self.needle:
             self._filtering, self._again = None, False
             self._put(self._all)
         elif self._filtering is not None and self._filtered_for == self.needle:
-            self._again = True  # it looks at older items: to its end, then once more
+            self._again = True  # the filter in progress has older items: filter again after it
         else:
             self._filtered_for, self._again = self.needle, False
             self._kept = []
@@ -162,13 +170,13 @@ class TableView(LineView, Generic[T]):
     def _line_of(self, item: T | None, ident: str | None, items: Sequence[T]) -> int | None:
         if item is not None:
             with contextlib.suppress(ValueError):
-                # Ten times faster than by name, where it is still the same. Not list.index: what that raises
-                # has the item's repr in it, the run and all: a third of a second.
+                # Ten times faster than by id, if the object is still the same. Not list.index: the message of
+                # its ValueError contains the repr of the item and so of the run, which takes 0.3 s.
                 return operator.indexOf(items, item)
         return next((n for n, i in enumerate(items) if self.ident(i) == ident), None) if ident else None
 
     def _text(self, item: T) -> str:
-        """Return the lower-case text that a filter searches, escaped as it is shown."""
+        """Return the text of ``item`` that a filter searches: in lower case, and escaped as on the screen."""
         cells = [c.cell(item, 80) for c in self.columns if c.found]
         return escape(
             "  ".join(
@@ -185,8 +193,9 @@ class TableView(LineView, Generic[T]):
     # -- drawing ----------------------------------------------------------------------------------
 
     def shown(self, width: int) -> list[tuple[Column[T], int]]:
-        """Return the columns there is room for and the width of each, computed again when rows or columns
-        change.
+        """Return the columns for which there is room, each with its width in characters.
+
+        The result is computed again when rows, columns or ``width`` change.
         """
         key = width, self._version, self.columns
         if self._widths[0] != key:
@@ -194,9 +203,10 @@ class TableView(LineView, Generic[T]):
         return self._widths[1]
 
     def _fit(self, width: int) -> list[tuple[Column[T], int]]:
-        """Widen the columns of a fixed width to what their cells need, where the others leave room.
+        """Return the columns that fit into ``width``, each with its width in characters.
 
-        Where there is too little room, a column without any text gives way.
+        Columns of a fixed width become wider if their cells need it and other columns leave room. If there is
+        too little room, columns whose cells are all empty are left out.
         """
         measured = self.items[:MEASURED]
         bar = int(BAR_SHARE * width)
@@ -251,8 +261,10 @@ class TableView(LineView, Generic[T]):
         return Strip(segments)
 
     def under_cursor(self) -> str:
-        """Return the cells of the current row that are cut, and why others are
-        unknown; empty where all are whole.
+        """Return the full text of the current row's cells that are cut on the screen, and why other cells are
+        ``?``.
+
+        Empty if no cell of the row is cut or unknown.
         """
         item = self.current
         if item is None:
@@ -295,7 +307,7 @@ class TableView(LineView, Generic[T]):
         return f"{len(self.items):,} of {len(self._all):,}"
 
     def action_sort(self) -> None:
-        """Sort by the next sortable column; after the last, restore the natural order."""
+        """Sort by the next column that can be sorted; after the last one, return to the original order."""
         able = [n for n, c in enumerate(self.columns) if c.order is not None]
         following = [n for n in able if self.sorted_by is None or n > self.sorted_by]
         self.sorted_by = following[0] if following else None
@@ -310,7 +322,7 @@ class TableView(LineView, Generic[T]):
 
 
 def _sorted(items: Sequence[T], column: Column[T]) -> list[T]:
-    """Return the items by the column's order; unknown values come last in either direction."""
+    """Return ``items`` in the order of ``column``, unknown values last in either direction."""
     assert column.order is not None
     values = list(map(column.order, items))
     known = [n for n, value in enumerate(values) if value is not None]

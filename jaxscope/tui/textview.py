@@ -1,4 +1,6 @@
-"""A text of any size: line numbers, colours, search, and marks on the lines that another pane speaks of."""
+"""Define a pane with a text of any size: line numbers, colours, search, and marks on lines linked to another
+pane.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,19 @@ from jaxscope.tui.lines import MOST_MATCHES, Growing, Lined
 from jaxscope.tui.lineview import TOLD_S, LineView
 
 NOTHING = Growing()
-SEARCH_S = 0.01  # of a search at a time: a key waits no longer
+SEARCH_S = 0.01  # seconds of searching at a time, for which a key may have to wait
 
 
 class TextView(LineView):
-    """Show ``text``; ``linked`` are the lines marked from outside, ``found`` those of the search."""
+    """Show a text.
+
+    Attributes:
+      text: the lines of the text.
+      spans: the tokeniser that colours a line.
+      linked: the numbers of the lines that are marked because they belong to the current line of another
+        pane.
+      found: the numbers of the lines that the search has found so far, in ascending order.
+    """
 
     BINDINGS: ClassVar[list[Binding]] = bindings("text")
     SCOPES: ClassVar[tuple[str, ...]] = ("text", "lines")
@@ -41,10 +51,10 @@ class TextView(LineView):
         self.spans: tokens.Tokens = tokens.plain
         self.linked: Collection[int] = frozenset()
         self.found: list[int] = []
-        self._search: Iterator[list[int]] | None = None  # of what was not looked at yet
-        self._looked = self._dropped = 0  # lines that it has taken in, lines let go by then
+        self._search: Iterator[list[int]] | None = None  # the search in progress
+        self._looked = self._dropped = 0  # number of lines searched; lines dropped before
         self._told = 0.0
-        self._wanted = False  # is the cursor still to go to a place that is found?
+        self._wanted = False  # whether the cursor is still to move to the first match
         self.name_of_text: object = None
         self._numbers = numbers
 
@@ -54,11 +64,14 @@ class TextView(LineView):
 
     @property
     def margin_columns(self) -> int:
-        """Columns before the text: a mark, and the line number."""
+        """Return the number of characters before the text, which are for a mark and the line number."""
         return (len(str(max(1, self.line_count))) + 3) if self._numbers else 2
 
     def show(self, text: Lined, spans: tokens.Tokens = tokens.plain, *, name: object = None) -> None:
-        """Another text; with the same ``name`` as before, cursor and scrolling stay."""
+        """Show another text; if it has the same ``name`` as the one before, cursor and scrolling stay.
+
+        ``spans`` is the tokeniser that colours a line.
+        """
         same = name is not None and name == self.name_of_text
         self.text, self.spans, self.name_of_text = text, spans, name
         self.linked = frozenset()
@@ -70,14 +83,16 @@ class TextView(LineView):
         self.forget()
 
     def grown(self) -> None:
-        """There are more lines at the end of the same text."""
+        """Show lines that were added at the end of the text."""
         self.fit(self.text.longest + self.margin_columns)
         if self.needle and self._search is None:
             self._seek(more=True)
         self.forget()
 
     def link(self, lines: Collection[int], *, follow: bool = True) -> None:
-        """Mark these lines, and bring the first into sight without moving the cursor away from them."""
+        """Mark these lines; with ``follow``, move the cursor to the first of them unless it is already on
+        one.
+        """
         changed = {*lines} ^ {*self.linked}
         self.linked = lines
         top = self.scroll_offset.y
@@ -87,7 +102,7 @@ class TextView(LineView):
             with self.prevent(self.Moved):
                 self.cursor = first
             self.reveal(first, centre=not self._seen(first))
-            # A text that has just come has no height to scroll in before it is laid out.
+            # A text that was just loaded cannot be scrolled before it is laid out.
             self.call_after_refresh(self._again, first)
 
     def _again(self, line: int) -> None:
@@ -113,7 +128,7 @@ class TextView(LineView):
         return Strip([Segment(gutter, self.style_of(style)), *body])
 
     def _segments(self, text: str) -> list[Segment]:
-        """Return the text cut where a colour or a match begins or ends."""
+        """Return the text as segments, divided where a colour or a match of the search begins or ends."""
         spans = self.spans(text)
         hits = list(tokens.matches(text, self.needle))
         if not hits:
@@ -145,10 +160,10 @@ class TextView(LineView):
         self.forget()
 
     def _seek(self, *, more: bool = False) -> None:
-        """Search from the beginning; ``more``: only what has come at the end."""
+        """Search from the beginning; with ``more``, only the lines that were added at the end."""
         first = 0
         if more and self._dropped == getattr(self.text, "dropped", 0):
-            first = max(0, self._looked - 1)  # the last line was not finished then
+            first = max(0, self._looked - 1)  # the last line may have been incomplete
             del self.found[bisect_left(self.found, first) :]
         else:
             self.found = []
@@ -157,7 +172,9 @@ class TextView(LineView):
         self._go_on(self._search)
 
     def _go_on(self, search: Iterator[list[int]] | None) -> None:
-        """Search for SEARCH_S seconds, then continue after keys and drawing."""
+        """Continue ``search`` for SEARCH_S seconds, and again later, so that keys and drawing can happen
+        between.
+        """
         if search is None or search is not self._search:
             return
         end = time.monotonic() + SEARCH_S
@@ -196,10 +213,12 @@ class TextView(LineView):
         self.go_to(self.found[at % len(self.found)])
 
     def action_next_linked(self, by: int) -> None:
-        """Go to the next line linked to the other pane's line; to the previous if ``by`` is negative."""
+        """Go to the next marked line, or to the previous one if ``by`` is negative; after the last comes the
+        first.
+        """
         lines = sorted(self.linked)
         if lines:
             at = bisect_right(lines, self.cursor) if by > 0 else bisect_left(lines, self.cursor) - 1
-            with self.prevent(self.Moved):  # the marks stay while one walks along them
+            with self.prevent(self.Moved):  # otherwise the marks would change to those of the new line
                 self.go_to(lines[at % len(lines)])
             self.refresh()

@@ -1,7 +1,7 @@
-"""Choose the colours of the parts of a line of HLO, StableHLO, Python or program output.
+"""Choose the colours of a line of HLO, StableHLO, Python or program output.
 
-Pure: a line -> spans (start, end, kind). A tokeniser colours what it knows and leaves the rest plain; no
-line, however long or hostile, takes more than linear time.
+Each tokeniser takes a line and returns spans (start, end, kind), with kinds from KINDS and BESIDE. Text that
+it does not know stays plain. It takes linear time, whatever the line contains.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from jaxscope.schema import collectives
 Span = tuple[int, int, str]
 Tokens = Callable[[str], list[Span]]
 
-# The names a theme gives colours to.
+# Kinds of text that have a colour.
 KINDS = ("value", "type", "op", "collective", "attr", "string", "number", "comment", "word", "symbol")
-BESIDE = ("before", "after", "dim")  # of two things beside one another
+BESIDE = ("before", "after", "dim")  # kinds in a comparison
 
 _COLLECTIVES = "|".join(collectives.KINDS)
-# Every alternative is possessive or a fixed string: nothing is tried twice.
+# Every alternative is possessive or a fixed string, so that no character is matched twice.
 _HLO = re.compile(
     r'(?P<string>"(?:[^"\\]++|\\.)*+"?+)'
     r"|(?P<comment>/\*[^*]*+(?:\*(?!/)[^*]*+)*+(?:\*/)?+|//.*+)"
@@ -72,7 +72,7 @@ python = _with(_PYTHON)
 
 
 def plain(line: str) -> list[Span]:
-    """Return no spans: program output has no colours."""
+    """Return no spans, for a text without colours."""
     return []
 
 
@@ -80,7 +80,7 @@ _SIGN = re.compile(r"(?:^|: )[ ]*+([-+]) ?+\S")
 
 
 def differences(line: str) -> list[Span]:
-    """Return the spans of removed, added and changed text in a line of a comparison."""
+    """Return the spans of a line of a comparison: ``- removed``, ``+ added`` or ``name: before → after``."""
     sign = _SIGN.search(line)
     if sign is not None:
         return [(sign.start(1), len(line), "before" if sign.group(1) == "-" else "after")]
@@ -92,12 +92,15 @@ def differences(line: str) -> list[Span]:
 
 
 def matches(line: str, needle: str) -> Iterator[tuple[int, int]]:
-    """Yield (begin, end) of each ``needle`` in ``line``; case counts only if the needle has a capital."""
+    """Yield (begin, end) of each occurrence of ``needle`` in ``line``.
+
+    The case of letters matters only if the needle has a capital.
+    """
     if not needle:
         return
     if needle == needle.lower():
         low = line.lower()
-        line = low if len(low) == len(line) else line  # some letters are two in lower case
+        line = low if len(low) == len(line) else line  # some letters become two in lower case
     at = line.find(needle)
     while at >= 0:
         yield at, at + len(needle)

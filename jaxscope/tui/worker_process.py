@@ -1,7 +1,7 @@
-"""Work done in another process, so that nothing it does holds up the screen.
+"""Run functions in another process, so that they do not delay the thread that draws the screen.
 
-Not multiprocessing: the processes it keeps beside its own inherit ``sys.stderr`` by number, and under Textual
-that has none.
+This does not use multiprocessing: its helper processes inherit ``sys.stderr`` by file descriptor, and under
+Textual ``sys.stderr`` has none.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ import jaxscope
 
 
 class Others:
-    """The worker processes that run now; ``stop`` ends them."""
+    """Starts worker processes, one for each call; ``stop`` ends those that still run."""
 
     def __init__(self) -> None:
         self._running: set[subprocess.Popen[bytes]] = set()
 
     def call(self, work: Any, *arguments: Any) -> Any:
-        """Run ``work(*arguments)`` in another process and return its result. ``work`` must be a function of
-        a module, and its arguments must be picklable.
+        """Run ``work(*arguments)`` in another process and return its result.
+
+        ``work`` must be a function of a module, and its arguments must be picklable.
 
         Raises:
-          RuntimeError: it failed there, or was stopped.
+          RuntimeError: the function failed there, or ``stop`` ended the process.
         """
         (answer,) = self.each(work, *arguments)
         return answer
@@ -37,11 +38,10 @@ class Others:
     def each(self, work: Any, *arguments: Any) -> Iterator[Any]:
         """Run the generator ``work(*arguments)`` in another process and yield its items.
 
-        No other thread runs while an item is unpickled, so a large result should be divided into several
-        items.
+        Unpickling an item blocks all other threads, so a large result should be divided into several items.
 
         Raises:
-          RuntimeError: it failed there, or was stopped.
+          RuntimeError: the generator failed there, or ``stop`` ended the process.
         """
         home = str(Path(jaxscope.__file__).resolve().parent.parent)
         path = os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH"))))
@@ -51,18 +51,18 @@ class Others:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": path},
-            start_new_session=True,  # Ctrl-C is for the view
+            start_new_session=True,  # Ctrl-C must not end it
         )
         assert process.stdin is not None and process.stdout is not None
         self._running.add(process)
         try:
-            # stop ended the process: the code below reports what was not received.
+            # If stop ends the process, reading fails here, and the return code is reported below.
             gone = contextlib.suppress(EOFError, pickle.UnpicklingError)
             with contextlib.suppress(BrokenPipeError), process, gone:
                 pickle.dump((work, arguments), process.stdin)
                 process.stdin.close()
                 while True:
-                    yield pickle.load(process.stdout)  # ours: from the process begun above
+                    yield pickle.load(process.stdout)  # data of the process started above, so it is trusted
         finally:
             self._running.discard(process)
         if process.returncode:
