@@ -1,1 +1,1 @@
-"""Make the contents of the screens as plain data: neither making nor testing it needs a terminal library."""
+"""Compute what the screens show as plain data, which needs no terminal library and is easy to test."""

@@ -1,5 +1,5 @@
-"""The live arrays at one moment, as a tree of their names: how many, how large, laid out how, growing or
-not.
+"""Format a snapshot of the live arrays as a tree of variable names, with number, size, sharding and growth of
+the arrays below each name.
 """
 
 from __future__ import annotations
@@ -17,23 +17,34 @@ from jaxscope.present.arrays import UNNAMED, form, forms, moment, placement, tot
 from jaxscope.present.text import Places, count, size
 from jaxscope.tui.cells import Cell, Column, Part
 
-FEW = 12  # a name with at most so many below it is open
+FEW = 12  # a name of the first level with at most so many names below it is open at first
 BARS = "▁▂▃▄▅▆▇█"
-# ``.name``, ``['key']``, ``[0]``, ``[*]``; what follows the variable's own name.
+# A step after the name of the variable: ``.name``, ``['key']``, ``[0]`` or ``[*]``.
 _STEP = re.compile(r"\.[^.\[]++|\[(?:'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\"|[^\]'\"]*+)\]")
 
 
 class Looks:
-    """The looks of one process at its live arrays, each read once, with the bytes of each name."""
+    """The snapshots of the live arrays of one process, each read from the log once.
+
+    Attributes:
+      process: the process; None: no process has a snapshot yet.
+      found: the snapshots, in order of time.
+      sums: for each snapshot, the bytes below each name: name -> bytes (see ``prefixes``).
+      growing: the names whose arrays grow from snapshot to snapshot.
+    """
 
     def __init__(self) -> None:
         self.process: Process | None = None
         self.found: list[Snapshot] = []
-        self.sums: list[dict[str, int]] = []  # bytes by name, and by every name above it
+        self.sums: list[dict[str, int]] = []
         self.growing: dict[str, model.Growth] = {}
 
     def update(self, run: Run) -> bool:
-        """Take in what is new. The main process, or where it was not looked at the first that was."""
+        """Read new snapshots of the main process, or of the first process with snapshots if the main one has
+        none.
+
+        Return whether there were any.
+        """
         main = run.main
         able = [p for p in ([main] if main is not None else []) + list(run.processes.values()) if p.snapshots]
         process = able[0] if able else None
@@ -49,8 +60,10 @@ class Looks:
         return True
 
     def default(self, *, running: bool) -> int:
-        """Return the look to show first: the latest while the program runs, then the failure's or the
-        peak.
+        """Return the index of the snapshot to show first; -1: there is none.
+
+        This is the latest one while the program runs, or if it was taken because memory ran out. Otherwise it
+        is the one with the most bytes.
         """
         if running or not self.found:
             return len(self.found) - 1
@@ -69,7 +82,10 @@ def _sums(look: Snapshot) -> dict[str, int]:
 
 
 def prefixes(path: str | None) -> list[str]:
-    """Return a path and all that lead to it: ``a.b['c']`` -> ``a``, ``a.b``, ``a.b['c']``."""
+    """Return ``path`` and all shorter paths that lead to it: ``a.b['c']`` -> ``a``, ``a.b``, ``a.b['c']``.
+
+    None: ``[UNNAMED]``, for arrays that no variable refers to.
+    """
     if path is None:
         return [UNNAMED]
     first = re.match(r"[^.\[]*", path)
@@ -85,11 +101,15 @@ def prefixes(path: str | None) -> list[str]:
 
 
 class Row(NamedTuple):
-    """A name, and the groups of arrays with that name or below it.
+    """A row of the tree: a name, and the groups of arrays with that name or below it.
 
     Attributes:
-      label: the text that is shown: the part of the name that the row above does not have.
-      open: whether the rows below it are shown; None: there are none.
+      id: distinguishes the row from all others of the snapshot.
+      prefix: the full name, for example ``state.params``.
+      label: the part of the name that the row above does not show, for example ``.params``.
+      depth: number of rows above this one in the tree.
+      groups: the groups of arrays (equal in name, shape, dtype and sharding).
+      open: whether the rows below this one are shown; None: there are none.
     """
 
     id: str
@@ -110,7 +130,7 @@ class Row(NamedTuple):
 
     @property
     def device_bytes(self) -> int | None:
-        """On the device that holds the most of it."""
+        """Return the bytes of these arrays on the device that holds most of them; None: unknown."""
         held: dict[object, int] = {}
         for g in self.groups:
             if g.device_bytes is None:
@@ -144,9 +164,11 @@ class _Node:
 
 
 def tree(look: Snapshot, toggled: Collection[str], *, flat: bool = False) -> list[Row]:
-    """Return the names in one snapshot as rows, those with the most bytes first.
+    """Return the names in a snapshot as rows, those with the most bytes first.
 
-    ``toggled``: names that the user opened or closed. ``flat``: show all groups.
+    Args:
+      toggled: ids of rows that the user opened or closed.
+      flat: return a row for each group of arrays instead of a tree, for a filter.
     """
     if flat:
         ordered = sorted(look.groups, key=_weight)
@@ -164,7 +186,7 @@ def _rows(node: _Node, depth: int, above: str, toggled: Collection[str]) -> list
     made: list[tuple[int, str, list[Row]]] = []
     for child in node.children.values():
         inner = child
-        while not inner.own and len(inner.children) == 1:  # a way without a fork is one name
+        while not inner.own and len(inner.children) == 1:  # show a name with a single one below it as one row
             inner = next(iter(inner.children.values()))
         groups = inner.groups()
         label = inner.prefix.removeprefix(above)
@@ -197,8 +219,9 @@ def row_id(r: Row) -> str:
 
 
 def spelled(g: Group) -> str:
-    """Return a short text for the sharding: ``P(data, None)``, ``device 3``, ``one device``; ``?`` if
-    unknown.
+    """Return the sharding of a group of arrays as short text; ``?`` if unknown.
+
+    Examples: ``P(data, None)``, ``device 3``, ``one device``.
     """
     s = g.sharding
     if s is None:
@@ -211,7 +234,10 @@ def spelled(g: Group) -> str:
 
 
 def placed(r: Row) -> list[Part]:
-    """Return the sharding of a row's arrays; copies are marked with a glyph and their number."""
+    """Return the sharding of a row's arrays, as ``P(data, None)`` or ``3 shardings``.
+
+    ``●4`` before it means that four devices hold the same data.
+    """
     ways = list(dict.fromkeys(spelled(g) for g in r.groups))
     made: list[Part] = [ways[0] if len(ways) == 1 else (f"{len(ways)} shardings", "dim")]
     copies = {g.replication for g in r.groups}
@@ -221,7 +247,10 @@ def placed(r: Row) -> list[Part]:
 
 
 def intended(g: Group) -> list[tuple[str, str]]:
-    """Return (``requested`` or ``compiled``, the sharding), as far as known."""
+    """Return the shardings that were intended for a group, as far as they are recorded.
+
+    Each is a pair: ``requested`` (by the program) or ``compiled`` (by XLA), and the sharding as text.
+    """
     intents = []
     for name, word in (("asked", "requested"), ("compiled", "compiled")):
         sharding = getattr(g, name, None)
@@ -296,20 +325,26 @@ def _growing(looks: Looks, r: Row) -> bool:
 
 
 def growth(looks: Looks, prefix: str, shown: int, width: int) -> str:
-    """Draw the bytes of a name at the last ``width`` looks up to ``shown``, as bars from zero to the
-    largest.
+    """Draw the bytes below the name ``prefix`` in the last ``width`` snapshots up to the index ``shown``.
+
+    Each snapshot is one bar; the highest bar is the largest value.
     """
     return sparkline([sums.get(prefix, 0) for sums in looks.sums[max(0, shown + 1 - width) : shown + 1]])
 
 
 def sparkline(values: Sequence[int]) -> str:
-    """Draw one bar for each value; zero is a dot."""
+    """Draw one bar of eight possible heights for each value, as ``▁▃█``; zero is a dot."""
     most = max(values, default=0)
     return "".join(BARS[max(0, -(-8 * v // most) - 1)] if v > 0 else "·" for v in values)
 
 
 def title(looks: Looks, shown: int) -> tuple[str, str]:
-    """Return the title of the table (when, how many bytes), and which look is shown, with all totals."""
+    """Return the title of the table (when the snapshot was taken, number and bytes of the arrays), and its
+    subtitle.
+
+    The subtitle is the number of the snapshot, as ``3 of 12 snapshots``, and the bytes of the latest
+    snapshots as bars; empty if there is only one snapshot.
+    """
     s = looks.found[shown]
     totals = [look.known_bytes for look in looks.found]
     line = sparkline(totals[-24:]) if len(totals) > 1 else ""
@@ -318,7 +353,7 @@ def title(looks: Looks, shown: int) -> tuple[str, str]:
 
 
 def heading(r: Row) -> list[list[Part]]:
-    """Return the lines that name the arrays under the cursor."""
+    """Return the lines that name the arrays of a row: the variable, number and size, the largest group."""
     g = r.largest
     name = r.prefix if g.path is not None else "no variable refers to these arrays"
     if len(r.groups) > 1:
@@ -330,7 +365,11 @@ def heading(r: Row) -> list[list[Part]]:
 
 
 def facts(r: Row, looks: Looks, places: Places) -> list[list[Part]]:
-    """Return what else is known about these arrays, a line for each fact."""
+    """Return what else is known about the arrays of a row, a line for each fact.
+
+    These are the placement of the largest group, the intended shardings, the line that created it, and its
+    growth or what keeps it alive.
+    """
     g = r.largest
     made: list[list[Part]] = []
     if g.sharding is not None:
@@ -356,7 +395,11 @@ def facts(r: Row, looks: Looks, places: Places) -> list[list[Part]]:
 
 
 def user(run: Run, r: Row) -> Compilation | None:
-    """Return the latest compilation that takes these arrays as an argument, found by name."""
+    """Return the latest compilation of a user's function that takes these arrays as an argument, found by
+    name.
+
+    None: none of the last 2,000 compilations does.
+    """
     paths = {g.path for g in r.groups}
     for c in reversed(list(run.compilations.values())[-2_000:]):
         if (

@@ -1,4 +1,6 @@
-"""The lines that every screen has: which run this is and how it goes, and what is not recorded."""
+"""Format the lines at the top of every screen: the run and its state, the names of the screens, and what was
+not recorded.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +17,27 @@ from jaxscope.schema.findings import NOTE, Finding
 from jaxscope.tui.actions import VIEWS
 from jaxscope.tui.cells import Button, Part, plain
 
-SHORT = 4  # letters of a tab where not all have room for their words
+SHORT = 4  # letters of the other screens' names if there is no room for all names
 
 
 def header(
     run: Run, directory: RunDir, state: str, *, paused: bool, width: int, machine: str | None = None
 ) -> list[Part]:
-    """Return the first line: ``train.py  ● running 2 min 14 s  step 381  7 programs  ▲ 4 recompiles``."""
+    """Return the first line: ``train.py  ● running 2 min 14 s  step 381  ▲ 4 recompiles  7 programs``.
+
+    Args:
+      state: the state of the run: running, exited, stopped or lost.
+      paused: whether the user paused the updates.
+      width: characters of the line; what has no room is left out.
+      machine: the target whose program is shown; None: the machine that ran the program.
+    """
     made: list[Part] = [
         (" jaxscope ", "title"),
         " ",
         (title(run, directory)[: max(12, width // 3)], "bold"),
         "  ",
     ]
-    if machine is not None:  # what is shown did not run
+    if machine is not None:  # the screen shows a program that did not run here
         made += [(f"for {machine}", "collective"), "  "]
     total = seconds(run.seconds)
     if state == "running":
@@ -50,20 +59,20 @@ def header(
         extra.append(f"JAX {main.started.jax or '?'}")
     if run.devices:
         extra.append(count(len(run.devices), "device"))
-    for text in extra:  # what there is room for
+    for text in extra:  # as far as there is room
         if cell_len(plain(list(made))) + cell_len(text) + 2 > width:
             break
         made.append((f"  {text}", "dim"))
     return made
 
 
-_counted: tuple[int, int, int] = (0, -1, 0)  # of which run, at which version, how many
+_counted: tuple[int, int, int] = (0, -1, 0)  # the run's id(), its version, and the number of recompiles
 
 
 def recompiles(run: Run) -> int:
-    """Count the recompilations of the user's functions.
+    """Return the number of recompilations of the user's functions.
 
-    The view calls this ten times per second, so the number is only counted again when the run has grown.
+    The view calls this ten times per second, so they are counted again only if the run has grown.
     """
     global _counted
     if _counted[:2] != (id(run), run.version):
@@ -73,7 +82,10 @@ def recompiles(run: Run) -> int:
 
 
 def tabs(current: str, findings: Sequence[Finding], width: int) -> list[Part | Button]:
-    """Return the numbered screens, each a button. Findings other than notes are counted in parentheses."""
+    """Return the names of the screens, each a button with its key; ``current`` is the screen that is shown.
+
+    The number of findings other than notes follows in parentheses.
+    """
     serious = sum(f.severity != NOTE for f in findings)
     fit = sum(len(words) + 3 for _, _, words in VIEWS) + len(f" ({serious:,})") + 1 <= width
     made: list[Part | Button] = []
@@ -88,7 +100,7 @@ def tabs(current: str, findings: Sequence[Finding], width: int) -> list[Part | B
 
 
 def lost(run: Run) -> list[Part]:
-    """Return one line about what is missing; empty if nothing is."""
+    """Return one line about what was not recorded; empty if everything was."""
     found = gaps(run)
     if not found:
         return []

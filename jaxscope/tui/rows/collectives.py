@@ -1,4 +1,6 @@
-"""The collectives of all programs: over which axes, how often, how many bytes, asked for or inserted."""
+"""Format the collectives of compiled programs as rows: mesh axes, how often they run, bytes, and who asked
+for them; and the mesh over which they communicate.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,12 @@ from jaxscope.present.text import Places, count, size
 from jaxscope.schema.findings import LIKELY
 from jaxscope.tui.cells import Column, Part
 
-OP = 160  # characters of a name that XLA has put together
-MOST_ROWS = 8  # of a mesh that is drawn
+OP = 160  # characters of an HLO instruction's op_name that are shown
+MOST_ROWS = 8  # rows of the largest mesh that is drawn
 
 
 class Row(NamedTuple):
-    """Collectives of one program that differ only in their names: one in each layer of a model."""
+    """Collectives of one program that differ only in their names, as in the equal layers of a model."""
 
     program: Program
     alike: tuple[Collective, ...]
@@ -33,8 +35,11 @@ class Row(NamedTuple):
 
 
 def rows(programs: Mapping[str, Program], texts: Mapping[str, Texts]) -> list[Row]:
-    """Return the collectives of the programs read so far, those with most bytes on the wire per call
-    first.
+    """Return the collectives of ``programs`` as rows, those that send most bytes in one call first.
+
+    Args:
+      programs: the programs by id.
+      texts: the analysed texts by program id; programs whose text is missing here are left out.
     """
     found: dict[tuple[object, ...], list[Collective]] = {}
     for id, read in list(texts.items()):
@@ -46,7 +51,7 @@ def rows(programs: Mapping[str, Program], texts: Mapping[str, Texts]) -> list[Ro
 
 
 def _look(c: Collective) -> tuple[object, ...]:
-    """Everything that is shown of it, but its name."""
+    """Return everything that a row shows of a collective except its name, to find those that are alike."""
     axes = None if c.axes is None else tuple(c.axes)
     line = (c.source.file, c.source.line) if c.source is not None else None
     return (
@@ -66,7 +71,10 @@ def _look(c: Collective) -> tuple[object, ...]:
 
 
 def cost(r: Row) -> int | None:
-    """Bytes one device sends for all of them in one call of the program."""
+    """Return the bytes that one device sends for all collectives of the row in one call of the program.
+
+    None: unknown.
+    """
     sent = r.collective.sent_bytes
     return None if sent is None else sent * len(r.alike)
 
@@ -76,7 +84,7 @@ def row_id(r: Row) -> str:
 
 
 def owner(run: Run, p: Program) -> str:
-    """Return the name of the compilation that the program was first made for: ``train_step #4``."""
+    """Return the name of the first compilation of a program: ``train_step #4``."""
     c = p.compilations[0] if p.compilations else None
     if c is None:
         return p.module or p.id
@@ -170,10 +178,15 @@ def columns(run: Run, places: Places) -> list[Column[Row]]:
 
 
 def mesh(r: Row, texts: Mapping[str, Texts], width: int) -> list[list[Part]]:
-    """Draw the mesh of the row's program, and the bytes that each device sends over each axis in one call.
+    """Draw the bytes that each device sends over each mesh axis in one call of the row's program, and the
+    mesh.
 
-    The axes of the row are drawn as thick lines between the devices; a mesh of more than two axes, or one
-    that is larger than the room, is not drawn, only its bytes.
+    Thick lines join the devices between which the row's collectives communicate. The mesh itself is not drawn
+    if more than two axes are longer than 1, or if it needs too much room. Empty if the mesh is unknown.
+
+    Args:
+      texts: the analysed texts by program id.
+      width: characters of a line.
     """
     read = texts.get(r.program.id)
     hlo = read.hlo if read is not None else None
@@ -203,7 +216,11 @@ def mesh(r: Row, texts: Mapping[str, Texts], width: int) -> list[list[Part]]:
 
 
 def _grid(mesh: Sequence[tuple[str, int]], used: Collection[str], width: int) -> list[list[Part]]:
-    """Draw positions of the mesh in rows and columns; thick lines join those that communicate."""
+    """Draw the mesh positions in rows and columns; thick lines join them along the axes in ``used``.
+
+    Empty if the mesh has more than two axes longer than 1, or needs more than ``width`` columns or MOST_ROWS
+    rows.
+    """
     large = [(name, n) for name, n in mesh if n > 1]
     if not 1 <= len(large) <= 2:
         return []
@@ -229,7 +246,7 @@ def _grid(mesh: Sequence[tuple[str, int]], used: Collection[str], width: int) ->
 
 
 def detail(run: Run, r: Row, places: Places) -> list[list[Part]]:
-    """Everything known of one, a line each."""
+    """Return everything known about the collectives of a row, a line for each fact."""
     c = r.collective
     made: list[list[Part]] = [
         [

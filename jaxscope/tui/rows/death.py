@@ -1,5 +1,5 @@
-"""Format why a program failed: its exception and your lines; if memory ran out, what was needed and what was
-alive.
+"""Format why a program failed: its exception and its stack, and after an out-of-memory error the memory that
+was needed and the arrays that were alive.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from jaxscope.present.text import WITH_INPUT, Places, size, wanted_input
 from jaxscope.tui.cells import Part
 
 FRAMES = 3
-LAST = 4  # lines from the end of the output that must contain its last words
-HOLDING = 4
+LAST = 4  # lines at the end of the output in which the error is looked for
+HOLDING = 4  # largest groups of arrays that are shown
 WORDS = 400  # characters of a message
 _ERROR = re.compile(r"[\w.]+(?:Error|Exception|Interrupt|Exit|Warning)\b|[\w.]+: ")
 
@@ -24,10 +24,11 @@ Lines = list[list[Part]]
 
 
 def why(run: Run, output: Sequence[str], places: Places, *, brief: bool = False) -> Lines:
-    """Return lines with the error that ended the program, its frames and its cause; empty if the program
-    did not fail.
+    """Return lines with the error that ended the program, its stack and its cause; empty if it did not fail.
 
-    ``brief``: only the last frame and the total of live arrays.
+    Args:
+      output: the last lines that the program printed.
+      brief: whether to show only the innermost frame and the total of the live arrays.
     """
     main = run.main
     died = main.died if main is not None else None
@@ -71,7 +72,7 @@ def why(run: Run, output: Sequence[str], places: Places, *, brief: bool = False)
 
 
 def _alive(look: model.Snapshot) -> Lines:
-    """Return the total of the live arrays, and the largest by name."""
+    """Return the total of the live arrays of a snapshot, and the largest groups by name."""
     largest = sorted(look.groups, key=lambda g: -(g.global_bytes or 0))[:HOLDING]
     made: Lines = [["  ", *alive(look), ("  5", "key"), (" shows where", "dim")]]
     for g in largest:
@@ -81,7 +82,10 @@ def _alive(look: model.Snapshot) -> Lines:
 
 
 def _from_output(run: Run, output: Sequence[str]) -> Lines:
-    """Return the traceback at the end of the output, its error first; without one the last lines."""
+    """Return the error at the end of the output, then its frames, innermost first.
+
+    Without a traceback, these are the last lines of the output.
+    """
     tail = [line for line in output if line.strip()][-60:]
     start = next((n for n in range(len(tail) - 1, -1, -1) if tail[n].lstrip().startswith("Traceback ")), None)
     last = range(len(tail) - 1, max(-1, len(tail) - 1 - LAST), -1)

@@ -1,4 +1,6 @@
-"""Format findings as rows, and one finding in full: evidence, fix, the page of its rule."""
+"""Format findings as table rows, and one finding in full: what was found, its fix, its evidence, and the page
+about its rule.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,16 @@ _HEADING = re.compile(r"^## +")
 
 
 def shown(findings: Sequence[Finding], hidden: Collection[str]) -> list[Finding]:
-    """Those whose code is not hidden, then one finding for each hidden code."""
+    """Return the findings whose code is not hidden, then one finding for each hidden code.
+
+    The row of a hidden code shows how many findings are hidden, and is there to show them again.
+    """
     first = {f.code: f for f in reversed(findings) if f.code in hidden}
     return [f for f in findings if f.code not in hidden] + [first[code] for code in sorted(first)]
 
 
 def ignoring(codes: Collection[str]) -> str:
-    """Return the line of configuration that ignores the codes: ``ignore = ["JX101", "JX204"]``."""
+    """Return the configuration line that ignores these codes: ``ignore = ["JX101", "JX204"]``."""
     return f"ignore = [{', '.join(f'{code!r}' for code in sorted(codes))}]".replace("'", '"')
 
 
@@ -63,12 +68,12 @@ def columns(places: Places, findings: Sequence[Finding], hidden: Collection[str]
 
 
 def detail(f: Finding, places: Places) -> list[list[Part]]:
-    """Paragraphs: the finding as ``seen``, then the page of its rule."""
+    """Return the paragraphs about a finding: those of ``seen``, then the documentation of its rule."""
     return [*seen(f, places), [], *rule(f.code)]
 
 
 def seen(f: Finding, places: Places) -> list[list[Part]]:
-    """Paragraphs: what was found, how to fix it, the evidence."""
+    """Return paragraphs: what was found, its severity, cost and line, how to fix it, and the evidence."""
     made: list[list[Part]] = [[mark(f), " ", (f.code, "name"), f"  {sentence(f)}"]]
     facts = [f.severity, f.certainty]
     if f.seconds:
@@ -91,7 +96,10 @@ def seen(f: Finding, places: Places) -> list[list[Part]]:
 
 
 def rule(code: str) -> list[list[Part]]:
-    """Return the rule's documentation as paragraphs; code blocks keep their lines."""
+    """Return the documentation of the rule ``code`` as paragraphs; empty if there is no such rule.
+
+    Lines of code blocks stay separate lines.
+    """
     try:
         found = registry.find(code)
     except UsageError:

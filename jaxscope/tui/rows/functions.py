@@ -1,5 +1,5 @@
-"""Format functions, the compilations of one, and a cache key compared with the nearest earlier one, as
-rows.
+"""Format three tables: the functions, the compilations of one function, and the cache key of a call compared
+with an earlier key.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ from jaxscope.tui.cells import Cell, Column, Part
 
 
 def functions(run: Run, starred: Collection[str]) -> list[Function]:
-    """Starred first, then the user's slowest first, then what is not the user's."""
+    """Return the functions to list: starred ones first, then the user's, slowest first, then all others.
+
+    ``starred`` has the ids of the functions that the user marked.
+    """
     found = [f for f in run.functions.values() if f.compilations or f.calls or f.fast_path_misses]
     return sorted(found, key=lambda f: (f.id not in starred, not f.user, -f.seconds, -f.compiled, f.id))
 
@@ -94,14 +97,21 @@ def _number(n: int) -> Cell:
 
 
 class Attempt(NamedTuple):
-    """One compilation of a function; ``number`` is None for calls that only left the fast path."""
+    """One compilation of a function, a row of the table.
+
+    Attributes:
+      number: its number among the compilations of the function, from 1; None: the call only missed JAX's fast
+        path (the C++ cache of jit), and nothing was compiled.
+    """
 
     number: int | None
     compilation: Compilation
 
 
 def attempts(run: Run, f: Function) -> list[Attempt]:
-    """Return the compilations in order of time, then the first hundred calls that only left the fast path."""
+    """Return the compilations of ``f`` in order of time, then the first hundred calls that only missed the
+    fast path.
+    """
     slow = [Attempt(None, c) for c in f.compilations if c.reached == ["fast_path"]]
     return [*(Attempt(n, c) for n, c in run.numbered(f)), *slow[:100]]
 
@@ -147,7 +157,13 @@ def attempt_id(a: Attempt) -> str:
 
 
 class KeyRow(NamedTuple):
-    """One part of the key, before (in the nearest earlier key; None: no such key) and now."""
+    """One part of a cache key, a row of the table.
+
+    Attributes:
+      name: the part, for example the path of an argument or the name of a setting.
+      before: its text in the earlier key; None: the earlier key has no such part, or there is no earlier key.
+      now: its text in this key; None: this key has no such part.
+    """
 
     name: str
     before: str | None
@@ -156,9 +172,9 @@ class KeyRow(NamedTuple):
 
 
 def key_of(run: Run, c: Compilation, against: Compilation | None = None) -> list[KeyRow]:
-    """Return the parts of the key, changed ones first; empty where no key was recorded.
+    """Return the parts of the cache key of ``c``, changed ones first; empty if the key was not recorded.
 
-    ``against``: the call whose key is shown next to it; None: the nearest earlier key.
+    ``against`` is the call with whose key it is compared. None: the most similar earlier key of the function.
     """
     comparison = compared(run, c)
     if comparison is None:
@@ -198,7 +214,10 @@ def key_row_id(r: KeyRow) -> str:
 
 
 def reasons(run: Run, c: Compilation, against: Compilation | None = None) -> list[Part]:
-    """Return the causes of a compilation in words; with ``against``, the differences from that key."""
+    """Return the causes of the compilation ``c`` in words.
+
+    ``against``: return the differences from the key of that call instead.
+    """
     comparison = compared(run, c)
     if against is not None:
         causes = diff.keys(run, against, run, c)
@@ -226,17 +245,16 @@ def named(run: Run, c: Compilation) -> str:
 
 
 class Other(NamedTuple):
-    """A compilation to choose; ``None``: back to the one that is compared by default."""
+    """A compilation to choose for a comparison; None: the one that is compared by default."""
 
     compilation: Compilation | None
     name: str
 
 
 def others(run: Run, c: Compilation, *, same: bool) -> list[Other]:
-    """Return the compilations ``c`` can be compared with, latest first.
+    """Return the compilations with which ``c`` can be compared, latest first.
 
-    Compilations of the same function come first. Then, unless ``same``, follow those of the user's other
-    functions.
+    Compilations of the same function come first. Those of the user's other functions follow, unless ``same``.
     """
     own = [x for _, x in reversed(run.numbered(c.function))]
     rest = (
@@ -274,7 +292,9 @@ def other_columns(run: Run) -> list[Column[Other]]:
 
 
 def where(c: Compilation, places: Places) -> str:
-    """Return the line of the call, its step and its phases."""
+    """Return the line of the call, its step and its phases: ``train.py:88 in main · step 376 · trace 0.20
+    s``.
+    """
     parts = []
     if site := places.inside(c.site):
         parts.append(site)

@@ -1,4 +1,4 @@
-"""Each function's time on the axis of the whole run: a lane of blocks, one a phase."""
+"""Draw when each function was traced, lowered and compiled, as blocks on the time axis of the run."""
 
 from __future__ import annotations
 
@@ -10,22 +10,26 @@ from jaxscope.present.text import function_name, seconds
 from jaxscope.tui.cells import Cell, Column, Part
 
 GLYPHS = dict(zip(PHASES, "░▒█▁", strict=True))
-SHORTEST_S = 1e-3  # a part of the run that is drawn
+SHORTEST_S = 1e-3  # the shortest part of the run that can be drawn
 
 
 class Axis(msgspec.Struct, frozen=True):
-    """The part of the run that is drawn, in seconds from its start.
+    """The part of the run that is drawn, in seconds since the run began.
 
     Attributes:
-      begin, length: begin and length of the part that is drawn, in seconds.
+      begin: begin of the part.
+      length: length of the part.
     """
 
     length: float
     begin: float = 0.0
 
     def zoomed(self, lane: Lane | None, whole: float, *, closer: bool) -> Axis:
-        """Half as long, around what ``lane`` compiled in the part that is drawn, or
-        twice as long; within ``whole``.
+        """Return an axis of half the length (``closer``) or twice the length, within the run of ``whole``
+        seconds.
+
+        With half the length, the middle is the median start of what the function of ``lane`` compiled in the
+        part.
         """
         length = self.length / 2 if closer else self.length * 2
         if length >= whole or length < SHORTEST_S:
@@ -38,15 +42,16 @@ class Axis(msgspec.Struct, frozen=True):
         return Axis(length, min(max(0.0, middle - length / 2), whole - length))
 
     def moved(self, by: float, whole: float) -> Axis:
-        """Return the axis shifted by the fraction ``by`` of its length, kept between 0 and ``whole``."""
+        """Return the axis moved by ``by`` times its length, within the run of ``whole`` seconds."""
         return Axis(self.length, min(max(0.0, self.begin + by * self.length), max(0.0, whole - self.length)))
 
 
 def bar(lane: Lane, axis: Axis, width: int) -> list[Part]:
-    """Draw the lane as blocks: each column shows the phase that took most of it.
+    """Draw when a function was traced, lowered and compiled: each of the ``width`` columns shows the phase
+    that took most of its time.
 
-    If a compilation starts in a column and there is no gap before it, two compilations would look like one.
-    Such a column shows a tick, or the number of compilations that start in it.
+    If a compilation starts in a column without a gap before it, two compilations would look like one. Such a
+    column shows a tick, or the number of compilations that start in it.
     """
     if axis.length <= 0 or width <= 0:
         return []
@@ -57,7 +62,7 @@ def bar(lane: Lane, axis: Axis, width: int) -> list[Part]:
     inside = (high >= 0) & (first < width)
     first = np.maximum(first, 0)
     for n in range(len(PHASES)):
-        narrow = inside & (phase == n) & (first == last)  # by far the most, where there are many
+        narrow = inside & (phase == n) & (first == last)  # nearly all, if there are many
         took = np.maximum(high[narrow] - low[narrow], 1e-9)
         share[n] += np.bincount(first[narrow], took, width)
     for at in np.flatnonzero(inside & (first < last)):

@@ -1,6 +1,7 @@
-"""Format one program for each machine: the host that ran it, and the targets it was also compiled for.
+"""Format one program for each machine: the host, on which it ran, and the targets (other devices) for which
+it was also compiled.
 
-A target with another number of devices has a run of its own inside the run's directory.
+A target with another number of devices has a run of its own, inside the directory of the main run.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from jaxscope.report.text import which
 from jaxscope.tui.cells import Column, Part, plain
 
 SKIPPED, COMPILING, WAITING, MADE_NONE = "skipped", "compiling", "waiting", "none"
-LARGEST = 5  # buffers of a program that does not fit
+LARGEST = 5  # largest buffers that are listed if a program does not fit into memory
 NAME = 24  # characters of a machine's name
 MARKS = {
     OK: ("✓", "good"),
@@ -44,7 +45,10 @@ MARKS = {
 
 
 class Recording(Protocol):
-    """A run, its directory, and the program texts read so far."""
+    """What is used of a run: the run, its directory, and the analysed program texts (by program id) so far.
+
+    ``tui.feed.Feed`` has these members.
+    """
 
     @property
     def run(self) -> Run: ...
@@ -56,11 +60,12 @@ class Recording(Protocol):
 
 
 class Machine(NamedTuple):
-    """The host or a target, under one setting (``--vary``).
+    """The host or a target, under one setting of ``--vary``: what the user can select.
 
     Attributes:
-      name: the target and the settings; None: the host of the main run.
-      target: the target; None: the devices of the run.
+      name: the target and the settings, for example ``v5e:4x4 MESH=4x4``; None: the host of the main run.
+      recording: the run with the programs for this machine.
+      target: the target; None: the devices on which ``recording`` ran.
     """
 
     name: str | None
@@ -69,10 +74,12 @@ class Machine(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """A compilation and its program on one machine; None: the machine has no such program.
+    """A compilation of the main run, as the machine has it.
 
     Attributes:
-      asked: the corresponding compilation of the main run.
+      asked: the compilation of the main run.
+      compilation: the same compilation in the machine's run; None: there is none.
+      program: its program for the machine; None: there is none.
     """
 
     machine: Machine
@@ -94,14 +101,19 @@ class Seen(NamedTuple):
 
     @property
     def state(self) -> str:
-        """The Program.state of a target's program; ``none`` without a program."""
+        """Return the ``Program.state`` of a target's program, ``ok`` on the host, or ``none`` without a
+        program.
+        """
         if self.program is None:
             return MADE_NONE
         return OK if self.machine.target is None else self.program.state
 
 
 def machines(recordings: Sequence[Recording]) -> list[Machine]:
-    """Return the host, then every target; the first recording is the main run."""
+    """Return the machines of all runs: the host first, then every target.
+
+    The first of ``recordings`` is the main run, the others are the runs inside its directory.
+    """
     found: dict[str | None, Machine] = {None: Machine(None, recordings[0])}
     targets_of = {
         id(r): [t.name for t in r.run.targets]
@@ -124,12 +136,14 @@ def _host(recording: Recording) -> str:
 
 
 def named(found: Sequence[Machine], name: str | None) -> Machine:
-    """Return the machine called ``name``; the host if there is none."""
+    """Return the machine with the name ``name``; the host if there is none."""
     return next((m for m in found if m.name == name), found[0])
 
 
 def called(machine: Machine) -> str:
-    """Return the machine's name, shortened to NAME characters."""
+    """Return the machine's name for the screen, cut to NAME characters; for the host ``host`` and its
+    platform.
+    """
     name = machine.name
     if name is None:
         name = f"{_host(machine.recording)} {label_of(machine.recording.directory)}".rstrip()
@@ -137,7 +151,7 @@ def called(machine: Machine) -> str:
 
 
 def seen_as(c: Compilation, machine: Machine, main: Run) -> Seen:
-    """Return the program on ``machine`` that corresponds to ``c``, a compilation of ``main``."""
+    """Return what ``machine`` has of ``c``, a compilation of the run ``main``: compilation and program."""
     run = machine.recording.run
     same = counterpart(c, main, run)
     if same is None:
@@ -147,13 +161,14 @@ def seen_as(c: Compilation, machine: Machine, main: Run) -> Seen:
     programs = [
         p for p in list(run.retargeted.values()) if p.target == machine.target and same in p.compilations
     ]
-    programs.sort(key=lambda p: p.state != OK)  # of a call lowered twice, the program that was compiled
+    programs.sort(key=lambda p: p.state != OK)  # a call lowered twice has two: prefer the one that compiled
     return Seen(machine, c, same, programs[0] if programs else None)
 
 
 def counterpart(c: Compilation, own: Run, run: Run) -> Compilation | None:
-    """Return the compilation in ``run`` with the function and number that ``c`` has in its own run
-    ``own``.
+    """Return the compilation in ``run`` that corresponds to ``c``, a compilation of the run ``own``.
+
+    It has the same function and the same number among its compilations. None: there is none.
     """
     if run is own:
         return c
@@ -174,9 +189,18 @@ def strip(
     keys: tuple[str, str],
     width: int,
 ) -> list[Part]:
-    """Return ``t T targets:  [host cpu]  v5e:16x16 ✓  h100:8 …``; empty if there is only the host.
+    """Return the line that lists the machines: ``t T targets:  [host cpu]  v5e:16x16 ✓  h100:8 …``.
 
-    If there is not enough room, the first ones are left out, so that the selected one is visible.
+    Empty if there is only the host. If there is not enough room, the first ones are left out, so that the
+    selected one is visible.
+
+    Args:
+      found: all machines.
+      chosen: the selected machine, shown in brackets.
+      c: the compilation whose state each target shows; None: of all programs, the one furthest from done.
+      main: the main run.
+      keys: the keys that select the next machine and that open the comparison.
+      width: characters of the line.
     """
     if len(found) < 2:
         return []
@@ -205,7 +229,7 @@ def strip(
 
 
 def _of_all(machine: Machine) -> tuple[str, str]:
-    """Return the mark of the program that is furthest from done."""
+    """Return (glyph, style) of the state of a machine's programs: that of the program furthest from done."""
     states = {p.state for p in programs(machine).values()}
     for state in (COMPILING, WAITING, EXHAUSTED, CRASHED, FAILED, LATE, MISSING, OK, SKIPPED):
         if state in states:
@@ -222,7 +246,9 @@ def programs(machine: Machine) -> dict[str, Program]:
 
 
 def summary(seen: Seen) -> list[Part]:
-    """Return the summary of a target's program: ``train_step #2 for v5e:4x4  compiled in 2.4 s · ...``."""
+    """Return the line about a target's program: ``train_step #2 for v5e:4x4  compiled · 412 instructions ·
+    ...``.
+    """
     c = seen.compilation
     name = function_name(seen.asked.function) if c is None else compilation_name(seen.run, c)
     parts: list[Part] = [(name, "name"), (f" for {called(seen.machine)}", "collective")]
@@ -246,8 +272,9 @@ def _state(p: Program) -> tuple[str, str]:
 
 
 def verdict(seen: Seen) -> list[Part]:
-    """Memory against capacity and what bounds it: ``3.2 MiB of 15.8 GiB on a device · no call takes less than
-    ...``
+    """Return whether a target's program fits into memory, and what bounds its run time.
+
+    For example ``3.2 MiB of 15.8 GiB on a device · no call takes less than ...``; empty on the host.
     """
     if seen.program is None or seen.machine.target is None or seen.texts is None:
         return []
@@ -265,8 +292,10 @@ def verdict(seen: Seen) -> list[Part]:
 
 
 def absent(seen: Seen, stage: str) -> str:
-    """Explain why a program's text is missing, and what to do; for one that does not fit, what fills the
-    memory.
+    """Explain why a program's text is missing on a machine, and what to do.
+
+    If the program does not fit into memory, the lines say what fills it. ``stage`` is ``stablehlo`` or
+    ``hlo``.
     """
     name, p = called(seen.machine), seen.program
     if p is None:
@@ -317,7 +346,7 @@ def _never(seen: Seen) -> str:
 
 
 def _filling(seen: Seen) -> Iterator[str]:
-    """Return the lines of the report about what fills a device's memory."""
+    """Yield the lines of the report about what fills a device's memory."""
     assert seen.program is not None
     fit = target_programs.fit(seen.run, seen.program)
     if fit is None or fit.used is None:
@@ -329,7 +358,7 @@ def _filling(seen: Seen) -> Iterator[str]:
 
 
 def no_collectives(machine: Machine) -> str:
-    """Explain why a machine has no collectives."""
+    """Explain why no collectives are listed for a target."""
     name, found = called(machine), programs(machine)
     states = [p.state for p in found.values()]
     unread = sum(s == OK and id not in machine.recording.texts for id, s in zip(found, states, strict=True))
@@ -379,7 +408,10 @@ def _sends(s: Seen, _: int) -> str:
 
 
 def _memory(s: Seen, _: int) -> str:
-    """Memory used and available per device; the state if unknown."""
+    """Return the memory used and available per device, as ``3.2 MiB of 15.8 GiB``.
+
+    If unknown, return the state of the program in words.
+    """
     used = capacity = None
     if s.program is not None and s.machine.target is None:
         own = (s.compilation.compiled if s.compilation is not None else None) or s.program.compiled

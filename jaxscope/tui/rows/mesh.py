@@ -1,7 +1,7 @@
-"""Draw the shards of an array on the mesh, with a colour and a fill for each shard, and a bar for each
-device.
+"""Draw the shards of an array on the device mesh, and the bytes on each device as a bar.
 
-Copies of a shard have the same colour and fill; fill and device number make it readable without colour.
+Each shard has a colour and a fill character, and copies of a shard have the same ones. Fill and device number
+make the drawing readable without colours.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ Lines = list[list[Part]]
 
 
 def look_of(part: int) -> tuple[str, str]:
-    """Return (fill, style) of the shard with this number; the first 64 differ."""
+    """Return (fill character, style) of the shard with the number ``part``; the first 64 shards differ."""
     return FILLS[(part + part // 8) % 8], COLOURS[part % 8]
 
 
 def drawn(g: Group, width: int) -> Lines:
-    """Draw the mesh with a legend of the shards."""
+    """Draw the mesh of an array group with a legend of its shards; or explain why it cannot be drawn."""
     s = g.sharding
     if s is None or g.shape is None or not all(isinstance(d, int) and d >= 0 for d in g.shape):
         return [[("How it is sharded is not known.", "dim")]]
@@ -60,7 +60,13 @@ def drawn(g: Group, width: int) -> Lines:
 def _grid(
     axes: Sequence[tuple[str, int]], cells: Sequence[Cell], parts: dict[tuple[int, ...], int], width: int
 ) -> Lines:
-    """Draw columns for the last axis and rows for the others; a single axis is broken into rows."""
+    """Draw columns for the last mesh axis and rows for the others; a single axis is broken into rows.
+
+    Args:
+      axes: (name, size) of each mesh axis.
+      cells: which part of the array each device holds, in mesh order.
+      parts: the number of each shard by its position in the array, which determines its fill and colour.
+    """
     made: Lines = []
     mesh = " x ".join(f"{name}={n}" for name, n in axes if name)
     if mesh:
@@ -122,7 +128,7 @@ def _legend(cells: Sequence[Cell], parts: dict[tuple[int, ...], int], shape: Seq
 
 
 def _by_axis(s: Sharding, shape: Sequence[int], width: int) -> Lines:
-    """Draw a line for each axis of a mesh that is too large to draw, with the shards along it."""
+    """Draw one line of shards for each mesh axis, because the mesh has too many devices to draw them all."""
     grid, spec = sh.grid(s), sh.spec_axes(s.spec)
     if grid is None or spec is None:
         found = sh.layout(s, len(shape))
@@ -161,8 +167,9 @@ def _by_axis(s: Sharding, shape: Sequence[int], width: int) -> Lines:
 
 
 def devices(s: Snapshot, width: int, most: int = 16) -> Lines:
-    """Draw the bytes on each device, as a share of the allocator's limit if that is known; many devices share
-    lines.
+    """Draw the bytes on each device as a bar, relative to the allocator's limit if that is known.
+
+    With more than ``most`` devices, one character of a line stands for each.
     """
     by_device = sorted(s.by_device.items())
     if not by_device or not any(n for _, n in by_device):

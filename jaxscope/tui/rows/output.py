@@ -1,5 +1,6 @@
-"""The program's output as lines a terminal may be shown: colours and cursor movements taken out, progress
-bars as they were last."""
+"""Read the program's output as lines without colours and cursor movements, with progress bars in their last
+state.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +10,27 @@ from jaxscope.log import files
 from jaxscope.present.escape import as_printed
 from jaxscope.tui.lines import Growing
 
-FIRST = 16 << 20  # bytes of a long output that are read: its end
-CHUNK = 4 << 20  # at one poll
+FIRST = 16 << 20  # bytes at the end of an output that are read when it is first opened
+CHUNK = 4 << 20  # bytes read by one poll
 
 
 class Output:
-    """Follow ``output.log``. ``poll`` reads new lines and returns whether there were any."""
+    """Follow the file ``output.log`` of a run.
+
+    ``poll`` reads new lines and returns whether the file had grown.
+
+    Attributes:
+      lines: the lines so far.
+      skipped: bytes at the beginning of a long output that were not read.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.lines = Growing()
-        self.skipped = 0  # bytes at the beginning that are not shown
+        self.skipped = 0
         self._offset = 0
         self._rest = b""
-        self._open = False  # is the last line an unfinished one?
+        self._open = False  # whether the last line is incomplete
 
     @property
     def exists(self) -> bool:

@@ -1,4 +1,6 @@
-"""Format the overview: what compiles now, seconds waited, the latest compilations, recompiles over steps."""
+"""Format the overview: what is being compiled, seconds spent waiting for devices, the latest compilations,
+and recompilations by step.
+"""
 
 from __future__ import annotations
 
@@ -19,22 +21,23 @@ from jaxscope.schema.findings import Finding
 from jaxscope.tui.cells import Column, Part
 from jaxscope.tui.rows.findings import COST
 
-LATEST = 50
+LATEST = 50  # compilations that are listed
 
 
 def now(run: Run, places: Places, *, running: bool) -> list[Part]:
-    """Return what is being compiled and for how long; the total if nothing is."""
+    """Return what is being compiled and for how long; if nothing is, the total time spent compiling."""
     lines = unfinished(run, places, running=running)
     if not lines:
         return compiling(run)
     outermost = function_name(run.in_progress()[0].compilation.function)
     inside: list[Part] = [(f", inside {outermost}", "dim")] if len(lines) > 1 else []
-    return [*lines[-1], *inside]  # the innermost is what runs
+    return [*lines[-1], *inside]  # the innermost phase is the one that is running
 
 
 def waited(run: Run, places: Places) -> list[Part]:
-    """Return how long the program waited for values from the devices, and where most; nothing if that is
-    short.
+    """Return how long the program waited for values from the devices, and on which line most.
+
+    Empty if that is a small part of the run.
     """
     found = waits(run)
     total = sum(t.blocked_seconds or 0.0 for t in found)
@@ -48,13 +51,19 @@ def waited(run: Run, places: Places) -> list[Part]:
 
 
 def step_time(run: Run, places: Places) -> list[Part]:
-    """Return what a step takes, and its costliest line; nothing if that is short."""
+    """Return how long a step takes, and its costliest line; empty if that is not worth showing."""
     found = step_seconds(run)
     return in_short(found, places) if found is not None and worth_showing(found) else []
 
 
 class Event(NamedTuple):
-    """One of the latest compilations as a line."""
+    """One of the latest compilations, a row of the table.
+
+    Attributes:
+      id: the id of the compilation.
+      at: seconds since the run began.
+      text: its name, seconds and cause, as styled text.
+    """
 
     id: str
     at: float | None
@@ -63,7 +72,7 @@ class Event(NamedTuple):
 
 
 def latest(run: Run) -> list[Event]:
-    """Return the compilations of the user's functions, the latest first."""
+    """Return the last LATEST compilations of the user's functions, the latest first."""
     found = [
         c
         for f in run.functions.values()
@@ -104,10 +113,11 @@ def finding_id(f: Finding) -> str:
 
 
 def steps(run: Run, width: int) -> list[Part]:
-    """Draw the steps of the main process, a cell per step or group of steps.
+    """Draw the steps of the main process as a line of at most ``width`` characters.
 
-    A digit is the number of recompiles, ``█`` a first compilation, ``·`` a step in which nothing was
-    compiled.
+    A character is one step, or several if there is no room. A digit is the number of recompiles (``+``: more
+    than 9), ``█`` a first compilation, and ``·`` a step in which nothing was compiled. Empty if the program
+    counts no steps.
     """
     main = run.main
     last = main.step if main is not None else None

@@ -1,4 +1,6 @@
-"""Make the lines above and below the three texts of a program."""
+"""Format the lines above and below a program's texts, the list of its fusions, and a comparison of two
+programs.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,14 @@ from jaxscope.report.dump import why_not
 from jaxscope.tui.cells import Cell, Column, Part
 from jaxscope.tui.links import Links, Place
 
-SHOWN = 4
+SHOWN = 4  # names of operations in a line
 
 
 def default(run: Run) -> Compilation | None:
-    """Return the compilation to open first: the latest with a text of the user's slowest function."""
+    """Return the compilation to open first: the latest with a recorded text of the user's slowest function.
+
+    If no text was recorded, the latest compilation of the slowest function; None: nothing was compiled.
+    """
     functions = sorted(run.functions.values(), key=lambda f: (not f.user, -f.seconds, f.id))
     for f in functions:
         for c in reversed(f.compilations):
@@ -36,7 +41,10 @@ def default(run: Run) -> Compilation | None:
 
 
 def neighbour(run: Run, c: Compilation, by: int) -> Compilation | None:
-    """Return the numbered compilation of the same function ``by`` places after ``c``."""
+    """Return the compilation of the same function ``by`` places after ``c`` (before it, if negative).
+
+    None: there is none at that place. If ``c`` compiled nothing, this is the latest compilation.
+    """
     numbered = [x for _, x in run.numbered(c.function)]
     if c not in numbered:
         return numbered[-1] if numbered else None
@@ -45,13 +53,22 @@ def neighbour(run: Run, c: Compilation, by: int) -> Compilation | None:
 
 
 def absent(run: Run, c: Compilation, stage: str) -> str:
-    """Return why there is no such text, and which option would have kept it."""
+    """Explain why a text of ``c`` is missing, and which option would have kept it.
+
+    ``stage`` is ``stablehlo`` or ``hlo``.
+    """
     why = why_not(run, c, stage)
     return f"No {'HLO' if stage == 'hlo' else 'StableHLO'}: {why}."
 
 
 def summary(run: Run, c: Compilation, program: Program | None, texts: Texts | None) -> list[Part]:
-    """Return the summary of a program: ``train_step #4   412 instructions · 49 fusions · ...``."""
+    """Return the line about a program: ``train_step #4  7.0 s · 412 instructions · 49 fusions · ...``.
+
+    Args:
+      c: the compilation.
+      program: its program; None: it has none.
+      texts: the analysed texts of the program; None: they are not read yet.
+    """
     parts: list[Part] = [(compilation_name(run, c), "bold"), f"  {seconds(c.seconds)}"]
     if program is None:
         return [*parts, (f"  {', '.join(c.reached) or 'unfinished'}", "dim")]
@@ -80,7 +97,15 @@ def summary(run: Run, c: Compilation, program: Program | None, texts: Texts | No
 def link(
     links: Links, places: Sequence[Place], stablehlo: Sequence[int], hlo: Sequence[int], shorten: Places
 ) -> list[Part]:
-    """Return the line that links both texts: ``train.py:92 → 3 StableHLO operations → 2 instructions``."""
+    """Return the line that links both texts: ``train.py:92 → 3 StableHLO operations → 2 instructions``.
+
+    The names of the first operations and instructions follow each number.
+
+    Args:
+      places: the source lines of the selected line.
+      stablehlo, hlo: numbers of the lines of each text that come from these source lines.
+      shorten: shortens file names.
+    """
     if not places:
         return [("made by the compiler: no line of yours", "dim")]
     file, line = places[0]
@@ -100,7 +125,7 @@ def _list(names: Sequence[str]) -> str:
 
 
 def fusions(texts: Texts) -> list[Fusion]:
-    """Those that run, what moves most memory first."""
+    """Return the fusions of a program, those that move most memory first; empty if no HLO was read."""
     found = texts.hlo.fusions.each if texts.hlo is not None else []
     return sorted(found, key=lambda f: (-(f.moved_bytes or 0), f.name))
 
@@ -143,9 +168,9 @@ def fusion_id(f: Fusion) -> str:
 
 
 def difference(run: Run, directory: RunDir, before: Compilation, after: Compilation, width: int) -> str:
-    """Return what ``jaxscope diff`` prints about two compilations.
+    """Return what ``jaxscope diff`` prints about two compilations, in lines of ``width`` characters.
 
-    This reads their texts, so do not call it in the thread that draws.
+    This reads the texts of both, so the thread that draws must not call it.
     """
     buffer = io.StringIO()
     found = diff.compilations(run, before, run, after)

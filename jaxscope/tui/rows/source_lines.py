@@ -11,15 +11,14 @@ from jaxscope.model.run import Run
 from jaxscope.schema.keys import Frame
 from jaxscope.tui.cells import Part, plain
 
-LONGEST = 400  # characters of a line that are shown
-MOST, FEWEST = 15, 3  # lines that are shown
+LONGEST = 400  # characters of a source line that are shown
+MOST, FEWEST = 15, 3  # source lines that are shown
 
 
 def around(run: Run, frame: Frame | None, count: int, width: int) -> list[list[Part]]:
-    """Return ``count`` lines of the file with the line of ``frame`` in the middle; empty if the file cannot
-    be read.
+    """Return ``count`` numbered lines of a source file with the line of ``frame`` in the middle.
 
-    Lines longer than ``width`` columns end in an ellipsis.
+    Lines that are longer than ``width`` characters end in ``…``. Empty if the file cannot be read.
     """
     text = sources.of(run)(frame.file) if frame is not None and count > 0 else None
     if frame is None or text is None:
@@ -44,8 +43,10 @@ def around(run: Run, frame: Frame | None, count: int, width: int) -> list[list[P
 
 
 def room(facts: Sequence[Sequence[Part]], width: int, height: int) -> int:
-    """Return how many lines of ``height`` remain below ``facts`` and an empty line; 0 if they are too few to
-    help.
+    """Return how many source lines have room below ``facts`` and an empty line, at most MOST.
+
+    0 if there is room for fewer than FEWEST. ``width`` and ``height`` are those of the pane, in characters
+    and lines.
     """
     used = sum(1 + max(0, cell_len(plain(list(fact))) - 1) // max(1, width) for fact in facts)
     left = min(MOST, height - used - 1)

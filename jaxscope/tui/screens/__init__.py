@@ -1,1 +1,1 @@
-"""One screen a module: which panes there are, and what moving in one means for the others."""
+"""The screens, one in each module: its panes, and how moving in one pane changes the others."""

@@ -1,4 +1,4 @@
-"""Show the live arrays of one snapshot by name, and the placement of the selected one."""
+"""Show the live arrays of one snapshot by name, and the placement of the selected ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jaxscope.tui.tableview import TableView
 
 
 class Names(TableView[rows.Row]):
-    """The table of names. A filter searches all arrays, also folded ones."""
+    """The table of names. With a filter it lists all arrays, also those below closed names."""
 
     def look_for(self, needle: str) -> None:
         other = bool(needle) != bool(self.needle)
@@ -27,7 +27,7 @@ class Names(TableView[rows.Row]):
             self.post_message(self.Unfolded(self))
 
     class Unfolded(LineView.Moved):
-        """The table now shows all arrays, or stops showing them."""
+        """Announce that the table is to list all arrays, or the tree of names again."""
 
 
 class Arrays(View):
@@ -37,7 +37,7 @@ class Arrays(View):
 
     def panes(self) -> Iterable[Widget]:
         self.looks = rows.Looks()
-        self.at: int | None = None  # the look that was chosen; None: the one that tells most
+        self.at: int | None = None  # the snapshot that the user chose; None: that of Looks.default
         self.toggled: set[str] = set()
         self.table = Names(
             (),
@@ -59,7 +59,7 @@ class Arrays(View):
 
     @property
     def shown(self) -> int:
-        """Return the index of the look on the screen; -1: there is none."""
+        """Return the index of the snapshot on the screen; -1: there is none."""
         if self.at is not None and self.at < len(self.looks.found):
             return self.at
         return self.looks.default(running=self.feed.running)
@@ -136,7 +136,7 @@ class Arrays(View):
             )
 
     def action_look(self, by: int) -> None:
-        """Show an earlier or a later look; at the last look, follow new ones."""
+        """Show the snapshot ``by`` places later. If that is the last one, show new snapshots as they come."""
         if self.shown < 0:
             return
         to = max(0, self.shown + by)

@@ -1,4 +1,4 @@
-"""The collectives of all programs and what is known of the one under the cursor."""
+"""Show the collectives of all programs, and what is known about the selected ones."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from jaxscope.tui.rows.program import default
 from jaxscope.tui.screens.machines import ByMachine
 from jaxscope.tui.tableview import TableView
 
-TAKEN = 8  # lines of header, tabs, titles and footer
-SHARE = 0.6  # of the screen at most, for the details
+TAKEN = 8  # lines of the screen that header, tabs, titles and footer need
+SHARE = 0.6  # largest share of the screen's lines for the details
 
 
 class Collectives(ByMachine):
@@ -38,8 +38,9 @@ class Collectives(ByMachine):
             yield Paragraphs(id="mesh")
 
     def spoken_of(self) -> Compilation | None:
-        """Return the compilation of the row under the cursor; without one, the
-        compilation that all screens show.
+        """Return the compilation of the main run whose targets are compared.
+
+        This is the one of the row under the cursor, or else the latest of the selected function.
         """
         run, row = self.feed.run, self.table.current
         if row is not None and row.program.compilations:
@@ -84,7 +85,7 @@ class Collectives(ByMachine):
         return self.machine().recording.places()
 
     def _detail(self) -> None:
-        """Show the selected collective: what is known of it, its line in the source, its part of the mesh."""
+        """Show the selected collectives: what is known, their source line, and the mesh of their program."""
         row, recording = self.table.current, self.machine().recording
         self.query_one("#below").display = row is not None
         if row is None:

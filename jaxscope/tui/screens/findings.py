@@ -1,4 +1,4 @@
-"""Show the findings, and the selected one in full: evidence, fix, the page of its rule."""
+"""Show the findings, and the selected one in full: evidence, fix, and the page about its rule."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ class Findings(View):
         self.query_one("#right", VerticalScroll).scroll_home(animate=False)
 
     def on_line_view_opened(self, event: LineView.Opened) -> None:
-        """Open the compilation that is the evidence; else the program; else the function."""
+        """Open the evidence of the finding: a compilation, or else a program, or else the function."""
         f, run = self.table.current, self.feed.run
         if f is None:
             return
         seen = self.feed.whose(f)
-        if seen is not self.feed:  # ids are of one recording, and what the other screens show is the first
+        if seen is not self.feed:  # the other screens show the main run only, and know no ids of a sub-run
             name = shlex.quote(store.address(seen.directory))
             command = [sys.executable, "-m", "jaxscope", "view", str(seen.directory.path)]
             self.scope.outside(
@@ -112,7 +112,7 @@ class Findings(View):
             self.renew()
 
     def action_ignore(self) -> None:
-        """Copy the line for [tool.jaxscope.check] that ignores this code and all hidden ones."""
+        """Copy the line for [tool.jaxscope.check] that ignores this code and all hidden codes."""
         f = self.table.current
         if f is not None:
             line = rows.ignoring({*self.scope.hidden, f.code})

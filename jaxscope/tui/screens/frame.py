@@ -1,4 +1,4 @@
-"""Define the base class of the screens: header, tabs, panes, search line, footer."""
+"""Define the base class of the screens: header, names of the screens, panes, search line, footer."""
 
 from __future__ import annotations
 
@@ -29,20 +29,27 @@ from jaxscope.tui.rows import chrome
 
 NARROW = 100  # columns below which panes are placed one above the other
 SHORT = 20  # lines below which the Overview shows its findings alone
-LEISURE_S = 0.3
-UNDER_SHARE = 0.6  # of the footer, for the text under the cursor that its row has no room for
+LEISURE_S = 0.3  # after a screen is opened, or after a key, until the search line is created
+UNDER_SHARE = 0.6  # share of the footer for the text of cells that are cut
 
 
 class View(Screen[None], metaclass=AbstractMeta):
-    """A screen of the app. Subclasses define panes and fill them when the run has changed."""
+    """A screen of the app. Subclasses define its panes and fill them whenever the run has changed.
+
+    Attributes:
+      NAME: the name of the screen in ``actions.VIEWS``.
+      SCOPES: the scopes of its own actions (``Action.scope``).
+      entered: the panes from which ``enter`` moved the focus, the latest last.
+      complete: whether all panes exist; Textual may ask for a redraw before.
+    """
 
     NAME: ClassVar[str] = ""
     SCOPES: ClassVar[tuple[str, ...]] = ()
     BINDINGS: ClassVar[list[Binding]] = []  # type: ignore[assignment]
     AUTO_FOCUS = "LineView"
     COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS
-    entered: tuple[LineView, ...] = ()  # the panes that enter led away from, the last one last
-    complete = False  # all panes are mounted; Textual may ask for a redraw before
+    entered: tuple[LineView, ...] = ()
+    complete = False
 
     def compose(self) -> ComposeResult:
         yield Paragraphs(id="header", classes="stays")
@@ -56,18 +63,19 @@ class View(Screen[None], metaclass=AbstractMeta):
 
     @abstractmethod
     def panes(self) -> Iterable[Widget]:
-        """Return the widgets between tabs and footer."""
+        """Yield the widgets between the tabs and the footer. It is called once, and may set attributes."""
 
     @abstractmethod
     def fill(self) -> None:
-        """Show the current run. Called when it has changed, and when the screen is opened."""
+        """Show the current state of the run; called when the run has changed, and when the screen is opened.
+        """
 
     def place(self) -> Frame | None:
-        """Return the source line of the selection, for the editor; None if unknown."""
+        """Return the source line of the selection, for the editor; None: unknown."""
         return None
 
     def elsewhere(self) -> str | None:
-        """Return the target whose program is shown; None for the host."""
+        """Return the name of the target whose program is shown; None: the machine that ran the program."""
         return None
 
     @property
@@ -90,9 +98,8 @@ class View(Screen[None], metaclass=AbstractMeta):
 
     def on_mount(self) -> None:
         self.complete = True
-        self._css_update_count = (
-            self.app._css_update_count
-        )  # styled as it was made; else Textual does it again
+        # The screen was styled when it was created. Without this, Textual styles it again.
+        self._css_update_count = self.app._css_update_count
         self.query_one("#finding").display = False
         self.set_class(self.app.size.width < NARROW, "narrow")
         self.set_class(self.app.size.height < SHORT, "short")
@@ -113,7 +120,7 @@ class View(Screen[None], metaclass=AbstractMeta):
         self.call_after_refresh(self.renew)
 
     def renew(self) -> None:
-        """Redraw header, tabs, panes and footer."""
+        """Redraw header, names of the screens, panes and footer."""
         if not self.complete:
             return
         self.tick()
@@ -122,7 +129,7 @@ class View(Screen[None], metaclass=AbstractMeta):
         self.foot()
 
     def tick(self) -> None:
-        """Redraw what changes with time alone."""
+        """Redraw what changes even if nothing new was recorded: the header and the names of the screens."""
         feed, width = self.feed, self.app.size.width
         if not feed.ready:
             done, total = feed.progress
@@ -144,7 +151,8 @@ class View(Screen[None], metaclass=AbstractMeta):
         self.words("lost").say(trouble or ([] if self.short else chrome.lost(feed.run)))
 
     def foot(self) -> None:
-        """Show the keys that apply now, and the position in a search."""
+        """Show the keys that apply now, the cells of the current row that are cut, and the place in a search.
+        """
         if not self.complete:
             return
         view, width = self.focused_view(), self.app.size.width
@@ -165,17 +173,17 @@ class View(Screen[None], metaclass=AbstractMeta):
         return self.query_one(f"#{id}", Paragraphs)
 
     def focused_view(self) -> LineView | None:
-        """Return the pane that keys act on, also while its search line has the focus."""
+        """Return the pane on which keys act, also while its search line has the focus; None: no pane."""
         return self.focused if isinstance(self.focused, LineView) else self._searched()
 
     def enter(self, view: LineView) -> None:
-        """Move the focus to a pane with the details of the current one; ``leave_pane`` moves it back."""
+        """Move the focus to ``view``, a pane with details; ``leave_pane`` moves the focus back."""
         if isinstance(self.focused, LineView):
             self.entered = (*self.entered, self.focused)
         view.focus()
 
     def leave_pane(self) -> bool:
-        """Move the focus back to the pane that ``enter`` left. Return False if there is none."""
+        """Move the focus back to the pane that it had before ``enter``. Return False if there is none."""
         if not self.entered:
             return False
         *before, view = self.entered
@@ -184,7 +192,7 @@ class View(Screen[None], metaclass=AbstractMeta):
         return True
 
     def views(self) -> list[LineView]:
-        """Return the LineView panes in order."""
+        """Return the text and table panes of the screen, in order."""
         return [w for w in self.query("*").results() if isinstance(w, LineView)]
 
     def scopes(self) -> list[str]:
@@ -206,17 +214,17 @@ class View(Screen[None], metaclass=AbstractMeta):
         return next((v for v in self.views() if v.has_class("searched")), None)
 
     async def _field(self) -> Input:
-        """Return the search line, created when first needed."""
+        """Return the search line; it is created when it is first needed."""
         if not self.query("#find"):
             await self.query_one("#finding").mount(Input(id="find", select_on_focus=False), after="#slash")
         return self.query_one("#find", Input)
 
     async def _prepare(self) -> None:
-        """Create the search line while no key comes: it takes nearly as long as a key may."""
+        """Create the search line while no key is handled, as this takes nearly as long as a key may take."""
         if self.scope.hurried or not self.complete:
             self.set_timer(LEISURE_S, self._prepare)
         else:
-            with contextlib.suppress(NoMatches, MountError):  # the app closes
+            with contextlib.suppress(NoMatches, MountError):  # the app is closing
                 await self._field()
 
     async def start_finding(self) -> None:
@@ -225,15 +233,18 @@ class View(Screen[None], metaclass=AbstractMeta):
             return
         for other in self.views():
             other.set_class(other is view, "searched")
-        with self.app.batch_update():  # the panes become a line shorter once, not twice
+        with self.app.batch_update():  # one layout for the shorter panes, not two
             self.query_one("#finding").display = True
             field = await self._field()
             with field.prevent(Input.Changed):
                 field.value = view.needle
-            self.set_focus(field)  # now: letters typed after the / belong to it
+            self.set_focus(field)  # at once: letters typed after the / belong to the search line
 
     def stop_finding(self, *, keep: bool) -> bool:
-        """Leave the search line, and unless ``keep`` clear the search. Return False if there was none."""
+        """Leave the search line; unless ``keep``, also end the search.
+
+        Return False if no pane was searched.
+        """
         bar, view = self.query_one("#finding"), self._searched()
         if view is None:
             return False

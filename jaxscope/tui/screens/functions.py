@@ -1,5 +1,5 @@
-"""Show the functions, the compilations of one, and its cache key compared with the nearest: why it
-recompiled.
+"""Show the functions, the compilations of the selected one, and the cache key of a compilation compared with
+an earlier key, which shows why it recompiled.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Functions(View):
 
     def panes(self) -> Iterable[Widget]:
         self.filled_for: str | None = None  # the function selected when the screen was last filled
-        self.against: str | None = None  # the compilation to compare with; None: the nearest
+        self.against: str | None = None  # the compilation to compare with; None: that with the nearest key
         self.functions: TableView[Function] = TableView(
             (),
             lambda f: f.id,
@@ -83,13 +83,13 @@ class Functions(View):
             self.functions.columns = tuple(rows.function_columns(run, app.starred, self.feed.places()))
             found = rows.functions(run, app.starred)
             self.functions.show(found)
-            # No more room than needed: the key below is long.
+            # Not more lines than needed, because the key below is long.
             self.functions.styles.height = (
                 "2fr" if self.narrow else max(5, min(len(found) + 2, self.size.height // 3))
             )
             chosen = self.functions.current
             if app.function is not None and (chosen is None or chosen.id != app.function):
-                elsewhere = app.function != self.filled_for  # it was chosen on another screen
+                elsewhere = app.function != self.filled_for  # the function was selected on another screen
                 if (
                     elsewhere
                     and self.functions.needle
@@ -115,7 +115,7 @@ class Functions(View):
                 self.attempts.columns = tuple(rows.attempt_columns(run, found))
                 self.attempts.show(found)
                 if not any(a.compilation.id == app.compilation for a in found):
-                    # The recompile that cost most is what people come for.
+                    # Select the recompilation that took longest.
                     again = [a for a in found if a.number and a.number > 1]
                     most = max(
                         again, key=lambda a: a.compilation.seconds, default=found[0] if found else None
@@ -171,7 +171,7 @@ class Functions(View):
             self.action_program()
 
     def action_compare(self) -> None:
-        """Beside which other key? The nearest is one of the answers."""
+        """Let the user choose a compilation, and compare the key with that of the chosen one."""
         run, a = self.feed.run, self.attempts.current
         able = rows.others(run, a.compilation, same=True) if a is not None else []
         if not able:

@@ -1,5 +1,5 @@
-"""What the screens have in common that show a program as one of several machines has it: which one, and its
-keys.
+"""Define the base class of the screens that show a program for one of several machines: the host on which it
+ran, or a target for which it was also compiled.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ ALONE = "No other targets. Use jaxscope run --target v5e:4x4; jaxscope targets l
 
 
 class ByMachine(View):
-    """A screen about one target. The target is chosen for all such screens together."""
+    """A screen that shows programs of one machine; all such screens share the selection of the machine."""
 
     SCOPES: ClassVar[tuple[str, ...]] = ("machines",)
     BINDINGS: ClassVar[list[Binding]] = actions.bindings("machines")
 
     @abstractmethod
     def spoken_of(self) -> Compilation | None:
-        """Return the compilation of the main run that is compared between targets."""
+        """Return the compilation of the main run whose targets are compared; None: nothing was compiled."""
 
     def machines(self) -> list[rows.Machine]:
         return rows.machines(self.feed.recordings)
@@ -41,7 +41,11 @@ class ByMachine(View):
         return rows.called(machine) if machine.name is not None else None
 
     def say_machines(self, c: Compilation | None) -> None:
-        """Write the line that lists the targets and marks the one shown; empty where there is only one."""
+        """Show the line that lists the machines and marks the selected one; it is empty if there is only one.
+
+        ``c``: the compilation whose state each target shows; None: of all programs, the one furthest from
+        done.
+        """
         key = {a.id: actions.spelled(a.keys) for a in self.scope.actions}
         keys = key["machines.next"], key["machines.beside"]
         width = self.app.size.width

@@ -1,4 +1,4 @@
-"""The program's output, followed at its end until one scrolls away from it."""
+"""Show the program's output. The screen follows the end of the output until the user scrolls away from it."""
 
 from __future__ import annotations
 

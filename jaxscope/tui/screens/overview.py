@@ -81,7 +81,7 @@ class Overview(View):
         self.findings.show(serious or shown)
         rest = len(shown) - len(serious) if serious else 0
         self.findings.entitle("Findings", f"and {count(rest, 'note')}: 6" if rest else "")
-        # No more room than needed: the details of the selected finding are shown below.
+        # Not more lines than needed, because the details of the selected finding are shown below.
         room = self.size.height
         self.findings.styles.height = (
             "1fr" if self.narrow and not self.short else max(4, min(len(serious or shown) + 2, room // 3))
@@ -90,7 +90,7 @@ class Overview(View):
         self.latest.show(latest)
         self.latest.styles.height = "1fr" if self.narrow else max(4, min(len(latest) + 2, room // 3))
         self._advise()
-        self.call_after_refresh(self._advise)  # it has its height only then
+        self.call_after_refresh(self._advise)  # the height of its pane is known only then
         self._compiled()
         width = max(20, self.query_one("#steps").size.width)
         title = rows.steps_title(run, width)
@@ -115,11 +115,11 @@ class Overview(View):
 
     def on_resize(self, event: Resize) -> None:
         super().on_resize(event)
-        if self.short and self.focused in (None, self.lanes, self.latest):  # they are not shown
+        if self.short and self.focused in (None, self.lanes, self.latest):  # a short screen hides both
             self.findings.focus()
 
     def _advise(self) -> None:
-        """Show the finding under the cursor in full: its row rarely has room for it."""
+        """Show the finding under the cursor in full, because its row rarely has room for it."""
         f = self.findings.current
         if f is None or (self.narrow and not self.short):
             self.words("advised").say()
@@ -133,7 +133,7 @@ class Overview(View):
         self.words("advised").say(*found, *([[], *lines] if lines else []))
 
     def _compiled(self) -> None:
-        """Show the compilation under the cursor: its cause, its line, its program."""
+        """Show the compilation under the cursor: its cause, its line, and a summary of its program."""
         event, run = self.latest.current, self.feed.run
         if event is None or self.narrow:
             self.words("compiled").say()

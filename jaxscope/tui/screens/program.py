@@ -1,6 +1,6 @@
-"""One program: the user's lines, the StableHLO and the HLO, side by side.
+"""Show one program: the user's source, its StableHLO and its HLO, side by side.
 
-A line under the cursor marks in the other panes what it became, or what it came from.
+The line under the cursor in one pane marks the lines of the other panes that correspond to it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from jaxscope.tui.rows.functions import Other, other_columns, others
 from jaxscope.tui.screens.machines import ByMachine
 from jaxscope.tui.textview import NOTHING, TextView
 
-# not Textual's indicator: its rules are parsed when it is first seen, for a fifth of what a key may take
+# Not Textual's loading indicator, because parsing its style rules takes a fifth of the time for a key.
 READING = "reading …"
 TITLES = {"stablehlo": "StableHLO, as lowered", "hlo": "HLO, optimised"}
 
@@ -41,12 +41,12 @@ class ProgramView(ByMachine):
     BINDINGS = bindings("program")
 
     def panes(self) -> Iterable[Widget]:
-        self.shown: tuple[str, ...] | None = None  # compilation and texts
-        self.reading: str | None = None  # the compilation that is shown though none was chosen
+        self.shown: tuple[str, ...] | None = None  # the machine, compilation and texts shown
+        self.reading: str | None = None  # the compilation that is shown although none was selected
         self.file: str | None = None
         self.links, self.linked = links.NONE, False
         self.by: dict[str, dict[links.Place, list[int]]] = {"stablehlo": {}, "hlo": {}}
-        self.stage = "hlo"  # of the two, the one shown where there is room for one
+        self.stage = "hlo"  # the text that is shown if there is room for one only
         self.source = TextView(
             title="source",
             id="source",
@@ -75,7 +75,7 @@ class ProgramView(ByMachine):
         c = run.compilations.get(app.compilation or "")
         if c is not None and app.function in (None, c.function.id) and c.reached != ["fast_path"]:
             return c
-        read = run.compilations.get(self.reading or "")  # a newer compilation does not take its place
+        read = run.compilations.get(self.reading or "")  # it stays, even if a newer compilation is recorded
         if read is not None and app.function in (None, read.function.id):
             return read
         if app.function in run.functions:
@@ -104,9 +104,8 @@ class ProgramView(ByMachine):
             self.words("summary").say(rows.summary(seen.run, its, seen.program, seen.texts))
         else:
             self.words("summary").say(machines.summary(seen))
-        self.words("verdict").set_class(
-            len(self.machines()) > 1, "stays"
-        )  # or the texts jump as one goes along
+        # With targets, the line stays even if it is empty. Otherwise selecting a target would move the texts.
+        self.words("verdict").set_class(len(self.machines()) > 1, "stays")
         self.words("verdict").say(machines.verdict(seen))
         wanted = [seen.machine.name or "", seen.asked.id]
         if seen.program is not None:
@@ -149,7 +148,14 @@ class ProgramView(ByMachine):
             )
 
     def _load(self, shown: object, directory: RunDir, blobs: dict[str, str], large: bool) -> None:
-        """Load the texts, which is quick, then their links. Runs in a thread."""
+        """Load the texts, which is quick, then their links. It runs in a thread of its own.
+
+        Args:
+          shown: the value of ``self.shown`` at the start; if it has changed since, the result is not used.
+          directory: the run directory that contains the texts.
+          blobs: the hash of each text, by ``stablehlo`` or ``hlo``.
+          large: whether to make the links in another process, because that would block the screen.
+        """
         for stage in ("hlo", "stablehlo"):
             if stage in blobs:
                 try:
@@ -163,7 +169,7 @@ class ProgramView(ByMachine):
                 found = links.joined(self.feed.others.each(links.in_pieces, *arguments))
             else:
                 found = links.of_run(*arguments)
-        except Exception:  # the other process was ended with the view
+        except Exception:  # for example, the view was closed and ended the other process
             found = links.NONE
         by = {"stablehlo": found.stablehlo.lines(), "hlo": found.hlo.lines()}
         self.app.call_from_thread(self._linked, shown, found, by)
@@ -187,11 +193,11 @@ class ProgramView(ByMachine):
         self._near()
 
     def _made(self) -> set[links.Place]:
-        """Return the source lines that have operations in a text."""
+        """Return the source lines that have operations in the StableHLO or the HLO."""
         return {*self.by["hlo"], *self.by["stablehlo"]}
 
     def _arrive(self) -> bool:
-        """Go to the line or instruction that another screen selected. Return False if there is none."""
+        """Go to the line or instruction that another screen selected. Return False if none was selected."""
         app = self.scope
         place, name, app.place, app.instruction = app.place, app.instruction, None, None
         if place is not None:
@@ -206,7 +212,9 @@ class ProgramView(ByMachine):
         return at is not None or place is not None
 
     def _near(self) -> None:
-        """Go to the first source line with operations, at or below the cursor."""
+        """Go to the first source line with operations at or below the cursor, or else to the first of the
+        file.
+        """
         lines = sorted(line for file, line in self._made() if file == self.file)
         at = self.source.cursor + 1
         if lines and at not in lines:
@@ -223,7 +231,7 @@ class ProgramView(ByMachine):
                 self.source.go_to(line - 1, centre=True)
 
     def _follow(self, view: LineView) -> None:
-        """Mark in the other panes what belongs to the line under the cursor of ``view``."""
+        """Mark in the other panes the lines that correspond to the line under the cursor of ``view``."""
         places: list[links.Place]
         if view is self.source:
             places = [(self.file, view.cursor + 1)] if self.file is not None else []
@@ -263,7 +271,7 @@ class ProgramView(ByMachine):
         self._fold()
 
     def _fold(self) -> None:
-        """Hide the text viewed less recently if three panes do not fit; tab still goes there."""
+        """Hide the text that was viewed less recently if three panes do not fit; tab still goes to it."""
         for stage, view in self.stages.items():
             view.set_class(self.narrow and stage != self.stage, "folded")
 
@@ -299,7 +307,7 @@ class ProgramView(ByMachine):
         )
 
     def action_diff(self) -> None:
-        """Let the user choose another compilation, then show the differences."""
+        """Let the user choose another compilation, then show how the program differs from that one."""
         run, c = self.feed.run, self._chosen()
         able = others(run, c, same=False) if c is not None else []
         if c is None or not able:
