@@ -1,4 +1,6 @@
-"""Words: the templates of all messages, and what makes text of data.
+"""Turn data into text: the templates of all messages, and functions that write sizes, causes, findings and so
+on.
 
-No colours, no layout, nothing is escaped here.
+Some texts have styles (``present.spans``); none has colours or a layout. Names from the program are escaped
+only where a docstring says so.
 """

@@ -1,5 +1,6 @@
-"""``python -m jaxscope.present``: all templates side by side by slug, for reading; with a word, those that
-contain it.
+"""``python -m jaxscope.present [WORD ...]``: print the templates of all messages, for reading.
+
+With words, only templates that contain them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ from jaxscope.present.messages import FAMILIES, SHORT
 
 
 def lines(words: Sequence[str] = ()) -> Iterator[str]:
-    """Yield the templates of each family, short forms below; ``words`` select by slug or text."""
+    """Yield the lines to print: the templates of each family of messages by slug, with short forms below.
+
+    ``words`` selects templates whose slug or text contains all of them.
+    """
     widest = max(len(slug) for family in FAMILIES.values() for slug in family)
     for name, family in FAMILIES.items():
         shown = {

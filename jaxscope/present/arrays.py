@@ -1,4 +1,4 @@
-"""Word the facts of live arrays: their form, placement, the moment of a snapshot, bytes on devices."""
+"""Write facts about live arrays as text: dtype and shape, placement, time of a snapshot, bytes on devices."""
 
 from __future__ import annotations
 
@@ -13,18 +13,21 @@ UNNAMED = "unnamed"
 
 
 def form(g: Group) -> str:
-    """Return ``float32[512,512]``; ``various`` if the arrays differ in dtype."""
+    """Return dtype and shape of a group of arrays: ``float32[512,512]``; ``various`` if dtypes differ."""
     shape = "" if g.shape is None else f"[{','.join(map(str, g.shape))}]"
     return f"{brief(g.dtype, 40)}{shape}" if g.dtype is not None else "various"
 
 
 def forms(g: Group) -> str:
-    """Return ``12x float32[8]``: the form with the number of arrays."""
+    """Return number, dtype and shape of a group of arrays: ``12x float32[8]``."""
     return form(g) if g.count == 1 else f"{g.count:,}x {form(g)}"
 
 
 def placement(g: Group) -> list[Span]:
-    """Return ``P('data', None) on data=4,model=2, 2 copies, 12 KiB of padding``."""
+    """Return how a group of arrays is placed.
+
+    For example ``P('data', None) on data=4,model=2, 2 copies, 12 KiB of padding``.
+    """
     parts: list[list[Span]] = [["?" if g.sharding is None else brief(g.sharding.text, 120)]]
     if g.memory_kind not in (None, "device", "unpinned_host"):
         parts.append([brief(g.memory_kind, 40)])
@@ -41,7 +44,7 @@ def placement(g: Group) -> list[Span]:
 
 
 def moment(s: Snapshot) -> str:
-    """Return ``after step 381``: when a snapshot was taken."""
+    """Return when a snapshot was taken, as ``after step 381``."""
     event = {
         "exit": "at the end",
         "asked": "at jaxscope.snapshot()",
@@ -56,19 +59,25 @@ def moment(s: Snapshot) -> str:
 
 
 def total(s: Snapshot) -> str:
-    """Return ``64.9 MiB``, ``at least 64.9 MiB``: the bytes on all devices of the process."""
+    """Return the bytes of a snapshot on all devices of the process: ``64.9 MiB`` or ``at least 64.9 MiB``."""
     return size(s.bytes) if s.bytes is not None else f"at least {size(s.known_bytes)}"
 
 
 def spread(used: Iterable[int]) -> str:
-    """Return ``1.0 MiB each``, ``1.0 MiB to 1.2 MiB each``: bytes on devices; at least one."""
+    """Return the bytes on each device as text: ``1.0 MiB each`` or ``1.0 MiB to 1.2 MiB each``.
+
+    ``used`` has the bytes of each device, and must not be empty.
+    """
     amounts = list(used)
     low, high = size(min(amounts)), size(max(amounts))
     return f"{low} each" if low == high else f"{low} to {high} each"
 
 
 def slices(c: Cell, shape: Sequence[int]) -> str:
-    """Return ``[0:256, :]``: what a device holds of an array; ``nothing: padding`` for an empty shard."""
+    """Return the part of an array of ``shape`` that a device holds, as ``[0:256, :]``.
+
+    ``nothing: padding`` for a device with an empty shard.
+    """
     if any(begin >= end for begin, end in c.slices) and all(shape):
         return "nothing: padding"
     ranges = [":" if (b, e) == (0, n) else f"{b}:{e}" for (b, e), n in zip(c.slices, shape, strict=True)]

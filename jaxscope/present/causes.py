@@ -1,7 +1,7 @@
-"""A cause in words: a clause with a subject and a verb, and its two values as text.
+"""Write the cause of a cache miss as a clause, and its two values as text.
 
-``batch['ids'] changed from i32[32,512] to i32[32,511]``. Text of the program's is
-not escaped here: views do that.
+For example ``batch['ids'] changed from i32[32,512] to i32[32,511]``. Names and values of the program are not
+escaped here, except by ``explanation``; the callers escape them.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ _ENTRIES = {
 
 
 def values(c: Cause) -> tuple[str | None, str | None]:
-    """Write the two values of a cause; None where there is none."""
+    """Return the values of a cause before and after the change as text; None: there is no such value."""
     a, b = c.before, c.after
     if isinstance(a, StaticValue) and isinstance(b, StaticValue):
         return _statics(c, a, b)
@@ -135,7 +135,7 @@ def _value(c: Cause, value: Value | None) -> str | None:
 
 
 def _array(c: Cause, value: ArrayType) -> str:
-    """Write ``f32[4]``, with the weak type and the Python type where the cause is about them."""
+    """Return ``f32[4]``, with the weak type and the Python type if the cause is about them."""
     if value.shape is None and value.dtype is not None:
         return short_dtype(value.dtype) + (" weak" if value.weak_type and c.kind == "weak_type" else "")
     if c.kind == "tree":
@@ -171,8 +171,10 @@ _DEFINED = re.compile(r"<function (\S+) at (?:[^<>]*[\\/])?([^<>\\/]*:\d+)>")
 
 
 def _without_folders(*texts: str) -> tuple[str, ...]:
-    """Write functions in the ``texts`` of static values as ``loss (train.py:12)``, unless that makes two
-    equal.
+    """Write functions in the texts of static values without their directories.
+
+    ``<function loss at /home/me/train.py:12>`` -> ``loss (train.py:12)``. If two different texts would become
+    equal, all are returned unchanged.
     """
     short = tuple(_DEFINED.sub(r"\1 (\2)", text) for text in texts)
     return short if len(set(short)) == len(set(texts)) else texts
@@ -185,7 +187,7 @@ def _numbered(value: StaticValue) -> str:
 
 
 def _placements(a: Placement, b: Placement) -> tuple[str, str]:
-    """Write two shardings; where those texts are equal, with the fields that differ."""
+    """Return two shardings as text; if those texts are equal, with the fields that differ."""
     if a.text != b.text:
         return a.text, b.text
     if a.devices != b.devices:
@@ -204,14 +206,14 @@ def _placements(a: Placement, b: Placement) -> tuple[str, str]:
 # -- clauses ---------------------------------------------------------------------------------------------
 
 
-@functools.lru_cache(2_048)  # a cause stands in the entry of its compilation and in findings, in many alike
+@functools.lru_cache(2_048)  # equal causes occur in many compilations, and again in findings
 def clause(c: Cause) -> str:
-    """Write ``c`` as a clause that can follow a colon."""
+    """Return ``c`` as a clause without a capital or a full stop, so that it can follow a colon."""
     return _CLAUSES.get(c.kind, _changed)(c)
 
 
 def subject(c: Cause) -> str:
-    """Write what changed as the subject of a sentence: ``3 leaves under batch``."""
+    """Return what changed, as the subject of a sentence: ``batch['ids']`` or ``3 leaves under batch``."""
     if c.count > 1:
         return f"{c.count:,} leaves under {c.path}" if c.path else f"{c.count:,} leaves"
     return c.path or "an argument"
@@ -309,7 +311,10 @@ def _tree(c: Cause) -> str:
 
 
 def _came_or_went(c: Cause, what: str) -> str | None:
-    """Write that a value was added or removed: ``x is new: f32[4]``; None where both values are there."""
+    """Return that the value ``what`` was added or removed: ``x is new: f32[4]``.
+
+    None: the cause has both values, so that the value was changed.
+    """
     before, after = values(c)
     if before is None and after is not None and c.before is None:
         return f"{what} is new: {after}"
@@ -371,7 +376,7 @@ def _new_function(c: Cause) -> str:
 
 
 def _function_object(made: NewFunction) -> str:
-    """Write how a function was created again: ``jax.grad(...) applied again``, ``a lambda created again``."""
+    """Return how a function was recreated: ``jax.grad(...) applied again``, ``a lambda created again``."""
     outer = [w for w in made.wrappers if w != "functools.partial"]
     if outer:
         return f"{wrapper_name(outer[0])}(...) applied again"
@@ -497,25 +502,23 @@ _CLAUSES: dict[str, Callable[[Cause], str]] = {
 
 
 def cause_count(kind: str, n: int) -> str:
-    """Return ``2 shape changes``, ``1 new function object``: how often recompiles had a cause of this
-    kind.
-    """
+    """Return how many recompilations had a cause of the kind ``kind``: ``2 shape changes``."""
     return count(n, _KINDS.get(kind) or f"{escape(kind.replace('_', ' '), 40)} change")
 
 
 def explanation(c: Cause) -> str:
-    """Return one cause as a clause; a likely one begins with "it seems that"."""
+    """Return one cause as an escaped clause; if it is not certain, the clause begins with "it seems that"."""
     text = escape(clause(c), TEXT)
     return text if c.certainty == CERTAIN else f"it seems that {text}"
 
 
 def explanations(run: Run, c: Compilation) -> list[str]:
-    """Return the causes of ``c`` in words, the decisive one first, at least one."""
+    """Return the causes of the compilation ``c`` as clauses, the decisive one first; never empty."""
     return [explanation(cause) for cause in causes.of(run, c)]
 
 
 def first_and_more(lines: Sequence[str], limit: int) -> list[str]:
-    """Return at most ``limit`` lines; the last counts those left out."""
+    """Return at most ``limit`` of ``lines``; if some are left out, the last line counts them as causes."""
     if len(lines) <= limit:
         return list(lines)
     return [*lines[: limit - 1], f"and {len(lines) - limit + 1} more causes"]

@@ -1,4 +1,7 @@
-"""The words for a figure of a program that differs: its name and its amounts. Plain text, escaped."""
+"""Write how a figure of a program (bytes, flops, number of fusions) differs between two programs.
+
+The texts are plain and escaped.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from jaxscope.present.escape import escape
 from jaxscope.present.programs import MEMORY_PARTS
 from jaxscope.present.text import count, size
 
-LONGEST = 300
+LONGEST = 300  # characters of a figure's name
 _NAMES = {
     **MEMORY_PARTS,
     "peak_bytes": "peak",
@@ -27,9 +30,9 @@ _FUSIONS = {"total": "fusions", "unfused": "elementwise operations outside fusio
 
 
 def name(part: str, d: Difference) -> str:
-    """Name a figure: ``temporaries``, ``loop fusions``, ``loops of 6 iterations``.
+    """Return the name of a figure that differs: ``temporaries``, ``loop fusions``, ``loops of 6 iterations``.
 
-    ``part``: the metric's name.
+    ``part`` is the name of the metric to which the figure belongs.
     """
     if part == metrics.FUSIONS.name and d.what in _FUSIONS:
         return _FUSIONS[d.what]
@@ -41,14 +44,14 @@ def name(part: str, d: Difference) -> str:
 
 
 def amount(value: float, unit: str) -> str:
-    """Write a figure: ``1.5 MiB``, ``1,024``, ``3.2e+12``."""
+    """Return ``value`` as text: ``1.5 MiB`` if its unit is bytes, else ``1,024`` or ``3.2e+12``."""
     if unit == BYTES:
         return size(value)
     return f"{value:,.0f}" if abs(value) < 1e9 else f"{value:.4g}"
 
 
 def change(d: Difference) -> str:
-    """Write how a figure changed: ``1.0 MiB → 1.5 MiB (+512.0 KiB)``."""
+    """Return both values of a figure and their difference: ``1.0 MiB → 1.5 MiB (+512.0 KiB)``."""
     more = d.after - d.before
     sign = "+" if more > 0 else "-"
     by = (
@@ -60,13 +63,16 @@ def change(d: Difference) -> str:
 
 
 def since_baseline(part: str, d: Difference) -> str:
-    """Write a change since the baseline: ``temporaries grew from 1.0 MiB to 1.5 MiB (+50 %)``."""
+    """Return how a figure changed since the baseline: ``temporaries grew from 1.0 MiB to 1.5 MiB (+50 %)``.
+
+    ``part`` is the name of the metric to which the figure belongs.
+    """
     if not d.before or not d.after:
         now, before = (amount(n, d.unit) if n else "none" for n in (d.after, d.before))
         return f"{name(part, d)}: {now}, {before} in the baseline"
     share = (d.share or 0) * 100
     by = "" if d.before <= 9 else f" ({share:+,.0f} %)" if abs(share) >= 1 else f" ({share:+.1f} %)"
     before, after = amount(d.before, d.unit), amount(d.after, d.unit)
-    if before == after:  # too close for the unit
+    if before == after:  # the rounded texts are equal: write the exact numbers
         before, after = f"{d.before:,.0f}", f"{d.after:,.0f}"
     return f"{name(part, d)} {'grew' if d.after > d.before else 'fell'} from {before} to {after}{by}"

@@ -1,7 +1,7 @@
-"""Texts from the program under study (names, paths, reprs, argv) made safe to print.
+"""Make texts from the program under study (names, paths, reprs, command lines) safe to print.
 
-They are data: a control character, a bidi override or a newline in one shows as an escape. What is
-returned must still be given to Rich as ``Text``, never as markup.
+Control characters, bidi overrides and newlines in them are replaced with readable escapes. Rich still needs
+the result as ``Text``, because it would interpret a plain string as markup.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ def escape(value: object, limit: int | None = None) -> str:
     text = value if isinstance(value, str) else str(value)
     if limit is not None and len(text) > limit:
         text = text[: max(0, limit - 1)] + "…"
-    # Not printable, in Python's sense, are controls (ESC, CR, BEL, C1), formatting characters (bidi
-    # overrides, joiners), surrogates, separators other than the space, private and unassigned ones:
-    # exactly what moves the cursor or hides what stands there.
+    # Python's isprintable is False for controls (ESC, CR, BEL, C1), formatting characters (bidi overrides,
+    # joiners), surrogates, separators other than the space, and private and unassigned characters. These
+    # are the ones that move the cursor or hide other text.
     return text if text.isprintable() else "".join(c if c.isprintable() else _shown(c) for c in text)
 
 
@@ -29,15 +29,17 @@ def _shown(c: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-# CSI, OSC (to BEL or ST), other two-letter escapes. What is left of an incomplete one is escaped on drawing.
+# Control sequences of terminals: CSI, OSC (to BEL or ST), other two-letter escapes. The rest of an incomplete
+# one is escaped when it is drawn.
 _CONTROL = re.compile(
     r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|\][^\x07\x1b]*+(?:\x07|\x1b\\)|[@-Z\\^_=>78])|[\x00\x07\x0e\x0f]"
 )
 
 
 def as_printed(line: str) -> str:
-    """Return the line of an output as a terminal showed it, without colours: what follows a carriage return
-    is written over what precedes it.
+    """Return a line of output as a terminal would show it, but without colours.
+
+    Text after a carriage return replaces the text before it, and a backspace removes a character.
     """
     line = _CONTROL.sub("", line)
     if "\r" in line:

@@ -1,5 +1,5 @@
-"""Word why a program failed: its exception, arrays that were donated, the memory that was needed and in
-use.
+"""Write why a program failed: its exception, arrays that were donated before, the memory that was needed and
+in use.
 """
 
 from __future__ import annotations
@@ -20,14 +20,16 @@ from jaxscope.schema.libraries import no_memory
 
 
 def uncaught(died: Died) -> list[Span]:
-    """Return ``Uncaught ValueError: the first line of its message``."""
+    """Return the exception that ended the program: ``Uncaught ValueError: the first line of its message``."""
     message = died.message.strip().partition("\n")[0]
     return [(f"Uncaught {brief(died.error, 80)}", "error"), f": {brief(message, 300)}" if message else ""]
 
 
 def removed(run: Run) -> list[Span]:
-    """Return what to write instead of the name or argument that JAX does not have any more; empty if it was
-    none that ended the program."""
+    """Return what to write in place of a name or argument that JAX does not have (any more).
+
+    Empty if the program did not end because of one.
+    """
     found, died = deaths.removed_name(run), run.main.died if run.main is not None else None
     if found is None or died is None:
         return []
@@ -46,7 +48,10 @@ def removed(run: Run) -> list[Span]:
 
 
 def donations(run: Run, message: str, places: Places) -> list[list[Span]]:
-    """Return a line for each call that may have donated the deleted array of which ``message`` speaks."""
+    """Return a line for each call that may have donated the deleted array of the error ``message``.
+
+    Empty if ``message`` is about another error.
+    """
     lines: list[list[Span]] = []
     for c, path in deaths.donors(run, message):
         site = places.frame(c.site)
@@ -62,21 +67,21 @@ def donations(run: Run, message: str, places: Places) -> list[list[Span]]:
 
 
 def alive(look: Snapshot) -> list[Span]:
-    """Return ``Live arrays at that time: 12 arrays, 3.4 GiB``."""
+    """Return number and bytes of a snapshot's arrays: ``Live arrays at that time: 12 arrays, 3.4 GiB``."""
     return [("Live arrays at that time: ", "dim"), f"{count(look.count, 'array')}, {total(look)}"]
 
 
 def out_of_memory(died: Died) -> bool:
-    """Return whether the program ended because memory ran out."""
+    """Return whether the error that ended the program is that memory ran out."""
     return no_memory(died.message)
 
 
 def memory_needed(run: Run, site: Frame | None) -> list[list[Span]]:
-    """Return the compiler's memory table of the program that ran out of memory, in bytes per device.
+    """Return a line with the memory that a program needs on each device, in parts; empty if unknown.
 
-    This is the program that was compiled last at ``site``. If that compilation failed, the previous
-    compilation of the function is shown. If nothing was compiled at ``site``, the program with the highest
-    peak is shown.
+    It is about the program that ran out of memory: the one compiled last at the line ``site``. If that
+    compilation failed, the previous compilation of the function is shown. If nothing was compiled at
+    ``site``, the program with the highest peak is shown.
     """
     compiled = [
         c

@@ -1,4 +1,4 @@
-"""A finding in words: its title, its fix, its evidence."""
+"""Write a finding as text: its title, its fix, its evidence."""
 
 from __future__ import annotations
 
@@ -11,48 +11,48 @@ from jaxscope.present.text import Places
 from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, Contexts, Evidence, Finding, fix_of
 from jaxscope.schema.messages import Message, Names, Parts, message
 
-NAMED = 3  # targets or settings named in a title
+NAMED = 3  # targets or settings that a title names
 
 
 def stable_id(f: Finding) -> str:
-    """Return an id that is equal for the same finding in another run of the program."""
+    """Return an id, as ``JX101-0123456789ab``, that is equal for the same finding in another run."""
     return f"{f.code}-{hashlib.sha256(repr(f.identity).encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
 
 
 def title(f: Finding) -> str:
-    """Write the title of a finding, with the targets and settings for which it is true."""
+    """Return the title of a finding, with the targets and settings for which it is true."""
     return text(f.title) + _contexts(f.contexts)
 
 
 def sentence(f: Finding) -> str:
-    """Return the title; that of a likely finding begins with "it seems that"."""
+    """Return the title of a finding; if the finding is not certain, it begins with "it seems that"."""
     return title(f) if f.certainty == CERTAIN else f"it seems that {title(f)}"
 
 
 def mark(f: Finding) -> Span:
-    """Return a glyph for the severity, readable without colour."""
+    """Return (glyph, style) for the severity of a finding: ``✖`` error, ``▲`` warning, ``·`` note."""
     return {ERROR: ("✖", "error"), NOTE: ("·", "note")}.get(f.severity, ("▲", "warning"))
 
 
 def headline(f: Finding) -> str:
-    """Write the short title, for a table of findings."""
+    """Return the short title of a finding, for a table."""
     return short(f.title) + _contexts(f.contexts)
 
 
 def place(f: Finding, places: Places, words: str) -> str | None:
-    """Return ``train.py:31``, the line of ``f``; None: it has none, or ``words`` have it already."""
+    """Return the line of ``f`` as ``train.py:31``; None: unknown, or the text ``words`` contains it."""
     where = places.frame(f.source)
     return None if where is None or re.search(rf"{re.escape(where)}(?!\d)", words) else where
 
 
 def fix_text(f: Finding) -> str | None:
-    """Write what to do, in one clause."""
+    """Return what to do about a finding, in one clause; None: there is no fix."""
     fix = fix_of(f)
     return None if fix is None else text(fix.words)
 
 
 def evidence(e: Evidence) -> str:
-    """Write one piece of evidence, with its target or setting."""
+    """Return one observation as text, with the target or the setting for which it was made."""
     found = text(e.text)
     if e.target is not None:
         return text(message("evidence-for-target", target=e.target, evidence=found))

@@ -1,4 +1,4 @@
-"""Word the facts of one function and of one of its compilations."""
+"""Write facts about a function and about its compilations as text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ _ENTRIES = {"aot": "ahead of time", "transform": "under a transform", "nested": 
 
 
 def work(f: Function) -> str:
-    """Return ``traced 4x in 2.1 s · lowered 4x in 0.40 s · compiled 4x in 25.6 s · 381 calls``."""
+    """Return what was done for a function, with times.
+
+    For example ``traced 4x in 2.1 s · lowered 4x in 0.40 s · compiled 4x in 25.6 s · 381 calls``. The text
+    also counts failures and fast-path misses (calls that left the C++ cache of jit).
+    """
     parts = []
     for word, times, spent in (
         ("traced", f.traces, f.trace_seconds),
@@ -37,7 +41,10 @@ def work(f: Function) -> str:
 
 
 def outcome(f: Function) -> str:
-    """Return ``4 traces, 4 compilations, 1 from the persistent cache, 381 calls``."""
+    """Return what was done for a function, without times: ``4 traces, 4 compilations, 381 calls``.
+
+    If nothing was traced or compiled, the text is that of ``work``.
+    """
     parts = []
     if f.traces:
         parts.append(count(f.traces, "trace"))
@@ -51,7 +58,10 @@ def outcome(f: Function) -> str:
 
 
 def circumstances(c: Compilation, places: Places) -> str:
-    """Return ``step 376, 7.0 s, train.py:88``; with the phase reached if the call did not compile."""
+    """Return when and where a call happened: ``step 376, 7.0 s, train.py:88``.
+
+    If the call did not compile, the text says how far it went.
+    """
     parts = [] if c.step is None else [f"step {c.step:,}" if c.step else "before the first step"]
     how = level(c)
     if how:
@@ -66,7 +76,10 @@ def circumstances(c: Compilation, places: Places) -> str:
 
 
 def level(c: Compilation) -> str:
-    """Return how far the call went, in a word or two; empty if it was traced, lowered and compiled."""
+    """Return how far a call went, as ``fast-path miss`` or ``lowered, not traced``.
+
+    Empty for a direct call that was traced, lowered and compiled.
+    """
     parts = []
     if c.entry in _ENTRIES:
         parts.append(_ENTRIES[c.entry])
@@ -87,7 +100,10 @@ def level(c: Compilation) -> str:
 
 
 def by_site(compilations: Sequence[Compilation], places: Places) -> list[tuple[str, float, int]]:
-    """Return (user line, seconds, number of compilations), the most expensive first."""
+    """Return the user's lines that compiled, the most expensive first.
+
+    Each is (line, seconds, number of compilations).
+    """
     spent: dict[str, tuple[float, int]] = {}
     for c in compilations:
         if c.reached_phases & 4:
@@ -98,19 +114,22 @@ def by_site(compilations: Sequence[Compilation], places: Places) -> list[tuple[s
 
 
 def phases(c: Compilation) -> list[str]:
-    """Return ``trace 0.20 s``, ``lower 41 ms``, ``compile 6.8 s``: the phases with a known duration."""
+    """Return the phases of a call with a known duration, as ``trace 0.20 s``, ``lower 41 ms``."""
     each = ("trace", c.trace_seconds), ("lower", c.lower_seconds), ("compile", c.compile_seconds)
     return [f"{phase} {seconds(spent)}" for phase, spent in each if spent is not None]
 
 
 def nearest_name(run: Run, nearest: Compilation) -> str:
-    """Return ``#2``: the earlier call of the same function that a call is compared with."""
+    """Return ``#2``, the number of the earlier call with which a call is compared."""
     n = number_of(run, nearest)
     return f"#{n}" if n else "an earlier fast-path miss"
 
 
 def known_cause(run: Run, c: Compilation) -> str:
-    """Return the decisive cause in a word or two; ``…`` if the keys have not been compared yet."""
+    """Return the decisive cause of a compilation in a few words, as ``shape batch['ids']``.
+
+    ``…``: its key was not compared with earlier keys yet.
+    """
     if c.key is not None and c.id not in run.comparisons:
         return "…"
     cause = causes.of(run, c)[0]

@@ -1,4 +1,4 @@
-"""Word the parts of a cache key."""
+"""Write the parts of a cache key as text."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from jaxscope.analysis.avals import short_aval
 from jaxscope.analysis.keys import Facts, LeafFacts
 
 Row = dict[str, str]  # name of a part of the key -> its text
-LONG = 300  # characters of a static value
+LONG = 300  # characters of a static value that are shown
+# Parts that every key has: if a key lacks one of them, it was not recorded.
 OF_EVERY_CALL = frozenset({"tree", "call form", "function object"})
 
 
 def key_rows(facts: Facts) -> Row:
-    """Return a key as texts by name: arguments, static values, then what belongs to the whole call."""
+    """Return the parts of a cache key, by name, as text.
+
+    Arguments and static values come first, then the parts that belong to the whole call.
+    """
     rows: Row = {}
     for path, leaf in facts.leaves.items():
         rows[path] = _leaf(leaf)
@@ -44,7 +48,10 @@ def _leaf(leaf: LeafFacts) -> str:
 
 
 def changed(name: str, was: Row, now: Row) -> bool:
-    """Return whether the part ``name`` differs; False where one of the keys did not record it."""
+    """Return whether the part ``name`` differs between two keys.
+
+    False if one of them lacks a part that every key has, because that part was not recorded.
+    """
     if name in OF_EVERY_CALL and not (name in was and name in now):
         return False
     return was.get(name) != now.get(name)

@@ -1,4 +1,4 @@
-"""A mesh as JAX spells it in its settings, in the spelling of shardings: ``data=4,model=2``."""
+"""Write a mesh as short text: ``AbstractMesh('data': 4, 'model': 2, ...)`` -> ``data=4,model=2``."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import re
 from jaxscope.analysis.levels import MESH_DEVICES
 
 NONE = "none"
-# AbstractMesh('a': 2, 'b': 4, axis_types=(Explicit, Explicit), device_kind=cpu, num_cores=None, platform=cpu)
+# In: AbstractMesh('a': 2, 'b': 4, axis_types=(Explicit, Explicit), device_kind=cpu, num_cores=None)
 _PAIR = re.compile(r"'([^']*)': (\d+)")
-# Mesh(axis_sizes=(4, 2), axis_names=('a', 'b'), axis_types=(Auto, Auto))
+# In: Mesh(axis_sizes=(4, 2), axis_names=('a', 'b'), axis_types=(Auto, Auto))
 _SIZES = re.compile(r"axis_sizes=\(([\d, ]*)\)")
 _NAMES = re.compile(r"axis_names=\(([^)]*)\)")
 _DEVICES = re.compile(r" on devices (.*)$")
@@ -17,7 +17,7 @@ _TYPES = re.compile(r"axis_types=\(([\w, ]*)\)")
 
 
 def called(setting: str) -> str:
-    """Return the user's name for JAX's mesh setting ``setting``."""
+    """Return what users call the mesh setting ``setting`` of JAX's cache key."""
     return (
         "the device list of the mesh around the call"
         if setting == MESH_DEVICES
@@ -26,7 +26,10 @@ def called(setting: str) -> str:
 
 
 def spelled(one: str | None, other: str | None) -> tuple[str, str]:
-    """Both in short; as they are where only what is left out tells them apart."""
+    """Return two meshes as short text, for a comparison.
+
+    If the short texts are equal, their devices are added, or else both are returned unchanged.
+    """
     found = short(one), short(other)
     placed = [_DEVICES.search(text or "") for text in (one, other)]
     if found[0] == found[1] and placed[0] and placed[1] and placed[0][1] != placed[1][1]:
@@ -35,7 +38,10 @@ def spelled(one: str | None, other: str | None) -> tuple[str, str]:
 
 
 def short(value: str | None) -> str:
-    """Write a mesh: ``a=2,b=4``, with the axis types where one is not Auto; other text unchanged."""
+    """Return a mesh as ``a=2,b=4``, with the axis types if one of them is not Auto.
+
+    ``none`` for no mesh; text of another form is returned unchanged.
+    """
     if value in (None, "None", "()", ""):
         return NONE
     if value.count("Mesh(") != 1:

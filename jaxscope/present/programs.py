@@ -1,4 +1,4 @@
-"""Word the facts of one compiled program."""
+"""Write facts about one compiled program as text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MEMORY_PARTS = {
     "code_bytes": "code",
 }
 
-# A status of donation -> its words and their role.
+# Status of a donated argument -> (words, style).
 DONATION = {
     "aliased": ("donated", ""),
     "unused": ("donated but unused", "warning"),
@@ -28,13 +28,17 @@ ORIGINS = {"asked": "requested by the program", "inserted": "inserted by the par
 
 
 def memory_parts(memory: Memory) -> list[tuple[str, int]]:
-    """Return (name, bytes on one device) of each part of a program's memory that is known and not empty."""
+    """Return (name, bytes on one device) for each part of a program's memory that is known and not 0."""
     each = ((name, getattr(memory, field)) for field, name in MEMORY_PARTS.items())
     return [(name, n) for name, n in each if n]
 
 
 def in_short(texts: Texts, memory: Memory | None) -> str:
-    """Return ``49 fusions · 9 collectives (726 KiB over data) · peak 494 KiB``; empty if no text was read."""
+    """Return a summary of a program in one line; empty if nothing is known.
+
+    For example ``49 fusions · 9 collectives (726 KiB over data) · peak 494 KiB per device``. ``memory`` is
+    the compiler's memory analysis; None: unknown.
+    """
     parts = []
     made = texts.hlo
     if made is not None and made.instructions:
@@ -50,13 +54,17 @@ def in_short(texts: Texts, memory: Memory | None) -> str:
 
 
 def sent_by_axes(made: Compiled) -> list[tuple[str, Bounds]]:
-    """Return (axes, bytes that a device sends over them in a call), the most first."""
+    """Return (mesh axes, bytes that a device sends over them in one call), the most bytes first.
+
+    The axes are joined with a comma.
+    """
     return sorted(made.wire_by_axes.items(), key=lambda i: (-(i[1].most or i[1].least), i[0]))
 
 
 def between(n: Bounds) -> str:
-    """Return ``3.4 MiB``, ``at least 3.4 MiB``, ``at most 3.4 MiB``, ``1.2 to 3.4
-    MiB``; ``?``: nothing is known.
+    """Return a range of bytes: ``3.4 MiB``, ``at least 3.4 MiB``, ``at most 3.4 MiB`` or ``1.2 to 3.4 MiB``.
+
+    ``?``: nothing is known.
     """
     if n.exact is not None:
         return size(n.exact)
@@ -66,20 +74,24 @@ def between(n: Bounds) -> str:
 
 
 def axes(c: Collective) -> str:
-    """Return ``data,model``; ``part of data`` for groups that are no axis; ``?`` if they are unknown."""
+    """Return the mesh axes over which a collective communicates, as ``data,model``; ``?`` if unknown.
+
+    ``part of data``: its groups are only parts of that axis.
+    """
     if c.axes_around:
         return f"part of {','.join(c.axes_around)}"
     return "?" if c.axes is None else ",".join(c.axes) or "one device"
 
 
 def executions(n: int | None) -> str:
-    """Return ``4x``, ``?x``: how often an instruction runs in one call."""
+    """Return how often an instruction runs in one call of the program, as ``4x``; ``?x`` if unknown."""
     return "?x" if n is None else f"{n:,}x"
 
 
 def times(c: Collective) -> str:
-    """Return ``4x``, ``at most 4x`` in a branch of a conditional; empty for one that runs once in each
-    call.
+    """Return how often a collective runs in one call of the program, as ``4x``; empty if once.
+
+    ``at most 4x`` if it is in a branch of a conditional.
     """
     if c.branches:
         return "at most once" if c.executions == 1 else f"at most {executions(c.executions)}"
@@ -87,22 +99,28 @@ def times(c: Collective) -> str:
 
 
 def overlap(c: Collective) -> str:
-    """Return whether an asynchronous collective overlaps with computation; empty if it is synchronous or
-    unknown.
+    """Return whether computation runs while a collective communicates: ``overlapped`` or ``not overlapped``.
+
+    Empty if it is synchronous, or if the schedule does not show it.
     """
     return {True: "overlapped", False: "not overlapped", None: ""}[c.overlap] if c.is_async else ""
 
 
 def line_of(c: Collective, places: Places) -> str:
-    """Return ``train.py:88 in main``; ``probably train.py:88 in main`` for a guess; empty if the line is
-    unknown.
+    """Return the source line of a collective, as ``train.py:88 in main``; empty if unknown.
+
+    It begins with ``probably`` if the line was not recorded for the instruction itself.
     """
     found = places.inside(c.source)
     return "" if found is None else f"probably {found}" if c.source_certainty == LIKELY else found
 
 
 def reason(c: Collective, places: Places) -> str:
-    """Return why a program has this collective: the sharding constraint, the FSDP weight, or its origin."""
+    """Return why a program has this collective, as ``sharding constraint P('data') at train.py:88 in main``.
+
+    Other reasons are ``weight params['w'] (FSDP)`` and its origin, for example
+    ``inserted by the partitioner``. Empty if unknown.
+    """
     if c.constrained_at is not None:
         return f"sharding constraint {c.constraint or ''} at {places.inside(c.constrained_at)}"
     if c.weight is not None:

@@ -1,4 +1,4 @@
-"""Messages as text: a template with its fields, each rendered by its type."""
+"""Turn a message (the slug of a template and the values of its fields) into text."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from jaxscope.schema.causes import Cause
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Bytes, Count, Field, Message, Names, Parts, Percent, Seconds, Words
 
-# Characters of a cause within a message: paths, static values and containers can be of any length.
+# Characters of a cause within a message, because its paths and values can have any length.
 CLAUSE = 300
 
 
 def text(value: Field) -> str:
-    """Return the text of a message, or of one field; empty for None.
+    """Return the text of a message, or of the value of one field; empty for None.
 
     Raises:
-      KeyError: there is no such template, or it has a field that the message does not have.
+      KeyError: there is no such template, or the template has a field that the message lacks.
     """
     match value:
         case None:
@@ -49,7 +49,7 @@ def text(value: Field) -> str:
 
 
 def short(words: Words) -> str:
-    """Return the short text, for a table of findings."""
+    """Return the short form of a message, for a table; the full text if it has none."""
     if isinstance(words, Message) and words.slug in SHORT:
         return _filled(SHORT[words.slug], words)
     return text(words)

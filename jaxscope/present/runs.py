@@ -1,5 +1,5 @@
-"""Word the facts of a whole run: its command, its time, what is in progress, how it ended, what was not
-recorded.
+"""Write facts about a whole run as text: its command, its time, what is in progress, how it ended, what was
+not recorded.
 """
 
 from __future__ import annotations
@@ -15,13 +15,17 @@ from jaxscope.model.wall_time import wall_time
 from jaxscope.present.spans import Span
 from jaxscope.present.text import Places, brief, command, count, function_name, seconds
 
-# Of the run: what was not compiling is divided from this share on; parts that are smaller are in the rest.
+# Shares of the run's time: other time is itemised if it is at least the first; items below the second are not
+# named.
 LEAST_OTHER, LEAST_PART = 0.1, 0.005
 _VERBS = {"trace": "tracing", "lower": "lowering", "compile": "compiling"}
 
 
 def title(run: Run, directory: RunDir | None) -> str:
-    """Return the user's command without the interpreter; the run's name if the command is unknown."""
+    """Return the user's command without the interpreter, as ``train.py --epochs 3``.
+
+    If the command is unknown, return the name of the run.
+    """
     words = directory.argv if directory is not None else None
     if words is None:
         main = run.main
@@ -30,7 +34,7 @@ def title(run: Run, directory: RunDir | None) -> str:
 
 
 def compilation_name(run: Run, c: Compilation) -> str:
-    """Return ``train_step #4``; the function alone for a call that only missed the fast path."""
+    """Return the name of a compilation: ``train_step #4``; without a number if it compiled nothing."""
     n = number_of(run, c)
     return function_name(c.function) + (f" #{n}" if n else "")
 
@@ -41,10 +45,10 @@ def verb(phase: str) -> str:
 
 
 def compiling(run: Run, *, shares: bool = True) -> list[Span]:
-    """Return the seconds spent compiling, the seconds of the run, and the processes that compiled; nothing
-    if unknown.
+    """Return how much of the run's time went into tracing, lowering and compiling; empty if unknown.
 
-    If processes run in parallel, their seconds are not shown as a share of the run.
+    For example ``28.1 s of 134 s (21 %) went into tracing, lowering and compiling``. Other processes are
+    named with their own seconds. ``shares=False`` leaves out the percentage.
     """
     total, started = run.recorded_seconds, run.started
     if total is None:
@@ -73,10 +77,10 @@ def compiling(run: Run, *, shares: bool = True) -> list[Span]:
 
 
 def not_compiling(run: Run) -> list[Span]:
-    """Return what the run's other seconds went into; nothing if unknown, or if nearly all were compiling.
+    """Return the time of the run that was not spent compiling, by what it was spent on.
 
-    ``The other 6.3 s: 2.6 s until the first compilation (imports, set-up), 2.0 s waiting for values, 1.7 s
-    the rest``
+    For example ``The other 6.3 s: 2.6 s until the first compilation (imports, set-up), 2.0 s waiting for
+    values, 1.7 s the rest``. Empty if unknown, or if nearly all time was spent compiling.
     """
     t = wall_time(run)
     if t is None or t.seconds - t.compiling < LEAST_OTHER * t.seconds:
@@ -94,9 +98,10 @@ def not_compiling(run: Run) -> list[Span]:
 
 
 def unfinished(run: Run, places: Places, *, running: bool) -> list[list[Span]]:
-    """Return a line for each phase without a recorded end, the outermost first.
+    """Return a line for each phase (trace, lower, compile) without a recorded end, the outermost first.
 
-    ``In progress: compiling train_step #4 for 3.2 s  (train.py:88)``
+    For example ``In progress: compiling train_step #4 for 3.2 s  (train.py:88)``. ``running`` says whether
+    the program still runs.
     """
     lasting = bool(run.lasting())
     ended = "Unfinished when it ended: " if lasting else "Unfinished where its log ends: "
@@ -117,7 +122,7 @@ def unfinished(run: Run, places: Places, *, running: bool) -> list[list[Span]]:
 
 
 def ending(run: Run, directory: RunDir | None) -> tuple[str, bool]:
-    """Return how the run ended, and whether that is a failure."""
+    """Return how the run ended, as ``exit code 1``, and whether that is a failure."""
     where = state(run, directory) if directory is not None else "stopped" if run.complete else "unknown"
     cut = cut_short(run)
     if run.exited is not None:
@@ -140,7 +145,7 @@ def ending(run: Run, directory: RunDir | None) -> tuple[str, bool]:
 
 
 def cut_short(run: Run) -> str:
-    """Return, after a comma, when and why the recording of a process stopped early; empty if none did."""
+    """Return when and why the recording of a process stopped early, after a comma; empty if none did."""
     if not run.stopped:
         return ""
     first = run.stopped[0]

@@ -1,7 +1,7 @@
-"""Text in parts that each have a role: what the report, the terminal view and HTML show in colours of their
-own.
+"""Define styled text as spans: texts with a role, for which the report, the terminal view and HTML have
+colours.
 
-Nothing is escaped here: whoever draws a span escapes its text.
+Nothing is escaped here, because the code that draws a span escapes its text.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 Span = str | tuple[str, str]  # a text; a text and its role
-# Without colour none of these is visible: where one matters, a glyph or a word is printed, too.
+# Roles are invisible without colours. If a role matters, the text also has a glyph or a word for it.
 ROLES = (
     "dim", "bold", "title", "name", "figure", "path", "error", "warning", "note", "good", "retrace",
     "collective",
@@ -23,7 +23,7 @@ def plain(spans: Iterable[Span]) -> str:
 
 
 def joined(parts: Sequence[Sequence[Span]], between: Span) -> list[Span]:
-    """Return ``parts`` with ``between`` after each but the last; empty parts are left out."""
+    """Return the spans of all ``parts``, with ``between`` between two of them; empty parts are left out."""
     spans: list[Span] = []
     for part in filter(None, parts):
         spans += [*([between] if spans else []), *part]

@@ -1,4 +1,4 @@
-"""Word where the time of a step goes."""
+"""Write what the time of a step is spent on."""
 
 from __future__ import annotations
 
@@ -9,20 +9,23 @@ from jaxscope.present.escape import escape
 from jaxscope.present.spans import Span
 from jaxscope.present.text import Places, brief, count, short_seconds
 
-LEAST = 0.05  # share of a step: what is known of it is worth showing from this on
+LEAST = 0.05  # share of a step's time from which it is worth showing
 _VERBS = {WAIT: "waiting for", COPY: "copying", COMPILE: "compiling"}
 _UNKNOWN = {WAIT: "waiting for values", COPY: "copying", COMPILE: "compiling"}
 REST = "Python code, dispatch, and waiting that was not recorded"
 
 
 def worth_showing(s: StepSeconds) -> bool:
-    """Return whether the lines take a share of the step that matters, or the devices wait so long."""
+    """Return whether the known costs are a large enough share of a step, or the devices wait long enough."""
     known = sum(part.seconds for part in s.spent)
     return known >= LEAST * s.seconds or (s.device_waits or 0.0) >= LEAST
 
 
 def total(s: StepSeconds) -> list[Span]:
-    """Return ``41 ms, the mean of 183 steps without a compilation (2 to 184 of 200)``."""
+    """Return the mean time of a step, and which steps it is the mean of.
+
+    For example ``41 ms, the mean of 183 steps without a compilation (2 to 184 of 200)``.
+    """
     which = "" if s.compiling else " without a compilation"
     of = f" of {s.total:,}" if s.total is not None and s.total > s.last else ""
     return [
@@ -32,7 +35,7 @@ def total(s: StepSeconds) -> list[Span]:
 
 
 def part(p: Spent, places: Places) -> list[Span]:
-    """Return ``waiting for float(loss)  train.py:31``."""
+    """Return what a step spends time on, and the line: ``waiting for float(loss)  train.py:31``."""
     where = places.frame(p.line) or "an unknown line"
     if p.caller is not None:
         where += f", called at {places.frame(p.caller)}"
@@ -41,12 +44,15 @@ def part(p: Spent, places: Places) -> list[Span]:
 
 
 def share(seconds: float, s: StepSeconds) -> str:
-    """Return ``30 ms  73 %``, right-aligned in its columns."""
+    """Return seconds of a step, and their share of the step: ``30 ms  73 %``."""
     return f"{short_seconds(seconds)}  {100 * seconds / s.seconds:3.0f} %"
 
 
 def in_short(s: StepSeconds, places: Places) -> list[Span]:
-    """Return ``a step takes 41 ms: 30 ms waiting for float(loss)  train.py:31``, with its costliest line."""
+    """Return the time of a step with its costliest line, if that line is worth showing.
+
+    For example ``a step takes 41 ms: 30 ms waiting for float(loss)  train.py:31``.
+    """
     spans: list[Span] = ["a step takes ", (short_seconds(s.seconds), "figure")]
     if s.spent and s.spent[0].seconds >= LEAST * s.seconds:
         spans += [": ", f"{short_seconds(s.spent[0].seconds)} ", *part(s.spent[0], places)]
@@ -54,7 +60,10 @@ def in_short(s: StepSeconds, places: Places) -> list[Span]:
 
 
 def device_waits(s: StepSeconds) -> Iterator[Span]:
-    """Yield ``the device waited for the host 63 % of the time (profile of steps 10 to 12)``, if known."""
+    """Yield how long the devices waited for the host, as measured by a profile; nothing if that is unknown.
+
+    For example ``the device waited for the host 63 % of the time (profile of steps 10 to 12)``.
+    """
     if s.device_waits is not None and s.profiled is not None:
         first, last = s.profiled
         steps = f"step {first:,}" if first == last else f"steps {first:,} to {last:,}"

@@ -1,4 +1,6 @@
-"""Word the facts of a program that was compiled for a target: its state, whether it fits, its bounds."""
+"""Write facts about a program compiled for a target as text: its state, whether it fits, bounds of its run
+time.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,10 @@ STATES = {OK: "compiled", EXHAUSTED: "does not fit", "skipped": "not lowered", M
 
 
 def state(p: Program) -> tuple[str, str]:
-    """Describe the state of ``p``, with the style of the text."""
+    """Return the state of ``p``, as ``compiled in 2.4 s`` or ``the compiler crashed: ...``, and its style.
+
+    The text is empty for a program that does not fit into memory if ``memory_fit`` has the figures.
+    """
     made_ = p.made
     error = escape(" ".join((made_.error or "").split()), 400) if made_ is not None else ""
     if p.state == "skipped":
@@ -37,8 +42,10 @@ def state(p: Program) -> tuple[str, str]:
 
 
 def waiting(behind: Sequence[int]) -> str:
-    """Describe what a program waits for: the compiler of its run, or those of other runs, which use the
-    machine.
+    """Return what a program waits for: the compiler of its own run, or the compilers of other runs.
+
+    On one machine, only as many compilers run at once as its memory and its cores allow. ``behind`` has the
+    process ids of those that run; an id is 0 or less if unknown.
     """
     known = ", ".join(str(n) for n in behind if n > 0)
     others = f" (process{'es' if ',' in known else ''} {known})" if known else ""
@@ -50,8 +57,9 @@ def waiting(behind: Sequence[int]) -> str:
 
 
 def _unlisted(p: Program) -> str:
-    """Describe a possible reason: some compilers accept slices that do not exist, and crash or fail on
-    others.
+    """Return a possible reason for a failure: no vendor's page lists a TPU slice of this shape; else empty.
+
+    Some compilers accept slices that do not exist, and then crash or fail.
     """
     near = machines.unlisted(p.target or "")
     return (
@@ -60,10 +68,9 @@ def _unlisted(p: Program) -> str:
 
 
 def bounds_besides(found: Bounds) -> str:
-    """Write the bounds other than the largest: ``memory 0.4 ms, data 3.0 ms``. Rates that are not from the
-    vendor are marked.
+    """Return the lower bounds of the run time other than the largest: ``memory 0.4 ms, data 3.0 ms``.
 
-    The text may be empty.
+    Bounds with a rate from a secondary source are named at the end. The text may be empty.
     """
     rest = {"compute": found.compute, "memory": found.memory, **found.axes}
     uncounted = escape(found.uncounted, 120) if found.uncounted else ""
@@ -83,7 +90,7 @@ def bounds_besides(found: Bounds) -> str:
 
 
 def short(value: float | None) -> str:
-    """Write a short time: ``4.1 ms``, ``38 us``, ``9 ns``."""
+    """Return a time with a unit that fits: ``4.1 ms``, ``38 us``, ``9 ns``; ``unknown`` for None."""
     if value is None:
         return "unknown"
     for unit, scale in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
@@ -93,13 +100,15 @@ def short(value: float | None) -> str:
 
 
 def least(found: Bounds) -> str:
-    """Write the largest bound: ``4.1 ms, compute``; empty if the binding resource is unknown."""
+    """Return the largest lower bound of the run time and its name: ``4.1 ms, compute``; empty if unknown."""
     return "" if found.binds is None else f"{short(found.least)}, {escape(found.binds, 40)}"
 
 
 def memory_fit(found: Fit) -> list[Span]:
-    """Return ``3.2 GiB of 15.8 GiB on a device``, or ``does not fit: 20.3 GiB in 15.8 GiB`` with the
-    parts.
+    """Return the memory that a program needs on a device, and the capacity; empty if unknown.
+
+    ``3.2 GiB of 15.8 GiB on a device``, or ``does not fit: 20.3 GiB in 15.8 GiB`` with the parts in
+    parentheses.
     """
     if found.used is None:
         return []
@@ -112,7 +121,10 @@ def memory_fit(found: Fit) -> list[Span]:
 
 
 def largest(found: Fit, texts: Texts, most: int | None) -> list[list[Span]]:
-    """Return the ``most`` largest buffers, then arguments and results, of a program that does not fit."""
+    """Return lines with the largest buffers of a program that does not fit, then its arguments and results.
+
+    There are at most ``most`` of each, the largest first; None: all. Empty if the program fits.
+    """
     if found.used is None or found.fits is not False:
         return []
     lines: list[list[Span]] = []
@@ -127,12 +139,12 @@ def largest(found: Fit, texts: Texts, most: int | None) -> list[list[Span]]:
 
 
 def bounds(found: Bounds) -> list[Span]:
-    """Return ``no call takes less than 4.1 ms (compute); memory 0.4 ms, data 3.0 ms``."""
+    """Return lower bounds of the run time: ``no call takes less than 4.1 ms (compute); memory 0.4 ms``."""
     others = bounds_besides(found)
     least_text = f"{short(found.least)} ({brief(found.binds or '?', 40)})"
     return [("no call takes less than ", "dim"), least_text, (f"; {others}" if others else "", "dim")]
 
 
 def cycles(n: int) -> str:
-    """Return the compiler's estimate of the cycles of one call."""
+    """Return the compiler's estimate of the cycles of one call, in words."""
     return f"{n:,} cycles estimated by the compiler, without collectives"

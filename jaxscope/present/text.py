@@ -1,7 +1,6 @@
 """Write single facts as text: bytes, seconds, counts, lists, file places, functions and commands.
 
-Numbers and lists are plain. Names of the program (``Places``, ``function_name``,
-``command``) are escaped: one line.
+Names that come from the program (``Places``, ``function_name``, ``command``) are escaped and fit on one line.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from jaxscope.model.run import Run
 from jaxscope.present.escape import escape
 from jaxscope.schema.keys import Frame
 
-_CELL = re.compile(r"In\[\d+\]")  # of a notebook
+_CELL = re.compile(r"In\[\d+\]")  # a cell of a notebook
 
 
 def seconds(value: float | None) -> str:
-    """Write a time: ``28.1 s``, ``41 ms``, ``2 min 14 s``; ``?`` where it is unknown."""
+    """Return a time as text: ``28.1 s``, ``41 ms``, ``2 min 14 s``; ``?`` if unknown."""
     if value is None or not math.isfinite(value):
         return "?"
     if value < 0.0005:
@@ -39,7 +38,7 @@ def seconds(value: float | None) -> str:
 
 
 def short_seconds(value: float) -> str:
-    """Write a time that may be below a millisecond: ``41 ms``, ``4.1 ms``, ``412 µs``."""
+    """Return a time that may be below a millisecond as text: ``41 ms``, ``4.1 ms``, ``412 µs``."""
     if not 0 < value < 0.00995:
         return seconds(value)
     if value >= 0.0009995:
@@ -49,13 +48,16 @@ def short_seconds(value: float) -> str:
 
 
 def count(n: float, one: str, many: str | None = None) -> str:
-    """Write a count: ``1 trace``, ``1,200 traces``, ``0.333 traces``."""
+    """Return a number with its noun, as ``1 trace`` or ``1,200 traces``.
+
+    ``many`` is the plural; None: ``one`` with an s.
+    """
     number = f"{n:,}" if isinstance(n, int) else f"{n:.3g}"
     return f"{number} {one if number == '1' else many or one + 's'}"
 
 
 def size(n: float | None) -> str:
-    """Bytes: ``812 B``, ``3.4 MiB``; ``?`` where they are not known."""
+    """Return a number of bytes as text: ``812 B``, ``3.4 MiB``; ``?`` if unknown."""
     if n is None:
         return "?"
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
@@ -66,7 +68,10 @@ def size(n: float | None) -> str:
 
 
 def listed(names: Sequence[str], most: int | None = None, things: str = "") -> str:
-    """Join names: ``a, b and c``; with more than ``most``, ``a, b and 4 more``."""
+    """Return names as one text: ``a, b and c``; with more than ``most`` of them, ``a, b and 4 more``.
+
+    ``things`` follows the number: ``a, b and 4 more lines``.
+    """
     shown = list(names if most is None else names[:most])
     if len(names) > len(shown):
         shown.append(f"{len(names) - len(shown):,} more{f' {things}' if things else ''}")
@@ -74,29 +79,31 @@ def listed(names: Sequence[str], most: int | None = None, things: str = "") -> s
 
 
 def line(frame: Frame) -> str:
-    """Write a line of a file: ``train.py:12``; of a notebook's cell: ``In[3], line 12``."""
+    """Return the line of a frame: ``train.py:12``, or ``In[3], line 12`` for a cell of a notebook."""
     return numbered(PurePath(frame.file).name, frame.line)
 
 
 def numbered(file: str, line: int) -> str:
-    """Return ``train.py:12``, ``In[3], line 12``."""
+    """Return a file and a line number as ``train.py:12``, or ``In[3], line 12`` for a cell of a notebook."""
     return f"{file}, line {line}" if _CELL.fullmatch(file) else f"{file}:{line}"
 
 
 def article(noun: str) -> str:
-    """Write a noun with its article: ``an int``, ``a list``; ``?`` has none."""
+    """Return a noun with its article: ``an int``, ``a list``; ``?`` is returned unchanged."""
     return noun if noun == "?" else f"{'an' if noun[:1] in 'aeiouAEIOU' else 'a'} {noun}"
 
 
 def brief(text: str, room: int) -> str:
-    """Return ``text``, cut to ``room`` characters."""
+    """Return ``text``, cut to ``room`` characters with ``…`` at its end if it is longer."""
     return text if len(text) <= room else text[: room - 1] + "…"
 
 
 class Places:
-    """Shorten file names to their last part, if no other file of the run has the same last part.
+    """Shorten the file names of a run to the last part, unless two files have the same last part.
 
-    ``whole`` keeps the path relative to the program's working directory, so that the file can be opened.
+    Args:
+      run: the run whose files are compared.
+      whole: keep the path relative to the program's working directory, so that the file can be opened.
     """
 
     def __init__(self, run: Run, *, whole: bool = False) -> None:
@@ -143,17 +150,23 @@ class Places:
 
 
 def function_name(f: Function) -> str:
-    """Return the displayed name: ``Trainer.step``, ``main.loss`` for a function defined inside main."""
+    """Return the displayed name of a function: ``Trainer.step``; ``main.loss`` if main defines it."""
     return escape(f.display_name, 100)
 
 
 def wrapper_name(wrapper: str) -> str:
-    """Return what the user calls a wrapper: ``jax.jit`` for the class of what it returns."""
+    """Return the user's name of a function transformation, escaped.
+
+    ``jaxlib.PjitFunction``, which is the class of ``jax.jit(f)``, becomes ``jax.jit``.
+    """
     return escape("jax.jit" if wrapper == "jaxlib.PjitFunction" else wrapper)
 
 
 def missing_accelerators(packages: Iterable[str]) -> str:
-    """Explain the errors that JAX prints about an accelerator this machine lacks, and how to avoid them."""
+    """Return why JAX prints errors about an accelerator that this machine lacks, and how to avoid them.
+
+    ``packages`` are the installed packages that support the accelerator.
+    """
     named = " and ".join("libtpu" if name == "libtpu" else name.replace("_", "-") for name in packages)
     verb = "are" if " and " in named else "is"
     return (
@@ -164,7 +177,10 @@ def missing_accelerators(packages: Iterable[str]) -> str:
 
 
 def command(argv: Sequence[str]) -> str:
-    """Return the user's command without the interpreter: ``train.py --epochs 3``, ``-m pkg.train``."""
+    """Return the user's command without the interpreter and its options.
+
+    Examples: ``train.py --epochs 3``, ``-m pkg.train``.
+    """
     words = list(argv)
     if words and PurePath(words[0]).name.startswith(("python", "pypy")):
         words = words[1:]
@@ -180,5 +196,5 @@ WITH_INPUT = "use jaxscope run --no-tui, then the program reads from this termin
 
 
 def wanted_input(text: str) -> bool:
-    """Return whether this output ends with the error of a program that read from an empty standard input."""
+    """Return whether the output ``text`` has the error of a program that read an empty standard input."""
     return "EOFError: EOF when reading a line" in text

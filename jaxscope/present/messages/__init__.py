@@ -1,8 +1,8 @@
-"""The templates of all messages, by slug: one file a family of rules.
+"""The templates of all messages, by slug; there is one file for each family of rules.
 
-A template names its fields in braces; the types of ``schema.messages`` say how each is written. A part that
-may be missing is a field of its own, which is then None, with the punctuation that goes with it in its
-template.
+A template has fields in braces, and the types of ``schema.messages`` define how a value is written. A part of
+a sentence that may be missing is a field with a template of its own, which includes the punctuation. If the
+part is missing, the field is None.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Memory that a program holds twice, or for nothing (JX505 to JX507)."""
+"""Templates for memory that a program holds twice or does not need (JX505 to JX507)."""
 
 TEMPLATES = {
     "unused-donation": "{function} cannot reuse the donated {path}{more} ({bytes}){reason}",

@@ -1,5 +1,5 @@
-"""Memory of the devices: growing arrays, replicated arrays, uneven devices, programs that do not fit (JX501
-to JX510).
+"""Templates for device memory: growing arrays, replicated arrays, uneven devices, programs that do not fit
+(JX501 to JX510).
 """
 
 TEMPLATES = {

@@ -1,4 +1,4 @@
-"""Processes of one job that do not run the same programs in the same order (JX850 to JX854)."""
+"""Templates for processes of one job that do not run the same programs in the same order (JX850 to JX854)."""
 
 TEMPLATES = {
     "rank-named": "rank {numbers}",

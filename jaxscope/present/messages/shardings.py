@@ -1,4 +1,4 @@
-"""Shardings: other than requested, not divisible, moved in each call (JX503, JX504, JX508)."""
+"""Templates for shardings: other than requested, not divisible, moved in each call (JX503, JX504, JX508)."""
 
 TEMPLATES = {
     "refused-and-recompiled": "{finding}; so {recompiled}",

@@ -1,4 +1,4 @@
-"""Programs that do not fit into the target they were compiled for (JX801)."""
+"""Templates for programs that do not fit into the target for which they were compiled (JX801)."""
 
 TEMPLATES = {
     "too-large-for-target": (

@@ -1,4 +1,4 @@
-"""Transfers between host and devices, and between devices (JX601, JX602, JX511)."""
+"""Templates for transfers between host and devices, and between devices (JX601, JX602, JX511)."""
 
 TEMPLATES = {
     "read-each-step": "{expression} at {line} waits for the device {often}, {seconds} in all{saved}",

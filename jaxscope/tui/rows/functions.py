@@ -292,8 +292,8 @@ def other_columns(run: Run) -> list[Column[Other]]:
 
 
 def where(c: Compilation, places: Places) -> str:
-    """Return the line of the call, its step and its phases: ``train.py:88 in main · step 376 · trace 0.20
-    s``.
+    """Return the line of the call, its step and its phases:
+    ``train.py:88 in main · step 376 · trace 0.20 s``.
     """
     parts = []
     if site := places.inside(c.site):

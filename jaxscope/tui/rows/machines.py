@@ -246,8 +246,8 @@ def programs(machine: Machine) -> dict[str, Program]:
 
 
 def summary(seen: Seen) -> list[Part]:
-    """Return the line about a target's program: ``train_step #2 for v5e:4x4  compiled · 412 instructions ·
-    ...``.
+    """Return the line about a target's program:
+    ``train_step #2 for v5e:4x4  compiled · 412 instructions · ...``.
     """
     c = seen.compilation
     name = function_name(seen.asked.function) if c is None else compilation_name(seen.run, c)

@@ -67,8 +67,7 @@ class View(Screen[None], metaclass=AbstractMeta):
 
     @abstractmethod
     def fill(self) -> None:
-        """Show the current state of the run; called when the run has changed, and when the screen is opened.
-        """
+        """Show the current state of the run. It is called when the run changed or the screen is opened."""
 
     def place(self) -> Frame | None:
         """Return the source line of the selection, for the editor; None: unknown."""
@@ -151,8 +150,7 @@ class View(Screen[None], metaclass=AbstractMeta):
         self.words("lost").say(trouble or ([] if self.short else chrome.lost(feed.run)))
 
     def foot(self) -> None:
-        """Show the keys that apply now, the cells of the current row that are cut, and the place in a search.
-        """
+        """Show the keys that apply now, cells of the current row that are cut, and the search position."""
         if not self.complete:
             return
         view, width = self.focused_view(), self.app.size.width
