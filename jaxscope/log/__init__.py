@@ -1,1 +1,1 @@
-"""Bytes on disk: shared by the recording and the reading side."""
+"""Read and write the files of a run directory; used by the side that records and by the side that reads."""

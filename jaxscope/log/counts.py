@@ -1,9 +1,9 @@
-"""Store counts that grow on every call in a small mapped file beside a process's log: ``<pid>-<id>.counts``.
+"""Store numbers that grow on every call in a small mapped file beside the log of a process.
 
-A stored count is in the kernel's page cache without a system call: a killed program loses none, and readers
-see the current value. The file is an array of unsigned 64-bit little-endian numbers; events in the log have
-their indices (``cell`` of Called and others). The first number is for other processes: the index of the count
-of steps (``step_now``).
+Storing a number needs no system call: the kernel has it at once, so that a killed program loses none, and
+readers see the current value. The file, ``<pid>-<id>.counts``, is an array of unsigned 64-bit little-endian
+numbers ("cells"). Events in the log name the index of their cell (``cell`` of Called and others). The first
+cell says which cell counts the steps (``step_now``).
 """
 
 from __future__ import annotations
@@ -21,17 +21,14 @@ from jaxscope.log import files
 SUFFIX = ".counts"
 PAGE = mmap.ALLOCATIONGRANULARITY
 WIDTH = 8
-MAX_BYTES = 1 << 20  # a file that is larger is damaged or hostile
+MAX_BYTES = 1 << 20  # a larger file is damaged or hostile
 
-# linux/fs.h: no copy-on-write. btrfs would look for new blocks at each write to a mapped page.
+# From linux/fs.h: no copy-on-write. With it, btrfs would allocate new blocks when a mapped page changes.
 _FS_IOC_SETFLAGS, _FS_NOCOW_FL = 0x40086602, 0x00800000
 
 
 class Cells:
-    """The counts of this process. Pages stay mapped, because a late call may still store its count.
-
-    ``take`` raises OSError if the file cannot be created or mapped.
-    """
+    """The cells of this process. Pages stay mapped, because a late call may still store its number."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -39,7 +36,13 @@ class Cells:
         self._taken = 0
 
     def take(self) -> tuple[int, memoryview, int]:
-        """Reserve a cell: (cell, page, index); store a number with ``page[index] = number``."""
+        """Reserve a cell. Return its index in the file, its page, and its index in the page.
+
+        ``page[index] = number`` stores a number.
+
+        Raises:
+          OSError: the file cannot be created or mapped, or is full.
+        """
         page, index = divmod(self._taken, PAGE // WIDTH)
         if page == len(self._pages):
             self._pages.append(_page(self._path, page))
@@ -70,7 +73,7 @@ def _page(path: Path, number: int) -> memoryview:
 
 
 def _mapped(fd: int, offset: int) -> memoryview:
-    # Python's own mmap keeps a duplicate of the descriptor and closes it at the end, even if the program has
+    # Python's mmap keeps a duplicate of the descriptor and closes it at the end, even if the program has
     # closed it (os.closerange) and the number now belongs to another file.
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
@@ -90,10 +93,10 @@ def _mapped(fd: int, offset: int) -> memoryview:
 
 
 def step_now(log: Path) -> int:
-    """Return the present step of the process of ``log``; 0 before its first step.
+    """Return the current step of the process that writes ``log``; 0 before its first step.
 
-    The first number in the file is twice the index of the cell that counts steps, plus one if the cell
-    counts marks, which are at the ends of steps (writer.Writer.steps_in).
+    The first cell is twice the index of the cell that counts steps. It is one more if that cell counts the
+    marks at the ends of steps instead of calls (``Writer.steps_in``).
     """
     numbers = read(log)
     where, marks = divmod(numbers[0], 2) if len(numbers) else (0, 0)
@@ -101,7 +104,7 @@ def step_now(log: Path) -> int:
 
 
 def read(log: Path) -> memoryview:
-    """Return the current counts beside ``log``; empty if there are none."""
+    """Return the numbers beside ``log``, by cell; empty if there is no such file."""
     try:
         with files.open_regular(log.with_suffix(SUFFIX), within=log.parent.parent) as f:
             data = f.read(MAX_BYTES)

@@ -1,13 +1,14 @@
 """Open every file that this package writes, and every file of a run directory that it reads.
 
-A run directory, or the repository, may come from another person. Two rules keep both harmless: only regular
-files are read (a pipe would block its reader, a device has no end), and a file is written under a random name
-and then renamed, so that a link of the final name is replaced and never followed. A pipe or a device is not
-replaced: in /dev and below /proc (``-o /dev/stdout``) it is written to, elsewhere it is an error. With
-``within``, the directory of a run, no directory below it is reached through a link either: nothing outside of
-it is read or changed.
+A run directory, or the repository, may come from another person. Two rules make that harmless. First, only
+regular files are read, because a pipe would block its reader, and a device has no end. Second, a file is
+written under a random name and then renamed, so that a link with the final name is replaced, not followed. A
+pipe or a device is not replaced: writing to it is an error, except in /dev and below /proc
+(``-o /dev/stdout``).
 
-``path`` is a path below ``within``. All functions raise OSError, also for an impossible file name.
+``within`` is the directory of a run, and ``path`` is a path below it. No directory between the two is reached
+through a link, so nothing outside the run is read or changed. Without ``within``, links in the directories of
+``path`` are followed. All functions raise OSError, also for an impossible file name.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-PRIVATE = 0o600  # the mode of a run's files; the user's output file (-o) gets SHARED, less the umask
+# Modes before the umask: a run's files are private, the user's output file (-o) is not.
+PRIVATE = 0o600
 SHARED = 0o666
 PRIVATE_DIRECTORY, SHARED_DIRECTORY = 0o700, 0o777
 MOST_NAMES = 1_000_000  # in one directory
@@ -30,10 +32,10 @@ _AT = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 def write(
     path: Path, data: bytes | str | Iterable[bytes | str], *, within: Path | None = None, mode: int = PRIVATE
 ) -> None:
-    """Write ``data`` to ``path``, completely or not at all, in UTF-8; a lone surrogate is escaped.
+    """Write ``data`` to ``path`` in UTF-8, completely or not at all. Lone surrogates are escaped.
 
     Args:
-      mode: the mode of the new file, less the umask.
+      mode: the mode of the new file, before the umask.
 
     Raises:
       OSError: ``path`` cannot be written; an earlier file at ``path`` is unchanged.
@@ -60,7 +62,10 @@ def write(
 
 
 def _holds_devices(directory: Path) -> bool:
-    """Return whether the names in ``directory`` are devices and descriptors; /dev/shm has ordinary files."""
+    """Return whether ``directory`` has devices or descriptors instead of files, as /dev and /proc.
+
+    /dev/shm has ordinary files.
+    """
     return directory in (Path("/dev"), Path("/dev/fd")) or directory.is_relative_to("/proc")
 
 
@@ -76,7 +81,7 @@ def _write_and_close(fd: int, pieces: Iterable[bytes | str]) -> None:
 
 
 def open_regular(path: Path, *, within: Path | None = None) -> BinaryIO:
-    """Open a regular file for reading. Without ``within``, links are followed, because the user named the
+    """Open a regular file for reading; without ``within``, also through a link, because the user named the
     file.
 
     Raises:
@@ -89,27 +94,28 @@ def read(path: Path, most: int, *, within: Path | None = None) -> bytes:
     """Return the content of a regular file of at most ``most`` bytes.
 
     Raises:
-      OSError: as ``open_regular``; EFBIG: the file is larger.
+      OSError: as for ``open_regular``; with EFBIG, the file is larger.
     """
     with open_regular(path, within=within) as f:
         if os.fstat(f.fileno()).st_size <= most:
-            data = f.read(most + 1)  # a file under /proc has size 0
+            data = f.read(most + 1)  # at most so many, because files under /proc claim to have size 0
             if len(data) <= most:
                 return data
     raise OSError(errno.EFBIG, f"larger than {most:,} bytes", str(path))
 
 
 def descriptor(path: Path, flags: int, *, within: Path | None = None, mode: int = PRIVATE) -> int:
-    """Open a regular file and return its descriptor. With O_CREAT, a missing file is created, and links are
-    not followed.
+    """Open a regular file with the ``flags`` of ``os.open``, and return its descriptor.
+
+    With O_CREAT, a missing file is created, and a link at ``path`` is an error.
 
     Raises:
-      OSError: as ``open_regular``.
+      OSError: as for ``open_regular``.
     """
     links = within is None and not flags & os.O_CREAT
     flags |= os.O_CLOEXEC | os.O_NONBLOCK | (0 if links else os.O_NOFOLLOW)
     with _directory(path, within) as (directory, name):
-        # Checked before it is opened: opening some devices has an effect.
+        # Check before opening, because opening some devices has an effect.
         with contextlib.suppress(FileNotFoundError):
             _regular(os.stat(name, dir_fd=directory, follow_symlinks=links), path)
         fd = os.open(name, flags, mode, dir_fd=directory)
@@ -122,12 +128,12 @@ def descriptor(path: Path, flags: int, *, within: Path | None = None, mode: int 
 
 
 def append(path: Path, *, within: Path | None = None, mode: int = PRIVATE) -> int:
-    """Return a descriptor whose writes are appended to ``path``, which is created if it is missing."""
+    """Return a descriptor that appends to the file ``path``; a missing file is created."""
     return descriptor(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, within=within, mode=mode)
 
 
 def extend(path: Path, data: bytes, *, within: Path | None = None) -> None:
-    """Append ``data`` to ``path``, which is created if it is missing."""
+    """Append ``data`` to the file ``path``; a missing file is created."""
     fd = append(path, within=within)
     try:
         os.write(fd, data)
@@ -136,7 +142,7 @@ def extend(path: Path, data: bytes, *, within: Path | None = None) -> None:
 
 
 def touch(path: Path, *, within: Path | None = None, mode: int = PRIVATE) -> None:
-    """Create ``path`` if it is missing, and set the time of its last change to now."""
+    """Set the modification time of the file ``path`` to now; a missing file is created."""
     fd = descriptor(path, os.O_WRONLY | os.O_CREAT, within=within, mode=mode)
     try:
         os.utime(fd)
@@ -147,8 +153,9 @@ def touch(path: Path, *, within: Path | None = None, mode: int = PRIVATE) -> Non
 def make_directory(
     path: Path, *, within: Path | None = None, mode: int = PRIVATE_DIRECTORY, parents: bool = False
 ) -> None:
-    """Create the directory ``path`` if it is missing; with ``parents``, also missing directories between
-    ``within`` and ``path``.
+    """Create the directory ``path`` if it is missing.
+
+    With ``parents``, also create missing directories between ``within`` and ``path``.
 
     Raises:
       OSError: the directory cannot be created, or something below ``within`` is a link or not a directory.
@@ -163,7 +170,7 @@ def make_directory(
     with _directory(path, within) as (directory, name):
         try:
             os.mkdir(name, mode, dir_fd=directory)
-        except OSError:  # it is there, or the place is read-only
+        except OSError:  # it exists, or the place is read-only: opening it distinguishes these
             os.close(os.open(name, _AT | (0 if within is None else os.O_NOFOLLOW), dir_fd=directory))
 
 
@@ -188,23 +195,23 @@ def remove(path: Path, *, within: Path | None = None) -> None:
 
 
 def rename(path: Path, name: str, *, within: Path | None = None) -> None:
-    """Rename a file in its directory; a file with the new name is replaced."""
+    """Give a file the new name ``name`` in the same directory; a file with that name is replaced."""
     with _directory(path, within) as (directory, old):
         os.replace(old, _plain(name, path), src_dir_fd=directory, dst_dir_fd=directory)
 
 
 def status(path: Path, *, within: Path | None = None) -> os.stat_result:
-    """Return the size and times of a regular file.
+    """Return the ``os.stat_result`` of a regular file (size and times).
 
     Raises:
-      OSError: as ``open_regular``.
+      OSError: as for ``open_regular``.
     """
     with _directory(path, within) as (directory, name):
         return _regular(os.stat(name, dir_fd=directory, follow_symlinks=within is None), path)
 
 
 def is_regular(path: Path, *, within: Path | None = None) -> bool:
-    """Return whether ``open_regular`` can open it."""
+    """Return whether ``path`` is a regular file that ``open_regular`` can open."""
     try:
         status(path, within=within)
     except OSError:
@@ -213,7 +220,7 @@ def is_regular(path: Path, *, within: Path | None = None) -> bool:
 
 
 def names(path: Path, *, within: Path | None = None) -> list[str]:
-    """Return the names in a directory, unordered; at most MOST_NAMES.
+    """Return the names in the directory ``path`` without an order; at most MOST_NAMES.
 
     Raises:
       OSError: ``path`` is not a directory, or a link below ``within`` leads to it.
@@ -232,8 +239,10 @@ def names(path: Path, *, within: Path | None = None) -> list[str]:
 
 @contextlib.contextmanager
 def _directory(path: Path, within: Path | None) -> Iterator[tuple[int, str]]:
-    """Yield a descriptor of the directory of ``path``, and the file's name. Errors have ``path`` as file
-    name."""
+    """Yield a descriptor of the directory that contains ``path``, and the name of ``path`` in it.
+
+    Errors in the context have ``path`` as their file name.
+    """
     opened: list[int] = []
     try:
         try:
@@ -245,7 +254,7 @@ def _directory(path: Path, within: Path | None) -> Iterator[tuple[int, str]]:
         except OSError as e:
             e.filename, e.filename2 = str(path), None
             raise
-        except ValueError as e:  # a null byte, or a letter that file names here have not
+        except ValueError as e:  # a null byte, or a character that cannot be in a file name here
             raise OSError(errno.EINVAL, "no name of a file", str(path)) from e
     finally:
         for fd in opened:
@@ -253,7 +262,9 @@ def _directory(path: Path, within: Path | None) -> Iterator[tuple[int, str]]:
 
 
 def _below(path: Path, within: Path | None) -> tuple[str, ...]:
-    """Return the names on the way from ``within`` to ``path``; without ``within`` the last one only."""
+    """Return the names of ``path`` below ``within``, from the outermost; without ``within``, only the last
+    one.
+    """
     parts = path.parts[-1:] if within is None else path.relative_to(within).parts  # ValueError: outside
     if not parts:
         raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))

@@ -1,10 +1,18 @@
-"""The queue of programs to compile for targets: files under ``targets/`` of a run.
+"""The queue of programs that are to be compiled for targets (other devices), as files under ``targets/`` of a
+run.
 
-``<id>.mlir`` is the module, ``<id>.job`` what its compilation needs besides; both are gone when the result is
-in the log, and ``<id>.done`` marks that. If the compiler's process died, both stay, the job as ``<id>.lost``,
-so that it can be queued again. Every file is written under another name and then renamed, so that no reader
-sees a part of it. The worker polls for jobs, the program's side polls for results. ``alive`` is touched while
-a worker runs, and ``behind`` names the processes of other runs for which that worker waits.
+    <id>.mlir    the module
+    <id>.job     the target and the compile options
+    <id>.result  the result, until it is in the log of the run
+    <id>.done    empty; the result is in the log, and the files above are removed
+    <id>.lost    the former ``.job``, if the compiler's process died; the module is kept, to queue it again
+    <id>.tried   one byte for each attempt
+    alive        changed every second while a worker (a process that compiles) runs
+    behind       the processes of other runs for which the worker waits
+    closed       empty; no more jobs will come
+
+Files are written under another name and then renamed, so that no reader sees a part of one. The worker polls
+for jobs, and the program's side polls for results.
 """
 
 from __future__ import annotations
@@ -24,7 +32,7 @@ from jaxscope.schema.targets import Target
 
 _ID = re.compile(r"[0-9a-f]{16}")
 MAX_JOB, MAX_MODULE = 16 << 20, 1 << 30  # bytes
-STALE_S = 10.0  # ten missed beats: a loaded machine skips some
+STALE_S = 10.0  # ten missed heartbeats; a busy machine may miss some
 OK, EXHAUSTED, FAILED, CRASHED, LATE, MISSING = "ok", "exhausted", "failed", "crashed", "late", "missing"
 
 
@@ -32,12 +40,12 @@ class Job(msgspec.Struct, frozen=True):
     """One module to compile.
 
     Attributes:
-      id: the id of the program: its text, compile options and target.
+      id: a hash of the module, the compile options and the target.
       partitions: number of devices on which the program runs.
       positions: the positions of those devices among the target's, in mesh order; None: the first
         ``partitions``.
-      tuple_arguments, propagate_to_inputs, propagate_to_outputs, options: compile options as JAX passes
-        them to the compiler.
+      tuple_arguments, propagate_to_inputs, propagate_to_outputs, options: compile options as JAX passes them
+        to the compiler.
       shardy: whether the program uses the Shardy partitioner; None: JAX's default.
     """
 
@@ -57,13 +65,15 @@ class Result(msgspec.Struct, frozen=True):
 
     Attributes:
       id: the id of the job.
-      outcome: ok, exhausted (it does not fit), failed, crashed, late or missing
-        (no such compiler is installed).
+      outcome: ok, exhausted (the program does not fit into memory), failed, crashed, late (it took too long)
+        or missing (the compiler is not installed).
       seconds: seconds that the compiler took; None: it did not end.
-      text: id of the stored HLO text.
+      text: the hash of the stored HLO text; None: there is none.
       text_bytes: size of the HLO text.
-      peak_bytes: peak memory on one device, if the compiler states it.
-      error: the compiler's message, or how its process ended.
+      memory: the compiler's memory analysis; None: unknown.
+      peak_bytes: peak memory on one device; None: the compiler does not state it.
+      cost: the compiler's cost analysis, by name.
+      error: the compiler's message, or how its process ended; None: there was no error.
       compiler: name and version of the compiler.
       process_bytes: the largest memory that the compiler's process has used so far.
     """
@@ -81,7 +91,7 @@ class Result(msgspec.Struct, frozen=True):
     process_bytes: int | None = None
 
 
-# Made here, once: two threads that are the first to decode a type crash msgspec (0.22).
+# Created at import, because msgspec 0.22 crashes if two threads are the first to decode a type.
 _JOBS, _RESULTS = msgspec.json.Decoder(Job), msgspec.json.Decoder(Result)
 _PROCESSES = msgspec.json.Decoder(tuple[int, ...])
 
@@ -94,7 +104,7 @@ class Queue:
         self.path = run.path / "targets"
 
     def put(self, job: Job, module: bytes) -> bool:
-        """Queue ``job``. Return False if it is already queued, or was queued before.
+        """Queue ``job``; ``module`` is its MLIR bytecode. Return False if it is or was queued already.
 
         Raises:
           OSError: the disk is full, or the directory cannot be written.
@@ -107,10 +117,10 @@ class Queue:
         return True
 
     def waiting(self) -> list[Path]:
-        """Return the job files, the oldest first."""
+        """Return the files of the jobs that have no result yet, the oldest first."""
         found = []
         for path in self._all(".job"):
-            with contextlib.suppress(OSError):  # another process has finished it
+            with contextlib.suppress(OSError):  # another process has just removed it
                 found.append((files.status(path, within=self._run).st_mtime_ns, path.name, path))
         return [path for _, _, path in sorted(found)]
 
@@ -122,16 +132,16 @@ class Queue:
             return []
 
     def job(self, path: Path) -> Job:
-        """Read a job.
+        """Read the job in the file ``path``.
 
         Raises:
-          OSError: the job's file was removed.
+          OSError: the file was removed.
           msgspec.MsgspecError: the file is damaged.
         """
         return _JOBS.decode(files.read(path, MAX_JOB, within=self._run))
 
     def module(self, id: str) -> bytes:
-        """Return the module's bytecode.
+        """Return the MLIR bytecode of the job ``id``.
 
         Raises:
           OSError: the file was removed.
@@ -151,7 +161,9 @@ class Queue:
         return found if found.id == id else None
 
     def done(self, id: str, *, keep: bool = False) -> None:
-        """Remove a job whose result is in the log; ``keep``: so that it can be queued again."""
+        """Remove the files of a job whose result is in the log; with ``keep``, ``again`` can queue the job
+        again.
+        """
         with contextlib.suppress(OSError):
             files.touch(self._file(id, "done"), within=self._run)
         with contextlib.suppress(OSError):
@@ -162,7 +174,10 @@ class Queue:
                 files.remove(self._file(id, kind), within=self._run)
 
     def again(self) -> int:
-        """Queue lost jobs again and reset the numbers of attempts. Return the number of waiting jobs."""
+        """Queue the lost jobs again (those kept by ``done``), and forget earlier attempts at all jobs.
+
+        Return the number of jobs that are queued now.
+        """
         for path in self._all(".lost"):
             with contextlib.suppress(OSError):
                 files.rename(path, f"{path.stem}.job", within=self._run)
@@ -174,7 +189,7 @@ class Queue:
         return len(waiting)
 
     def tried(self, id: str) -> int:
-        """Count an attempt at a job, and return the number of earlier ones; 0 if the disk is full."""
+        """Count an attempt at a job. Return the number of attempts before it; 0 if they cannot be read."""
         path = self._file(id, "tried")
         try:
             before = files.status(path, within=self._run).st_size
@@ -185,14 +200,14 @@ class Queue:
         return before
 
     def beat(self) -> None:
-        """Mark that a process compiles, or is about to."""
+        """Record that a process compiles now, or is about to."""
         with contextlib.suppress(OSError):
             self.make()
             files.touch(self.path / "alive", within=self._run)
 
     def wait_behind(self, processes: Sequence[int]) -> None:
-        """Note that compiling waits for ``processes``, which compile for other runs; empty: it no longer
-        waits.
+        """Record the ids of the processes of other runs for which compiling waits; empty: it does not wait
+        any more.
         """
         with contextlib.suppress(OSError):
             if processes:
@@ -201,7 +216,7 @@ class Queue:
                 (self.path / "behind").unlink()
 
     def behind(self) -> tuple[int, ...]:
-        """Return the processes that compile for other runs and that this one waits for; empty: none."""
+        """Return the ids of the processes of other runs for which this run's compiling waits; empty: none."""
         try:
             if (self.path / "alive").stat().st_mtime < time.time() - STALE_S:
                 return ()
@@ -210,8 +225,9 @@ class Queue:
             return ()
 
     def abandoned(self) -> frozenset[str]:
-        """Return the jobs whose compiler's process and whose writer have both given no sign of life for
-        long.
+        """Return the ids of jobs that no process will compile.
+
+        No process has compiled for STALE_S, and the job itself is older than that.
         """
         waiting = self.waiting()
         if not waiting:
@@ -224,7 +240,7 @@ class Queue:
         return frozenset() if alive else frozenset(p.stem for p in waiting if self._before(p, oldest))
 
     def lost(self) -> list[str]:
-        """Return the jobs whose compiler crashed."""
+        """Return the ids of jobs whose compiler crashed or took too long."""
         return [path.stem for path in self._all(".lost")]
 
     def close(self) -> None:
@@ -238,7 +254,7 @@ class Queue:
         return self._is(self.path / "closed")
 
     def make(self) -> None:
-        """Create the directory.
+        """Create the directory of the queue.
 
         Raises:
           OSError: the directory cannot be created, or there is a link with its name.
@@ -258,4 +274,4 @@ class Queue:
         try:
             return files.status(path, within=self._run).st_mtime < moment
         except OSError:
-            return False  # finished under us
+            return False  # another process has just removed it

@@ -1,8 +1,10 @@
-"""Find out whether the process that writes a file is alive: by a lock that ends with it, else a heartbeat.
+"""Find out whether the process that writes a file is alive: by a lock that ends with it, or else by a
+heartbeat.
 
-A held lock proves on any machine that the process is alive. A free lock proves that it is gone only on the
-machine that took the lock: a shared file system may keep the locks of each machine apart, or support no
-locks. On other machines the heartbeat decides: a line with the machine and the time, written every second.
+A lock that is held proves on any machine that its process is alive. A free lock proves that the process is
+gone only on the machine that took the lock: a shared file system may keep the locks of each machine apart, or
+support no locks. On other machines the heartbeat decides, which is a line with the machine and the time,
+written every second.
 """
 
 from __future__ import annotations
@@ -19,14 +21,14 @@ from typing import NamedTuple
 
 from jaxscope.log import files
 
-STALE_S = 10.0  # ten missed heartbeats: a loaded machine skips some
-BEAT_BYTES = 256  # always as many: a full disk has room for what is there already
-_TRIES = 5  # a reader that looks at the lock holds it for some microseconds
+STALE_S = 10.0  # ten missed heartbeats; a busy machine may miss some
+BEAT_BYTES = 256  # always the same size, so that it can be written even if the disk is full
+_TRIES = 5  # a reader that tests the lock holds it for some microseconds
 
 
 @functools.cache
 def machine() -> str:
-    """Return an id of this machine since its last boot: the kernel's boot id, or else the host name."""
+    """Return an id of this machine since it was booted: the kernel's boot id, or else the host name."""
     with contextlib.suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     with contextlib.suppress(Exception):
@@ -41,7 +43,7 @@ def machine() -> str:
 
 
 def is_running(pid: int) -> bool:
-    """Return whether a process of this machine with this id has not ended; a zombie has."""
+    """Return whether the process ``pid`` of this machine is running; a zombie, which has ended, is not."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
         return stat.rpartition(b")")[2].split()[0] not in (b"Z", b"X")
@@ -57,8 +59,8 @@ def is_running(pid: int) -> bool:
 
 
 def lock(fd: int) -> bool:
-    """Hold a lock on the open file ``fd`` until it is closed or this process ends. Return False if the file
-    system has no locks.
+    """Lock the open file ``fd`` until it is closed or this process ends. Return False if that is not
+    possible.
 
     A forked child must close its copy of ``fd``, because the lock lasts as long as one copy is open.
     """
@@ -74,7 +76,7 @@ def lock(fd: int) -> bool:
 
 
 def locked(path: Path) -> bool | None:
-    """Return whether a process holds the lock on the file ``path``; None if unknown."""
+    """Return whether a process holds the lock on the file ``path``; None: unknown."""
     try:
         fd = files.descriptor(path, os.O_RDONLY, within=path.parent)
     except OSError:
@@ -91,8 +93,12 @@ def locked(path: Path) -> bool | None:
 
 
 def holds(path: Path, where: str | None, took: bool) -> bool | None:
-    """Return the same as ``locked`` for a lock that machine ``where`` took if ``took``; None if unknown
-    here."""
+    """Return whether a process holds the lock on ``path``; None: this machine cannot know it.
+
+    Args:
+      where: the machine that should have taken the lock, as ``machine`` returns it.
+      took: whether that machine did take the lock; False if its file system has no locks.
+    """
     found = locked(path)
     if found is False and not (took and where == machine()):
         return None
@@ -100,12 +106,15 @@ def holds(path: Path, where: str | None, took: bool) -> bool | None:
 
 
 def recent(seconds: float) -> bool:
-    """Return whether ``seconds`` (since 1970) is less than STALE_S away, before or after: clocks differ."""
+    """Return whether the time ``seconds`` (since 1970) is less than STALE_S from now.
+
+    It may be in the future, because the clocks of machines differ.
+    """
     return abs(time.time() - seconds) < STALE_S
 
 
 class Heartbeat:
-    """The heartbeat of the process that watches a program: a file with a lock, written every second.
+    """Write the heartbeat of the process that watches a program, every second, to a file that it locks.
 
     Args:
       path: the file.
@@ -119,8 +128,9 @@ class Heartbeat:
         self._locked = False
 
     def beat(self) -> None:
-        """Write the current time. Ignore errors of the file system: watching continues without the
-        heartbeat."""
+        """Write the current time. Errors of the file system are ignored, and watching continues without a
+        heartbeat.
+        """
         with contextlib.suppress(OSError):
             if self._fd is None:
                 self._fd = files.descriptor(self._path, os.O_RDWR | os.O_CREAT, within=self._path.parent)
@@ -141,7 +151,7 @@ class Beat(NamedTuple):
     """A heartbeat as it was read.
 
     Attributes:
-      at: when the heartbeat was last written, in seconds since 1970.
+      at: when it was last written, in seconds since 1970.
       going: whether its process is alive; None: this machine cannot know it, so only ``at`` can be used.
     """
 
@@ -150,9 +160,9 @@ class Beat(NamedTuple):
 
 
 def beat_of(path: Path) -> Beat | None:
-    """Read the heartbeat at ``path``; None if there is none.
+    """Read the heartbeat at ``path``; None: there is none.
 
-    If the file is empty, as an older jaxscope wrote it, the modification time of the file is used.
+    If the file has no valid line (an older jaxscope wrote an empty file), ``at`` is its modification time.
     """
     try:
         with files.open_regular(path, within=path.parent) as f:

@@ -1,13 +1,13 @@
-"""The run of a job of many processes: each process, a rank, has a place in it, which is a run itself.
+"""The run of a job of many processes. Each process (rank) has a directory in it, which is a run itself:
 
     .jaxscope/runs/train-slurm-41.0/
         meta.json         name of the run, id of the job, number of its ranks
-        ranks/00002/      what the process of rank 2 recorded
+        ranks/00002/      the recording of the process with rank 2
         blobs/            the program texts of all ranks, each stored once
 
-The processes agree on the directory without a message: its name follows from the job's id, and
-``mkdir`` gives a rank its place. A rank whose place is taken belongs to another launch of that job: it
-goes on to ``~2``, ``~3``, ...
+The processes agree on the directory without a message, because its name follows from the id of the job. Each
+rank creates its own directory in it with ``mkdir``. If that directory exists already, another launch of the
+same job made it. The rank then uses the run with ``~2``, ``~3``, ... at the end of its name.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from jaxscope.errors import LogError
 from jaxscope.log import files, liveness, removal, store
 from jaxscope.log.store import RunDir
 
-JOIN_S = 600.0  # between the first and the last rank of a launch, where none has a heartbeat
-OVER_S = 20.0  # after the last heartbeat of all ranks, the next process belongs to another launch
+JOIN_S = 600.0  # from the first rank of a launch to the last, if none has a heartbeat
+OVER_S = 20.0  # after the last heartbeat of all ranks, a new process belongs to another launch
 MOST_LAUNCHES = 1000
 DIVERGED, AGREED = "diverged.txt", "agreed.json"
 MOST_AGREED = 4 << 20  # bytes
@@ -44,13 +44,14 @@ def join(
     overwrite: bool = False,
     **meta: Any,
 ) -> RunDir:
-    """Create the directory of this process in the run of its job. The first process creates the run.
+    """Create the directory of this process in the run of its job. The first process also creates that run.
 
     Args:
       path: the run directory of the first launch of the job.
       job: the id of the job, which is the same in all processes.
-      rank: the rank; None: unknown. The directory then gets the name of the machine and the process.
-      size: the number of processes; None if unknown.
+      rank: the rank; None: unknown. The directory is then named after the machine and the process id.
+      size: the number of processes; None: unknown.
+      name: the name of the run.
       overwrite: replace an existing directory of this process.
       meta: as for ``store.create``.
 
@@ -78,24 +79,29 @@ def join(
 
 
 def launches(path: Path) -> Iterator[RunDir]:
-    """Yield the directories of the launches of a job, of which the first is ``path``; most do not exist."""
+    """Yield the run directories that the launches of a job use: ``path``, ``path~2``, ``path~3``, ...
+
+    Most of these do not exist.
+    """
     yield RunDir(path)
     for n in range(2, MOST_LAUNCHES):
         yield RunDir(path.with_name(f"{path.name}~{n}"))
 
 
 def _joined(whole: RunDir, job: str, size: int | None, name: str, *, overwrite: bool) -> bool:
-    """Create the run of the job, or check that it is of this launch.
+    """Create the run of the job if it is missing. Return whether this process belongs to it.
+
+    False: the run belongs to another launch.
 
     Raises:
-      LogError: the directory holds something else.
-      OSError: it cannot be made.
+      LogError: the directory contains something else.
+      OSError: the directory cannot be created.
     """
     try:
         there = files.names(whole.path)
     except FileNotFoundError:
         there = []
-    if removal.META not in there:  # files that another rank writes at this moment begin with a dot
+    if removal.META not in there:  # files that another rank is writing begin with a dot
         if any(name not in (store.RANKS, "blobs") and name[:1] != "." for name in there):
             raise LogError(
                 f"{whole.path} is not empty and is not a jaxscope run",
@@ -120,22 +126,23 @@ def _joined(whole: RunDir, job: str, size: int | None, name: str, *, overwrite: 
 
 
 def _describe(whole: RunDir, job: str, size: int | None, name: str, started: float | None = None) -> None:
-    """Write ``meta.json``.
+    """Write the ``meta.json`` of the run of a job, and remove what an earlier run at this place has left.
 
-    Ranks that come at the same time write the same, each completely; the last one stays.
+    Ranks that start at the same time write the same content. Each write is atomic, and the last one stays.
     """
     begun = time.time() if started is None else started
     record = {"schema": store.SCHEMA, "name": name, "started": begun, "job": job, "ranks": size}
     files.write(whole.path / removal.META, json.dumps(record, indent=1) + "\n", within=whole.path)
     files.make_directory(whole.path / "blobs", within=whole.path)
-    for name in (DIVERGED, AGREED):  # of the run that is replaced
+    for name in (DIVERGED, AGREED):  # files of the run that is replaced
         with contextlib.suppress(OSError):
             files.remove(whole.path / name, within=whole.path)
 
 
 def _recent(whole: RunDir) -> bool:
-    """Return whether a rank may still come: a rank is alive, or the run was begun just now and none has
-    ended.
+    """Return whether more ranks of this launch may still start.
+
+    That is so while a rank is alive, or for JOIN_S after the start of a run without heartbeats.
     """
     beats = [b for r in store.rank_runs(whole) if (b := liveness.beat_of(r.heartbeat)) is not None]
     if any(b.going or time.time() - b.at < OVER_S for b in beats):
@@ -144,7 +151,7 @@ def _recent(whole: RunDir) -> bool:
 
 
 def number(place: RunDir) -> int | None:
-    """Return the rank that the launcher gave the process; None: it gave none."""
+    """Return the rank of a process, from its run directory ``place``; None: its launcher gave it no rank."""
     found = place.meta.get("rank")
     if isinstance(found, int) and not isinstance(found, bool) and found >= 0:
         return found
@@ -153,37 +160,40 @@ def number(place: RunDir) -> int | None:
 
 
 def whole_of(place: RunDir) -> RunDir | None:
-    """Return the run of the job that ``place`` is in; None: it is a run of its own."""
+    """Return the run of the job that contains ``place``; None: ``place`` is not the directory of a rank."""
     return store.parent_of(place) if place.path.parent.name == store.RANKS else None
 
 
 def write_diverged(whole: RunDir, line: str) -> None:
-    """Record in the run of the job that its ranks run different programs, so that the watchers of all ranks
-    can read it.
+    """Record in the run of the job that its ranks run different programs; ``line`` says how they differ.
+
+    The processes that watch the ranks read it.
 
     Raises:
-      OSError: it cannot be written.
+      OSError: the file cannot be written.
     """
     files.write(whole.path / DIVERGED, line + "\n", within=whole.path)
 
 
 def diverged(whole: RunDir) -> bool:
-    """Return whether ``write_diverged`` was called in this launch of the job."""
+    """Return whether ``write_diverged`` was called for this run."""
     return files.is_regular(whole.path / DIVERGED, within=whole.path)
 
 
 def was_ended(whole: RunDir, places: Iterable[RunDir]) -> bool:
-    """Return whether ``--stop-on-divergence`` ended the programs of this launch."""
+    """Return whether ``--stop-on-divergence`` ended the programs of this job; ``places`` are its ranks."""
     options = (place.meta.get("options") for place in places)
     return diverged(whole) and any(isinstance(o, dict) and o.get("stop-on-divergence") for o in options)
 
 
 def write_agreed(whole: RunDir, calls: Mapping[str, Sequence[int]]) -> None:
-    """Record which programs all ranks have compiled: for the directory of each rank, its latest calls that
-    compiled one of them.
+    """Record which programs all ranks have compiled.
+
+    ``calls`` has, by the name of each rank's directory, the latest calls whose program all ranks have
+    compiled.
 
     Raises:
-      OSError: it cannot be written.
+      OSError: the file cannot be written.
     """
     files.write(whole.path / AGREED, json.dumps(calls), within=whole.path)
 
@@ -198,10 +208,9 @@ def agreed(whole: RunDir) -> dict[str, list[int]] | None:
 
 
 def found_below(path: Path, depth: int = 5) -> list[RunDir]:
-    """Return the recordings of single processes in ``path``, which is the directory of a rank, a run, or a
-    directory that contains runs.
+    """Return the recordings of single processes in ``path``, down to ``depth`` directories below it.
 
-    Links are not followed.
+    ``path`` may be the directory of a rank, a run, or a directory that contains runs. Links are not followed.
     """
     here = RunDir(path)
     if removal.is_run(path):
@@ -216,8 +225,9 @@ def found_below(path: Path, depth: int = 5) -> list[RunDir]:
 
 
 def copy(place: RunDir, into: RunDir, rank: int, **given: Any) -> RunDir:
-    """Copy the recording of one process to its directory in the run ``into``, and its texts to the common
-    texts of all ranks.
+    """Copy the recording of one process into the run ``into`` as its rank ``rank``. Return the new directory.
+
+    Its program texts go to ``blobs`` of ``into``. ``given`` replaces entries of its ``meta.json``.
 
     Raises:
       OSError: something cannot be read or written.
@@ -249,7 +259,12 @@ def _pieces(path: Path, within: Path) -> bytes:
 
 
 def create_merged(path: Path | None, job: str, size: int, name: str, started: float) -> RunDir:
-    """Create the empty run that ``copy`` fills.
+    """Create an empty run of a job, for ``copy`` to fill.
+
+    Args:
+      path: its directory; None: a new one under ``runs_home()``, named after ``name``.
+      size: the number of ranks.
+      started: when the job started, in seconds since 1970.
 
     Raises:
       LogError: the run cannot be created, or it already exists.

@@ -1,7 +1,7 @@
-"""Read events from a run directory: decode, merge by time, follow the logs while they are written.
+"""Read the events of a run: decode them, merge the logs of its processes by time, and follow growing logs.
 
-Tolerates an incomplete last line (kill -9), damaged lines, events of a newer version, and processes that
-appear later.
+The reader tolerates an incomplete last line (after ``kill -9``), damaged lines, events of a newer version,
+and processes that start later.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from jaxscope.schema.events import MAIN, AnyEvent, RunStarted, Unknown
 
 
 class _Kind(msgspec.Struct):
-    """The fields that are kept of an event of an unknown kind."""
+    """The fields that are kept of a very long event of an unknown kind."""
 
     kind: str
 
@@ -32,29 +32,29 @@ class _Timed(_Kind):
     pid: int = 0
 
 
-Decoder = msgspec.json.Decoder[Any]  # of a union with the kinds of AnyEvent
+Decoder = msgspec.json.Decoder[Any]  # of a union of events with the same kinds as AnyEvent
 _decoder: Decoder = msgspec.json.Decoder(AnyEvent)
 _timed_decoder, _kind_decoder = msgspec.json.Decoder(_Timed), msgspec.json.Decoder(_Kind)
-# A run of 21 digits: no number that we write is as long, but a name may have one.
+# A sequence of 21 digits. The writer writes no number of this length, but a name may contain one.
 _AS_ZEROS, _LONG = bytes.maketrans(b"123456789", b"0" * 9), b"0" * 21
 MOST = 10**21
 MAX_KIND = 200  # characters
-MAX_KEPT_BYTES = 1 << 16  # of an event of an unknown kind; of a longer one only kind, time and pid are kept
+MAX_KEPT_BYTES = 1 << 16  # of a longer event of an unknown kind, only kind, time and pid are kept
 CHUNK = 1 << 20  # bytes read at a time, of all logs together
-LEAST = 1 << 16  # of one of many
+LEAST = 1 << 16  # bytes read at a time of one log at least, even if there are many logs
 # A log that exceeds these limits is damaged or hostile. The longest line that capture writes, the key of a
 # call with 100,000 arguments, has about 10 MB and 1 million values.
 MAX_LINE_BYTES = 32 << 20
 MAX_VALUES = 2_000_000  # of one line
-MAX_LOG_BYTES = (1 << 30) + (64 << 20)  # the writer ends at 1 GiB
-MAX_GROWTH = 640 << 20  # bytes of memory that the events of one reading may take
+MAX_LOG_BYTES = (1 << 30) + (64 << 20)  # the writer stops at 1 GiB
+MAX_GROWTH = 640 << 20  # bytes of memory by which this process may grow while it reads new events
 
 
 def decode(line: bytes, decoder: Decoder | None = None) -> AnyEvent | Unknown | None:
-    """Decode one line of a log; None for a damaged one.
+    """Decode one line of a log; None: the line is damaged. An event of an unknown kind becomes ``Unknown``.
 
     Args:
-      decoder: a decoder of some fields of the events; None: all fields are decoded.
+      decoder: decodes some fields of the events only; None: all fields are decoded.
     """
     try:
         event: AnyEvent = (decoder or _decoder).decode(line)
@@ -73,7 +73,7 @@ def decode(line: bytes, decoder: Decoder | None = None) -> AnyEvent | Unknown | 
         return None
     for known in (_timed_decoder, _kind_decoder):
         try:
-            found = known.decode(line)  # other fields are skipped, whatever their size
+            found = known.decode(line)  # skips all other fields, whatever their size
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
             continue
         raw = {"t_ns": found.t_ns, "pid": found.pid} if isinstance(found, _Timed) else {}
@@ -82,12 +82,12 @@ def decode(line: bytes, decoder: Decoder | None = None) -> AnyEvent | Unknown | 
 
 
 def _decoded(text: bytes, decoder: Decoder | None) -> list[AnyEvent | Unknown] | None:
-    """Decode lines of a log at once; None: a line is empty, very long or no event, so that each is decoded
-    alone.
+    """Decode several lines of a log at once, which is faster.
+
+    None: each line must be decoded alone, because one is empty, very long, or not an event.
     """
     number = text.count(b"\n") + 1
-    # Within an event no brace stands before a line's end and another after it: none goes on from line to
-    # line.
+    # If each line ends with a brace and the next begins with one, no event spans several lines.
     apart = text.count(b"}\n{") == number - 1
     if not apart or len(text) > MAX_VALUES or _LONG in text.translate(_AS_ZEROS):
         return None
@@ -95,11 +95,11 @@ def _decoded(text: bytes, decoder: Decoder | None) -> list[AnyEvent | Unknown] |
         events: list[AnyEvent | Unknown] = (decoder or _decoder).decode_lines(text)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return None
-    return events if len(events) == number else None  # more: two on a line
+    return events if len(events) == number else None  # more events than lines: a line has two
 
 
 def main_log(run: RunDir) -> Path | None:
-    """Return the log of the process that the user started; None if there is none yet."""
+    """Return the log of the process that the user started; None: it does not exist yet."""
     for path in run.logs():
         try:
             with files.open_regular(path, within=run.path) as f:
@@ -112,7 +112,7 @@ def main_log(run: RunDir) -> Path | None:
 
 
 class _File:
-    """Reads the complete new lines of one log, repeatedly. A line that is too long counts as damaged."""
+    """Read the new complete lines of one log, repeatedly. A line that is too long counts as damaged."""
 
     def __init__(
         self,
@@ -128,18 +128,21 @@ class _File:
         self.room = room  # returns whether there is memory for more
         self._within = within
         self._torn = -1  # size of the file when it had no further complete line
-        self._skipping = False  # ``offset`` is inside a line that is too long
-        self._full = False  # a limit is reached: nothing more is read
-        self.last = False  # the event that its recording stopped has been read
+        self._skipping = False  # whether ``offset`` is inside a line that is too long
+        self._full = False  # whether a limit is reached; then nothing more is read
+        self.last = False  # whether the event RecordingStopped has been read from its own file
 
     def read(self, progress: Callable[[int], None] | None = None) -> list[AnyEvent | Unknown]:
-        """Return the new events."""
+        """Return the new events of the log."""
         return [event for piece in self.pieces(progress) for event in piece]
 
     def pieces(
         self, progress: Callable[[int], None] | None = None, size: int = CHUNK
     ) -> Iterator[list[AnyEvent | Unknown]]:
-        """Yield the new events, those of about ``size`` bytes at a time; the file is closed in between."""
+        """Yield the new events as lists, each from about ``size`` bytes; the file is closed in between.
+
+        ``progress`` is called with the number of bytes of each list.
+        """
         before = self.offset
         while (text := self._lines(size)) is not None:
             events = _decoded(text, self._decoder)
@@ -156,8 +159,11 @@ class _File:
             yield [last]
 
     def _stopped(self) -> AnyEvent | Unknown | None:
-        """Return the event that the recording stopped, if the log itself had no room for it; None if already
-        read."""
+        """Return the event RecordingStopped if the log had no room for it, so that it is in a file of its
+        own.
+
+        None: there is no such event, or it was returned before.
+        """
         if self.last:
             return None
         try:
@@ -169,9 +175,9 @@ class _File:
         return event
 
     def _lines(self, size: int) -> bytes | None:
-        """Return complete lines from ``offset``, without the end of the last one; None: there is none.
+        """Return complete lines from ``offset`` on, without the last line break; None: there is none.
 
-        Those that are too long are skipped.
+        Lines that are too long are skipped.
         """
         try:
             with files.open_regular(self.path, within=self._within) as f:
@@ -179,7 +185,7 @@ class _File:
                 if self._full or end <= self.offset or end == self._torn:
                     return None
                 f.seek(self.offset)
-                begun: list[bytes] = []  # of a line that goes on
+                begun: list[bytes] = []  # the parts so far of a line whose end is not found yet
                 held = 0
                 while chunk := f.read(size):
                     if self.offset > MAX_LOG_BYTES or not self.room():
@@ -222,7 +228,7 @@ class _File:
 
 
 def _sound(value: object) -> bool:
-    """Return whether all integers in plain data are below MOST: 10^400 is no size, time or count."""
+    """Return whether all integers in plain data are below MOST. A larger one is no size, time or count."""
     if isinstance(value, int):
         return abs(value) < MOST
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
@@ -230,12 +236,12 @@ def _sound(value: object) -> bool:
 
 
 def _values(line: bytes) -> int:
-    """Estimate the number of values in a line of JSON; 0 for a short line, which cannot have many."""
+    """Return about how many values a line of JSON has; 0 for a short line, which cannot have too many."""
     return sum(map(line.count, (b",", b"[", b"{"))) if len(line) > CHUNK else 0
 
 
 def _room() -> Callable[[], bool]:
-    """Return a function that tests whether this process has grown by less than MAX_GROWTH since."""
+    """Return a function that tests whether this process has grown by less than MAX_GROWTH since this call."""
     unit = 1 if sys.platform == "darwin" else 1024
 
     def used() -> int:
@@ -246,15 +252,17 @@ def _room() -> Callable[[], bool]:
 
 
 class Reader:
-    """Follows a run's logs.
+    """Follow the logs of a run.
 
-    ``entries`` returns the events since the last call as (log, event). Events of different processes are in
-    order of time; events of one process are in the order in which they were written. ``log`` is the name of
-    the file, because two processes may have had the same process id. ``damaged`` counts lines that are not
-    events.
+    Events of different processes are merged in order of time; events of one process stay in the order in
+    which they were written. Each comes with the name of its log, because two processes may have had the same
+    process id.
 
     Args:
-      decoder: a decoder of a union with the same kinds of events as AnyEvent but only some of their fields.
+      decoder: a decoder of a union of events with the same kinds as AnyEvent, but only some of their fields.
+
+    Attributes:
+      damaged: number of lines so far that are not events.
     """
 
     def __init__(self, run: RunDir, decoder: Decoder | None = None) -> None:
@@ -267,21 +275,23 @@ class Reader:
         return sum(f.damaged for f in self._files.values())
 
     def poll(self) -> list[AnyEvent | Unknown]:
-        """Return ``entries`` without the logs' names."""
+        """Return the new events without the names of their logs."""
         return [event for _, event in self.entries()]
 
     def entries(
         self, progress: Callable[[int, int], None] | None = None
     ) -> list[tuple[str, AnyEvent | Unknown]]:
-        """Return the new events with their logs; calls ``progress(done, total)`` with the bytes read so
-        far."""
+        """Return the new events since the last call, as (log, event).
+
+        ``progress(done, total)`` is called with the bytes read so far and the bytes to read.
+        """
         counted = self._begin(progress)
         batches = [(path.stem, f.read(counted)) for path, f in self._files.items()]
         batches = [b for b in batches if b[1]]
         if len(batches) == 1:
             log, events = batches[0]
             return [(log, event) for event in events]
-        # Clocks of one process may step back; its own order is kept by a running maximum.
+        # The clock of a process may be set back. The running maximum keeps the order of its events.
         keyed: list[tuple[int, int, int, str, AnyEvent | Unknown]] = []
         for source, (log, batch) in enumerate(batches):
             latest = 0
@@ -294,7 +304,9 @@ class Reader:
     def stream(
         self, progress: Callable[[int, int], None] | None = None
     ) -> Iterator[tuple[str, AnyEvent | Unknown]]:
-        """Yield ``entries`` one by one, without all of them in memory."""
+        """Yield the new events as ``entries`` returns them, but one by one, so that they are not all in
+        memory.
+        """
         counted = self._begin(progress)
         size = max(CHUNK // max(1, len(self._files)), LEAST)
         if len(self._files) == 1:
@@ -318,14 +330,19 @@ class Reader:
             yield log, event
 
     def pieces(self) -> Iterator[tuple[str, list[Any]]]:
-        """Yield the new events of one log after the other, those of about CHUNK bytes at a time."""
+        """Yield the new events as (log, list of events), one log after the other, not merged by time.
+
+        Each list is from about CHUNK bytes.
+        """
         self._begin(None)
         for path, f in self._files.items():
             for piece in f.pieces():
                 yield path.stem, piece
 
     def _begin(self, progress: Callable[[int, int], None] | None) -> Callable[[int], None] | None:
-        """Look for new logs. Return a function that counts bytes read and calls ``progress``."""
+        """Look for new logs. Return a function that counts the bytes read and calls ``progress``; None: no
+        progress.
+        """
         for path in self.run.logs():
             self._files.setdefault(path, _File(path, self.run.path, decoder=self._decoder))
         room = _room()
@@ -343,7 +360,7 @@ class Reader:
         return counted
 
     def counts(self) -> dict[str, memoryview]:
-        """Return the current counts beside each log."""
+        """Return the current numbers beside each log (``log.counts.read``), by the name of the log."""
         return {path.stem: found for path in self._files if len(found := counts.read(path))}
 
     def _unread(self) -> int:
@@ -357,5 +374,5 @@ class Reader:
 
 
 def read(run: RunDir) -> Iterator[AnyEvent | Unknown]:
-    """Yield all events recorded so far."""
+    """Yield all events of ``run`` that are recorded so far."""
     yield from Reader(run).poll()

@@ -1,9 +1,10 @@
-"""Copy a run to and from a store that fsspec knows: S3, Google Cloud Storage and others.
+"""Copy a run to and from a store that fsspec supports: S3, Google Cloud Storage and others.
 
-An object cannot be appended to, so a file is stored in pieces of PIECE bytes, of which only the last one is
-written again: ``events/1-a.jsonl``, ``events/1-a.jsonl+1``, ``+2``, ... A run whose files are all small is a
-plain run directory in the store. What a store lists is data from outside: only names that jaxscope gives to
-files are taken, up to the limits below, and the copy is read like any other run.
+An object in a store cannot be appended to. So a file is stored in pieces of PIECE bytes, of which only the
+last one is written again when the file grows: ``events/1-a.jsonl``, ``events/1-a.jsonl+1``, ``+2``, ... A run
+whose files are all small looks like a run directory in the store. The list of objects in a store is data from
+outside. Only names that jaxscope gives to files are used, up to the limits below, and the copy is read like
+any other run.
 
 fsspec, the extra ``jaxscope[remote]``, is imported at the first use.
 """
@@ -30,19 +31,19 @@ from jaxscope.log import files, removal
 RANKS, SUBS = "ranks", "sub"
 PIECE = 1 << 20  # bytes of a request, and in memory while uploading
 BATCH = 16 << 20  # bytes in memory while downloading
-CALL_S = 60.0  # for one request, or one batch of them
-MOST_FILES = 200_000  # of a run that is downloaded
+CALL_S = 60.0  # time limit of one request, or of one batch of requests
+MOST_FILES = 200_000  # files of a run that is downloaded
 MOST_BYTES = 8 << 30
-MOST_PIECES = 4096  # of a file
-KEPT = 8  # downloaded runs
-MOST_ERROR = 300  # characters
+MOST_PIECES = 4096  # pieces of a file
+KEPT = 8  # downloaded runs that are kept
+MOST_ERROR = 300  # characters of an error message
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://.+", re.DOTALL)
-_GROW = (".jsonl", ".zst", "output.log")  # endings of files whose written bytes never change
+_GROW = (".jsonl", ".zst", "output.log")  # endings of files whose bytes never change once they are written
 _PACKAGES = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs"}
 
 
 def is_remote(text: object) -> bool:
-    """Return whether ``text`` is the address of a directory in a store, ``s3://bucket/run``."""
+    """Return whether ``text`` is the address of a directory in a store, as ``s3://bucket/run``."""
     return isinstance(text, str) and _URL.fullmatch(text) is not None
 
 
@@ -67,7 +68,9 @@ def require(url: str) -> None:
 
 
 class Store:
-    """A directory in a store. All methods raise OSError with the message of the store.
+    """A directory in a store. Paths of objects are relative to the directory.
+
+    All methods raise OSError with the message of the store.
 
     Raises:
       JaxscopeError: a package is missing, or fsspec does not support this kind of store.
@@ -81,12 +84,12 @@ class Store:
         try:
             fsspec: Any = importlib.import_module("fsspec")
             self._fs, root = fsspec.core.url_to_fs(self.url, skip_instance_cache=True, **more)
-        except Exception as e:  # whatever the package of this store raises
+        except Exception as e:  # each store's package has errors of its own
             raise JaxscopeError(f"{url} cannot be opened: {one_line(e)}", slug="remote-unreadable") from e
         self._root = str(root).rstrip("/")
 
     def sizes(self, below: str = "") -> dict[str, int]:
-        """Return the size of each object below the directory ``below``, by its path from here."""
+        """Return the size in bytes of each object in the directory ``below``, by its path."""
         start = f"{self._root}/{below}".rstrip("/")
         found = _call(lambda: self._find(start))
         cut = len(self._root) + 1
@@ -104,11 +107,14 @@ class Store:
             return {}
 
     def put(self, objects: dict[str, bytes]) -> None:
-        """Write objects, at most PIECE bytes in all, by their paths from here."""
+        """Write ``objects`` (path -> content) of at most PIECE bytes in all."""
         _call(lambda: self._fs.pipe({f"{self._root}/{name}": data for name, data in objects.items()}))
 
     def get(self, wanted: dict[str, int]) -> dict[str, bytes]:
-        """Return the first bytes of objects, as many as ``wanted`` has, without objects that are gone."""
+        """Return the first bytes of objects, by their paths; objects that do not exist are left out.
+
+        ``wanted`` has the number of bytes to read of each.
+        """
         names = [name for name, size in wanted.items() if size]
         paths = [f"{self._root}/{name}" for name in names]
         ends = [wanted[name] for name in names]
@@ -126,24 +132,27 @@ class Store:
         return data
 
     def remove(self, names: Iterable[str]) -> None:
-        """Remove objects by their paths from here."""
+        """Remove the objects with the paths ``names``."""
         paths = [f"{self._root}/{name}" for name in names]
         if paths:
             _call(lambda: self._fs.rm(paths))
 
 
 def one_line(error: object) -> str:
-    """Return the words of an error in one line."""
+    """Return the type and the message of an error on one line, cut to MOST_ERROR characters."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:MOST_ERROR]
 
 
 def _call(action: Callable[[], Any]) -> Any:
-    """Call the store, for at most CALL_S in the main thread. What it raises becomes an OSError."""
+    """Call ``action``, which uses the store, and return its result. Its errors become OSErrors.
+
+    In the main thread it may take CALL_S seconds at most.
+    """
 
     def late(number: int, frame: object) -> None:
         raise TimeoutError(f"no answer for {CALL_S:.0f} s")
 
-    # A program that reads a run may have a timer of its own.
+    # No time limit if the calling program uses the timer itself.
     timed = threading.current_thread() is threading.main_thread()
     timed = timed and signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
     before = signal.signal(signal.SIGALRM, late) if timed else None
@@ -162,10 +171,11 @@ def _call(action: Callable[[], Any]) -> Any:
 
 
 class Piece(NamedTuple):
-    """A part of a file that has to be uploaded: ``length`` bytes from ``offset``, as object ``name``.
+    """A part of a file to upload: ``length`` bytes of ``path`` from ``offset``, as the object ``name``.
 
     Attributes:
-      stamp: if it is equal to the stamp of an uploaded piece, the piece need not be sent again.
+      within: the run directory that contains ``path``.
+      stamp: size and time; if they are equal to those of an uploaded piece, the piece is not sent again.
     """
 
     name: str
@@ -177,14 +187,16 @@ class Piece(NamedTuple):
 
 
 class Upload:
-    """Uploads what changed in the run at ``path``, or in the directory of a rank in the run of its job.
+    """Upload what changed in a run, or in the directory of a rank within the run of its job.
 
     Args:
-      overwrite: replace a run that the store has at this address.
+      path: the run directory.
+      url: the address in the store.
+      overwrite: replace another run that the store has at this address.
 
     Attributes:
       sent: number of bytes sent.
-      left: number and bytes of the pieces that are not in the store yet.
+      left: (pieces, bytes) that are not in the store yet.
     """
 
     def __init__(self, path: Path, url: str, *, overwrite: bool = False) -> None:
@@ -196,10 +208,10 @@ class Upload:
         self._url = url
         self._overwrite = overwrite
         self._store: Store | None = None
-        self._there: dict[str, tuple[int, int]] = {}  # stamps of pieces in the store
+        self._there: dict[str, tuple[int, int]] = {}  # stamps of the pieces in the store, by object name
 
     def look(self) -> None:
-        """Find out what is left to upload."""
+        """Set ``left`` to what is left to upload, without uploading."""
         self._pending()
 
     def round(self, progress: Callable[[], None] = lambda: None) -> None:
@@ -223,11 +235,14 @@ class Upload:
             progress()
 
     def again(self) -> None:
-        """Forget what was sent of files that change without another time or size: they are mapped."""
+        """Let the next round send the ``.counts`` files again.
+
+        They are mapped, so that their content changes while time and size stay.
+        """
         self._there = {name: stamp for name, stamp in self._there.items() if ".counts" not in name}
 
     def _begin(self, store: Store) -> None:
-        """Check that the store has no other run there, and learn what it has of this one."""
+        """Check that the store has no other run at this address, and find out which pieces it has."""
         meta = f"{self._prefix}{removal.META}"
         own = files.read(self._path / removal.META, removal.MOST_META, within=self._path)
         there = store.sizes(self._prefix)
@@ -305,7 +320,7 @@ def _job(meta: bytes) -> object:
 
 
 def _batches(pieces: Iterable[Piece], most: int) -> Iterator[list[Piece]]:
-    """Group pieces to at most ``most`` bytes and 64 pieces, at least one."""
+    """Group pieces into lists of at most ``most`` bytes and 64 pieces; a larger piece is a list by itself."""
     batch: list[Piece] = []
     for piece in pieces:
         if batch and (len(batch) >= 64 or sum(p.length for p in batch) + piece.length > most):
@@ -317,26 +332,26 @@ def _batches(pieces: Iterable[Piece], most: int) -> Iterator[list[Piece]]:
 
 
 def _own(name: str) -> tuple[str, int] | None:
-    """Return the file that the object ``name`` is a piece of, and the piece's number;
-    None: of none of ours.
+    """Return (file, number of the piece) of the object ``name``; None: jaxscope gives no file this name.
+
+    ``events/1-a.jsonl+2`` -> ``("events/1-a.jsonl", 2)``.
     """
     file, plus, number = name.rpartition("+")
     if not plus:
         return (name, 0) if removal.is_own_name(name) else None
     if not re.fullmatch(r"[1-9][0-9]{0,3}", number) or int(number) >= MOST_PIECES:
-        return (name, 0) if removal.is_own_name(name) else None  # a + in the name of a run within a run
+        return (name, 0) if removal.is_own_name(name) else None  # the + is in the name of a sub-run
     return (file, int(number)) if removal.is_own_name(file) else None
 
 
-@functools.cache  # a command names its run several times
+@functools.cache  # a command looks up its run several times
 def fetched(url: str, home: Path) -> Path:
-    """Download the files of the run at ``url`` that are not yet in ``home``, and return the directory of
-    the run.
+    """Download what is new of the run at ``url`` into a directory in ``home``, and return that directory.
 
     Raises:
-      RunNotFound: there is no run.
+      RunNotFound: there is no run at ``url``.
       LogError: the store cannot be read, or the run is too large.
-      JaxscopeError: ``Store`` raises it.
+      JaxscopeError: as for ``Store``.
     """
     base, rank = url.rstrip("/"), ""
     inner = re.fullmatch(rf"(.+)/{RANKS}/([^/]+)", base)
@@ -359,7 +374,7 @@ def _name(url: str) -> str:
 
 
 def _forget(home: Path, path: Path) -> None:
-    """Create ``path``; remove the runs that were downloaded first."""
+    """Create the directory ``path`` in ``home``, and remove old downloads if there are more than KEPT."""
     files.make_directory(path, parents=True)
     files.write(home / ".gitignore", "*\n", mode=files.SHARED)
     others = [p for p in home.iterdir() if p != path and removal.is_run(p)]
@@ -369,7 +384,7 @@ def _forget(home: Path, path: Path) -> None:
 
 
 def _download(store: Store, path: Path) -> None:
-    pieces: dict[str, dict[int, int]] = {}  # sizes by file and number
+    pieces: dict[str, dict[int, int]] = {}  # file -> number of the piece -> size
     for name, size in store.sizes().items():
         file, number = _own(name) or ("", 0)
         if file and not file.startswith("derived/"):
@@ -383,7 +398,7 @@ def _download(store: Store, path: Path) -> None:
         )
     whole: dict[str, list[int]] = {}
     for file, sizes in pieces.items():
-        # Where a piece is missing, the rest is lost.
+        # If a piece is missing, the pieces after it cannot be used.
         whole[file] = [sizes[n] for n in itertools.takewhile(sizes.__contains__, itertools.count())]
         there = files.is_regular(path / file, within=path) and file.endswith(_GROW)
         if there and files.status(path / file, within=path).st_size == sum(whole[file]):
@@ -403,7 +418,7 @@ def _download(store: Store, path: Path) -> None:
 
 
 def _remove_others(path: Path, there: Iterable[str]) -> None:
-    """Remove what an earlier run at the same address has left: a file that the store does not have."""
+    """Remove files of ``path`` that are not in ``there``: an earlier run at the same address had them."""
     kept = {removal.META, *there}
     runs = [
         path,

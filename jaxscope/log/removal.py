@@ -1,7 +1,7 @@
-"""Remove a run: the files that jaxscope wrote, by their names, and the directory if nothing else is in it.
+"""Remove a run: the files with names that jaxscope gives, and then the directory if it is empty.
 
-The names in a run directory are a closed list. Files with other names are not jaxscope's and stay, and so do
-the targets of links: every directory is opened without following one.
+All names that jaxscope uses in a run directory are listed here. Files with other names stay. So do the
+targets of links, because no directory is opened through a link.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jaxscope.errors import LogError
 from jaxscope.log import files, liveness
 
 META, MOST_META = "meta.json", 1 << 20
-UPLOAD = "upload.json"  # how far the run is uploaded
+UPLOAD = "upload.json"  # the state of the upload (launch.upload)
 _PART = r"|\.[0-9a-f]{16}\.part|[0-9a-f]{16,64}(\.[a-z]+)?(\.\d+\.[0-9a-f]{6})?\.part"
 _FILES = re.compile(
     r"meta\.json|keeper\.json|upload\.json|diverged\.txt|agreed\.json|output\.log|heartbeat" + _PART
@@ -33,7 +33,7 @@ _WITHIN = {
         r"[0-9a-f]{16}\.(mlir|job|done|lost|result|tried)|alive|closed|compiler\.log" + _PART
     ),
 }
-# What JAX's profiler writes into ``profile``: plugins/profile/<time>/<file>.
+# JAX's profiler writes into the directory ``profile``: plugins/profile/<time>/<file>.
 PROFILE = "profile"
 _PROFILE = (
     re.compile("plugins"),
@@ -42,19 +42,19 @@ _PROFILE = (
     re.compile(r"[\w.-]{1,200}\.(xplane\.pb|trace\.json\.gz|hlo_proto\.pb|SSTABLE)"),
 )
 _RUNS = ("sub", "ranks")  # directories of runs within a run
-DEPTH = 4  # parts of the path of a run within a run within a run: ranks/00002/sub/4x4
+DEPTH = 4  # parts of the longest path to a run within a run: ranks/00002/sub/4x4
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def is_run(path: Path) -> bool:
-    """Return whether jaxscope created the directory ``path``; other tools have a meta.json too."""
+    """Return whether jaxscope created the directory ``path``. Other tools also write a file ``meta.json``."""
     if path.is_symlink():
         return False
     try:
         meta: Any = json.loads(files.read(path / META, MOST_META, within=path))
     except OSError:
         return False
-    except (ValueError, RecursionError):  # a full disk left a part of it
+    except (ValueError, RecursionError):  # an incomplete file, because the disk was full
         meta = None
     if meta is None:
         return (path / "events").is_dir() and not list(foreign(path))
@@ -64,8 +64,10 @@ def is_run(path: Path) -> bool:
 
 
 def in_use(path: Path) -> bool:
-    """Return whether a process of this machine writes in the run directory ``path``, or in that of a rank
-    within it, or watches its program."""
+    """Return whether a process of this machine writes in the run directory ``path``, or watches its program.
+
+    This includes the directories of ranks within it.
+    """
     if _written(path):
         return True
     try:
@@ -87,8 +89,9 @@ def _written(path: Path) -> bool:
 
 
 def own_files(path: Path) -> list[Path]:
-    """Return the files of the run in ``path`` that jaxscope wrote, but ``meta.json``, by their paths in
-    it.
+    """Return the paths, relative to ``path``, of the files that jaxscope wrote in the run directory ``path``.
+
+    ``meta.json`` and incomplete files are left out.
     """
     found: list[Path] = []
     for part, ours in {"": _FILES, **_WITHIN}.items():
@@ -100,7 +103,7 @@ def own_files(path: Path) -> list[Path]:
 
 
 def is_own_name(relative: str) -> bool:
-    """Return whether jaxscope gives a file the name ``relative``, its path in the run with ``/`` between."""
+    """Return whether jaxscope gives a file in a run directory the relative path ``relative``."""
     parts = relative.split("/")
     depth = 0
     while len(parts) > 2 and parts[0] in _RUNS and depth < DEPTH // 2:
@@ -112,7 +115,7 @@ def is_own_name(relative: str) -> bool:
 
 
 def foreign(path: Path) -> Iterator[str]:
-    """Yield the paths, relative to the run directory ``path``, of files that jaxscope did not write."""
+    """Yield the relative paths of files in the run directory ``path`` that jaxscope did not write."""
     with contextlib.suppress(OSError):
         fd = os.open(path, _OPEN)
         try:
@@ -122,7 +125,7 @@ def foreign(path: Path) -> Iterator[str]:
 
 
 def remove(path: Path) -> list[str]:
-    """Remove the run in ``path``. Return the files that jaxscope did not write; they are not removed.
+    """Remove the run in ``path``. Return the relative paths of files that jaxscope did not write, which stay.
 
     Raises:
       LogError: ``path`` is not a run.
@@ -133,7 +136,7 @@ def remove(path: Path) -> list[str]:
         raise LogError(f"{path} is not a jaxscope run{link}; nothing was removed", slug="not-a-run")
     fd = os.open(path, _OPEN)
     try:
-        # meta.json last: what is left when this is interrupted is a run still, and can be removed.
+        # meta.json is removed last: if this is interrupted, the rest is still a run, and can be removed.
         left = list(_walk(fd, "", _unless_gone(os.unlink), _unless_gone(os.rmdir)))
         _unless_gone(os.unlink)(META, fd)
     finally:
@@ -149,14 +152,23 @@ Each = Callable[[str, int], None]
 
 def _unless_gone(action: Callable[..., None]) -> Each:
     def act(name: str, at: int) -> None:
-        with contextlib.suppress(FileNotFoundError):  # another process removes it, too
+        with contextlib.suppress(FileNotFoundError):  # another process has removed it
             action(name, dir_fd=at)
 
     return act
 
 
 def _walk(fd: int, above: str, file: Each, directory: Each) -> Iterator[str]:
-    """Pass jaxscope's files and directories to ``file`` and ``directory``; yield the paths of others."""
+    """Pass jaxscope's files and directories in a run to ``file`` and ``directory``; yield the paths of all
+    others.
+
+    Both are called with a name and the descriptor of the directory that contains it. A directory comes after
+    its contents, and only if nothing else is in it.
+
+    Args:
+      fd: a descriptor of the run directory.
+      above: its path, relative to the outermost run, with a slash at the end; empty for the outermost.
+    """
     for name, kind in _entries(fd):
         if stat.S_ISREG(kind) and _FILES.fullmatch(name):
             if above or name != META:
@@ -182,8 +194,11 @@ def _walk(fd: int, above: str, file: Each, directory: Each) -> Iterator[str]:
 def _nested(
     at: int, name: str, above: str, ours: Sequence[re.Pattern[str]], file: Each, directory: Each
 ) -> Iterator[str]:
-    """Walk the directory ``name``, where directories have the names ``ours[0]``, ``ours[1]``, ... from the
-    outside to the inside, and files the last of these."""
+    """Walk the directory ``name`` as ``_walk`` does; ``ours`` has the names that are allowed at each depth.
+
+    ``ours[0]`` is for the entries of ``name`` itself. All but the last are names of directories, the last is
+    for files.
+    """
     fd = os.open(name, _OPEN, dir_fd=at)
     left: list[str] = []
     try:
@@ -211,7 +226,7 @@ def _plain(fd: int, above: str, ours: re.Pattern[str], file: Each) -> Iterator[s
 
 
 def _subs(fd: int, above: str, file: Each, directory: Each) -> Iterator[str]:
-    """Yield the runs within a run."""
+    """Walk the runs within a run as ``_walk`` does; ``fd`` is a descriptor of ``sub`` or ``ranks``."""
     for name, kind in _entries(fd):
         if not stat.S_ISDIR(kind):
             yield above + name

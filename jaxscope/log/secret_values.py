@@ -1,6 +1,7 @@
-"""Remove secrets from command lines and settings, by the option's name or the value's form.
+"""Remove secrets from command lines and settings: values of options that are named like a secret, and texts
+that have the form of one.
 
-A marker stands in its place. It errs towards leaving out: nothing is computed from what it hides.
+MARK replaces a secret. In doubt a value is removed, because nothing is computed from these texts.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from collections.abc import Sequence
 
 MARK = "<left out>"
 
-# Parts of a name, between dashes, dots, underscores and humps.
+# Words within a name, which dashes, dots, underscores or capitals separate.
 _SECRET = {"password", "passwd", "passphrase", "pwd", "secret", "secrets", "credential", "credentials",
            "auth", "bearer", "authorization", "cookie", "apikey", "authtoken", "accesstoken", "privatekey",
            "accesskey",
            "secretkey"}  # fmt: skip
 _SECRET_AT_THE_END = {"token", "key", "pat", "dsn"}
-# ``--pad-token``, ``--sort-key``: of texts and of data.
+# Words before "token" or "key" with which it is no secret: ``--pad-token``, ``--sort-key``.
 _HARMLESS_BEFORE = {"pad", "eos", "bos", "unk", "mask", "sep", "cls", "special", "sort", "rng", "prng",
     "group", "label",
                     "image", "text", "target", "input", "output", "stop", "start", "end"}  # fmt: skip
@@ -49,7 +50,9 @@ _CLASSES = re.compile(r"[a-z]+|[A-Z]+|\d+|[+/]+")
 
 
 def named_like_one(name: str) -> bool:
-    """Return whether an option or a variable of this name holds a secret."""
+    """Return whether an option or a variable with this name holds a secret, as ``--api-token`` or
+    ``PASSWORD``.
+    """
     parts = [part.casefold() for part in _PART.findall(name)]
     if any(part in _SECRET for part in parts) or "".join(parts[-2:]) in _SECRET:
         return True
@@ -63,7 +66,7 @@ def _surely(name: str) -> bool:
 
 
 def value(name: str, text: str) -> str:
-    """Return ``text``, the value of ``name``, without secrets."""
+    """Return ``text``, the value of the option or variable ``name``, with MARK in place of secrets."""
     if text and named_like_one(name):
         parts = [part.casefold() for part in _PART.findall(name)]
         harmless = parts[-1:] == ["key"] and _NUMBER.fullmatch(text)  # ``--key 0`` is a random seed
@@ -72,7 +75,7 @@ def value(name: str, text: str) -> str:
 
 
 def words(argv: Sequence[str]) -> list[str]:
-    """Return a command line without secrets."""
+    """Return the command line ``argv`` with MARK in place of secrets."""
     found: list[str] = []
     before = ""  # the option whose value may come next
     for word in argv:
@@ -90,7 +93,7 @@ def words(argv: Sequence[str]) -> list[str]:
 
 
 def without(text: str) -> str:
-    """Return ``text`` without parts that have the form of a secret."""
+    """Return ``text`` with MARK in place of parts that have the form of a secret."""
     text = _URL_PASSWORD.sub(rf"\1{MARK}", text)
     for pattern in (_QUOTED, _QUERY):
         text = pattern.sub(_of_its_name, text)
@@ -113,7 +116,9 @@ def _of_its_name(match: re.Match[str]) -> str:
 
 
 def _random(run: str) -> bool:
-    """Return whether letters and digits alternate more often than in words."""
+    """Return whether ``run``, letters and digits without a break, looks random: both alternate more than in
+    words.
+    """
     kinds = _CLASSES.findall(run)
     mixed = any(c.isdigit() for c in run) and any(c.isalpha() for c in run)
     return mixed and len(kinds) > len(run) / 3.5

@@ -1,15 +1,19 @@
 """Manage a run directory: its path, its name, and the texts in it, each stored once.
 
-.jaxscope/runs/train-20260102-030405-a1b2/
-    meta.json            name, argv and options of the run
-    events/<pid>-<id>.jsonl   one append-only log per process (log.writer)
-    events/<pid>-<id>.counts  its numbers that grow between events (log.counts)
-    events/<pid>-<id>.stopped room for the event that its recording stopped; gone after an orderly end
-    blobs/<sha256>.zst   StableHLO and HLO texts
-    output.log           the program's output, where a keeper owned its terminal
-    heartbeat            written every second, and locked, while a process watches the program
-    (log.liveness) sub/<label>/         another run of the same program (other devices, another setting)
-    ranks/<rank>/        the recording of one process of a job, a run itself (log.ranks)
+    .jaxscope/runs/train-20260102-030405-a1b2/
+        meta.json                 name, command line and options of the run
+        events/<pid>-<id>.jsonl   the append-only log of a process (log.writer)
+        events/<pid>-<id>.counts  the numbers of that process that grow on every call (log.counts)
+        events/<pid>-<id>.stopped room for its event RecordingStopped; removed at an orderly end
+        blobs/<sha256>.zst        StableHLO and HLO texts, by their hash
+        boot/<pid>                what a Python process of the program noted when it started
+        output.log                the program's output, if jaxscope recorded it
+        heartbeat                 a line written every second by the process that watches the program
+        targets/                  programs to compile for targets (log.jobs)
+        sub/<label>/              a run of the same program with other devices or settings ("sub-run")
+        ranks/<rank>/             the recording of one process of a job (log.ranks)
+
+The directories below ``sub`` and ``ranks`` are runs themselves, with the same files.
 """
 
 from __future__ import annotations
@@ -34,23 +38,25 @@ from jaxscope.log import files, remote, removal, secret_values
 HOME = ".jaxscope"
 RANKS, SUBS = "ranks", "sub"  # directories of runs within a run
 SCHEMA = 1  # of meta.json and the logs
-ZSTD_LEVEL = 1  # the program waits: half the time of level 3, a sixth larger
-# Limits of what is read of a run: a larger file is damaged or hostile. docs/limits.md lists all limits.
-MAX_TEXT_BYTES = 128 << 20  # of a text; with ``everything`` LARGEST_TEXT
+ZSTD_LEVEL = 1  # half the time of level 3, for which the program would wait, and a sixth larger
+# Limits of what is read of a run: larger files are damaged or hostile. docs/limits.md lists all limits.
+MAX_TEXT_BYTES = 128 << 20  # of a text; LARGEST_TEXT if the user wants texts of any size
 LARGEST_TEXT = 2 << 30
 MAX_TEXT_LINES = 4_000_000
 MAX_META_BYTES = 1 << 20
 MAX_WINDOW = 1 << 26  # bytes that a decompressor may hold; what we write needs 2^19
-LATEST = 1e11  # seconds since 1970: a later start is no time
+LATEST = 1e11  # seconds since 1970; a start after this is not a valid time
 PIECE = 1 << 20
 MOST_NAMED = 8
-LAST = ".stopped"  # beside a log: its last event, where the log itself took no more
+LAST = ".stopped"  # the suffix of a file beside a log for its last event, if the log has no room for it
 LAST_BYTES = 512
 
 
 def here() -> Path:
-    """Return the current directory; if it was removed, a path where nothing exists and nothing can be
-    created."""
+    """Return the current directory.
+
+    If it was removed, return a path below which nothing exists and nothing can be created.
+    """
     try:
         return Path.cwd()
     except OSError:
@@ -58,7 +64,10 @@ def here() -> Path:
 
 
 def runs_home(start: Path | None = None) -> Path:
-    """Return ``.jaxscope/runs`` under ``start`` (default: $JAXSCOPE_HOME, else the current directory)."""
+    """Return the directory ``.jaxscope/runs`` of ``start``.
+
+    None: ``runs`` of $JAXSCOPE_HOME if that is set, or else ``.jaxscope/runs`` of the current directory.
+    """
     if start is None:
         home = os.environ.get("JAXSCOPE_HOME")
         start = Path(home) if home else here() / HOME
@@ -67,10 +76,9 @@ def runs_home(start: Path | None = None) -> Path:
 
 
 def clean_name(text: str) -> str:
-    """Make a file name from ``text``, with letters and digits of any script, dots, dashes and underscores.
-    It is never empty.
+    """Return a file name made from ``text``: letters and digits of any script, dots, dashes, underscores.
 
-    It has at most 120 bytes: file systems allow 255, and extensions are added to it.
+    It is never empty, and has at most 120 bytes: file systems allow 255, and extensions are added to it.
     """
     return _clean(text) or "run"
 
@@ -79,7 +87,7 @@ def _clean(text: str, also: str = "") -> str:
     name = re.sub(rf"[^\w.{also}-]+", "-", unicodedata.normalize("NFC", text)).strip("-.")[:60]
     try:
         name = os.fsencode(name)[:120].decode("utf-8", "ignore")
-    except UnicodeError:  # file names here are not in Unicode
+    except UnicodeError:  # this system's file names cannot have the characters
         name = re.sub(rf"[^A-Za-z0-9._{also}-]+", "-", name).strip("-.")
     return name.rstrip("-.")
 
@@ -130,7 +138,7 @@ def make_home(path: Path) -> None:
 
 
 def unwritable(path: Path, e: OSError) -> LogError:
-    """Return the error that the run directory ``path`` cannot be made."""
+    """Return the error to raise if the run directory ``path`` cannot be created because of ``e``."""
     return LogError(
         f"cannot make the run directory {path}: {e.strerror or e}",
         hint="choose a writable place with --out DIR, or set JAXSCOPE_HOME",
@@ -139,7 +147,7 @@ def unwritable(path: Path, e: OSError) -> LogError:
 
 
 def _harmless(meta: dict[str, Any]) -> dict[str, Any]:
-    """Return ``meta`` without secrets."""
+    """Return the entries ``meta`` of a ``meta.json`` without secrets in the command line and the settings."""
     argv, settings = meta.get("argv"), meta.get("settings")
     found = dict(meta)
     if isinstance(argv, list):
@@ -153,10 +161,10 @@ def _harmless(meta: dict[str, Any]) -> dict[str, Any]:
 
 
 def _make_room(path: Path, *, overwrite: bool) -> None:
-    """Require that ``path`` does not exist or is empty; with ``overwrite`` remove the run in it.
+    """Check that ``path`` does not exist or is empty; with ``overwrite``, remove the run in it.
 
     Raises:
-      LogError: it holds something else than a run, or a run that is to stay.
+      LogError: it contains something other than a run, or a run without ``overwrite`` or in use.
       OSError: it cannot be read.
     """
     try:
@@ -191,7 +199,7 @@ def _make_room(path: Path, *, overwrite: bool) -> None:
 
 
 def _write_first(path: Path, data: bytes) -> None:
-    """Write a file that must not exist: of two processes that create the same run, one succeeds.
+    """Write a file that must not exist yet, so that only one of two processes creates the same run.
 
     Raises:
       OSError: the file exists, or there is no room.
@@ -206,23 +214,29 @@ def _write_first(path: Path, data: bytes) -> None:
 
 
 def fresh(name: str) -> Path:
-    """Return the path of a new run called ``name`` under ``runs_home()``, without creating it."""
+    """Return a path for a new run called ``name`` under ``runs_home()``, without creating it."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime())
     return runs_home() / f"{clean_name(name)}-{stamp}-{os.urandom(2).hex()}"
 
 
 class RunDir:
-    """The directory of one run. Opens files only when they are read."""
+    """The directory of one run. Its files are only opened when they are read.
+
+    Attributes:
+      everything: whether texts of any size are read (``--all``).
+    """
 
     def __init__(self, path: Path | str) -> None:
         self.path = here() / path
-        self.everything = False  # read texts of any size: --all
+        self.everything = False
         self._meta: dict[str, Any] = {}
 
     @property
     def meta(self) -> dict[str, Any]:
-        """Return the contents of ``meta.json``, read once, as it never changes; empty if it cannot be
-        read."""
+        """Return the contents of ``meta.json``; empty if it cannot be read.
+
+        The file is read once, because it never changes.
+        """
         if not self._meta:
             with contextlib.suppress(OSError, ValueError, RecursionError):
                 value = json.loads(files.read(self.path / "meta.json", MAX_META_BYTES, within=self.path))
@@ -231,7 +245,7 @@ class RunDir:
 
     @property
     def name(self) -> str:
-        """Return the name in ``meta.json``, else that of the directory."""
+        """Return the name in ``meta.json``, or else the name of the directory."""
         name = self.meta.get("name")
         return name if isinstance(name, str) and name else self.path.name
 
@@ -250,7 +264,7 @@ class RunDir:
 
     @property
     def settings(self) -> list[tuple[str, str]]:
-        """Return the environment variables and flags that ``--vary`` set for this run, with their values."""
+        """Return (name, value) of the environment variables and flags that ``--vary`` set for this run."""
         found = self.meta.get("settings")
         pairs = found.items() if isinstance(found, dict) else ()
         return [(name, value) for name, value in pairs if isinstance(value, str)]
@@ -268,7 +282,7 @@ class RunDir:
         return self.path / "heartbeat"
 
     def logs(self) -> list[Path]:
-        """Return the event logs, one per process, in order of their names."""
+        """Return the event logs, one for each process, in order of their names."""
         try:
             found = [self.events / name for name in files.names(self.events, within=self.path)]
             return sorted(p for p in found if p.suffix == ".jsonl")
@@ -277,7 +291,7 @@ class RunDir:
 
     @property
     def recorded(self) -> bool:
-        """Return whether a process of the program recorded; False if jax was never imported."""
+        """Return whether a process of the program recorded events; False if none imported jax."""
         for path in self.logs():
             try:
                 with files.open_regular(path, within=self.path) as f:
@@ -288,7 +302,8 @@ class RunDir:
         return any(each.recorded for each in rank_runs(self))
 
     def put_text(self, text: str) -> tuple[str, int]:
-        """Store ``text`` once. Return its sha256 and its size in bytes of UTF-8.
+        """Store ``text`` once. Return its sha256, by which ``text`` and ``data`` find it, and its UTF-8
+        bytes.
 
         Raises:
           OSError: the disk is full, or the directory cannot be written.
@@ -303,15 +318,19 @@ class RunDir:
         return blob, len(data)
 
     def text(self, blob: str) -> str:
-        """Return the text stored under ``blob``. Raises as ``data`` does."""
+        """Return the text stored under the hash ``blob``.
+
+        Raises:
+          LogError: as for ``data``.
+        """
         data = self.data(blob)
         try:
             return data.decode("utf-8", "surrogatepass")
-        except UnicodeDecodeError:  # capture has not written that
+        except UnicodeDecodeError:  # not written by jaxscope
             return data.decode("utf-8", "backslashreplace")
 
     def data(self, blob: str, most: int = MAX_TEXT_BYTES) -> bytes:
-        """Return the text stored under the id ``blob``, in UTF-8 (a lone surrogate has three bytes).
+        """Return the text stored under the hash ``blob``, in UTF-8 (a lone surrogate has three bytes).
 
         Raises:
           LogError: the text is missing or damaged, or has more than ``most`` bytes or MAX_TEXT_LINES lines.
@@ -334,17 +353,17 @@ class RunDir:
 
     def bytes_on_disk(self) -> int:
         total = 0
-        for folder, _, names in os.walk(self.path):  # what is removed under us is passed over
+        for folder, _, names in os.walk(self.path):  # files that are removed meanwhile are skipped
             for name in names:
                 with contextlib.suppress(OSError):
                     total += files.status(Path(folder, name), within=Path(folder)).st_size
         return total
 
     def remove(self) -> list[str]:
-        """Delete the files that jaxscope wrote, and the directory if it is empty then.
+        """Delete the files that jaxscope wrote, and then the directory if it is empty.
 
         Returns:
-          The paths that are left, relative to the run directory.
+          The relative paths of the files that jaxscope did not write, which stay.
 
         Raises:
           LogError: this directory is not a run.
@@ -354,10 +373,13 @@ class RunDir:
 
 
 def _unpacked(f: BinaryIO, blob: str, most: int, everything: bool) -> bytes:
-    """Decompress a text piece by piece, so that a hostile file takes no memory before its limit is noticed.
+    """Decompress the file ``f`` of a text in pieces, so that a hostile file cannot use much memory.
+
+    ``blob``, the hash of the text, is for messages.
 
     Raises:
-      LogError: it holds more than ``most`` bytes, or, unless ``everything`` is wanted, MAX_TEXT_LINES lines.
+      LogError: the text has more than ``most`` bytes, or, without ``everything``, more than MAX_TEXT_LINES
+        lines.
     """
     pieces, size, lines = [], 0, 0
     with zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).stream_reader(f) as reader:
@@ -375,14 +397,19 @@ def _unpacked(f: BinaryIO, blob: str, most: int, everything: bool) -> bytes:
 
 
 def _is_run(path: Path, within: Path | None = None) -> bool:
-    """Return whether ``path`` has a ``meta.json``. ``within``: the run that contains it, in which links do
-    not count."""
+    """Return whether the directory ``path`` has a ``meta.json``, as every run has.
+
+    ``within`` is the run that contains ``path``; links inside it are not followed.
+    """
     return files.is_regular(path / "meta.json", within=within or path)
 
 
 def sub_run(run: RunDir, label: str | int) -> Path:
-    """Return a new directory for another recording of the same program, a run within ``run``; it does not
-    exist yet."""
+    """Return a path for a new sub-run of ``run``, which is another recording of the same program.
+
+    The directory is named ``label`` and does not exist yet. If the name is taken, ``~2``, ``~3``, ... follows
+    it.
+    """
     stem = _clean(str(label), "=@,+") or "run"
     home = run.path / SUBS
     return next(p for p in (home / (stem + more) for more in _endings()) if not p.exists())
@@ -395,17 +422,20 @@ def _endings() -> Iterator[str]:
 
 
 def sub_runs(run: RunDir) -> list[RunDir]:
-    """Return the runs within ``run`` in the order in which they were started; empty for a run within
-    another."""
+    """Return the sub-runs of ``run`` in the order in which they were started.
+
+    A sub-run has none, so for it the result is empty.
+    """
     if run.path.parent.name == SUBS and parent_of(run) is not None:
         return []
     return sorted(_inside(run, SUBS), key=lambda r: (r.started, len(r.path.name), r.path.name))
 
 
 def rank_runs(run: RunDir) -> list[RunDir]:
-    """Return the recordings of the processes of a job in order of their ranks; empty for another run.
+    """Return the recordings of the processes of a job in order of their ranks; empty for a run of one
+    process.
 
-    Recordings that remain from an earlier job whose run was replaced are left out.
+    Recordings that remain from an earlier job, whose run was replaced, are left out.
     """
     return list(_rank_runs(run))
 
@@ -419,7 +449,7 @@ def _rank_runs(run: RunDir) -> Iterator[RunDir]:
 
 
 def _inside(run: RunDir, folder: str) -> Iterator[RunDir]:
-    """Yield the runs in a folder of ``run`` in order of their names."""
+    """Yield the runs in the directory ``folder`` of ``run``, in order of their names."""
     try:
         names = sorted(files.names(run.path / folder, within=run.path))
     except OSError:
@@ -428,20 +458,22 @@ def _inside(run: RunDir, folder: str) -> Iterator[RunDir]:
 
 
 def parent_of(run: RunDir) -> RunDir | None:
-    """Return the run that contains ``run``; None if it is in none."""
+    """Return the run that contains ``run``; None: no run contains it."""
     above = run.path.parent.parent
     inside = run.path.parent.name in (SUBS, RANKS) and _is_run(above)
     return RunDir(above) if inside else None
 
 
 def texts_of(run: RunDir) -> Path:
-    """Return the run directory whose ``blobs`` takes the texts of ``run``: of a rank that of its job."""
+    """Return the run directory whose ``blobs`` has the texts of ``run``: for a rank, that of its job."""
     parent = parent_of(run) if run.path.parent.name == RANKS else None
     return run.path if parent is None else parent.path
 
 
 def one_process(run: RunDir, rank: int | None = None) -> RunDir:
-    """Return the recording to read of a run: ``rank`` of a job, else its first rank that recorded anything.
+    """Return the recording of one process in the run of a job, by its rank.
+
+    Without ``rank``, this is the first rank that recorded anything. A run of one process is returned itself.
 
     Raises:
       RunNotFound: there is no such rank.
@@ -463,8 +495,9 @@ def one_process(run: RunDir, rank: int | None = None) -> RunDir:
 
 
 def address(run: RunDir) -> str:
-    """Return a text by which ``find`` finds the run: a name (``RUN/NAME`` for a run within another) or a
-    path."""
+    """Return a text by which ``find`` finds the run: its name, its path, or ``RUN/NAME`` if it is in another
+    run.
+    """
     parent = parent_of(run)
     if parent is not None and run.path.parent.name == RANKS and one_process(parent).path == run.path:
         return address(parent)
@@ -474,7 +507,7 @@ def address(run: RunDir) -> str:
 
 
 def all_runs(home: Path | None = None) -> list[RunDir]:
-    """Return the runs under ``home`` (default ``runs_home()``), oldest first."""
+    """Return the runs in the directory ``home`` (default: ``runs_home()``), oldest first."""
     home = runs_home() if home is None else home
     try:
         found = [RunDir(p) for p in home.iterdir() if _is_run(p)]
@@ -485,11 +518,11 @@ def all_runs(home: Path | None = None) -> list[RunDir]:
 
 
 def find(which: str | None = None) -> RunDir:
-    """Return the run ``which``: a directory, a name, the beginning of one, or latest (None).
+    """Return the run with the address ``which``: a directory, a name, the beginning of a name, or ``latest``.
 
-    If several runs have the same name, it is the newest of them. The latest run is the newest run that
-    recorded anything, if there is one. ``RUN/NAME`` is a run inside another run: ``latest/MESH=4x4`` names
-    it by its setting, ``latest/16`` by its directory. A run in a store (``s3://...``) is downloaded.
+    None: ``latest``, which is the newest run that recorded anything, or else the newest. If several runs have
+    the same name, this is the newest of them. ``RUN/NAME`` is a run inside another run: ``latest/MESH=4x4``
+    by its setting, ``latest/16`` by its directory. A run in a store (``s3://...``) is downloaded.
 
     Raises:
       RunNotFound: there is no such run (the hint has similar names), or several names begin with this text.
@@ -532,7 +565,7 @@ def find(which: str | None = None) -> RunDir:
 
 
 def _not_found(which: str, runs: list[RunDir]) -> RunNotFound:
-    """Return the error for a name that no run has; its hint has similar names."""
+    """Return the error that no run has the name ``which``; its hint has similar names of ``runs``."""
     if Path(which).is_dir():
         return RunNotFound(
             f"{which} is a directory, but not a jaxscope run (no meta.json in it)",
@@ -552,10 +585,10 @@ def _not_found(which: str, runs: list[RunDir]) -> RunNotFound:
 
 
 def _within(which: str) -> RunDir | None:
-    """Return the run within another that ``RUN/NAME`` names; None: there is no such RUN.
+    """Return the run inside another with the address ``which``, as ``RUN/NAME``; None: no run is called RUN.
 
     Raises:
-      RunNotFound: RUN is there, and nothing of that name in it.
+      RunNotFound: the run RUN exists, but has no run NAME in it.
     """
     for at in (i for i, c in enumerate(which) if c == "/"):
         head, tail = which[:at], which[at + 1 :].strip("/")
@@ -588,13 +621,15 @@ def _within(which: str) -> RunDir | None:
 
 
 def _name_within(run: RunDir, every: Sequence[RunDir]) -> str:
-    """Return its settings, if they are printable and no other of ``every`` has the same, else its directory's
-    name."""
+    """Return the name of a run within another: its settings, or else the name of its directory.
+
+    The settings are used if they are printable and no other run of ``every`` has the same.
+    """
     label = label_of(run)
     alone = parent_of(run) is None or sum(label_of(r) == label for r in every) == 1
     return label if label.isprintable() and label and alone else run.path.name
 
 
 def label_of(run: RunDir) -> str:
-    """Return the settings of ``--vary``, ``MESH=4x4 --remat=full``; empty if there are none."""
+    """Return the settings of ``--vary`` as text, as ``MESH=4x4 --remat=full``; empty if there are none."""
     return " ".join(f"{name}={value}" for name, value in run.settings)

@@ -1,11 +1,12 @@
-"""Write the append-only event log of one process: one ``write`` per event, completely or not at all.
+"""Write the append-only event log of one process: each event with one ``write``, completely or not at all.
 
-There is no buffer and no thread: when ``emit`` returns, the kernel has the event, so that ``kill -9`` loses
-none, and the beginning of a phase is written before the phase runs. Events are rare (some per cache miss,
-none per warm call) and take about 20 us each.
+There is no buffer and no thread. When ``emit`` returns, the kernel has the event, so that ``kill -9`` loses
+none, and the beginning of a phase is written before the phase runs. Events are rare (a few for each cache
+miss, none for a call from the cache) and take about 20 us each.
 
-If the disk is full or the directory was removed, the recording ends with a line on stderr and a last event.
-If the log has no room for it, that event is written to a file that was created for it at the beginning.
+If the disk is full or the directory was removed, the recording ends with a line on stderr and the event
+RecordingStopped. If the log has no room for that event, it is written to a file that was created for it at
+the beginning.
 """
 
 from __future__ import annotations
@@ -31,12 +32,10 @@ E = TypeVar("E", bound=Event)
 
 
 class Filter(Protocol):
-    """Changes events and texts before they are written: removes confidential parts,
-    names a notebook's cells.
-    """
+    """Change events and texts before they are written, for example to remove confidential parts."""
 
     def event(self, event: Any) -> Any:
-        """Return ``event`` (or what an earlier filter made of it) changed, as plain data."""
+        """Return ``event`` changed, as plain data; it may be the result of an earlier filter."""
 
     def text(self, text: str) -> str: ...
 
@@ -46,35 +45,41 @@ MAX_BLOB_BYTES = 8 << 30
 
 
 class Writer:
-    """Writes the events of this process, and of each process forked from it, each to a separate file.
+    """Write the events of this process, and of each process forked from it, each to a separate file.
 
     Args:
       run: the run directory.
-      first: returns the first event of a process's log; called again in a forked child, whose log is created
-        with its first event.
+      first: returns the first event of a log. It is called again in a forked child (with True), whose log is
+        created with its first event.
       of_program: whether this is a process of the program. If so, it holds a lock on its log until it ends,
-        and reserves room for the event that its recording stopped.
+        and creates the file for the event RecordingStopped.
+
+    Attributes:
+      process_index: the JAX process index, which each event gets; None: unknown.
+      filters: applied to events and texts, one after the other.
+      before: called before each event.
+      stopped: why nothing is written any more; None: events are written.
     """
 
     def __init__(self, run: RunDir, first: Callable[[bool], Event], *, of_program: bool = False) -> None:
         self.run = run
         self._of_program = of_program
         self.process_index: int | None = None
-        self.filters: list[Filter] = []  # applied to events and texts, one after the other
-        self.before: Callable[[], None] | None = None  # called before each event
+        self.filters: list[Filter] = []
+        self.before: Callable[[], None] | None = None
         self._first = first
         self._encoder = msgspec.json.Encoder()
         self._reset(forked=False)
 
     def forked(self) -> None:
-        """Write to another log from now on; call it in a forked child."""
-        self._let_go()  # with this copy open the parent's lock would outlive the parent
+        """Write to another log from now on; it is called in a forked child."""
+        self._let_go()  # this copy of the descriptor would keep the parent's lock when the parent has ended
         self._reset(forked=True)
 
     def _reset(self, *, forked: bool) -> None:
         # A thread of the parent may have held the lock at the fork: the child gets a new one.
         self._lock = threading.RLock()
-        self._fd: int | None = None  # kept when the recording stops: the lock is on it
+        self._fd: int | None = None  # stays open when the recording stops: the lock is on it
         self._path: Path | None = None
         self._forked = forked
         self._seq = 0
@@ -83,7 +88,7 @@ class Writer:
         self._pid = os.getpid()
         self._file: tuple[int, int] | None = None
         self._cells: Cells | None = None
-        self._pointer: tuple[int, memoryview, int] | None = None  # the first of the cells
+        self._pointer: tuple[int, memoryview, int] | None = None  # the first cell (log.counts.step_now)
         if not forked:
             self.stopped: str | None = None
 
@@ -93,13 +98,13 @@ class Writer:
         return self._seq
 
     def open(self) -> None:
-        """Create the log now, before the first event, so that a recording without events is visible."""
+        """Create the log before the first event, so that a recording without events is visible."""
         with self._lock:
             if self.stopped is None and self._fd is None:
                 self._open()
 
     def emit(self, event: E) -> None:
-        """Append ``event`` with its sequence number, time and origin. Never raises."""
+        """Append ``event`` to the log with its sequence number, time, process and thread. Never raises."""
         if self.before is not None:
             self.before()
         with self._lock:
@@ -109,7 +114,10 @@ class Writer:
                 self._append(event)
 
     def put_text(self, text: str) -> tuple[str, int] | None:
-        """Store a text beside the log. Return its blob and bytes; None after the recording has stopped."""
+        """Store a program text in the run directory. Return its hash and its size in bytes.
+
+        None: the recording has stopped.
+        """
         if self.stopped is not None:
             return None
         try:
@@ -125,7 +133,7 @@ class Writer:
         return blob, size
 
     def cell(self) -> tuple[int, memoryview, int] | None:
-        """Reserve a cell for a growing number (log.counts.Cells.take); None if that is not possible."""
+        """Reserve a cell for a growing number, as ``log.counts.Cells.take``; None: that is not possible."""
         with self._lock:
             if self.stopped is None and self._fd is None:
                 self._open()
@@ -139,8 +147,10 @@ class Writer:
                 return None
 
     def steps_in(self, cell: int, *, marks: bool) -> None:
-        """Record that ``cell`` counts the steps of this process (log.counts.step_now), by marks or by
-        calls."""
+        """Record for other processes that the cell ``cell`` counts the steps of this process.
+
+        ``marks``: it counts the ends of steps; else it counts calls of the step function.
+        """
         if self._pointer is not None:
             _, page, index = self._pointer
             page[index] = cell * 2 + marks
@@ -214,16 +224,16 @@ class Writer:
         """Append ``line``, completely or not at all.
 
         Raises:
-          OSError: why not.
+          OSError: the line cannot be written.
         """
-        # A program may close all descriptors (os.closerange), and then get the number of ours for another
-        # file.
+        # A program may close all descriptors (os.closerange), and then open another file with the number of
+        # this one.
         if self._fd is None or _file(self._fd) != self._file:
             self._fd = None
             raise OSError(errno.EBADF, "the program closed the log's descriptor")
         written = os.write(self._fd, line)
         try:
-            while written < len(line):  # a full disk takes a part, and raises an error for the rest
+            while written < len(line):  # on a full disk, a part is written before the next write fails
                 written += os.write(self._fd, line[written:])
         except OSError:
             with contextlib.suppress(OSError):
@@ -238,7 +248,10 @@ class Writer:
         self._ended_early(e.strerror or str(e), f"{self.run.path}: ")
 
     def _ended_early(self, reason: str, where: str = "") -> None:
-        """Stop the recording; write the reason to the log, if possible, and to stderr."""
+        """Stop the recording because of ``reason``, and write that to the log, if possible, and to stderr.
+
+        ``where`` precedes the reason on stderr.
+        """
         self.stopped = where + reason
         try:
             line = self._line(RecordingStopped(reason=reason))
@@ -251,16 +264,16 @@ class Writer:
                         os.pwrite(fd, line[:LAST_BYTES], 0)
                     finally:
                         os.close(fd)
-        except Exception:  # nothing can be written: readers see a log without an end
+        except Exception:  # nothing can be written, so that readers see a log without an end
             pass
         try:
             sys.stderr.write(f"jaxscope: recording stopped: {self.stopped}; the program continues\n")
-        except Exception:  # stderr may be closed: the program must not notice
+        except Exception:  # stderr may be closed, which the program must not notice
             pass
 
 
 def _spelled_out(value: Any) -> Any:
-    """Escape lone surrogates in the texts of plain data: UTF-8 cannot encode them."""
+    """Return plain data with lone surrogates in its texts escaped, because UTF-8 cannot encode them."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):
@@ -271,7 +284,7 @@ def _spelled_out(value: Any) -> Any:
 
 
 def _file(fd: int) -> tuple[int, int] | None:
-    """Return the device and inode of an open file."""
+    """Return (device, inode) of the file with the descriptor ``fd``; None: it is not open."""
     try:
         stat = os.fstat(fd)
     except OSError:
