@@ -117,7 +117,7 @@ class Queue:
         return True
 
     def waiting(self) -> list[Path]:
-        """Return the files of the jobs that have no result yet, the oldest first."""
+        """Return the files of the jobs whose result is not in the log yet, the oldest first."""
         found = []
         for path in self._all(".job"):
             with contextlib.suppress(OSError):  # another process has just removed it
@@ -149,7 +149,7 @@ class Queue:
         return files.read(self._file(id, "mlir"), MAX_MODULE, within=self._run)
 
     def answer(self, result: Result) -> None:
-        """Write ``result``, for ``result_of`` to read."""
+        """Write ``result`` to a file from which ``result_of`` reads it."""
         self._write(self._file(result.id, "result"), msgspec.json.encode(result))
 
     def result_of(self, id: str) -> Result | None:
@@ -161,8 +161,9 @@ class Queue:
         return found if found.id == id else None
 
     def done(self, id: str, *, keep: bool = False) -> None:
-        """Remove the files of a job whose result is in the log; with ``keep``, ``again`` can queue the job
-        again.
+        """Remove the files of a job whose result is in the log.
+
+        With ``keep``, the module stays, and the job becomes a lost one, which ``again`` can queue again.
         """
         with contextlib.suppress(OSError):
             files.touch(self._file(id, "done"), within=self._run)
@@ -206,9 +207,7 @@ class Queue:
             files.touch(self.path / "alive", within=self._run)
 
     def wait_behind(self, processes: Sequence[int]) -> None:
-        """Record the ids of the processes of other runs for which compiling waits; empty: it does not wait
-        any more.
-        """
+        """Record the ids of processes of other runs for which compiling waits; empty: it waits no longer."""
         with contextlib.suppress(OSError):
             if processes:
                 self._write(self.path / "behind", msgspec.json.encode(processes))

@@ -1,10 +1,9 @@
-"""Find out whether the process that writes a file is alive: by a lock that ends with it, or else by a
-heartbeat.
+"""Find out whether the process that writes a file is alive, by a lock on the file or by a heartbeat.
 
-A lock that is held proves on any machine that its process is alive. A free lock proves that the process is
-gone only on the machine that took the lock: a shared file system may keep the locks of each machine apart, or
-support no locks. On other machines the heartbeat decides, which is a line with the machine and the time,
-written every second.
+A lock ends with its process, so a lock that is held proves on any machine that the process is alive. A free
+lock proves that the process is gone only on the machine that took the lock: a shared file system may keep the
+locks of each machine apart, or support no locks. On other machines the heartbeat decides, which is a line
+with the machine and the time, written every second.
 """
 
 from __future__ import annotations
@@ -59,8 +58,7 @@ def is_running(pid: int) -> bool:
 
 
 def lock(fd: int) -> bool:
-    """Lock the open file ``fd`` until it is closed or this process ends. Return False if that is not
-    possible.
+    """Lock the open file ``fd`` until it is closed or this process ends; return False if that fails.
 
     A forked child must close its copy of ``fd``, because the lock lasts as long as one copy is open.
     """
@@ -128,9 +126,7 @@ class Heartbeat:
         self._locked = False
 
     def beat(self) -> None:
-        """Write the current time. Errors of the file system are ignored, and watching continues without a
-        heartbeat.
-        """
+        """Write the current time. Errors are ignored, because watching continues without a heartbeat."""
         with contextlib.suppress(OSError):
             if self._fd is None:
                 self._fd = files.descriptor(self._path, os.O_RDWR | os.O_CREAT, within=self._path.parent)

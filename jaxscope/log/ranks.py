@@ -176,7 +176,7 @@ def write_diverged(whole: RunDir, line: str) -> None:
 
 
 def diverged(whole: RunDir) -> bool:
-    """Return whether ``write_diverged`` was called for this run."""
+    """Return whether the ranks were found to run different programs (``write_diverged``)."""
     return files.is_regular(whole.path / DIVERGED, within=whole.path)
 
 
@@ -187,10 +187,9 @@ def was_ended(whole: RunDir, places: Iterable[RunDir]) -> bool:
 
 
 def write_agreed(whole: RunDir, calls: Mapping[str, Sequence[int]]) -> None:
-    """Record which programs all ranks have compiled.
+    """Record which programs all ranks have compiled, so that they may be called.
 
-    ``calls`` has, by the name of each rank's directory, the latest calls whose program all ranks have
-    compiled.
+    ``calls``: name of a rank's directory -> numbers of its latest calls with such a program.
 
     Raises:
       OSError: the file cannot be written.
@@ -199,7 +198,7 @@ def write_agreed(whole: RunDir, calls: Mapping[str, Sequence[int]]) -> None:
 
 
 def agreed(whole: RunDir) -> dict[str, list[int]] | None:
-    """Return what ``write_agreed`` wrote last; None: nothing yet."""
+    """Return the ``calls`` that ``write_agreed`` wrote last; None: nothing yet."""
     try:
         found = json.loads(files.read(whole.path / AGREED, MOST_AGREED, within=whole.path))
     except (OSError, ValueError, RecursionError):

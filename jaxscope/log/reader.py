@@ -159,8 +159,8 @@ class _File:
             yield [last]
 
     def _stopped(self) -> AnyEvent | Unknown | None:
-        """Return the event RecordingStopped if the log had no room for it, so that it is in a file of its
-        own.
+        """Return the event RecordingStopped if it is in a file of its own, because the log had no room for
+        it.
 
         None: there is no such event, or it was returned before.
         """

@@ -196,7 +196,7 @@ class Upload:
 
     Attributes:
       sent: number of bytes sent.
-      left: (pieces, bytes) that are not in the store yet.
+      left: (number of pieces, number of bytes) not in the store yet.
     """
 
     def __init__(self, path: Path, url: str, *, overwrite: bool = False) -> None:
@@ -332,9 +332,9 @@ def _batches(pieces: Iterable[Piece], most: int) -> Iterator[list[Piece]]:
 
 
 def _own(name: str) -> tuple[str, int] | None:
-    """Return (file, number of the piece) of the object ``name``; None: jaxscope gives no file this name.
+    """Return the file and the number of the piece that the object ``name`` of a store is.
 
-    ``events/1-a.jsonl+2`` -> ``("events/1-a.jsonl", 2)``.
+    ``events/1-a.jsonl+2`` -> ``("events/1-a.jsonl", 2)``. None: jaxscope gives no file this name.
     """
     file, plus, number = name.rpartition("+")
     if not plus:

@@ -103,7 +103,9 @@ def own_files(path: Path) -> list[Path]:
 
 
 def is_own_name(relative: str) -> bool:
-    """Return whether jaxscope gives a file in a run directory the relative path ``relative``."""
+    """Return whether ``relative`` is a path that jaxscope uses for a file in a run, as
+    ``events/12-ab.jsonl``.
+    """
     parts = relative.split("/")
     depth = 0
     while len(parts) > 2 and parts[0] in _RUNS and depth < DEPTH // 2:

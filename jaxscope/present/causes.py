@@ -311,7 +311,7 @@ def _tree(c: Cause) -> str:
 
 
 def _came_or_went(c: Cause, what: str) -> str | None:
-    """Return that the value ``what`` was added or removed: ``x is new: f32[4]``.
+    """Return a clause that says that the value ``what`` was added or removed, as ``x is new: f32[4]``.
 
     None: the cause has both values, so that the value was changed.
     """
@@ -502,7 +502,7 @@ _CLAUSES: dict[str, Callable[[Cause], str]] = {
 
 
 def cause_count(kind: str, n: int) -> str:
-    """Return how many recompilations had a cause of the kind ``kind``: ``2 shape changes``."""
+    """Return ``n`` causes of the kind ``kind`` as text: ``2 shape changes``, ``1 new function object``."""
     return count(n, _KINDS.get(kind) or f"{escape(kind.replace('_', ' '), 40)} change")
 
 

@@ -76,7 +76,8 @@ def circumstances(c: Compilation, places: Places) -> str:
 
 
 def level(c: Compilation) -> str:
-    """Return how far a call went, as ``fast-path miss`` or ``lowered, not traced``.
+    """Return how far a call went, as ``fast-path miss`` (it left the C++ cache of jit) or
+    ``lowered, not traced``.
 
     Empty for a direct call that was traced, lowered and compiled.
     """
@@ -120,7 +121,10 @@ def phases(c: Compilation) -> list[str]:
 
 
 def nearest_name(run: Run, nearest: Compilation) -> str:
-    """Return ``#2``, the number of the earlier call with which a call is compared."""
+    """Return the number of the earlier call with which a call is compared, as ``#2``.
+
+    ``an earlier fast-path miss`` if that call compiled nothing and so has no number.
+    """
     n = number_of(run, nearest)
     return f"#{n}" if n else "an earlier fast-path miss"
 

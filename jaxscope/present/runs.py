@@ -40,7 +40,7 @@ def compilation_name(run: Run, c: Compilation) -> str:
 
 
 def verb(phase: str) -> str:
-    """Return ``tracing``, ``lowering`` or ``compiling``; an unknown phase as it is."""
+    """Return the verb for a phase: ``trace`` -> ``tracing``; an unknown phase is returned unchanged."""
     return _VERBS.get(phase, phase)
 
 

@@ -135,11 +135,13 @@ class Places:
         return escape(name)
 
     def frame(self, frame: Frame | None) -> str | None:
-        """Return ``train.py:88``; None if the line is unknown."""
+        """Return the line of ``frame`` as ``train.py:88``; None if ``frame`` is None."""
         return None if frame is None else numbered(self.file(frame.file), frame.line)
 
     def inside(self, frame: Frame | None) -> str | None:
-        """Return ``train.py:88 in main``; None if the line is unknown."""
+        """Return the line of ``frame`` and its function as ``train.py:88 in main``; None if ``frame`` is
+        None.
+        """
         return None if frame is None else f"{self.frame(frame)} in {escape(frame.function, 80)}"
 
     def function(self, f: Function) -> str | None:

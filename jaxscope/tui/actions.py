@@ -239,7 +239,7 @@ def key_of(id: str, table: Sequence[Action] = ACTIONS) -> str:
 
 
 def sections(able: Iterable[Action]) -> dict[str, list[Action]]:
-    """Group the actions of the help page by its headings ("This screen", "Move", "Look", "Program").
+    """Return the actions of a help page by heading: "This screen", "Move", "Look" and "Program".
 
     Headings without an action are left out.
     """

@@ -36,9 +36,7 @@ _GOTO = {"code", "code-insiders", "codium", "cursor", "windsurf"}
 
 
 def openable(file: str) -> str | None:
-    """Return the absolute path of ``file``; None if it is not a regular file, or if its path is not
-    printable.
-    """
+    """Return the absolute path of ``file``; None if it is no regular file, or not printable."""
     path = Path(file)
     try:
         path = path.absolute()

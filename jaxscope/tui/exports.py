@@ -20,9 +20,9 @@ COLUMNS = 100  # characters per line of the findings about the ranks
 
 
 def free(directory: RunDir, ending: str) -> Path:
-    """Return an unused path in the current directory: ``train-20260102.overview.txt`` for ``overview.txt``.
+    """Return an unused path in the current directory that begins with the name of the run.
 
-    If that file exists, the path has a number: ``train-20260102.overview-2.txt``.
+    ``overview.txt`` -> ``train-20260102.overview.txt``; if that exists, ``train-20260102.overview-2.txt``.
     """
     stem = clean_name(directory.path.name)
     path = Path(f"{stem}.{ending}").absolute()

@@ -320,8 +320,7 @@ class Feed:
         return [variants.one(feed.run, feed.directory) for feed in its]
 
     def _compare(self) -> bool:
-        """Compute the causes of each compilation, a few at a time, so that meanwhile the run can grow and
-        keys work.
+        """Find out the cause of each compilation, a few at a time, so that the run can grow and keys work.
 
         Rules are quick for compilations whose causes are known, and the lists show each cause once it is
         known. Return False if the feed was stopped before the end.

@@ -67,9 +67,7 @@ class Lines:
         return len(self._starts) if self.data else 0
 
     def __getitem__(self, line: int) -> str:
-        """Return a line without its line break; a line of more than LONGEST characters is cut and ends in
-        ``…``.
-        """
+        """Return a line without its line break, cut to LONGEST characters, with ``…`` if it is longer."""
         begin = self._starts[line]
         end = self._starts[line + 1] - 1 if line + 1 < len(self._starts) else len(self.data)
         text = _decoded(self.data[begin : min(end, begin + LONGEST_BYTES)])

@@ -111,21 +111,15 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
 
     @abstractmethod
     def look_for(self, needle: str) -> None:
-        """Search for ``needle`` or filter by it; an empty text ends the search. It is called at every letter
-        typed.
-        """
+        """Search for ``needle`` or filter by it, at every letter typed; an empty text ends the search."""
 
     def under_cursor(self) -> str:
-        """Return the parts of the line under the cursor that are cut on the screen; empty if the line is
-        complete.
-        """
+        """Return the full text of what is cut in the line under the cursor; empty if nothing is."""
         return ""
 
     @abstractmethod
     def position(self) -> str:
-        """Return where the search is, as ``3/412`` (number of the match, all matches); empty without a
-        search.
-        """
+        """Return the number of the match and of all matches, as ``3/412``; empty without a search."""
 
     # -- drawing ----------------------------------------------------------------------------------
 
@@ -159,8 +153,7 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
         self.refresh()
 
     def fit(self, width: int = 0) -> None:
-        """Set the scrollable size and keep the cursor within it. It is called when the number of lines has
-        changed.
+        """Set the scrollable size, and keep the cursor within it, when the number of lines has changed.
 
         ``width``: characters of the longest line, if the pane scrolls to the side.
         """

@@ -42,9 +42,7 @@ class Stage(msgspec.Struct):
     names: dict[int, str] = {}
 
     def lines(self) -> dict[Place, list[int]]:
-        """Return the inverse of ``places``: source line -> the lines of the text that come from it, in
-        ascending order.
-        """
+        """Return source line -> the lines of the text that come from it, in ascending order."""
         found: dict[Place, list[int]] = {}
         for line, places in self.places.items():
             for place in places:
@@ -81,8 +79,7 @@ def of_run(directory: RunDir, hlo: str | None, stablehlo: str | None) -> Links:
 
 
 def in_pieces(directory: RunDir, hlo: str | None, stablehlo: str | None) -> Iterator[tuple[str, Stage]]:
-    """Yield the links of ``of_run`` in pieces of PIECE lines, as (``stablehlo`` or ``hlo``, links of these
-    lines).
+    """Yield the links of ``of_run`` in pieces of PIECE lines, each as (``stablehlo`` or ``hlo``, its links).
 
     They are sent from another process in pieces because unpickling a large object would block all threads.
     ``joined`` merges the pieces.

@@ -19,9 +19,7 @@ MOST = 200  # functions in the palette
 
 
 class Commands(Provider):
-    """Provide the entries of Textual's command palette; names of functions are added as plain text, not as
-    markup.
-    """
+    """Provide the entries of Textual's command palette. Names of functions are plain text, not markup."""
 
     @property
     def _navigator(self) -> Navigator:

@@ -30,7 +30,7 @@ class Looks:
       process: the process; None: no process has a snapshot yet.
       found: the snapshots, in order of time.
       sums: for each snapshot, the bytes below each name: name -> bytes (see ``prefixes``).
-      growing: the names whose arrays grow from snapshot to snapshot.
+      growing: the growth of each name whose arrays grow from snapshot to snapshot, by name.
     """
 
     def __init__(self) -> None:
@@ -40,10 +40,9 @@ class Looks:
         self.growing: dict[str, model.Growth] = {}
 
     def update(self, run: Run) -> bool:
-        """Read new snapshots of the main process, or of the first process with snapshots if the main one has
-        none.
+        """Read new snapshots of the main process. Return whether there were any.
 
-        Return whether there were any.
+        If the main process has none, read those of the first process with snapshots.
         """
         main = run.main
         able = [p for p in ([main] if main is not None else []) + list(run.processes.values()) if p.snapshots]
@@ -339,11 +338,10 @@ def sparkline(values: Sequence[int]) -> str:
 
 
 def title(looks: Looks, shown: int) -> tuple[str, str]:
-    """Return the title of the table (when the snapshot was taken, number and bytes of the arrays), and its
-    subtitle.
+    """Return title and subtitle of the table: when the snapshot was taken with its totals, and its number.
 
-    The subtitle is the number of the snapshot, as ``3 of 12 snapshots``, and the bytes of the latest
-    snapshots as bars; empty if there is only one snapshot.
+    The subtitle is ``3 of 12 snapshots`` and the bytes of the latest snapshots as bars; empty for a single
+    snapshot.
     """
     s = looks.found[shown]
     totals = [look.known_bytes for look in looks.found]
@@ -395,10 +393,9 @@ def facts(r: Row, looks: Looks, places: Places) -> list[list[Part]]:
 
 
 def user(run: Run, r: Row) -> Compilation | None:
-    """Return the latest compilation of a user's function that takes these arrays as an argument, found by
-    name.
+    """Return the latest compilation of a user's function with an argument of the same name as these arrays.
 
-    None: none of the last 2,000 compilations does.
+    None: none of the last 2,000 compilations has one.
     """
     paths = {g.path for g in r.groups}
     for c in reversed(list(run.compilations.values())[-2_000:]):

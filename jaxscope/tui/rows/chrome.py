@@ -23,7 +23,8 @@ SHORT = 4  # letters of the other screens' names if there is no room for all nam
 def header(
     run: Run, directory: RunDir, state: str, *, paused: bool, width: int, machine: str | None = None
 ) -> list[Part]:
-    """Return the first line: ``train.py  ● running 2 min 14 s  step 381  ▲ 4 recompiles  7 programs``.
+    """Return the first line of a screen:
+    ``train.py  ● running 2 min 14 s  step 381  ▲ 4 recompiles  7 programs``.
 
     Args:
       state: the state of the run: running, exited, stopped or lost.

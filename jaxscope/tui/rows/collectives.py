@@ -178,8 +178,7 @@ def columns(run: Run, places: Places) -> list[Column[Row]]:
 
 
 def mesh(r: Row, texts: Mapping[str, Texts], width: int) -> list[list[Part]]:
-    """Draw the bytes that each device sends over each mesh axis in one call of the row's program, and the
-    mesh.
+    """Draw the mesh of the row's program, and the bytes that each device sends over each axis in one call.
 
     Thick lines join the devices between which the row's collectives communicate. The mesh itself is not drawn
     if more than two axes are longer than 1, or if it needs too much room. Empty if the mesh is unknown.

@@ -22,7 +22,7 @@ _HEADING = re.compile(r"^## +")
 def shown(findings: Sequence[Finding], hidden: Collection[str]) -> list[Finding]:
     """Return the findings whose code is not hidden, then one finding for each hidden code.
 
-    The row of a hidden code shows how many findings are hidden, and is there to show them again.
+    The row of the latter shows how many findings are hidden, and lets the user show them again.
     """
     first = {f.code: f for f in reversed(findings) if f.code in hidden}
     return [f for f in findings if f.code not in hidden] + [first[code] for code in sorted(first)]

@@ -174,7 +174,8 @@ class KeyRow(NamedTuple):
 def key_of(run: Run, c: Compilation, against: Compilation | None = None) -> list[KeyRow]:
     """Return the parts of the cache key of ``c``, changed ones first; empty if the key was not recorded.
 
-    ``against`` is the call with whose key it is compared. None: the most similar earlier key of the function.
+    ``against`` is the call with whose key it is compared. None: the nearest (most similar) earlier key of the
+    function.
     """
     comparison = compared(run, c)
     if comparison is None:
@@ -240,12 +241,17 @@ def reasons(run: Run, c: Compilation, against: Compilation | None = None) -> lis
 
 
 def named(run: Run, c: Compilation) -> str:
-    """Return the name of a compilation: ``train_step #2``."""
+    """Return the name of a compilation: ``train_step #2``, or ``train_step, a fast-path miss``."""
     return compilation_name(run, c) + ("" if number_of(run, c) else ", a fast-path miss")
 
 
 class Other(NamedTuple):
-    """A compilation to choose for a comparison; None: the one that is compared by default."""
+    """A choice in the list of compilations with which one is compared.
+
+    Attributes:
+      compilation: the compilation; None: the one that is compared by default.
+      name: the displayed name.
+    """
 
     compilation: Compilation | None
     name: str

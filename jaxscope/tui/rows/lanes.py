@@ -25,10 +25,10 @@ class Axis(msgspec.Struct, frozen=True):
     begin: float = 0.0
 
     def zoomed(self, lane: Lane | None, whole: float, *, closer: bool) -> Axis:
-        """Return an axis of half the length (``closer``) or twice the length, within the run of ``whole``
+        """Return an axis of half the length (``closer``) or twice the length, within a run of ``whole``
         seconds.
 
-        With half the length, the middle is the median start of what the function of ``lane`` compiled in the
+        With half the length, its middle is the median start of what the function of ``lane`` compiled in the
         part.
         """
         length = self.length / 2 if closer else self.length * 2
@@ -47,11 +47,11 @@ class Axis(msgspec.Struct, frozen=True):
 
 
 def bar(lane: Lane, axis: Axis, width: int) -> list[Part]:
-    """Draw when a function was traced, lowered and compiled: each of the ``width`` columns shows the phase
-    that took most of its time.
+    """Draw when a function was traced, lowered and compiled, as ``width`` blocks.
 
-    If a compilation starts in a column without a gap before it, two compilations would look like one. Such a
-    column shows a tick, or the number of compilations that start in it.
+    Each block shows the phase that took most of its time. If a compilation starts in a block without a gap
+    before it, two compilations would look like one. Such a block shows a tick, or the number of compilations
+    that start in it.
     """
     if axis.length <= 0 or width <= 0:
         return []

@@ -45,7 +45,7 @@ MARKS = {
 
 
 class Recording(Protocol):
-    """What is used of a run: the run, its directory, and the analysed program texts (by program id) so far.
+    """A run with its directory and the analysed program texts read so far, by program id.
 
     ``tui.feed.Feed`` has these members.
     """
@@ -60,7 +60,7 @@ class Recording(Protocol):
 
 
 class Machine(NamedTuple):
-    """The host or a target, under one setting of ``--vary``: what the user can select.
+    """What the user can select: the host or a target, under one setting of ``--vary``.
 
     Attributes:
       name: the target and the settings, for example ``v5e:4x4 MESH=4x4``; None: the host of the main run.
@@ -74,11 +74,12 @@ class Machine(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """A compilation of the main run, as the machine has it.
+    """A compilation of the main run, and what a machine (the host or a target) has of it.
 
     Attributes:
+      machine: the machine.
       asked: the compilation of the main run.
-      compilation: the same compilation in the machine's run; None: there is none.
+      compilation: the corresponding compilation in the machine's run; None: there is none.
       program: its program for the machine; None: there is none.
     """
 
@@ -101,8 +102,8 @@ class Seen(NamedTuple):
 
     @property
     def state(self) -> str:
-        """Return the ``Program.state`` of a target's program, ``ok`` on the host, or ``none`` without a
-        program.
+        """Return the state of the program: ``ok`` on the host, ``none`` without one, else its
+        ``Program.state``.
         """
         if self.program is None:
             return MADE_NONE
@@ -141,8 +142,9 @@ def named(found: Sequence[Machine], name: str | None) -> Machine:
 
 
 def called(machine: Machine) -> str:
-    """Return the machine's name for the screen, cut to NAME characters; for the host ``host`` and its
-    platform.
+    """Return the name of a machine for the screen, cut to NAME characters.
+
+    That of the host is ``host`` with its platform, as ``host cpu``.
     """
     name = machine.name
     if name is None:
@@ -151,7 +153,10 @@ def called(machine: Machine) -> str:
 
 
 def seen_as(c: Compilation, machine: Machine, main: Run) -> Seen:
-    """Return what ``machine`` has of ``c``, a compilation of the run ``main``: compilation and program."""
+    """Return the compilation and the program on ``machine`` that correspond to ``c``.
+
+    ``c`` is a compilation of ``main``, the main run.
+    """
     run = machine.recording.run
     same = counterpart(c, main, run)
     if same is None:
