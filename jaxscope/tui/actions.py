@@ -168,7 +168,7 @@ _APART = (
 )
 
 
-def of(scopes: Iterable[str], table: Sequence[Action] = ACTIONS) -> list[Action]:
+def in_scopes(scopes: Iterable[str], table: Sequence[Action] = ACTIONS) -> list[Action]:
     """Return the actions of ``table`` that have one of the ``scopes``, in the order of ``scopes``."""
     return [a for scope in scopes for a in table if a.scope == scope]
 
@@ -270,7 +270,7 @@ def footer(scopes: Iterable[str], width: int, table: Sequence[Action] = ACTIONS)
 
     Those with the highest priority are chosen. The result has the order of the table, not of the priority.
     """
-    able = [a for a in of(scopes, table) if a.footer and a.keys]
+    able = [a for a in in_scopes(scopes, table) if a.footer and a.keys]
     chosen: list[Action] = []
     left = width - 1
     for action in sorted(able, key=lambda a: a.footer):

@@ -225,8 +225,8 @@ class App(Verbs):
             self._seen = self.feed.version
             self.post_message(RunChanged(self._seen))
 
-    def _end(self, how: str) -> None:
-        """End the view because of a signal or a lost terminal; ``how`` is what ``run()`` returns.
+    def _end(self, result: str) -> None:
+        """End the view because of a signal or a lost terminal; ``result`` is what ``run()`` returns.
 
         A timer ends the process if Textual waits too long for a terminal that is gone.
         """
@@ -234,7 +234,7 @@ class App(Verbs):
             return
         self._ending = True
         self.last_resort.start()
-        self.exit(how)
+        self.exit(result)
 
     def _watch_for_the_end(self) -> None:
         """Notify the user once, on any screen, when the program has ended while the view was open."""

@@ -118,7 +118,7 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
             return
         view = screen.focused_view()
         title = str(view.border_title) if view is not None else screen.NAME
-        able = actions.of(screen.scopes(), self.actions)
+        able = actions.in_scopes(screen.scopes(), self.actions)
         await self.push_screen(Help(title, view.about if view is not None else "", able))
 
     def action_source(self) -> None:

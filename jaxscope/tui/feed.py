@@ -295,29 +295,29 @@ class Feed:
 
     def _join(self) -> None:
         """Merge the findings of this run with those of its sub-runs, if either changed."""
-        its = self.recordings
-        found = [feed._own for feed in its]
+        feeds = self.recordings
+        found = [feed._own for feed in feeds]
         if len(found) == len(self._joined) and all(map(operator.is_, found, self._joined)):
             return
-        own = {id(feed.run): said for feed, said in zip(its, found, strict=True)}
+        own = {id(feed.run): findings for feed, findings in zip(feeds, found, strict=True)}
 
-        def look(runs: Sequence[Variant]) -> list[Finding]:
+        def merged(runs: Sequence[Variant]) -> list[Finding]:
             first, *others = (own[id(v.run)] for v in runs)
             return merging.joined(first, others)
 
-        self.findings = variants.of_each(self._variants(its), look)
+        self.findings = variants.of_each(self._variants(feeds), merged)
         self._joined = found
         self.version += 1
 
     def whose(self, finding: Finding) -> Feed:
         """Return the feed (this one or that of a sub-run) whose run has the evidence of ``finding``."""
-        its = self.recordings
-        n = variants.sub_run(finding, self._variants(its))
-        return its[0 if n is None else n + 1]
+        feeds = self.recordings
+        n = variants.sub_run(finding, self._variants(feeds))
+        return feeds[0 if n is None else n + 1]
 
     @staticmethod
-    def _variants(its: Sequence[Feed]) -> list[Variant]:
-        return [variants.one(feed.run, feed.directory) for feed in its]
+    def _variants(feeds: Sequence[Feed]) -> list[Variant]:
+        return [variants.one(feed.run, feed.directory) for feed in feeds]
 
     def _compare(self) -> bool:
         """Find out the cause of each compilation, a few at a time, so that the run can grow and keys work.

@@ -77,7 +77,7 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
         self._look = 0, Style.null()  # of the current redraw: the width, and the background of all lines
         self._title: str | None = None
         self._theme = ""
-        self._said: tuple[tuple[str, int], list[str]] = ("", 0), []
+        self._empty_lines: tuple[tuple[str, int], list[str]] = ("", 0), []
         self.entitle(title)
 
     # -- what subclasses define ------------------------------------------------------------------
@@ -202,16 +202,16 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
 
     def _empty_line(self, y: int, width: int, base: Style) -> Strip:
         wanted = self.nothing(), max(10, width - 4)
-        if self._said[0] != wanted:
+        if self._empty_lines[0] != wanted:
             lines = [
                 line for paragraph in wanted[0].split("\n") for line in _wrapped(escape(paragraph), wanted[1])
             ]
-            self._said = wanted, lines
-        said = self._said[1]
-        if not 1 <= y <= len(said):
+            self._empty_lines = wanted, lines
+        texts = self._empty_lines[1]
+        if not 1 <= y <= len(texts):
             return Strip.blank(width, base)
         return (
-            Strip([Segment("  " + said[y - 1], self.style_of("dim"))])
+            Strip([Segment("  " + texts[y - 1], self.style_of("dim"))])
             .crop_extend(0, width, base)
             .apply_style(base)
         )

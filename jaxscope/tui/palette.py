@@ -40,7 +40,7 @@ class Commands(Provider):
         view = self.screen
         scopes = view.scopes() if isinstance(view, View) else ["app"]
         target = view.focused_view() if isinstance(view, View) else None
-        for action in actions.of(scopes, self._navigator.actions):
+        for action in actions.in_scopes(scopes, self._navigator.actions):
             if action.group:
                 in_pane = target is not None and action.scope in target.SCOPES
                 namespace = self.app if action.scope == "app" else target if in_pane else view

@@ -16,15 +16,15 @@ class Paragraphs(Static):
 
     def __init__(self, id: str | None = None, classes: str | None = None) -> None:
         super().__init__("", id=id, classes=classes, markup=False)
-        self.said: list[list[Part | Button]] = []
+        self.shown: list[list[Part | Button]] = []
         self._theme = ""
 
     def say(self, *paragraphs: Sequence[Part | Button]) -> None:
         """Show ``paragraphs``; without any text, hide the widget unless it has the class ``stays``."""
-        said = [list(p) for p in paragraphs]
-        self.display = any(said) or self.has_class("stays")
-        if said != self.said:
-            self.said = said
+        content = [list(p) for p in paragraphs]
+        self.display = any(content) or self.has_class("stays")
+        if content != self.shown:
+            self.shown = content
             self._redraw()
         elif self.is_mounted:
             self._fit()  # Textual drops a layout requested while another screen is shown
@@ -37,7 +37,7 @@ class Paragraphs(Static):
 
     def _redraw(self) -> None:
         made = Text()
-        for n, paragraph in enumerate(self.said):
+        for n, paragraph in enumerate(self.shown):
             made.append("\n" if n else "")
             for piece in paragraph:
                 button = piece if isinstance(piece, Button) else Button([piece], "")

@@ -109,12 +109,12 @@ def test_growth_is_drawn_from_nothing_to_the_most():
 
 def test_a_list_that_grows_is_marked_and_says_its_pace(tmp_path):
     run = load(runs_to_see.typical(tmp_path / "run"))
-    looks = arrays.Looks()
-    assert looks.update(run) and not looks.update(run)
-    at = looks.default(running=False)
-    assert at == 3 and looks.default(running=True) == 3
-    row = next(r for r in arrays.tree(looks.found[at], []) if r.prefix == "history[*]")
-    name, *_, grown = arrays.columns(looks, at, 8)
+    snapshots = arrays.Snapshots()
+    assert snapshots.update(run) and not snapshots.update(run)
+    at = snapshots.default(running=False)
+    assert at == 3 and snapshots.default(running=True) == 3
+    row = next(r for r in arrays.tree(snapshots.found[at], []) if r.prefix == "history[*]")
+    name, *_, grown = arrays.columns(snapshots, at, 8)
     assert plain(name.cell(row, 40)).endswith("history[*] ▲")
     assert plain(grown.cell(row, 8)) == "▁▃▅█"
 

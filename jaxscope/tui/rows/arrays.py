@@ -23,7 +23,7 @@ BARS = "▁▂▃▄▅▆▇█"
 _STEP = re.compile(r"\.[^.\[]++|\[(?:'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\"|[^\]'\"]*+)\]")
 
 
-class Looks:
+class Snapshots:
     """The snapshots of the live arrays of one process, each read from the log once.
 
     Attributes:
@@ -52,9 +52,9 @@ class Looks:
         if process is None or len(process.snapshots) == len(self.found):
             return False
         for event in process.snapshots[len(self.found) :]:
-            look = model.read(process, event)
-            self.found.append(look)
-            self.sums.append(_sums(look))
+            snapshot = model.read(process, event)
+            self.found.append(snapshot)
+            self.sums.append(_sums(snapshot))
         self.growing = {g.path or UNNAMED: g for g in model.growing(run) if g.process is process}
         return True
 
@@ -69,12 +69,12 @@ class Looks:
         if self.found[-1].error is not None:
             return len(self.found) - 1
         fullest = model.fullest(self.found)
-        return next(n for n, look in enumerate(self.found) if look is fullest)
+        return next(n for n, snapshot in enumerate(self.found) if snapshot is fullest)
 
 
-def _sums(look: Snapshot) -> dict[str, int]:
+def _sums(snapshot: Snapshot) -> dict[str, int]:
     sums: dict[str, int] = {}
-    for g in look.groups:
+    for g in snapshot.groups:
         for name in prefixes(g.path):
             sums[name] = sums.get(name, 0) + (g.global_bytes or 0)
     return sums
@@ -162,7 +162,7 @@ class _Node:
         return [*self.own, *(g for child in self.children.values() for g in child.groups())]
 
 
-def tree(look: Snapshot, toggled: Collection[str], *, flat: bool = False) -> list[Row]:
+def tree(snapshot: Snapshot, toggled: Collection[str], *, flat: bool = False) -> list[Row]:
     """Return the names in a snapshot as rows, those with the most bytes first.
 
     Args:
@@ -170,10 +170,10 @@ def tree(look: Snapshot, toggled: Collection[str], *, flat: bool = False) -> lis
       flat: return a row for each group of arrays instead of a tree, for a filter.
     """
     if flat:
-        ordered = sorted(look.groups, key=_weight)
+        ordered = sorted(snapshot.groups, key=_weight)
         return [_leaf(g, g.path if g.path is not None else UNNAMED, 0) for g in ordered]
     root = _Node("")
-    for g in look.groups:
+    for g in snapshot.groups:
         node = root
         for name in prefixes(g.path):
             node = node.children.setdefault(name, _Node(name))
@@ -259,11 +259,11 @@ def intended(g: Group) -> list[tuple[str, str]]:
     return intents
 
 
-def columns(looks: Looks, shown: int, devices: int) -> list[Column[Row]]:
+def columns(snapshots: Snapshots, shown: int, devices: int) -> list[Column[Row]]:
     def name(r: Row, _: int) -> Cell:
         mark = {True: "▾ ", False: "▹ ", None: "  "}[r.open]
         style = "bold" if r.depth == 0 else ""
-        grows: list[Part] = [(" ▲", "retrace")] if _growing(looks, r) else []
+        grows: list[Part] = [(" ▲", "retrace")] if _growing(snapshots, r) else []
         return ["  " * r.depth + mark, (r.label, "warning" if r.prefix == UNNAMED else style), *grows]
 
     def each(r: Row, _: int) -> Cell:
@@ -308,7 +308,7 @@ def columns(looks: Looks, shown: int, devices: int) -> list[Column[Row]]:
         Column(
             "growth",
             lambda r, width: [
-                (growth(looks, r.prefix, shown, width), "retrace" if _growing(looks, r) else "dim")
+                (growth(snapshots, r.prefix, shown, width), "retrace" if _growing(snapshots, r) else "dim")
             ],
             8,
             wide=70,
@@ -317,18 +317,18 @@ def columns(looks: Looks, shown: int, devices: int) -> list[Column[Row]]:
     ]
 
 
-def _growing(looks: Looks, r: Row) -> bool:
+def _growing(snapshots: Snapshots, r: Row) -> bool:
     return any(
-        name == r.prefix or (r.open is None and name.startswith(r.prefix + "[")) for name in looks.growing
+        name == r.prefix or (r.open is None and name.startswith(r.prefix + "[")) for name in snapshots.growing
     )
 
 
-def growth(looks: Looks, prefix: str, shown: int, width: int) -> str:
+def growth(snapshots: Snapshots, prefix: str, shown: int, width: int) -> str:
     """Draw the bytes below the name ``prefix`` in the last ``width`` snapshots up to the index ``shown``.
 
     Each snapshot is one bar; the highest bar is the largest value.
     """
-    return sparkline([sums.get(prefix, 0) for sums in looks.sums[max(0, shown + 1 - width) : shown + 1]])
+    return sparkline([sums.get(prefix, 0) for sums in snapshots.sums[max(0, shown + 1 - width) : shown + 1]])
 
 
 def sparkline(values: Sequence[int]) -> str:
@@ -337,16 +337,16 @@ def sparkline(values: Sequence[int]) -> str:
     return "".join(BARS[max(0, -(-8 * v // most) - 1)] if v > 0 else "·" for v in values)
 
 
-def title(looks: Looks, shown: int) -> tuple[str, str]:
+def title(snapshots: Snapshots, shown: int) -> tuple[str, str]:
     """Return title and subtitle of the table: when the snapshot was taken with its totals, and its number.
 
     The subtitle is ``3 of 12 snapshots`` and the bytes of the latest snapshots as bars; empty for a single
     snapshot.
     """
-    s = looks.found[shown]
-    totals = [look.known_bytes for look in looks.found]
+    s = snapshots.found[shown]
+    totals = [snapshot.known_bytes for snapshot in snapshots.found]
     line = sparkline(totals[-24:]) if len(totals) > 1 else ""
-    which = f"{shown + 1} of {len(looks.found)} snapshots  {line}" if len(looks.found) > 1 else ""
+    which = f"{shown + 1} of {len(snapshots.found)} snapshots  {line}" if len(snapshots.found) > 1 else ""
     return f"Arrays {moment(s)}: {count(s.count, 'array')}, {total(s)}", which
 
 
@@ -362,7 +362,7 @@ def heading(r: Row) -> list[list[Part]]:
     return [[(name, "title"), f"  {forms(g)}"]]
 
 
-def facts(r: Row, looks: Looks, places: Places) -> list[list[Part]]:
+def facts(r: Row, snapshots: Snapshots, places: Places) -> list[list[Part]]:
     """Return what else is known about the arrays of a row, a line for each fact.
 
     These are the placement of the largest group, the intended shardings, the line that created it, and its
@@ -381,7 +381,8 @@ def facts(r: Row, looks: Looks, places: Places) -> list[list[Part]]:
     if origin:
         made.append([("created at ", "dim"), origin])
     found = next(
-        (looks.growing[n] for n in looks.growing if n == r.prefix or n.startswith(r.prefix + "[")), None
+        (snapshots.growing[n] for n in snapshots.growing if n == r.prefix or n.startswith(r.prefix + "[")),
+        None,
     )
     if found is not None:
         held = f", {found.held}" if found.held else ""

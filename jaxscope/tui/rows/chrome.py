@@ -44,8 +44,8 @@ def header(
     if state == "running":
         made += [("‖ paused ", "warning") if paused else ("● running ", "good"), total]
     else:
-        said, bad = ending(run, directory)
-        made += [(f"✖ {said}", "error") if bad else (f"✓ {said}", "good"), f"  {total}"]
+        how, bad = ending(run, directory)
+        made += [(f"✖ {how}", "error") if bad else (f"✓ {how}", "good"), f"  {total}"]
     steps = [p.step for p in run.processes.values() if p.step is not None]
     if steps:
         made.append(f"  step {max(steps):,}")

@@ -35,21 +35,21 @@ def why(run: Run, output: Sequence[str], places: Places, *, brief: bool = False)
     ended_badly = run.exited is not None and (run.exited.exit_code or run.exited.signal is not None)
     if not ended_badly and died is None:
         return []
-    look = model.of_failure(run)
+    snapshot = model.of_failure(run)
     printed = "\n".join(output[-LAST:])
     wanted = died.error == "EOFError" if died is not None else wanted_input(printed)
     advice: Lines = [
         [("  → ", "good"), f"the program reads its standard input, which is empty: {WITH_INPUT}"]
     ]
     advice = advice if wanted else []
-    if died is None and look is None:
+    if died is None and snapshot is None:
         made = _from_output(run, output)
         return [*made[:1], *advice, *made[1:]]
     if died is not None:
         made = [[("✖ ", "error"), *uncaught(died)], *advice]
         made += [[("  → ", "good"), *spans] for spans in [removed(run)] if spans]
     else:
-        message = (look.error or "").strip() if look is not None else ""
+        message = (snapshot.error or "").strip() if snapshot is not None else ""
         made = [
             [("✖ ", "error"), ("Out of memory", "error"), f": {message.partition(chr(10))[0][:WORDS]}"],
             *advice,
@@ -63,18 +63,18 @@ def why(run: Run, output: Sequence[str], places: Places, *, brief: bool = False)
                 ]
             )
         made += [[("  → ", "good"), *spans] for spans in donations(run, died.message, places)]
-    elif look is not None and look.site is not None:
-        made.append([("  at ", "dim"), places.inside(look.site) or "?"])
-    if look is not None:
-        made += [["  ", *spans] for spans in memory_needed(run, look.site)]
-        made += _alive(look)[: 1 if brief else None]
+    elif snapshot is not None and snapshot.site is not None:
+        made.append([("  at ", "dim"), places.inside(snapshot.site) or "?"])
+    if snapshot is not None:
+        made += [["  ", *spans] for spans in memory_needed(run, snapshot.site)]
+        made += _alive(snapshot)[: 1 if brief else None]
     return made
 
 
-def _alive(look: model.Snapshot) -> Lines:
+def _alive(snapshot: model.Snapshot) -> Lines:
     """Return the total of the live arrays of a snapshot, and the largest groups by name."""
-    largest = sorted(look.groups, key=lambda g: -(g.global_bytes or 0))[:HOLDING]
-    made: Lines = [["  ", *alive(look), ("  5", "key"), (" shows where", "dim")]]
+    largest = sorted(snapshot.groups, key=lambda g: -(g.global_bytes or 0))[:HOLDING]
+    made: Lines = [["  ", *alive(snapshot), ("  5", "key"), (" shows where", "dim")]]
     for g in largest:
         copies = (f"  ●{g.replication}", "warning") if (g.replication or 1) > 1 else ""
         made.append([f"  {size(g.global_bytes):>12}  {g.path or 'unnamed'}", copies])

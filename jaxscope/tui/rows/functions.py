@@ -42,8 +42,8 @@ def function_columns(run: Run, starred: Collection[str], places: Places) -> list
         last = next((c for c in reversed(f.compilations) if c.reached != ["fast_path"]), None)
         if last is None:
             return [("fast-path misses only", "dim")]
-        said = known_cause(run, last)
-        return [(said, "dim" if said in ("first", "…") else "retrace")]
+        words = known_cause(run, last)
+        return [(words, "dim" if words in ("first", "…") else "retrace")]
 
     calls_known = any(f.calls is not None for f in run.functions.values())
     return [
@@ -120,10 +120,10 @@ def attempt_columns(run: Run, found: Sequence[Attempt]) -> list[Column[Attempt]]
     steps_known = any(a.compilation.step is not None for a in found)
 
     def cause(a: Attempt, _: int) -> Cell:
-        said = known_cause(run, a.compilation)
+        words = known_cause(run, a.compilation)
         how = level(a.compilation)
-        style = "dim" if said in ("first", "…") else "retrace"
-        return [(said, style), (f"  {how}" if how else "", "error" if a.compilation.failed else "dim")]
+        style = "dim" if words in ("first", "…") else "retrace"
+        return [(words, style), (f"  {how}" if how else "", "error" if a.compilation.failed else "dim")]
 
     return [
         Column("#", lambda a, _: f"#{a.number}" if a.number else "·", 5, order=lambda a: a.number),

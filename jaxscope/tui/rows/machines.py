@@ -326,14 +326,14 @@ def absent(seen: Seen, stage: str) -> str:
     error = " ".join((p.made.error or "").split()) if p.made is not None else ""
     if p.state == OK:
         return "The compiler returned no text." if "hlo" not in p.texts else "The text is missing."
-    said = {
+    explanations = {
         CRASHED: f"The compiler of {name} crashed: {error}\nOther programs are not affected."
         f" To retry this one: jaxscope compile MODULE:FUNCTION --target {seen.machine.target}",
         LATE: f"{error}\nTo compile it alone: jaxscope compile MODULE:FUNCTION --target"
         f" {seen.machine.target}",
         MISSING: error,
     }
-    return said.get(p.state, f"The compiler of {name} failed: {error}")
+    return explanations.get(p.state, f"The compiler of {name} failed: {error}")
 
 
 def _never(seen: Seen) -> str:
@@ -390,9 +390,9 @@ def _hlo(s: Seen) -> Compiled | None:
     return found if found is not None and found.module is not None else None
 
 
-def _figure(s: Seen, of: Callable[[Compiled], int]) -> str:
+def _figure(s: Seen, count_of: Callable[[Compiled], int]) -> str:
     found = _hlo(s)
-    return "" if found is None else f"{of(found):,}"
+    return "" if found is None else f"{count_of(found):,}"
 
 
 def _mark(s: Seen, _: int) -> list[Part]:

@@ -28,9 +28,9 @@ LEGEND = 8
 Lines = list[list[Part]]
 
 
-def look_of(part: int) -> tuple[str, str]:
-    """Return (fill character, style) of the shard with the number ``part``; the first 64 shards differ."""
-    return FILLS[(part + part // 8) % 8], COLOURS[part % 8]
+def look_of(shard: int) -> tuple[str, str]:
+    """Return (fill character, style) of the shard with the number ``shard``; the first 64 shards differ."""
+    return FILLS[(shard + shard // 8) % 8], COLOURS[shard % 8]
 
 
 def drawn(g: Group, width: int) -> Lines:

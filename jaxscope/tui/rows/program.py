@@ -77,9 +77,9 @@ def summary(run: Run, c: Compilation, program: Program | None, texts: Texts | No
     if texts.hlo is not None and texts.hlo.module is not None:
         parts.append(f" · {count(texts.hlo.instructions, 'instruction')}")
     compiled = c.compiled or program.compiled
-    said = in_short(texts, compiled.memory if compiled is not None else None)
-    if said:
-        parts.append(f" · {said}")
+    short = in_short(texts, compiled.memory if compiled is not None else None)
+    if short:
+        parts.append(f" · {short}")
     if texts.stablehlo is not None:
         for status, (words, style) in DONATION.items():
             found = [d for d in texts.stablehlo.donation if d.status == status]

@@ -36,8 +36,8 @@ class Arrays(View):
     BINDINGS = bindings("arrays")
 
     def panes(self) -> Iterable[Widget]:
-        self.looks = rows.Looks()
-        self.at: int | None = None  # the snapshot that the user chose; None: that of Looks.default
+        self.snapshots = rows.Snapshots()
+        self.at: int | None = None  # the snapshot that the user chose; None: that of Snapshots.default
         self.toggled: set[str] = set()
         self.table = Names(
             (),
@@ -60,24 +60,24 @@ class Arrays(View):
     @property
     def shown(self) -> int:
         """Return the index of the snapshot on the screen; -1: there is none."""
-        if self.at is not None and self.at < len(self.looks.found):
+        if self.at is not None and self.at < len(self.snapshots.found):
             return self.at
-        return self.looks.default(running=self.feed.running)
+        return self.snapshots.default(running=self.feed.running)
 
     def fill(self) -> None:
         run = self.feed.run
-        self.looks.update(run)
+        self.snapshots.update(run)
         at = self.shown
         self.query_one("#right").display = at >= 0
         if at < 0:
             self.table.empty = self._absent()
             self.table.show([])
             return
-        look = self.looks.found[at]
-        self.table.columns = tuple(rows.columns(self.looks, at, len(look.by_device)))
-        self.table.show(rows.tree(look, self.toggled, flat=bool(self.table.needle)))
+        snapshot = self.snapshots.found[at]
+        self.table.columns = tuple(rows.columns(self.snapshots, at, len(snapshot.by_device)))
+        self.table.show(rows.tree(snapshot, self.toggled, flat=bool(self.table.needle)))
         self.table.empty = "No array was alive at that time."
-        self.table.entitle(*rows.title(self.looks, at))
+        self.table.entitle(*rows.title(self.snapshots, at))
         self._detail()
 
     def _absent(self) -> str:
@@ -104,8 +104,8 @@ class Arrays(View):
         width = max(24, self.query_one("#right").size.width - 3)
         drawn = mesh.drawn(row.largest, width)
         self.words("detail").say(*rows.heading(row), *([[]] if len(drawn) > 1 else []), *drawn)
-        self.words("facts").say([], *rows.facts(row, self.looks, self.feed.places()))
-        bars = mesh.devices(self.looks.found[at], width)
+        self.words("facts").say([], *rows.facts(row, self.snapshots, self.feed.places()))
+        bars = mesh.devices(self.snapshots.found[at], width)
         self.words("devices").say(*([[], *bars] if bars else []))
 
     def on_names_unfolded(self, event: Names.Unfolded) -> None:
@@ -140,9 +140,9 @@ class Arrays(View):
         if self.shown < 0:
             return
         to = max(0, self.shown + by)
-        self.at = to if to < len(self.looks.found) - 1 or not self.feed.running else None
+        self.at = to if to < len(self.snapshots.found) - 1 or not self.feed.running else None
         if self.at is not None:
-            self.at = min(self.at, len(self.looks.found) - 1)
+            self.at = min(self.at, len(self.snapshots.found) - 1)
         self.fill()
 
     def place(self) -> Frame | None:

@@ -64,9 +64,11 @@ class Collectives(ByMachine):
             self.table.empty = machines.no_collectives(machine)
         self.table.columns = tuple(rows.columns(run, self.places()))
         self.table.show(found)
-        of = f"{sum(len(r.alike) for r in found):,} in {count(len({r.program.id for r in found}), 'program')}"
+        total = (
+            f"{sum(len(r.alike) for r in found):,} in {count(len({r.program.id for r in found}), 'program')}"
+        )
         whose = "" if machine.name is None else f", for {machines.called(machine)}"
-        self.table.entitle(f"Collectives{whose}", of if found else "")
+        self.table.entitle(f"Collectives{whose}", total if found else "")
         self._detail()
 
     def _nothing(self) -> str:

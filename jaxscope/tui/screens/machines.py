@@ -49,8 +49,8 @@ class ByMachine(View):
         key = {a.id: actions.spelled(a.keys) for a in self.scope.actions}
         keys = key["machines.next"], key["machines.beside"]
         width = self.app.size.width
-        said: list[Part] = rows.strip(self.machines(), self.machine(), c, self.feed.run, keys, width)
-        self.words("machines").say(said)
+        line: list[Part] = rows.strip(self.machines(), self.machine(), c, self.feed.run, keys, width)
+        self.words("machines").say(line)
 
     def action_machine(self, by: int) -> None:
         found = self.machines()

@@ -100,8 +100,8 @@ class ProgramView(ByMachine):
             self._fold()
             return
         if seen.machine.target is None:
-            its = seen.compilation or seen.asked
-            self.words("summary").say(rows.summary(seen.run, its, seen.program, seen.texts))
+            compilation = seen.compilation or seen.asked
+            self.words("summary").say(rows.summary(seen.run, compilation, seen.program, seen.texts))
         else:
             self.words("summary").say(machines.summary(seen))
         # With targets, the line stays even if it is empty. Otherwise selecting a target would move the texts.
@@ -236,8 +236,8 @@ class ProgramView(ByMachine):
         if view is self.source:
             places = [(self.file, view.cursor + 1)] if self.file is not None else []
         else:
-            its = self.links.hlo if view is self.stages["hlo"] else self.links.stablehlo
-            places = its.places.get(view.cursor, [])
+            stage_links = self.links.hlo if view is self.stages["hlo"] else self.links.stablehlo
+            places = stage_links.places.get(view.cursor, [])
         lines = {stage: sorted({n for p in places for n in by.get(p, [])}) for stage, by in self.by.items()}
         for stage, other in self.stages.items():
             other.link(frozenset(lines[stage]), follow=other is not view)
