@@ -372,13 +372,13 @@ class RunDir:
         return removal.remove(self.path)
 
 
-def _unpacked(f: BinaryIO, blob: str, most: int, everything: bool) -> bytes:
+def _unpacked(f: BinaryIO, blob: str, most: int, any_size: bool) -> bytes:
     """Decompress the file ``f`` of a text in pieces, so that a hostile file cannot use much memory.
 
     ``blob``, the hash of the text, is for messages.
 
     Raises:
-      LogError: the text has more than ``most`` bytes, or, without ``everything``, more than MAX_TEXT_LINES
+      LogError: the text has more than ``most`` bytes, or, without ``any_size``, more than MAX_TEXT_LINES
         lines.
     """
     pieces, size, lines = [], 0, 0
@@ -387,9 +387,9 @@ def _unpacked(f: BinaryIO, blob: str, most: int, everything: bool) -> bytes:
             pieces.append(piece)
             size += len(piece)
             lines += piece.count(b"\n")
-            if size > most or (lines > MAX_TEXT_LINES and not everything):
+            if size > most or (lines > MAX_TEXT_LINES and not any_size):
                 limit = f"{most >> 20:,} MiB" if size > most else f"{MAX_TEXT_LINES:,} lines"
-                hint = None if everything else "report --all and dump --all read larger ones"
+                hint = None if any_size else "report --all and dump --all read larger ones"
                 raise LogError(
                     f"the text {blob[:12]} is larger than {limit}", hint=hint, slug="blob-too-large"
                 )

@@ -375,14 +375,14 @@ def _new_function(c: Cause) -> str:
     return f"{text} at {line(made.line)}" if made.certain else f"{text}, probably at {line(made.line)}"
 
 
-def _function_object(made: NewFunction) -> str:
+def _function_object(function: NewFunction) -> str:
     """Return how a function was recreated: ``jax.grad(...) applied again``, ``a lambda created again``."""
-    outer = [w for w in made.wrappers if w != "functools.partial"]
+    outer = [w for w in function.wrappers if w != "functools.partial"]
     if outer:
         return f"{wrapper_name(outer[0])}(...) applied again"
-    if made.form in _FORMS:
-        return _FORMS[made.form]
-    owner, mark, _ = made.qualname.rpartition(".<locals>.")
+    if function.form in _FORMS:
+        return _FORMS[function.form]
+    owner, mark, _ = function.qualname.rpartition(".<locals>.")
     if mark:
         return f"a function defined again on each call of {owner.replace('.<locals>', '')}"
     return "defined or wrapped again"

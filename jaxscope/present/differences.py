@@ -29,18 +29,18 @@ _PATTERNS = {
 _FUSIONS = {"total": "fusions", "unfused": "elementwise operations outside fusions"}
 
 
-def name(part: str, d: Difference) -> str:
+def name(metric: str, d: Difference) -> str:
     """Return the name of a figure that differs: ``temporaries``, ``loop fusions``, ``loops of 6 iterations``.
 
-    ``part`` is the name of the metric to which the figure belongs.
+    ``metric`` is the name of the metric to which the figure belongs.
     """
-    if part == metrics.FUSIONS.name and d.what in _FUSIONS:
+    if metric == metrics.FUSIONS.name and d.what in _FUSIONS:
         return _FUSIONS[d.what]
-    if part == metrics.LOOPS.name:
+    if metric == metrics.LOOPS.name:
         trips = d.what.partition(".")[2]
         return "loops of unknown length" if trips == "?" else f"loops of {count(int(trips), 'iteration')}"
     plain = d.what.removeprefix("stablehlo.").replace("custom_call.", "custom call ")
-    return escape(_PATTERNS.get(part, "{}").format(_NAMES.get(d.what, plain)), LONGEST)
+    return escape(_PATTERNS.get(metric, "{}").format(_NAMES.get(d.what, plain)), LONGEST)
 
 
 def amount(value: float, unit: str) -> str:
@@ -62,17 +62,17 @@ def change(d: Difference) -> str:
     return f"{amount(d.before, d.unit)} → {amount(d.after, d.unit)}{by}"
 
 
-def since_baseline(part: str, d: Difference) -> str:
+def since_baseline(metric: str, d: Difference) -> str:
     """Return how a figure changed since the baseline: ``temporaries grew from 1.0 MiB to 1.5 MiB (+50 %)``.
 
-    ``part`` is the name of the metric to which the figure belongs.
+    ``metric`` is the name of the metric to which the figure belongs.
     """
     if not d.before or not d.after:
         now, before = (amount(n, d.unit) if n else "none" for n in (d.after, d.before))
-        return f"{name(part, d)}: {now}, {before} in the baseline"
+        return f"{name(metric, d)}: {now}, {before} in the baseline"
     share = (d.share or 0) * 100
     by = "" if d.before <= 9 else f" ({share:+,.0f} %)" if abs(share) >= 1 else f" ({share:+.1f} %)"
     before, after = amount(d.before, d.unit), amount(d.after, d.unit)
     if before == after:  # the rounded texts are equal: write the exact numbers
         before, after = f"{d.before:,.0f}", f"{d.after:,.0f}"
-    return f"{name(part, d)} {'grew' if d.after > d.before else 'fell'} from {before} to {after}{by}"
+    return f"{name(metric, d)} {'grew' if d.after > d.before else 'fell'} from {before} to {after}{by}"

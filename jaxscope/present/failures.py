@@ -66,9 +66,9 @@ def donations(run: Run, message: str, places: Places) -> list[list[Span]]:
     return lines
 
 
-def alive(look: Snapshot) -> list[Span]:
+def alive(snapshot: Snapshot) -> list[Span]:
     """Return number and bytes of a snapshot's arrays: ``Live arrays at that time: 12 arrays, 3.4 GiB``."""
-    return [("Live arrays at that time: ", "dim"), f"{count(look.count, 'array')}, {total(look)}"]
+    return [("Live arrays at that time: ", "dim"), f"{count(snapshot.count, 'array')}, {total(snapshot)}"]
 
 
 def out_of_memory(died: Died) -> bool:

@@ -40,25 +40,25 @@ def in_short(texts: Texts, memory: Memory | None) -> str:
     the compiler's memory analysis; None: unknown.
     """
     parts = []
-    made = texts.hlo
-    if made is not None and made.instructions:
-        parts.append(count(made.fusions.total, "fusion"))
-        if made.collectives:
+    hlo = texts.hlo
+    if hlo is not None and hlo.instructions:
+        parts.append(count(hlo.fusions.total, "fusion"))
+        if hlo.collectives:
             wire = ", ".join(
-                f"{between(n)} over {axes}" for axes, n in sent_by_axes(made) if axes not in ("?", "")
+                f"{between(n)} over {axes}" for axes, n in sent_by_axes(hlo) if axes not in ("?", "")
             )
-            parts.append(count(len(made.collectives), "collective") + (f" ({wire})" if wire else ""))
+            parts.append(count(len(hlo.collectives), "collective") + (f" ({wire})" if wire else ""))
     if memory is not None and (peak := peak_bytes(memory)) is not None:
         parts.append(f"peak {size(peak)} per device")
     return " · ".join(parts)
 
 
-def sent_by_axes(made: Compiled) -> list[tuple[str, Bounds]]:
+def sent_by_axes(program: Compiled) -> list[tuple[str, Bounds]]:
     """Return (mesh axes, bytes that a device sends over them in one call), the most bytes first.
 
     The axes are joined with a comma.
     """
-    return sorted(made.wire_by_axes.items(), key=lambda i: (-(i[1].most or i[1].least), i[0]))
+    return sorted(program.wire_by_axes.items(), key=lambda i: (-(i[1].most or i[1].least), i[0]))
 
 
 def between(n: Bounds) -> str:
