@@ -1,1 +1,4 @@
-"""Check a run: no recompiles after a step, limits, a baseline, marks of pytest. ``plan`` combines them."""
+"""Check a recorded run: no recompiles after step N, limits, a baseline file, pytest marks.
+
+``plan`` runs all checks that options and configuration select.
+"""

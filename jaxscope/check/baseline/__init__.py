@@ -1,1 +1,3 @@
-"""Keep the figures of compiled programs in a small file of the repository, and compare later runs with it."""
+"""Keep figures of compiled programs in a small file of the user's repository, and compare later runs with
+them.
+"""

@@ -1,7 +1,9 @@
-"""Compare a run with a baseline: what got worse is an error that names the change, what got better a note.
+"""Compare a run with a baseline file. Each figure that became worse is an error, each that became better a
+note.
 
-Baselines from another JAX minor version, platform or device count are skipped with a note: another compiler
-makes other programs of the same source.
+The title of an error names what changed. A baseline that was written with another JAX minor version, on
+another platform or on other devices is not compared, and a note names the difference: another compiler makes
+other programs from the same source.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from jaxscope.schema.messages import Field, Message, Parts, message
 
 COMPILATIONS, UNUSED, IMPROVED, ELSEWHERE = "JX701", "JX710", "JX711", "JX712"
 RECOMPILES = ("JX10", "JX11", "JX12")
-OPERATIONS = 3  # in one title
+OPERATIONS = 3  # so many operations are named in a title
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -34,8 +36,10 @@ class Comparison(msgspec.Struct, frozen=True):
       findings: figures that became worse (errors), and figures that became better or were not compared
         (notes).
       new: findings of the rules that the baseline does not have. If the baseline is from the same
-        environment, they are at least warnings.
+        environment, notes among them become warnings.
       known: findings of the rules that the baseline has.
+      comparable: whether the baseline is from the same JAX minor version, platform and devices. If not, the
+        figures were not compared.
     """
 
     findings: list[Finding]
@@ -45,25 +49,43 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 def extract_run(run: Run, chosen: Filter, roots: Sequence[str] = ()) -> Extracted:
-    """Extract the baseline of ``run``. Findings that comments or options exclude are not part of it."""
+    """Return the figures of ``run`` as a baseline file keeps them, with the records that they come from.
+
+    Args:
+      chosen: leaves out findings that comments or options exclude.
+      roots: directories to which file names are made relative (see ``extract``).
+    """
     return extract.extract(run, chosen.keep(registry.findings(run)), roots)
 
 
 def findings(baseline: Baseline, now: Extracted, chosen: Filter) -> list[Finding]:
-    """Compare, and return what is to be reported: regressions, new findings of the rules, notes."""
-    # Findings that nobody looks at have not disappeared.
+    """Return what a check reports about ``now`` against ``baseline``: worse figures, new findings of the
+    rules, notes.
+
+    Args:
+      baseline: the contents of the baseline file.
+      now: the figures of the run.
+      chosen: leaves out findings that comments or options exclude.
+    """
+    # A finding whose code is not selected is not computed for the run. That does not mean that it is gone.
     saved = {key: n for key, n in baseline.findings.items() if chosen.takes(key.partition(" ")[0])}
     found = compare(msgspec.structs.replace(baseline, findings=saved), now)
     return merged([*chosen.keep(found.findings), *found.new])
 
 
 def failing(found: Iterable[Finding], *, strict: bool) -> list[Finding]:
-    """Return the findings that make a check fail; with ``strict``, notes too, except improvements."""
+    """Return the findings that make a check fail: errors and warnings.
+
+    With ``strict``, notes fail, too, except those about figures that became better.
+    """
     return [f for f in found if f.severity != NOTE or (strict and f.code != IMPROVED)]
 
 
 def compare(baseline: Baseline, now: Extracted) -> Comparison:
-    """Compare ``now`` with ``baseline``."""
+    """Compare the figures of a run with those of ``baseline``.
+
+    If the environments differ, the result has one note, and no figure is compared.
+    """
     baseline, renamed = _with_current_names(baseline, now)
     different = _environment_differences(baseline, now.baseline)
     new, known = _split(baseline, now, raised=not different)
@@ -85,10 +107,10 @@ def compare(baseline: Baseline, now: Extracted) -> Comparison:
 
 
 def _with_current_names(baseline: Baseline, now: Extracted) -> tuple[Baseline, dict[str, str]]:
-    """Rename entries of the baseline whose file was moved, or run from another directory.
+    """Rename functions of ``baseline`` whose file was moved, or run from another directory.
 
     Returns:
-      The baseline, and its names that changed with the new ones.
+      The renamed baseline, and a dict from each old name to its new one.
     """
     moved = {
         **_moved(baseline.functions, now.functions),
@@ -116,7 +138,11 @@ def _with_current_names(baseline: Baseline, now: Extracted) -> tuple[Baseline, d
 
 
 def _moved(before: Collection[str], after: Collection[str]) -> dict[str, str]:
-    """Match names that only one side has by what follows the file, where each side has that once."""
+    """Return old name -> new name for functions whose file was moved: ``old.py::step`` -> ``new.py::step``.
+
+    A name that only ``before`` has belongs to a name that only ``after`` has if the part behind ``::`` is
+    equal, and no other of these names has that part.
+    """
 
     def by_tail(names: Iterable[str]) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
@@ -134,7 +160,9 @@ def _moved(before: Collection[str], after: Collection[str]) -> dict[str, str]:
 
 
 def _environment_differences(before: Baseline, after: Baseline) -> list[Message]:
-    """Describe how the two environments differ; empty: they can be compared."""
+    """Return a message for each difference in JAX version, platform and devices; empty: figures can be
+    compared.
+    """
 
     def devices(b: Baseline) -> str | None:
         return ", ".join(f"{n} x {kind}" for kind, n in sorted(b.devices.items())) or None
@@ -153,7 +181,11 @@ def _environment_differences(before: Baseline, after: Baseline) -> list[Message]
 
 
 def merged(found: list[Finding]) -> list[Finding]:
-    """Drop the rules' findings about compilations that the comparison reports, too, and keep their advice."""
+    """Remove findings of the recompile rules (JX10x to JX12x) about compilations that the comparison reports
+    as well.
+
+    The remaining finding (JX701) gets the advice of the removed one.
+    """
     reported: dict[str | None, int] = {}
     for n, f in enumerate(found):
         if f.code == COMPILATIONS:
@@ -169,7 +201,12 @@ def merged(found: list[Finding]) -> list[Finding]:
 
 
 def _split(baseline: Baseline, now: Extracted, *, raised: bool) -> tuple[list[Finding], list[Finding]]:
-    """Separate the rules' findings that are new from those that the baseline has."""
+    """Return the findings of the rules in the run: those that the baseline does not have, and those that it
+    has.
+
+    If a finding occurs more often than in the baseline, only the surplus is new. With ``raised``, new notes
+    become warnings.
+    """
     new: list[Finding] = []
     known: list[Finding] = []
     for key, members in now.findings.items():
@@ -188,7 +225,7 @@ def _resolved(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
 
 
 def _some(parts: Sequence[Field]) -> Parts:
-    """Return the first of ``parts``, with an ellipsis for the others."""
+    """Return the first five of ``parts``, joined by ``;``, with ``...`` at the end if there are more."""
     return Parts((*parts[:SHOWN], *([message("and-so-on")] if len(parts) > SHOWN else [])), "; ")
 
 
@@ -212,7 +249,12 @@ def _functions(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
 
 
 def _with_programs_apart(counted: list[Finding], apart: Finding | None) -> Iterator[Finding]:
-    """Append the evidence of ``apart`` to the finding about more compilations, where there is one."""
+    """Yield ``counted``, the findings about numbers of compilations, and ``apart``, about programs that the
+    baseline lacks.
+
+    If a finding about more compilations exists, ``apart`` becomes part of its evidence, because the new
+    programs are these compilations.
+    """
     for f in counted:
         if apart is not None and f.code == COMPILATIONS:
             f = msgspec.structs.replace(f, evidence=[*f.evidence, *apart.evidence])
@@ -247,9 +289,11 @@ def _new_function(entry: FunctionEntry) -> Finding:
 
 
 def _recompiled(f: Function, surplus: Sequence[tuple[Compilation, Cause]], total: Message | None) -> Finding:
-    """Report recompiles of one cause that the baseline has not.
+    """Report recompiles for one cause that the baseline does not have, or has less often.
 
-    ``total``: None if their number did not grow.
+    Args:
+      surplus: these recompiles and their causes, in order of time.
+      total: the numbers of compilations now and in the baseline; None if they did not grow.
     """
     last, cause = surplus[-1]
     times = message("baseline-times", n=len(surplus)) if len(surplus) > 1 else None
@@ -275,7 +319,9 @@ def _recompiled(f: Function, surplus: Sequence[tuple[Compilation, Cause]], total
 
 
 def _counts(old: schema.Function, entry: FunctionEntry) -> Iterator[Finding]:
-    """Compare the numbers of compilations, and of each cause."""
+    """Report that ``entry`` was traced, lowered or compiled more or less often than in the baseline, or for
+    other causes.
+    """
     f, new = entry.function, entry.saved
     name = f.display_name
     counts = [
@@ -310,7 +356,9 @@ def _counts(old: schema.Function, entry: FunctionEntry) -> Iterator[Finding]:
 
 
 def _eager(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
-    """Compare the operations compiled one by one outside jit, by the function that calls them."""
+    """Report operations that were compiled one by one outside jit more or less often, by the function that
+    calls them.
+    """
     for where, ops in now.eager.items():
         old = baseline.eager.get(where, {})
         more = {op: members for op, members in ops.items() if len(members) > old.get(op, 0)}
@@ -350,7 +398,7 @@ def _eager(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
 
 
 def _first(parts: list[Message]) -> Parts:
-    """Return the first of ``parts``, and how many more there are."""
+    """Return the first three of ``parts``, and how many more there are: ``a, b, c and 4 more``."""
     left = len(parts) - OPERATIONS
     listed = Parts((*parts[:OPERATIONS],))
     return Parts((listed, message("and-more", n=left) if left > 0 else None), "")

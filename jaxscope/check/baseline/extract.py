@@ -1,4 +1,4 @@
-"""Extract from a run what a baseline file keeps, with the way back from each entry to the records it was made
+"""Extract from a run the figures that a baseline file keeps, together with the records that they come
 from.
 """
 
@@ -24,7 +24,7 @@ from jaxscope.schema.keys import Frame
 
 
 class ProgramEntry(msgspec.Struct):
-    """One program of the run with its figures and texts."""
+    """One program of the run: its figures, its record, and its parsed StableHLO and HLO."""
 
     metrics: ProgramMetrics
     program: Program
@@ -32,9 +32,12 @@ class ProgramEntry(msgspec.Struct):
 
 
 class FunctionEntry(msgspec.Struct):
-    """One function of the run, as it is saved in a baseline and as it was recorded.
+    """One function of the run: its figures for a baseline, and the records that they come from.
 
     Attributes:
+      saved: the figures that a baseline file keeps.
+      function: the record of the function.
+      programs: its compiled programs, in the order in which they were compiled.
       recompiles: compilations with their decisive causes, by the keys of ``saved.causes``.
     """
 
@@ -45,14 +48,17 @@ class FunctionEntry(msgspec.Struct):
 
 
 class Extracted(msgspec.Struct):
-    """The contents of a baseline of ``run``, and the records of the run under the same names.
+    """The contents of a baseline of ``run``, and the records that they come from.
 
     Attributes:
-      names: the stable names of the run's functions.
-      functions: the functions, by stable name.
-      eager: compilations of operations outside jit, by the calling function and the operation.
-      findings: findings of the rules, by their key in the file.
-      transfers: copies between host and devices, by line and kind of copy.
+      baseline: the contents of a baseline file.
+      run: the run.
+      names: the names of the run's functions that stay the same when lines move: ``train.py::step``.
+      functions: the functions, by such a name.
+      eager: compilations of operations outside jit, by the calling function, then by operation.
+      findings: findings of the rules, by their key in the file: ``JX101 train.py::step batch['x']``.
+      transfers: copies between host and devices, by the function that requests them, then by kind and
+        direction: ``float, device_to_host``.
     """
 
     baseline: schema.Baseline
@@ -65,11 +71,12 @@ class Extracted(msgspec.Struct):
 
 
 def extract(run: Run, findings: Iterable[Finding], roots: Sequence[str] = ()) -> Extracted:
-    """Extract the baseline of ``run``.
+    """Return the contents of a baseline of ``run``, and the records that they come from.
 
     Args:
-      roots: the directories to which file names are relative. If there are none, this is the directory in
-        which the program ran; otherwise that directory does not change the names.
+      findings: the findings of the rules in ``run``.
+      roots: the directories to which file names are made relative. If empty, file names are relative to the
+        directory in which the program ran; otherwise that directory has no influence.
     """
     main = run.main
     started = main.started if main is not None else None
@@ -104,12 +111,15 @@ def extract(run: Run, findings: Iterable[Finding], roots: Sequence[str] = ()) ->
 
 
 def minor(version: str | None) -> str | None:
-    """Return the minor version: ``0.10`` for ``0.10.2``."""
+    """Return the minor version: ``0.10.2`` -> ``0.10``. Return None if ``version`` is None or empty."""
     return None if not version else ".".join(clean(version).split(".")[:2])
 
 
 def finding_key(names: Names, run: Run, f: Finding) -> str:
-    """Identify a finding by code, function and path, which stay when lines move."""
+    """Return the key of a finding in a baseline file: ``JX101 train.py::step batch['x']``.
+
+    The key consists of the code, the function and the argument, which do not change when lines move.
+    """
     where = names.function(run.functions.get(f.function or ""))
     if where is None and f.source is not None:
         where = f"{names.file(f.source.file)}::{clean(f.source.function)}"
@@ -117,9 +127,10 @@ def finding_key(names: Names, run: Run, f: Finding) -> str:
 
 
 def cause_key(cause: Cause) -> str:
-    """Write a cause without values: ``shape of batch['x'] (trace)``.
+    """Return a cause as the key of a baseline file, without values: ``shape of batch['x'] (trace)``.
 
-    The values are left out because some, such as a loss, differ in every run.
+    The text in parentheses is the first of JAX's caches that missed. Values are left out because some, such
+    as a loss, differ in every run.
     """
     return f"{cause.kind}{f' of {clean(cause.path)}' if cause.path else ''} ({cause.level})"
 
@@ -129,7 +140,11 @@ def _caller(names: Names, site: Frame) -> str:
 
 
 def _eager(run: Run, names: Names) -> dict[str, dict[str, list[Compilation]]]:
-    """Compilations that the user's lines cause outside jit: single operations and library functions."""
+    """Collect operations and library functions that the user's lines compile outside jit.
+
+    Returns:
+      The compilations, by the calling function (``train.py::main``), then by name of the operation.
+    """
     found: dict[str, dict[str, list[Compilation]]] = {}
     for f in run.functions.values():
         for c in f.compilations if not f.user else ():
@@ -139,7 +154,12 @@ def _eager(run: Run, names: Names) -> dict[str, dict[str, list[Compilation]]]:
 
 
 def _transfers(run: Run, names: Names) -> dict[str, dict[str, list[Transfer]]]:
-    """Copies that the user's lines request, where they were counted."""
+    """Collect copies between host and devices that the user's lines request, where copies were counted.
+
+    Returns:
+      The copies, by the requesting function (``train.py::main``), then by kind and direction: ``float,
+        device_to_host``.
+    """
     found: dict[str, dict[str, list[Transfer]]] = {}
     for t in transfers.transfers(run):
         if t.source is not None and t.count and t.kind not in transfers.NOT_ASKED:

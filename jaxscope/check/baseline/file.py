@@ -1,6 +1,7 @@
-"""Read and write baseline files: sorted JSON with one fact per line, for merges and reviews.
+"""Read and write baseline files: sorted JSON with one value per line, so that git merges and shows changes
+well.
 
-A file may have been merged by hand or written by somebody else: everything in it is checked.
+Reading checks everything in a file, because it may have been merged by hand or come from somebody else.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from jaxscope.model.metrics import TOLERANCE
 
 NAME = "jaxscope-baseline.json"
 MAX_BYTES = 16 << 20
-MOST = 1 << 62  # no figure is larger
+MOST = 1 << 62  # a larger number is a mistake
 _AGAIN = "write it again from a good run: jaxscope check --update-baseline"
 
 
@@ -29,7 +30,7 @@ def _again(name: str) -> str:
 
 
 class BaselineError(JaxscopeError):
-    """A baseline cannot be read or must not be written. Exit code 2."""
+    """A baseline cannot be read or must not be written. ``jaxscope check`` then ends with exit code 2."""
 
 
 class _Version(msgspec.Struct):
@@ -37,14 +38,17 @@ class _Version(msgspec.Struct):
 
 
 def dumps(baseline: Baseline) -> str:
-    """Serialize to ASCII, sorted by name at every level, with a newline at the end."""
+    """Return ``baseline`` as JSON in ASCII, with sorted keys and a newline at the end."""
     data: dict[str, Any] = msgspec.to_builtins(baseline)
     data["jaxscope_baseline"] = baseline.jaxscope_baseline  # also where it is the default
     return json.dumps(data, indent=1, sort_keys=True) + "\n"
 
 
 def loads(data: bytes, name: str = NAME) -> Baseline:
-    """Parse the bytes of a file.
+    """Parse ``data``, the bytes of a baseline file.
+
+    Args:
+      name: the name of the file, for messages.
 
     Raises:
       BaselineError: the file is damaged, has another format version, or contains impossible figures.
@@ -89,7 +93,7 @@ def _damaged(name: str, error: Exception) -> BaselineError:
 
 
 def _check(baseline: Baseline, name: str) -> None:
-    """Raise BaselineError if a figure is impossible."""
+    """Raise BaselineError if a number in ``baseline`` is negative or too large, or a tolerance is unknown."""
     for key, share in baseline.tolerance.items():
         if key not in TOLERANCE:
             raise BaselineError(
@@ -113,7 +117,7 @@ def _check(baseline: Baseline, name: str) -> None:
 
 
 def _figures(value: Any, path: str = "") -> list[tuple[str, int]]:
-    """List every integer in plain data with its path. The types limit the depth to a few levels."""
+    """Return every integer in JSON data with its path: ``{"a": {"b": 3}}`` -> ``[("a.b", 3)]``."""
     if isinstance(value, int) and not isinstance(value, bool):
         return [(path, value)]
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -121,13 +125,13 @@ def _figures(value: Any, path: str = "") -> list[tuple[str, int]]:
 
 
 def read(path: Path) -> Baseline:
-    """Read the baseline in ``path``.
+    """Read the baseline file ``path``.
 
     Raises:
-      BaselineError: the file is missing or too large, or ``loads`` refuses it.
+      BaselineError: the file is missing or too large, or ``loads`` cannot parse it.
     """
     try:
-        if not path.is_file():  # a pipe would keep its reader waiting
+        if not path.is_file():  # reading a pipe would block
             missing = not path.exists()
             raise BaselineError(
                 f"there is no baseline at {path}" if missing else f"{path} is not a file",
@@ -155,7 +159,7 @@ def read(path: Path) -> Baseline:
 
 
 def looks_like_one(path: Path) -> bool:
-    """Return whether the file is a baseline, perhaps a damaged one."""
+    """Return whether the file is a baseline, perhaps a damaged one: it contains ``"jaxscope_baseline"``."""
     try:
         with files.open_regular(path) as f:
             return b'"jaxscope_baseline"' in f.read(MAX_BYTES)
@@ -164,7 +168,7 @@ def looks_like_one(path: Path) -> bool:
 
 
 def permitted(environ: Mapping[str, str]) -> None:
-    """Raise BaselineError in CI, where nobody would review the update."""
+    """Raise BaselineError if the environment variable CI is set: nobody would review an update made there."""
     if environ.get("CI", "").casefold() not in ("", "0", "false"):
         raise BaselineError(
             f"the baseline is not updated in CI (CI={environ['CI']})",
@@ -174,7 +178,10 @@ def permitted(environ: Mapping[str, str]) -> None:
 
 
 def write(path: Path, baseline: Baseline, environ: Mapping[str, str]) -> None:
-    """Write ``baseline`` into ``path`` atomically.
+    """Write ``baseline`` to the file ``path``, atomically.
+
+    Args:
+      environ: the environment variables, usually ``os.environ``.
 
     Raises:
       BaselineError: the program runs in CI, or ``path`` cannot be written.

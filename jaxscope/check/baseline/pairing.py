@@ -1,4 +1,6 @@
-"""Match the programs of a function with those of a baseline, by their arguments."""
+"""Match the programs of a function in a run with those in a baseline, by the shapes and dtypes of their
+arguments.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,18 @@ from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Message, Words, message
 
 REFRESH, ACCEPT = message("fix-update-baseline"), message("fix-accept")
-SHOWN = 5
+SHOWN = 5  # so many items are listed in a finding
 _SHAPE = re.compile(r"\w+(\[[^\]]*\])")  # of bf16[64,32] P('data',)
 
 
 class ArgumentChange(NamedTuple):
-    """An argument that differs between two programs; None where one of them does not take it."""
+    """An argument that differs between a program of the baseline and one of the run.
+
+    Attributes:
+      path: the argument: ``batch['x']``.
+      before, after: its dtype, shape and sharding, ``f32[64,32] P('data',)``; None where the program does not
+        have the argument.
+    """
 
     path: str
     before: str | None
@@ -29,6 +37,7 @@ class ArgumentChange(NamedTuple):
 
     @property
     def words(self) -> Message:
+        """Return the change as a message: ``batch['x'] changed from f32[64] to f32[32]``."""
         if self.before is None:
             return message("argument-new", path=self.path, after=self.after)
         if self.after is None:
@@ -37,17 +46,20 @@ class ArgumentChange(NamedTuple):
 
     @property
     def advice(self) -> Message:
-        """Return how to undo the change."""
+        """Return advice on how to undo the change."""
         if self.before is None or self.after is None:
             return message("fix-same-arguments")
         return message("fix-argument-as-before", path=self.path, before=self.before)
 
 
 class Pair(NamedTuple):
-    """A program of the baseline, and the program of the run that corresponds to it.
+    """A program in the baseline, and the corresponding program in the run.
 
     Attributes:
-      label: the name in messages.
+      old: the figures in the baseline.
+      entry: the program in the run.
+      function: the function that it belongs to.
+      label: the name of the program in messages.
       changed: the arguments that differ.
     """
 
@@ -59,19 +71,28 @@ class Pair(NamedTuple):
 
     @property
     def new(self) -> ProgramMetrics:
+        """Return the figures in the run."""
         return self.entry.metrics
 
     @property
     def resized(self) -> bool:
-        """Return whether its arguments have other shapes: it is then larger or smaller, not worse or
-        better.
+        """Return whether the arguments have other shapes, so that larger figures do not mean a worse
+        program.
         """
         return bool(self.changed) and not _same_shapes(self.old.arguments, self.new.arguments)
 
     def finding(
         self, code: str, title: Words, source: Frame | None, evidence: Iterable[Words], advice: Words
     ) -> Finding:
-        """Make an error about this program; the changed arguments explain it."""
+        """Return an error about this program. Its evidence includes the changed arguments, which explain it.
+
+        Args:
+          code: the code of the rule.
+          title: what became worse.
+          source: the line; None: the line that defines the function.
+          evidence: texts about details.
+          advice: what to do.
+        """
         compilations = self.entry.program.compilations
         last = compilations[-1] if compilations else None
         f = self.function.function
@@ -98,16 +119,20 @@ class Pair(NamedTuple):
 
 
 def definition(f: Function) -> Frame | None:
-    """Return the line at which ``f`` is defined."""
+    """Return the line at which ``f`` is defined; None if unknown."""
     seen = f.seen
     return Frame(seen.file, seen.line, seen.qualname) if seen.file and seen.line is not None else None
 
 
 def note(code: str, text: Message, fix: Words, f: Function | None = None, about: str = "") -> Finding:
-    """Make a finding that does not fail a check by itself.
+    """Return a note: a finding that makes a check fail only with ``--strict``.
 
-    ``about``: the subject of the note, if that is not a function of the run. Notes about different subjects
-      are different findings.
+    Args:
+      text: the title.
+      fix: what to do.
+      f: the function of the run that the note is about.
+      about: the name of what the note is about, if that is not a function of the run. Notes with different
+        names are not merged.
     """
     source = definition(f) if f is not None else None
     return Finding(
@@ -124,15 +149,19 @@ def note(code: str, text: Message, fix: Words, f: Function | None = None, about:
 
 
 def pairs(old: schema.Function, entry: FunctionEntry) -> tuple[list[Pair], list[Pair]]:
-    """Match the programs of ``entry`` with those of the baseline.
+    """Match the programs of one function in the run with those in the baseline.
 
-    Programs with equal arguments correspond. After that, programs whose arguments have equal shapes
-    correspond: another dtype or sharding is a change of a program, another batch size makes another
-    program. If the baseline and the run each have one program, these two always correspond.
+    Programs with equal arguments match first. Of the others, programs whose arguments have equal shapes
+    match: another dtype or sharding is a change of a program, another batch size makes another program. If
+    the baseline and the run have one program each, these two always match.
+
+    Args:
+      old: the function in the baseline.
+      entry: the function in the run.
 
     Returns:
-      The programs with a counterpart; then the programs without one, each with a program of the baseline
-      that also has none.
+      The matching programs; then the programs of the run that match none, each paired with a program of the
+        baseline that also matches none, to show how they differ.
     """
     left, rest = list(old.programs), list(entry.programs)
     found: list[tuple[SavedMetrics, ProgramEntry]] = []
@@ -169,8 +198,10 @@ def pairs(old: schema.Function, entry: FunctionEntry) -> tuple[list[Pair], list[
 
 
 def _same_shapes(before: Mapping[str, int], after: Mapping[str, int]) -> bool:
-    """Return whether the arguments that both take have equal shapes, whatever the size of their
-    containers.
+    """Return whether each argument that ``before`` and ``after`` have in common has the same shapes in both.
+
+    How many arrays of that shape a container holds does not matter. Keys are texts such as
+    ``batch['x']: f32[64,32] P('data',)``.
     """
     old, new = _shapes(before), _shapes(after)
     both = old.keys() & new.keys()

@@ -1,7 +1,7 @@
-"""Compare the programs of one function with those of a baseline, metric by metric.
+"""Compare the programs of one function with those in a baseline, figure by figure.
 
-Each check turns a pair of programs into regressions, with the line they come from, and into texts for
-improvements.
+For each kind of figure (memory, collectives, fusions, ...) a function compares one pair of programs, and
+returns what became worse, with the line that causes it, and what became better.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Bytes, Count, Message, Parts, Words, message
 
 NOT_KNOWN, IMPROVED, COMPILATIONS = "JX901", "JX711", "JX701"
-# Of several regressions with one reason the first in this order is the finding, the others its evidence. A
-# program for another size has other bytes everywhere: then what is counted in bytes comes later.
+# Several regressions that the same changed argument explains are one finding: the first in this order is its
+# title, the others are its evidence. If shapes changed, all figures in bytes change, so counts come first.
 ORDER = ("JX702", "JX705", "JX706", "JX708", "JX707", "JX709", "JX704", "JX713", "JX703")
 ORDER_RESIZED = ("JX709", "JX704", "JX713", "JX702", "JX705", "JX706", "JX708", "JX707", "JX703")
 
@@ -35,8 +35,9 @@ class Regression(NamedTuple):
     Attributes:
       code: the code of the rule.
       title: the figure and its change.
-      source: the line; None: unknown.
-      evidence: all figures that changed with it.
+      source: the line that causes it; None: unknown.
+      evidence: texts about all figures that changed with it.
+      advice: what to do.
     """
 
     code: str
@@ -50,10 +51,15 @@ Result = tuple[list[Regression], Sequence[Words]]
 
 
 def compare(baseline: schema.Baseline, entry: FunctionEntry, paired: Iterable[Pair]) -> Iterator[Finding]:
-    """Report figures that are worse in each program that the baseline has. Regressions with the same reason
-    are one finding.
+    """Yield a finding for each figure that is worse than in the baseline, and notes about better and unknown
+    figures.
 
-    A program that the baseline does not have is reported with its compilation.
+    Regressions of programs with the same changed arguments become one finding.
+
+    Args:
+      baseline: the baseline; of its contents only the tolerances are read here.
+      entry: the function in the run.
+      paired: its programs that have a counterpart in the baseline.
     """
     tolerance = {**TOLERANCE, **baseline.tolerance}
     improved: list[Message] = []
@@ -87,7 +93,10 @@ def compare(baseline: schema.Baseline, entry: FunctionEntry, paired: Iterable[Pa
 
 
 def _with_one_reason(found: list[tuple[Pair, Regression]]) -> Finding:
-    """Report regressions that the same changed arguments explain as one finding."""
+    """Return one finding for regressions that the same changed arguments explain.
+
+    The most important regression makes the title, the others become evidence.
+    """
     order = ORDER_RESIZED if found[0][0].resized else ORDER
     (pair, first), *rest = sorted(found, key=lambda item: order.index(item[1].code))
     if not rest:
@@ -107,7 +116,12 @@ def _with_one_reason(found: list[tuple[Pair, Regression]]) -> Finding:
 
 
 def without_counterpart(entry: FunctionEntry, alone: list[Pair]) -> Finding | None:
-    """Report programs for arguments that the baseline does not have. They are not compared."""
+    """Return an error about programs of the run for arguments that the baseline does not have; None if
+    ``alone`` is empty.
+
+    Args:
+      alone: such programs, each with a program of the baseline to compare its arguments with.
+    """
     if not alone:
         return None
     first = alone[0]
@@ -140,9 +154,10 @@ def without_counterpart(entry: FunctionEntry, alone: list[Pair]) -> Finding | No
 
 
 def _sorted(metric: Metric, pair: Pair, tolerance: float = 0.0) -> tuple[list[Difference], list[Difference]]:
-    """Return the figures that grew and those that fell, largest change first.
+    """Return the figures that grew and those that shrank by more than ``tolerance``, a share.
 
-    Totals come before their parts, peaks after them.
+    In both lists a figure ``total`` comes first, ``peak_bytes`` last, and of the others the largest change
+    first.
     """
 
     def rank(d: Difference) -> tuple[Any, ...]:
@@ -155,8 +170,13 @@ def _sorted(metric: Metric, pair: Pair, tolerance: float = 0.0) -> tuple[list[Di
 def _together(
     metric: Metric, code: str, advice: Message, per_device: bool = False, shown: int = 1
 ) -> Callable[..., Result]:
-    """Make a check: one regression for all figures of ``metric`` that grew, ``shown`` of them in its
-    title.
+    """Return a function that compares ``metric`` of two programs and makes one regression of all figures that
+    grew.
+
+    Args:
+      code: the code of the rule.
+      per_device: whether the title says that the figures are per device.
+      shown: how many figures the title has.
     """
 
     def check(pair: Pair, tolerance: float) -> Result:
@@ -178,9 +198,14 @@ def _together(
 def _each(
     metric: Metric, code: str, advice: Message, items: str, key: Callable[[Any], str]
 ) -> Callable[..., Result]:
-    """Make a check: a regression for each figure of ``metric`` that grew.
+    """Return a function that compares ``metric`` of two programs and makes a regression of each figure that
+    grew.
 
-    ``items`` is the attribute of the StableHLO to search, ``key`` the name of one item.
+    Args:
+      code: the code of the rule.
+      items: the attribute of the parsed StableHLO that lists what is counted, for example ``upcasts``: it is
+        searched for the line.
+      key: returns the name under which such an item is counted.
     """
 
     def check(pair: Pair, tolerance: float) -> Result:
@@ -201,13 +226,16 @@ def _first_source(pair: Pair, items: str, key: Callable[[Any], str], name: str) 
     found = [
         x for x in (getattr(lowered, items) if lowered is not None else ()) if key(x) == name and x.source
     ]
-    # A conversion that differentiation made leads to the line of another one.
+    # A conversion that differentiation (jax.grad) made has the line of the forward conversion: prefer others.
     first = min(found, key=lambda x: getattr(x, "backward", None) is True, default=None)
     return first.source if first is not None else None
 
 
 def _products(pair: Pair, _: float) -> Result:
-    """More of the same kind is a larger program; a new kind, or a shift between two, is a regression."""
+    """Report matrix products of a new kind, or fewer of one kind and more of another.
+
+    A kind is the dtypes and the precision. More products of the same kind only mean a larger program.
+    """
     grew, fell = _sorted(metrics.PRODUCTS, pair)
     changed = [d for d in grew if fell or not d.before]
     if not changed or (not fell and not pair.old.products):
@@ -219,7 +247,10 @@ def _products(pair: Pair, _: float) -> Result:
 
 
 def _loops(pair: Pair, _: float) -> Result:
-    """Neither more nor fewer iterations are better by themselves: fewer loops may be unrolled loops."""
+    """Report any change in the number of loops.
+
+    Neither more nor fewer are better by themselves: fewer loops may be unrolled loops.
+    """
     grew, fell = _sorted(metrics.LOOPS, pair)
     if not grew and not fell:
         return [], []
@@ -287,11 +318,10 @@ def _title(what: Words, old: Collectives, new: Collectives, change: Words) -> Me
 def _new_collective(
     pair: Pair, key: str, old: Collectives, new: Collectives
 ) -> tuple[Frame | None, str | None]:
-    """Return the line and the function of a new collective.
+    """Return the line and the user's function of a new collective; None where unknown.
 
-    Of the functions with more collectives than before, the last.
-
-    Collectives that were there before are more often first in the text.
+    It is searched among the collectives with the name ``key``. Of those in functions that now contain more of
+    them, the last is returned, because in the HLO text the earlier ones were usually there before.
     """
     hlo = pair.entry.texts.hlo
     found = [c for c in hlo.collectives if metrics.collective_key(c) == key] if hlo is not None else []
@@ -347,7 +377,7 @@ def _donation(pair: Pair, _: float) -> Result:
     return regressions, improvements
 
 
-# By the fields of SavedMetrics.
+# Field of SavedMetrics -> the function that compares it.
 CHECKS: dict[str, Callable[[Pair, float], Result]] = {
     "collectives": _collectives,
     "donation": _donation,

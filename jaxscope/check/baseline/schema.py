@@ -1,6 +1,6 @@
-"""The data that a baseline file keeps: functions, their programs, findings, transfers.
+"""The data in a baseline file: functions, their programs, findings, transfers.
 
-None in a field: it was not known when the file was written; an empty value was known to be empty.
+A field that is None was unknown when the file was written. An empty field was known to be empty.
 """
 
 from __future__ import annotations
@@ -31,16 +31,17 @@ class Baseline(Saved, frozen=True):
     """The contents of a baseline file.
 
     Attributes:
-      jaxscope_baseline: the version of its format.
-      jax: ``0.10``; None: not recorded.
+      jaxscope_baseline: the version of the file format.
+      jax: JAX's minor version, ``0.10``; None: not recorded.
+      platform: ``cpu``, ``gpu`` or ``tpu``.
       devices: kind -> count.
-      tolerance: metric -> the share by which its figures may differ.
+      tolerance: metric -> the share by which its figures may differ: ``"memory": 0.05``.
       functions: the functions, by ``file.py::qualified.name``.
-      eager: number of compilations of operations outside jit, by calling function and operation.
+      eager: number of compilations of operations outside jit, by calling function, then by operation.
       findings: ``JX101 train.py::step batch['x']`` -> count.
       steps: number of steps of the main process; None: steps were not counted.
-      transfers: copies between host and devices that a function's lines request, ``float, device_to_host``;
-        None: they were not counted.
+      transfers: number of copies between host and devices, by the function that requests them, then by kind
+        and direction: ``float, device_to_host``; None: they were not counted.
     """
 
     jaxscope_baseline: int = SCHEMA

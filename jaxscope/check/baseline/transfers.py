@@ -1,4 +1,6 @@
-"""Compare the copies between host and devices with those of a baseline, relative to the number of steps."""
+"""Compare the number of copies between host and devices with that in a baseline, relative to the number of
+steps.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,10 @@ from jaxscope.schema.messages import Count, Message, Parts, message
 
 
 def compare(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
-    """Report lines that request more copies for as many steps."""
+    """Report functions that request more copies than in the baseline for the same number of steps.
+
+    One note lists functions that request fewer. If the run did not count copies, a note reports that.
+    """
     if baseline.transfers is None:
         return
     if now.baseline.transfers is None:

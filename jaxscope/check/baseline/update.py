@@ -16,10 +16,14 @@ from jaxscope.model.run import Run
 
 
 def update(path: Path, run: Run, state: str, chosen: Filter) -> int:
-    """Write the baseline of ``run`` into ``path``; return the number of its functions.
+    """Write the figures of ``run`` to the baseline file ``path``. Return the number of functions in the file.
+
+    Tolerances that people have set in an existing file are kept.
 
     Args:
-      state: the state of the run, as ``model.load.state`` returns it.
+      state: the state of the run: ``exited``, ``stopped``, ``running`` or ``lost`` (see
+        ``model.load.state``).
+      chosen: leaves out findings that comments or options exclude.
 
     Raises:
       BaselineError: in CI, or the file cannot be read or written.
@@ -34,17 +38,17 @@ def update(path: Path, run: Run, state: str, chosen: Filter) -> int:
 
 
 def updated(old: Baseline | None, now: Baseline) -> Baseline:
-    """Return ``now``, with the tolerance that people set in ``old``."""
+    """Return ``now`` with the tolerances of ``old``, which people may have set by hand."""
     if old is None:
         return now
     return msgspec.structs.replace(now, tolerance={**now.tolerance, **old.tolerance})
 
 
 def _previous(path: Path) -> Baseline | None:
-    """Read the baseline to overwrite; None if it is damaged.
+    """Read the existing baseline file ``path``; None if it is damaged.
 
     Raises:
-      BaselineError: the file never was a baseline.
+      BaselineError: the file is something else than a baseline, and must not be overwritten.
     """
     try:
         return file.read(path)
@@ -80,6 +84,10 @@ def _require_complete(run: Run, state: str) -> None:
 
 
 def roots(path: Path) -> list[str]:
-    """Return the directories that file names are relative to: that of the baseline, as given and resolved."""
+    """Return the directories to which file names in the baseline are relative: the one that contains
+    ``path``.
+
+    The list has two entries if this directory is reached through a symbolic link: as given, and resolved.
+    """
     folder = path.absolute().parent
     return list(dict.fromkeys([os.path.normpath(folder), str(folder.resolve())]))
