@@ -1,7 +1,7 @@
-"""Report more compilations or seconds than a limit allows, of a run or of one function, and where most of
-them come from.
+"""Report that a run, or one function, compiles more often or longer than a limit allows, and what causes most
+of it.
 
-What is unknown is reported as such (JX901), never taken for allowed.
+If a figure was not recorded, a note (JX901) reports that; the limit does not count as met.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from jaxscope.schema.findings import CERTAIN, ERROR, Evidence, Finding, Fix, ext
 from jaxscope.schema.messages import Count, Message, Parts, Seconds, message
 
 COMPILATIONS, SECONDS = "JX191", "JX291"
-MOST = 3  # contributors named
+MOST = 3  # so many functions are named in a title
 SMALLER = Fix(message("fix-smaller-program"))
 
 
@@ -42,17 +42,17 @@ def over(
     programs: bool = True,
     late: Sequence[Late] = (),
 ) -> list[Finding]:
-    """Report where ``run`` exceeds a limit, or where that is unknown.
+    """Return a finding for each limit that ``run`` exceeds, and for each that cannot be checked.
 
     Args:
       limits: limits on compilations and seconds of the whole run, and on the figures of each program of the
         user's functions.
       functions: limits of functions by name or pattern. If such a limit is for a figure of a program, it
         replaces the general limit.
-      part: check only these compilations.
-      programs: check each program, too; False if those for a target are checked instead.
-      late: late compilations that are already reported. If a limit is exceeded only because of these, there
-        is no separate finding: see ``with_counts``.
+      part: the compilations of a test or a block; None: check the whole run.
+      programs: check each program, too; False if the programs for a target are checked instead.
+      late: findings about compilations after step N, which are already reported. If a limit is exceeded only
+        because of these compilations, there is no separate finding: see ``with_counts``.
     """
     functions = functions or {}
     reported = {id for item in late for id in item.compilations}
@@ -67,8 +67,12 @@ def over(
 def with_counts(
     run: Run, limits: Limits, functions: Mapping[str, Limits] | None, late: Sequence[Late]
 ) -> list[Finding]:
-    """Return the findings of ``late``; the limits that these compilations alone exceed are added to their
-    evidence.
+    """Return the findings of ``late``. Their evidence also names limits that these compilations alone exceed.
+
+    Args:
+      limits: limits of the whole run.
+      functions: limits of functions by name or pattern.
+      late: findings about compilations after step N.
     """
     reported = {id for item in late for id in item.compilations}
     extra: dict[int, list[Evidence]] = {}
@@ -85,7 +89,9 @@ def with_counts(
 
 
 def _no_such_axes(run: Run, limits: Sequence[Limits]) -> Iterator[Finding]:
-    """Report limits on collectives over an axis that no mesh of the run has: nothing can ever exceed them."""
+    """Report limits on collectives over an axis that no mesh of the run has, because nothing can exceed such
+    a limit.
+    """
     limited = {k.partition("@")[2] for x in limits for k in (*x.collectives, *x.collective_bytes)} - {""}
     known = axes(run) if limited else set()
     for axis in sorted(limited - known) if known else ():
@@ -100,7 +106,7 @@ def _no_such_axes(run: Run, limits: Sequence[Limits]) -> Iterator[Finding]:
 
 
 def axes(run: Run) -> set[str]:
-    """Collect the mesh axes of all arrays, jitted functions and programs of ``run``."""
+    """Return the names of the mesh axes of all arrays, jitted functions and programs of ``run``."""
     shardings = [
         s
         for c in run.compilations.values()
@@ -144,11 +150,13 @@ def _over(
 
 
 class _Count(msgspec.Struct, frozen=True):
-    """More compilations than ``limit`` allows, in order of time.
+    """More compilations than a limit allows.
 
     Attributes:
-      function: its name; None: the limit is on all functions together.
-      several: they belong to several functions.
+      function: the name of the function that has the limit; None: the limit is on all functions together.
+      limit: the number that is allowed.
+      compilations: all of them, in order of time.
+      several: whether they belong to several functions.
     """
 
     function: str | None
@@ -158,13 +166,18 @@ class _Count(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> Message:
+        """Return the number and the limit as a message: ``step was compiled 5 times, 2 are allowed``."""
         times = _times(len(self.compilations))
         if self.function is None:
             return message("compiled-all-times", times=times, limit=self.limit)
         return message("compiled-own-times", function=self.function, times=times, limit=self.limit)
 
     def allowed_without(self, reported: Collection[str]) -> bool:
-        """Return whether the limit is kept without the compilations that are reported already."""
+        """Return whether the number meets the limit without the compilations in ``reported``.
+
+        Args:
+          reported: ids of compilations that another finding reports.
+        """
         return sum(c.id not in reported for c in self.compilations) <= self.limit
 
 
@@ -185,7 +198,12 @@ def _counts(run: Run, limits: Limits, functions: Mapping[str, Limits], part: Par
 
 
 def _too_many(run: Run, count: _Count, reported: Collection[str]) -> Finding:
-    """Report the compilations that no other finding is about; those are ``reported``."""
+    """Return the finding that there are too many compilations. It lists those that no other finding reports.
+
+    Args:
+      count: the compilations and the limit.
+      reported: ids of compilations that another finding reports.
+    """
     others = [c for c in count.compilations if c.id not in reported]
     n = Counter(c.function.id for c in others)
     busiest = sorted({c.function.id: c.function for c in others}.values(), key=lambda f: -n[f.id])
@@ -228,7 +246,11 @@ def _evidence(run: Run, c: Compilation) -> Evidence:
 
 
 def _advice(run: Run, compilations: Sequence[Compilation], cause: Cause) -> Fix:
-    """Return how to avoid compilations of one function: the advice about ``cause``, for the last of them."""
+    """Return how to avoid compilations of one function.
+
+    Args:
+      cause: the cause of the last compilation; the advice is about compilations with this cause.
+    """
     if cause.kind == "first":
         return Fix(message("fix-one-jit"))
     same = [(c, why) for c in compilations if _alike(why := causes.of(run, c)[0], cause)]
@@ -276,7 +298,11 @@ def _seconds_of_run(run: Run, limit: float, part: Part | None) -> Iterator[Findi
 
 
 def seconds_within(compilations: Sequence[Compilation]) -> float:
-    """Wall time in which at least one of them was traced, lowered or compiled: threads do not add up."""
+    """Return the wall time in seconds in which at least one of ``compilations`` was traced, lowered or
+    compiled.
+
+    Time in which several threads did so counts once.
+    """
     phases = [
         (event.t_ns, event.seconds)
         for c in compilations
@@ -284,7 +310,7 @@ def seconds_within(compilations: Sequence[Compilation]) -> float:
         if event is not None and event.seconds is not None and 0 <= event.seconds < MOST_SECONDS
     ]
     found = Occupied((end - int(spent * 1e9), end) for end, spent in phases).with_spans(()) / 1e9
-    # A trace that was found again is timed, and its event is not kept.
+    # If a call reuses an earlier trace, only its seconds are recorded.
     reused = sum(c.trace_seconds or 0.0 for c in compilations if c.traced is None and c.failed is None)
     return found + reused
 

@@ -1,5 +1,5 @@
-"""JX190: find what is traced, lowered or compiled after step N, in a run or in a part of one (a block, a
-test).
+"""Find functions that are traced, lowered or compiled after step N (rule JX190), in a run, a block or a
+test.
 """
 
 from __future__ import annotations
@@ -28,14 +28,19 @@ from jaxscope.schema.steps import Either, Step, known
 CODE = "JX190"
 STEPS_UNKNOWN = "steps-unknown"
 EVIDENCE = 5  # compilations in one finding
-EVIDENCE_AMONG_OTHERS = 3  # if it has those of other functions, too
+EVIDENCE_AMONG_OTHERS = 3  # if the finding also lists compilations of other functions
 
-# Compilation id -> its step, counted from the beginning of the part.
+# A part of a run (a test, a block of code): compilation id -> its step, counted from the part's beginning.
 Part = Mapping[str, Step]
 
 
 class Late(msgspec.Struct, frozen=True):
-    """A finding of the gate, and the compilations that it is about."""
+    """A finding about compilations after step N.
+
+    Attributes:
+      finding: the finding (JX190, or JX901 if the step of a compilation is unknown).
+      compilations: ids of the compilations that the finding is about.
+    """
 
     finding: Finding
     compilations: frozenset[str] = frozenset()
@@ -49,16 +54,16 @@ def recompiles_after(
     part: Part | None = None,
     since: str | None = None,
 ) -> list[Finding]:
-    """Return the findings of :func:`late_after`."""
+    """Return the findings about compilations after step ``n``. :func:`late_after` describes the arguments."""
     return [late.finding for late in late_after(run, n, functions, allow_cache_hits, part, since)]
 
 
 def of_part(
     run: Run, n: int, functions: Sequence[str] | None, part: Part, since: str | None = None
 ) -> list[Finding]:
-    """Return the findings of :func:`late_after` for a block or a test.
+    """Return the findings about compilations after step ``n`` of a block or a test.
 
-    Without compilations, the steps are not needed.
+    If nothing was compiled, steps need not be counted. :func:`late_after` describes the arguments.
 
     Raises:
       UsageError: something was compiled, and steps are not counted.
@@ -82,24 +87,25 @@ def late_after(
 ) -> list[Late]:
     """Report user-visible functions that were traced, lowered or compiled in steps n + 1, n + 2, ...
 
-    The findings are errors; for a library function that a user's line compiled, the finding is a note.
     User-visible functions are functions of the user, or functions that the user passed to jit. An eager
-    operation counts if it was compiled. Calls that only miss the fast path never count. Compilations inside
-    the trace of another late compilation are part of that compilation. If it is unknown whether a
-    compilation was before or after step n, that is an error, too.
+    operation counts if it was compiled. Calls that only miss the fast path never count. A compilation inside
+    the trace of another late compilation is part of that compilation. The findings are errors, also if it is
+    unknown whether a compilation was before or after step n; for a library function that a user's line
+    compiled, the finding is a note.
 
     Args:
-      n: the last step that may compile; 0: nothing may compile at all, and the steps are not needed.
+      n: the last step that may compile; 0: nothing may compile at all, and steps need not be counted.
       functions: names or patterns; None: all.
       allow_cache_hits: ignore compilations from the persistent cache.
-      part: check only these compilations, with their steps; None: the whole run, with the steps of the run.
-      since: the begin of the recording, in words (``this block``), if functions may have been compiled
-        before.
-      keep: returns whether the check looks at a code on a line. It is called before compilations with the
-        same cause are grouped.
+      part: the compilations of a block or a test, with their steps; None: the whole run, with the steps of
+        the run.
+      since: the name of what is recorded, for messages (``this block``), if functions may have been compiled
+        before the recording began; None: everything is recorded.
+      keep: is called with the code JX190 and the line of a compilation; False: leave the compilation out,
+        because an option or a comment excludes it.
 
     Raises:
-      UsageError: ``n`` is not a step, or ``n`` is not 0 and the steps are unknown.
+      UsageError: ``n`` is not a step, or ``n`` is not 0 and steps are not counted.
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
         raise UsageError(
@@ -144,12 +150,17 @@ def _cause(run: Run, c: Compilation, since: str | None) -> Cause:
 
 
 def within(part: Part | None, compilations: Sequence[Compilation]) -> list[Compilation]:
-    """Return the compilations in ``part``; None: all."""
+    """Return those of ``compilations`` that are in ``part``; all if ``part`` is None."""
     return [c for c in compilations if part is None or c.id in part]
 
 
 def unknown_steps(run: Run | None = None, part: Part | None = None) -> UsageError:
-    """Explain how to count steps; with a run (or a part of it), for which function."""
+    """Return an error that explains how to count steps.
+
+    Args:
+      run: if given, the error suggests to count the calls of the function that is compiled most often.
+      part: the compilations of a block or a test, among which this function is searched; None: all.
+    """
     busiest = None
     if run is not None:
         users = [f for f in run.functions.values() if f.user and f.compiled and within(part, f.compilations)]
@@ -157,7 +168,7 @@ def unknown_steps(run: Run | None = None, part: Part | None = None) -> UsageErro
     name = busiest.seen.name if busiest is not None else "NAME"
     reasons = [lost.reason for lost in run.lost if lost.seam == "step_function"] if run is not None else []
     why = f" ({reasons[0]})" if reasons else ""
-    # Through a wrapper of a library calls cannot be counted from outside; a lambda has no name of its own.
+    # --step-function cannot count calls through a library's wrapper, nor calls of a lambda: it has no name.
     wrappers = busiest.seen.wrappers if busiest is not None else []
     outside = not reasons and name.isidentifier() and not any(w.startswith(UNHEARD) for w in wrappers)
     option = f", or record with jaxscope run --step-function {name}" if outside else ""
@@ -188,15 +199,17 @@ def _of_library(c: Compilation) -> bool:
 
 
 def _nameless(f: Function) -> bool:
-    """Return whether ``f`` was lowered before the recording began, so that only its program is known."""
+    """Return whether ``f`` was lowered before the recording began, so that only its compiled program is
+    recorded.
+    """
     seen = f.seen
     return seen.library and not seen.eager and seen.file is None and seen.module is None
 
 
 def _outermost(run: Run, late: Sequence[Miss]) -> list[Miss]:
-    """Drop those inside the trace of another late compilation of the user's that was still running.
+    """Remove compilations that happened inside the trace of another late compilation of a user's function.
 
-    A call may only look as if it enclosed another one, because frames share addresses: times decide.
+    The times decide: recorded nesting alone may be wrong, because Python reuses the addresses of frames.
     """
     by_id = {m.compilation.id: m for m in late if not _of_library(m.compilation)}
     return [m for m in late if not any(_runs_at(by_id.get(o.id), m) for o in _around(run, m.compilation))]
@@ -223,7 +236,11 @@ def _around(run: Run, c: Compilation) -> Iterator[Compilation]:
 
 
 def _grouped(late: Sequence[Miss]) -> list[list[Miss]]:
-    """Group those of one function with one cause, in order of time; the most expensive group first."""
+    """Group compilations with the same function and cause, in order of time; the group with most seconds
+    comes first.
+
+    Eager operations are also grouped by line.
+    """
     groups: dict[object, list[Miss]] = {}
     for one in sorted(late, key=lambda x: (x.compilation.t_ns, x.compilation.call)):
         c, cause = one.compilation, one.cause
@@ -244,7 +261,7 @@ def _finding(run: Run, n: int, change: Change, since: str | None) -> Finding:
     if library:
         package = (f.seen.module or "a library").partition(".")[0]
         subject = message("function-of-library", name=name, library=package)
-    # Among those of other functions each call needs its step and all are in order of time.
+    # If other functions are listed, too, each call has its function and step, and all are in order of time.
     apart = [(x.compilation.t_ns, _call(run, x, where=bool(change.others))) for x in _shown(group, change)]
     return Finding(
         code=CODE,
@@ -330,7 +347,11 @@ def _done(group: Sequence[Miss]) -> Message:
 
 
 def _when(n: int, group: Sequence[Miss]) -> Message:
-    """Return in which steps it was: `` in steps 3 to 5, after step 2``."""
+    """Return in which steps ``group`` was compiled: `` in steps 3 to 5, after step 2``.
+
+    Args:
+      n: the last step that may compile.
+    """
     steps = sorted({x.step for x in group if x.step is not None})
     if not n or not steps:
         return message("where-nothing-may-compile")
@@ -340,9 +361,9 @@ def _when(n: int, group: Sequence[Miss]) -> Message:
 
 
 def _unplaced(n: int, compilations: Sequence[Compilation], part: Part) -> Iterator[Finding]:
-    """Report compilations that may be late.
+    """Report compilations of which it is unknown whether they were before or after step ``n``.
 
-    Nothing counts the steps of their process, or two ways of counting contradict each other.
+    Either their process does not count steps, or two ways of counting give different numbers.
     """
     by_reason: dict[object, tuple[Message, list[Compilation]]] = {}
     for c in compilations:
@@ -374,7 +395,9 @@ def _missing(run: Run, functions: Sequence[str] | None) -> Iterator[Finding]:
 
 
 def without_late(found: Sequence[Finding], late: Sequence[Finding]) -> list[Finding]:
-    """Drop the rules' findings about recompiles that ``late`` reports with the same advice."""
+    """Return ``found`` without the findings of the recompile rules about compilations that ``late`` reports,
+    too.
+    """
     reported = {e.compilation for f in late for e in f.evidence} - {None}
     codes = {r.code for r in registry.rules().values() if r.recompiles}
     return [f for f in found if f.code not in codes or not any(e.compilation in reported for e in f.evidence)]

@@ -1,6 +1,6 @@
-"""The limits of ``[tool.jaxscope.check]``: their names, and how each value is written.
+"""The limits of ``[tool.jaxscope.check]``: their names, and how to parse their values.
 
-Imports nothing that takes time. ``budgets`` and ``program_limits`` decide whether a run keeps them.
+This module imports nothing slow. ``budgets`` and ``program_limits`` check a run against these limits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ANY = "*"
 _SIZE = re.compile(r"\s*(\d{1,18}(?:\.\d{1,9})?)\s*(?:([KMGT]?)(i?)B)?\s*", re.IGNORECASE)
 
 
-OF_A_RUN = ("compilations", "seconds")  # limits of a whole run; the others are of each program
+OF_A_RUN = ("compilations", "seconds")  # limits on a whole run; all others limit each program
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -54,22 +54,22 @@ class Limits(msgspec.Struct, frozen=True):
 
     @property
     def of_programs(self) -> Limits:
-        """The limits of each program, without those of a run or a function."""
+        """The limits on single programs: without those on a run or a function (compilations, seconds)."""
         return msgspec.structs.replace(self, **dict.fromkeys(OF_A_RUN))
 
     def without(self, special: Iterable[Limits]) -> Limits:
-        """Return the limits that none of ``special`` replaces."""
+        """Return these limits without those that also occur in one of ``special``, which replace them."""
         nothing = Limits()
         names = Limits.__struct_fields__
         replaced = {n for own in special for n in names if getattr(own, n) != getattr(nothing, n)}
         return msgspec.structs.replace(self, **{name: getattr(nothing, name) for name in replaced})
 
 
-# -- read one value, from TOML or from a text; ValueError describes valid ones ------------------------------
+# -- parse one value, from TOML or a command line; a ValueError describes what is valid ---------------------
 
 
 def count(value: Any) -> int:
-    """Parse a count: ``3``, ``"3"``."""
+    """Parse a count: ``3`` or ``"3"`` -> 3."""
     if isinstance(value, str) and re.fullmatch(r"\s*\d{1,18}\s*", value):
         return int(value)
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
@@ -78,7 +78,7 @@ def count(value: Any) -> int:
 
 
 def seconds(value: Any) -> float:
-    """Parse seconds: ``60``, ``0.5``, ``"60"``."""
+    """Parse seconds: ``60``, ``0.5`` or ``"60"``."""
     try:
         number = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
@@ -89,7 +89,7 @@ def seconds(value: Any) -> float:
 
 
 def size(value: Any) -> int:
-    """Bytes: ``1048576``, ``"64 MiB"``, ``"1.5GB"``."""
+    """Parse a size and return bytes: ``1048576``, ``"64 MiB"``, ``"1.5GB"``."""
     if isinstance(value, str):
         found = _SIZE.fullmatch(value)
         if found is not None:
@@ -102,7 +102,14 @@ def size(value: Any) -> int:
 
 
 def by_kind(read: Callable[[Any], int]) -> Callable[[Any], dict[str, int]]:
-    """Read a limit for all collectives, or a table of limits by ``kind``, ``kind@axis``, ``*@axis``."""
+    """Return a parser for a limit on collectives.
+
+    The parser accepts one value for all collectives, ``"64 MiB"``, or a table by ``kind``, ``kind@axis`` or
+    ``*@axis``, ``{"all-gather": 2}``. It returns a table; the key ``*`` means all collectives.
+
+    Args:
+      read: parses one value, ``count`` or ``size``.
+    """
 
     def table(value: Any) -> dict[str, int]:
         if not isinstance(value, Mapping):
@@ -125,7 +132,7 @@ def _collective(key: str) -> str:
     return key.strip()
 
 
-# name in the configuration -> (attribute of Limits, how it is read, an example)
+# name in the configuration -> (attribute of Limits, parser of its value, an example)
 SPELLED: dict[str, tuple[str, Callable[[Any], Any], str]] = {
     "max-compilations": ("compilations", count, "12"),
     "max-compile-seconds": ("seconds", seconds, "60"),
@@ -139,12 +146,18 @@ SPELLED: dict[str, tuple[str, Callable[[Any], Any], str]] = {
 
 
 def of(values: Mapping[str, Any]) -> Limits:
-    """Make limits of those ``values`` that are some; each has been read."""
+    """Make limits from parsed options by name: ``{"max-compilations": 3}``. Names that are no limits are
+    ignored.
+    """
     return Limits(**{SPELLED[k][0]: v for k, v in values.items() if k in SPELLED})
 
 
 def read(name: str, value: Any, where: str) -> Any:
-    """Read one value.
+    """Parse the value of one limit.
+
+    Args:
+      name: the name in the configuration, ``max-compilations``.
+      where: the place of the value, for messages: a file or an option.
 
     Raises:
       UsageError: the value is not valid for ``name``.
@@ -161,7 +174,10 @@ def read(name: str, value: Any, where: str) -> Any:
 
 
 def functions(value: Any, where: str) -> dict[str, Limits]:
-    """Read ``[tool.jaxscope.check.functions."train_*"]``: limits by name or pattern.
+    """Parse ``[tool.jaxscope.check.functions."train_*"]``: limits by function name or pattern.
+
+    Args:
+      where: the place of the value, for messages.
 
     Raises:
       UsageError: not a table of tables, an unknown limit, or an invalid value.
@@ -170,10 +186,14 @@ def functions(value: Any, where: str) -> dict[str, Limits]:
 
 
 def targets(value: Any, where: str) -> dict[str, Limits]:
-    """Read ``[tool.jaxscope.check.targets."v5e:16x16"]``: limits of programs by name or pattern (``v5e:*``).
+    """Parse ``[tool.jaxscope.check.targets."v5e:16x16"]``: limits of programs by target or pattern
+    (``v5e:*``).
+
+    Args:
+      where: the place of the value, for messages.
 
     Raises:
-      UsageError: as ``functions``; or a limit that applies to a run, not to a program.
+      UsageError: as for ``functions``; or a limit that applies to a run, not to a program.
     """
     of_programs = {name: spelled for name, spelled in SPELLED.items() if spelled[0] not in OF_A_RUN}
     return _by_name("targets", value, where, "v5e:16x16", of_programs)

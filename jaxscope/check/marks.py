@@ -1,7 +1,9 @@
-"""Check the pytest marks of a test: each is a function of a recorded run and the test's part of it.
+"""Check a test against its pytest marks.
 
 ``no_recompiles(after=1, functions=None)``, ``max_compilations(n, function=None)``,
-``max_compile_seconds(s)``, ``max_collectives(kind=None, count=None, bytes=None)``. Does not import pytest.
+``max_compile_seconds(s)``, ``max_collectives(kind=None, count=None, bytes=None)``. Each function of this name
+returns another one, which checks the recorded run and the test's part of it. This module does not import
+pytest.
 """
 
 from __future__ import annotations
@@ -22,12 +24,13 @@ from jaxscope.schema.findings import NOTE, Finding
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """The result of one mark.
+    """The result of checking one mark.
 
     Attributes:
       failure: why the test fails; None: it passes.
-      unknown: what could not be measured.
-      surely: whether the test fails whatever it would have compiled after that.
+      unknown: texts about what could not be measured.
+      surely: whether the mark fails even if the test body ended early: what was compiled until then already
+        exceeds a limit. False if ``failure`` is only about unknown figures.
     """
 
     failure: str | None = None
@@ -39,7 +42,11 @@ Judge = Callable[[Run, gate.Part], Outcome]
 
 
 def no_recompiles(after: int = 1, functions: str | Sequence[str] | None = None) -> Judge:
-    """Allow no trace, lowering or compilation after step ``after`` of the test."""
+    """Return a check that nothing is traced, lowered or compiled after step ``after`` of the test.
+
+    Args:
+      functions: names or patterns of the functions to check; None: all.
+    """
     if isinstance(after, bool) or not isinstance(after, int) or after < 0:
         raise UsageError(
             f"after={after!r}: the step must be 0, 1, 2, ...", hint="after=0 allows no compilation"
@@ -53,7 +60,10 @@ def no_recompiles(after: int = 1, functions: str | Sequence[str] | None = None) 
 
 
 def max_compilations(n: int, function: str | None = None) -> Judge:
-    """Your functions are compiled at most ``n`` times in the test, or the one called ``function`` is."""
+    """Return a check that the user's functions are compiled at most ``n`` times in the test, all together.
+
+    With ``function``, only the function with this name counts.
+    """
     most = _read(limits.count, "n", n)
     names = _names("function", function)
 
@@ -67,16 +77,18 @@ def max_compilations(n: int, function: str | None = None) -> Judge:
 
 
 def max_compile_seconds(s: float) -> Judge:
-    """Tracing, lowering and compiling take at most ``s`` seconds in the test."""
+    """Return a check that tracing, lowering and compiling take at most ``s`` seconds in the test."""
     most = _read(limits.seconds, "s", s)
     return lambda run, part: _outcome(budgets.over(run, limits.Limits(seconds=most), part=part))
 
 
 def max_collectives(kind: str | None = None, count: int | None = None, bytes: Any = None) -> Judge:
-    """Limit the collectives of each program compiled in the test.
+    """Return a check of the number or size of collectives in each program compiled in the test.
 
-    ``count``: how many collectives are allowed; ``bytes``: how many bytes, on one device in one call (``"64
-      MiB"``); ``kind``: ``all-gather`` or ``all-gather@axis``.
+    Args:
+      kind: ``all-gather``, or ``all-gather@axis`` for one mesh axis; None: all collectives.
+      count: how many collectives a program may have.
+      bytes: how many bytes, on one device in one call; a number or a text (``"64 MiB"``).
     """
     if count is None and bytes is None:
         raise UsageError(
@@ -116,16 +128,20 @@ MARKS: dict[str, Callable[..., Judge]] = {
 
 
 def usage(name: str) -> str:
-    """Write the mark's signature: ``no_recompiles(after=1, functions=None)``."""
+    """Return the signature of a mark: ``no_recompiles(after=1, functions=None)``."""
     parameters = inspect.signature(MARKS[name]).parameters.values()
     return f"{name}({', '.join(str(p.replace(annotation=p.empty)) for p in parameters)})"
 
 
 def read(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Judge:
-    """Parse the arguments of a mark.
+    """Return the check for a mark with these arguments.
+
+    Args:
+      name: the name of the mark.
+      args, kwargs: the arguments as written in the test.
 
     Raises:
-      UsageError: the mark does not accept these arguments; the hint shows its usage.
+      UsageError: the mark does not accept these arguments; the hint shows its signature.
     """
     known = inspect.signature(MARKS[name]).parameters
     for word in kwargs:
@@ -144,7 +160,15 @@ def read(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Judge:
 
 
 def judged(name: str, judge: Judge, run: Run, part: gate.Part) -> Outcome:
-    """Check one mark, and put its name before the failure; a mark that cannot be checked has failed."""
+    """Run the check of one mark. If the check fails or cannot be made, the failure begins with the mark's
+    name.
+
+    Args:
+      name: the name of the mark.
+      judge: the check.
+      run: the recorded run.
+      part: the compilations of the test, with their steps.
+    """
     try:
         found = judge(run, part)
     except JaxscopeError as e:

@@ -1,4 +1,4 @@
-"""Check a run: under each of its settings, against limits, targets and the baseline."""
+"""Run all checks of a run, for each of its settings of ``--vary``: limits, targets, and the baseline."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from jaxscope.rules import ranks, registry
 from jaxscope.schema.findings import Finding
 from jaxscope.schema.messages import Count, Message, message
 
-# The code that reports what an option limits.
+# Name of a limit -> the code of the rule that reports when it is exceeded.
 CODES = {
     "no-recompiles-after": gate.CODE,
     "max-compilations": budgets.COMPILATIONS,
@@ -42,9 +42,9 @@ class Result(NamedTuple):
 
     Attributes:
       findings: the findings, errors first.
-      unchecked: options that cannot be checked in this run, because its steps are unknown or nothing was
-        compiled for a target. Everything else was checked.
-      baseline: the file that the run was compared with.
+      unchecked: errors about options that cannot be checked in this run, because its steps are unknown or
+        nothing was compiled for a target. Everything else was checked.
+      baseline: the file that the run was compared with; None: no file.
       setting: the setting of ``--vary`` that was compared with the baseline, if there are several.
     """
 
@@ -54,17 +54,21 @@ class Result(NamedTuple):
     setting: str = ""
 
     def failing(self, *, strict: bool) -> list[Finding]:
-        """Return the findings that make the check fail."""
+        """Return the findings that make the check fail; with ``strict``, notes, too (see
+        ``comparison.failing``).
+        """
         return comparison.failing(self.findings, strict=strict)
 
 
 class Plan:
-    """The checks of a run, from options and configuration.
+    """All checks that the options and the configuration select.
+
+    Without a limit or a baseline, the findings of the rules are checked. Programs that do not fit into a
+    target always fail.
 
     Args:
-      options: options by their names in ``[tool.jaxscope.check]``. Without a limit or a baseline, the
-        findings of the rules are checked. Programs that do not fit into a target always fail.
-      project: the directory of pyproject.toml.
+      options: the values of options, by their names in ``[tool.jaxscope.check]``.
+      project: the directory of pyproject.toml; None: there is none.
     """
 
     def __init__(self, options: Mapping[str, Any], project: Path | None = None) -> None:
@@ -74,7 +78,11 @@ class Plan:
         self._functions: Mapping[str, limits.Limits] = options.get("functions") or {}
 
     def filter(self, run: Run | None = None) -> Filter:
-        """Return the filter of the selected codes, files and comments.
+        """Return the filter that keeps findings of the selected codes and files, without those that a comment
+        excludes.
+
+        Args:
+          run: the run that is checked; it has the text of notebook cells. None: read only files.
 
         Raises:
           UsageError: a code does not exist.
@@ -89,7 +97,7 @@ class Plan:
 
     @property
     def baseline(self) -> Path | None:
-        """The file to compare with: the given one, else that of the project, if it exists."""
+        """The baseline file to compare with: the given one, else the project's, if it exists; None: none."""
         if self.options.get("baseline") is not None:
             return Path(self.options["baseline"])
         path = self._default_baseline
@@ -100,7 +108,7 @@ class Plan:
         return (self._project or store.here()) / file.NAME
 
     def update_baseline(self, run: Run, directory: RunDir) -> tuple[Path, int]:
-        """Write the baseline from ``run``; from then on, this plan compares with this baseline.
+        """Write the figures of ``run`` to the baseline file. Later checks of this plan compare with it.
 
         Returns:
           The file, and the number of functions in it.
@@ -124,9 +132,10 @@ class Plan:
         devices.
 
         Args:
-          directory: the directory of ``run``, which contains the other runs.
-          parts: ``run`` and the other runs, if they are already read.
-          job: the job of which ``run`` is a rank. Differences between its ranks are always checked.
+          directory: the directory of ``run``, which contains the other runs; None: there are no other runs.
+          parts: ``run`` and the other runs, if they are already loaded.
+          job: the job with several processes of which ``run`` is one. Differences between its processes are
+            always checked.
 
         Raises:
           BaselineError: the baseline cannot be read.
@@ -166,7 +175,12 @@ class Plan:
         return Result(found, unchecked, path, setting)
 
     def _limited(self, *, steps: bool) -> bool:
-        """Return whether there is a limit to check; with ``steps``, also one that needs them."""
+        """Return whether there is a limit to check.
+
+        Args:
+          steps: whether steps are known: if not, the limit ``no-recompiles-after`` does not count, as it
+            cannot be checked.
+        """
         after = steps and self.options.get("no-recompiles-after") is not None
         return bool(after or self._limits or self._functions or self.options.get("targets"))
 
@@ -179,12 +193,16 @@ class Plan:
         unchecked: list[UsageError],
         first: bool,
     ) -> list[Finding]:
-        """Check one setting: its run, and those on other numbers of devices.
+        """Check one setting of ``--vary``: its run, and those on other numbers of devices.
 
         Args:
-          path: the path of the baseline to compare with.
-          unchecked: receives the options that cannot be checked.
-          first: it is the setting of the baseline.
+          runs: these runs; on the first, everything is checked, on the others only the programs for targets.
+          chosen: leaves out findings that comments or options exclude.
+          argv: the program's command line, for hints.
+          path: the baseline file to compare with; None: no comparison.
+          unchecked: errors about options that cannot be checked are appended to this list.
+          first: whether this is the setting of ``run`` itself, which is the one that is compared with the
+            baseline.
         """
         run, given = runs[0], self.options
         aim = target_limits.aim(runs, given.get("target") or (), given.get("targets") or {})
@@ -224,9 +242,10 @@ class Plan:
         return found + chosen.keep(target_limits.over(aim, self._limits, self._functions))
 
     def _not_selected(self, chosen: Filter) -> list[UsageError]:
-        """Limits whose code ``select`` excludes, so that nobody would see them.
+        """Return an error for each given limit that can never be reported, because ``select`` leaves out its
+        code.
 
-        ``ignore`` excludes on purpose.
+        A code in ``ignore`` is no error: whoever writes it wants that.
         """
         return [
             UsageError(
@@ -240,12 +259,14 @@ class Plan:
 
 
 def argv_of(directory: RunDir | None) -> list[str]:
-    """Return the words of the program's command line; empty where they are unknown."""
+    """Return the program's command line as a list of words; empty if it is unknown."""
     return (directory.argv if directory is not None else None) or []
 
 
 def _incomplete(run: Run, directory: RunDir, parts: Sequence[Variant]) -> list[Finding]:
-    """Report that a run is still going on, failed, or was recorded only in part (an error)."""
+    """Return findings about a run that still runs, that failed, or that was recorded only in part (an
+    error).
+    """
     found = []
     died = deaths.of_run(run)
     if died is not None:
@@ -262,7 +283,7 @@ def _incomplete(run: Run, directory: RunDir, parts: Sequence[Variant]) -> list[F
 
 
 def _cut_short(run: Run, directory: RunDir) -> Message | None:
-    """Return why the recording ends before what it records; None if it does not."""
+    """Return why the recording ends before the program does; None if it is complete."""
     if run.stopped:
         first = run.stopped[0]
         assert first.stopped is not None
@@ -284,6 +305,6 @@ def _cut_short(run: Run, directory: RunDir) -> Message | None:
 
 
 def one_error(errors: Sequence[UsageError]) -> UsageError:
-    """Combine ``errors`` about what was not checked."""
+    """Combine errors about options that were not checked into one."""
     hint = "; ".join(e.hint for e in errors if e.hint) or None
     return UsageError(f"not checked: {'; '.join(e.message for e in errors)}", hint=hint, slug=errors[0].slug)

@@ -1,7 +1,7 @@
-"""Report programs that exceed a limit on memory, constants or communication: of the user's functions, as they
-ran and as they were compiled for a target.
+"""Report programs that exceed a limit on memory, constants or communication.
 
-A figure that is unknown is reported as such (JX901), never taken for allowed.
+These are the programs of the user's functions, those that ran and those that were compiled for a target. If a
+figure is unknown, a note (JX901) reports that; the limit does not count as met.
 """
 
 from __future__ import annotations
@@ -29,16 +29,18 @@ from jaxscope.schema.keys import Frame, Key, Memory, Sharding
 from jaxscope.schema.messages import Bytes, Field, Message, Parts, Words, message
 
 COLLECTIVES, MEMORY, CONSTANTS = "JX491", "JX591", "JX592"
-MOST = 3  # contributors named
+MOST = 3  # so many arguments, constants or collectives are named in a title
 
 
 class Limited(msgspec.Struct, frozen=True):
-    """One program, and the figures for which there are limits.
+    """One program, and those of its figures that can be limited.
 
     Attributes:
+      compilation: the first compilation of the program.
       program: the program; None: it was not recorded.
-      name: ``train_step#2 for v5e:4x4``.
-      peak: peak memory in bytes on one device.
+      name: ``train_step#2 for v5e:4x4``; 2 is the number of the compilation.
+      memory: its arguments, results and temporaries in bytes on one device.
+      peak: peak memory in bytes on one device; None: unknown.
       target: the target for which it was compiled; None: the program ran.
     """
 
@@ -57,6 +59,14 @@ class Limited(msgspec.Struct, frozen=True):
         source: Frame | None = None,
         evidence: Sequence[Words] = (),
     ) -> Finding:
+        """Return an error about this program.
+
+        Args:
+          code: the code of the rule.
+          fix: what to do.
+          source: the line; None: the line of the call that compiled the program.
+          evidence: texts about details; empty: the title.
+        """
         c = self.compilation
         source = source or c.site
         listed = [
@@ -70,11 +80,18 @@ class Limited(msgspec.Struct, frozen=True):
         )
 
     def unknown(self, text: Message) -> Finding:
+        """Return a note that a figure of this program is unknown."""
         return not_known(text, self.compilation)
 
 
 def of_programs(run: Run, f: Function, limits: Limits, part: Part | None) -> Iterator[Finding]:
-    """Report each program of ``f`` that exceeds ``limits``, once."""
+    """Yield a finding for each limit that a program of ``f`` exceeds, or that cannot be checked.
+
+    A program that was compiled several times is checked once.
+
+    Args:
+      part: the compilations of a test or a block; None: all.
+    """
     if not limits.of_programs:
         return
     seen: set[str] = set()
@@ -91,10 +108,11 @@ def of_programs(run: Run, f: Function, limits: Limits, part: Part | None) -> Ite
 
 
 def of_target(run: Run, f: Function, target: str, limits: Limits) -> Iterator[Finding]:
-    """Report each program of ``f`` for ``target`` that exceeds ``limits``, once.
+    """Yield a finding for each limit that a program of ``f`` for ``target`` exceeds, or that cannot be
+    checked.
 
-    If a program does not fit, its peak is the one that the compiler states. Programs that were not compiled
-    are not reported.
+    If a program does not fit into the target's memory, its peak is the number in the compiler's error
+    message. Programs that were not compiled are left out.
     """
     if not limits.of_programs:
         return
@@ -156,8 +174,11 @@ def _sizes(named: Iterable[tuple[str, int]]) -> Parts:
 
 
 def _parts(memory: Memory, peak: int | None) -> list[Field]:
-    """Return the parts of the memory, largest first; with ``peak``, also what reduces or adds to their
-    sum.
+    """Return the parts of a program's memory as texts, largest first.
+
+    Args:
+      peak: the peak memory in bytes; then the texts also name what the peak has beyond the sum of the parts,
+        and what it saves by sharing. None: leave that out.
     """
     parts = {
         "arguments": memory.argument_bytes,
@@ -180,16 +201,21 @@ def _parts(memory: Memory, peak: int | None) -> list[Field]:
 
 
 def _largest(key: Key | None) -> list[tuple[str, int]]:
-    """Return the arguments with the most bytes on one device, and these bytes."""
+    """Return the three array arguments with the most bytes on one device, as (path, bytes)."""
     sizes = [(path, part) for path, part, _ in _on_device(key) if part] if key is not None else []
     return sorted(sizes, key=lambda s: -s[1])[:MOST]
 
 
 def _on_device(key: Key, c: Compilation | None = None) -> Iterator[tuple[str, int | None, int | None]]:
-    """Iterate over the array arguments: path, bytes on one device, number of devices that hold the same part.
+    """Yield each array argument: path, bytes on one device, number of devices that have a copy of the same
+    part.
+
+    A number is None if it is unknown.
 
     Args:
-      c: the compilation, which has the sharding of arguments that are no jax.Array (NumPy's).
+      key: the cache key of the call, which has the shapes and shardings.
+      c: the compilation, which has the shardings of arguments that are no jax.Array (for example NumPy
+        arrays).
     """
     for i, leaf in enumerate(key.arguments):
         if leaf.shape is None or leaf.dtype is None:
@@ -202,14 +228,21 @@ def _on_device(key: Key, c: Compilation | None = None) -> Iterator[tuple[str, in
         sharding = sharding or _sharding_of(c, i)
         layout = sh.layout(sharding, len(whole)) if sharding is not None and known else None
         if layout is None or itemsize is None:
-            # What is no jax.Array is on no device before the call.
+            # An argument that is no jax.Array is not on a device before the call, so it is not replicated.
             yield leaf.path, None, 1 if leaf.sharding is None and sharding is None else None
             continue
         yield leaf.path, itemsize * math.prod(sh.shard_shape(whole, layout.parts)), layout.replication
 
 
 def _sharding_of(c: Compilation | None, argument: int) -> Sharding | None:
-    """Return the sharding of an argument as compiled, else as passed to jit; None: on one device."""
+    """Return the sharding that an argument has in the compiled program, else the one that was passed to jit.
+
+    None if the argument has no mesh, or if that was not recorded.
+
+    Args:
+      c: the compilation.
+      argument: the index of the argument.
+    """
     tables = []
     if c is not None and c.compiled is not None:
         tables.append((c.compiled.in_sharding_of, c.compiled.in_shardings))
@@ -293,7 +326,10 @@ def _communication(run: Run, p: Limited, limits: Limits) -> Iterator[Finding]:
 
 
 def _bytes(x: Collective) -> int | None:
-    """Return the bytes of its results in one call, at most; None: unknown."""
+    """Return at most how many bytes the results of a collective have in one call; None: unknown.
+
+    This is the size of the result times the number of executions in loops.
+    """
     return None if x.bytes is None or x.executions is None else x.bytes * x.executions
 
 
@@ -305,15 +341,21 @@ def _too_many(
     figure: Callable[[Collective], int | None],
     amount: Callable[[int], Field],
 ) -> Iterator[Finding]:
-    """Report that the ``figure`` of the collectives meant by ``key`` (``kind@axis``)
-    adds up to more than ``limit``.
+    """Report that the collectives of a program exceed a limit.
+
+    Args:
+      key: which collectives the limit is for: ``kind``, ``kind@axis`` or ``*@axis``.
+      limit: the largest allowed sum of ``figure``.
+      collectives: all collectives of the program.
+      figure: returns what one collective adds to the sum: 1, or its bytes; None: unknown.
+      amount: converts a sum to a field of a message: ``int``, or ``Bytes``.
     """
     kind, _, axis = key.partition("@")
     of_kind = [x for x in collectives if kind in (ANY, x.kind)]
     meant = [x for x in of_kind if not axis or axis in (a.partition(":")[0] for a in x.axes or ())]
     unclear = [x for x in of_kind if axis and x.axes is None] + [x for x in meant if figure(x) is None]
     known = [(x, n) for x in meant if (n := figure(x)) is not None]
-    # Instructions of all branches count; of the bytes of a call those of the largest branch.
+    # Instructions are counted in all branches of a conditional, bytes of a call only in the largest branch.
     total = branches.largest((x.branches if figure is _bytes else (), n) for x, n in known)
     what = message(
         "collectives-meant",

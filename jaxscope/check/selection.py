@@ -1,4 +1,4 @@
-"""Select findings by code, by file, and by comments on the user's lines."""
+"""Select findings by their code and file; leave out those that a comment on the user's line excludes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,24 @@ ALL = "ALL"
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """Codes or prefixes of codes. An empty ``select`` is everything. ``per_file``: (pattern, codes)."""
+    """The selected codes. Each code may be a prefix, such as ``JX1``.
+
+    Attributes:
+      select: codes to report; empty: all.
+      ignore: codes to leave out.
+      per_file: pattern of file names, and codes to leave out in these files.
+    """
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     per_file: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def takes(self, code: str) -> bool:
-        """Return whether ``code`` is selected. The longest match wins; of equally long ones, ``ignore``."""
+        """Return whether ``code`` is selected.
+
+        If both ``select`` and ``ignore`` have a prefix of ``code``, the longer one decides; if both are
+        equally long, ``code`` is ignored.
+        """
         chosen = _longest(self.select, code) if self.select else 0
         return chosen is not None and ((left := _longest(self.ignore, code)) is None or chosen > left)
 
@@ -39,7 +49,11 @@ def selection(
     ignore: Iterable[str] = (),
     per_file: Mapping[str, Iterable[str]] | None = None,
 ) -> Selection:
-    """Parse codes (``JX101``), prefixes (``JX1``), names of rules (``changing-shape``) and ``ALL``.
+    """Parse the selected codes. Each may be a code (``JX101``), a prefix (``JX1``), a rule
+    (``changing-shape``) or ``ALL``.
+
+    Args:
+      per_file: pattern of file names -> codes to ignore in these files.
 
     Raises:
       UsageError: there is no such code or rule; the hint names the nearest.
@@ -72,10 +86,12 @@ def _longest(codes: Sequence[str], code: str) -> int | None:
 
 
 class Filter:
-    """Keeps the findings that are selected, and remembers which comments excluded one.
+    """Keeps findings that are selected and that no comment excludes. It remembers which comments excluded a
+    finding.
 
     Args:
-      relative: returns a file name relative to the project's directory, with ``/``.
+      chosen: the selected codes.
+      relative: returns the name of a file relative to the project's directory, with ``/``.
       text: returns the contents of a file; None: it cannot be read.
     """
 
@@ -96,7 +112,7 @@ class Filter:
         return not self._chosen.select or _longest(self._chosen.select, code) is not None
 
     def takes(self, code: str) -> bool:
-        """Return whether ``code`` is selected and not ignored."""
+        """Return whether ``code`` is selected and not ignored. Options for single files have no influence."""
         return self._chosen.takes(code)
 
     def keep(self, findings: Iterable[Finding]) -> list[Finding]:
@@ -104,8 +120,10 @@ class Filter:
         return [f for f in findings if self.looks_at(f.code, f.source)]
 
     def looks_at(self, code: str, source: Frame | None) -> bool:
-        """Return whether ``code`` is reported on this line: for compilations not yet grouped into a
-        finding.
+        """Return whether a finding with ``code`` on the line ``source`` is reported: no option and no comment
+        excludes it.
+
+        It is also used for single compilations, before they are grouped into a finding.
         """
         if not self._chosen.takes(code) or source is None:
             return self._chosen.takes(code)
@@ -124,19 +142,19 @@ class Filter:
     def _of(self, file: str) -> list[Ignore]:
         if file not in self._comments:
             source = self._text(file)
-            # Most files have none and need not be parsed.
+            # Most files have no such comment, and are not parsed.
             found = source is not None and "jaxscope" in source
             self._comments[file] = ignores.find(source) if found and source is not None else []
         return self._comments[file]
 
     def unused(self, run: Run, looked_at: Callable[[str], bool] = lambda _: True) -> list[Finding]:
-        """Report comments in the files of ``run`` that excluded nothing.
+        """Return a note (JX902) for each comment in the user's files of ``run`` that excluded no finding.
 
-        Call it after all findings were filtered.
+        Call this method after all findings have passed the filter.
 
         Args:
-          looked_at: returns whether the check looked for a code at all. Comments with other codes are not
-            reported.
+          looked_at: returns whether the check could report a code at all. Comments with other codes are left
+            out.
         """
         found = []
         for file in sorted(_files(run)):
@@ -173,7 +191,7 @@ def _covers(comment: Ignore, code: str) -> bool:
 
 
 def _files(run: Run) -> set[str]:
-    """Return the user's files with functions or calls in the run."""
+    """Return the user's files that define a function of the run, or call one."""
     functions = {f.seen.file for f in run.functions.values() if f.user and f.seen.file}
     sites = {c.site.file for c in run.compilations.values() if c.site is not None}
     return functions | sites

@@ -1,4 +1,4 @@
-"""Check programs for targets: which exceed a limit, and which were not compiled."""
+"""Check programs that were compiled for targets: which exceed a limit, and which could not be compiled."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from jaxscope.rules.targets import too_large
 from jaxscope.schema.findings import Finding
 from jaxscope.schema.messages import Message, message
 
-LONGEST = 200  # characters of a compiler's message
+LONGEST = 200  # a compiler's message is cut to so many characters
 
 
 class Aim(msgspec.Struct, frozen=True):
@@ -41,9 +41,10 @@ class Aim(msgspec.Struct, frozen=True):
 
 
 def aim(runs: Sequence[Run], given: Iterable[str], tables: Mapping[str, Limits]) -> Aim:
-    """Parse the names of targets.
+    """Parse the names of the targets to check.
 
     Args:
+      runs: the run, and the runs of the same program on other numbers of devices.
       given: the names given on the command line.
       tables: the tables in ``[tool.jaxscope.check.targets]``.
 
@@ -57,11 +58,11 @@ def aim(runs: Sequence[Run], given: Iterable[str], tables: Mapping[str, Limits])
 
 
 def not_recorded(a: Aim, argv: Sequence[str]) -> UsageError | None:
-    """Return the error that nothing was compiled for a given target; None: something was compiled for each
-    target.
+    """Return an error if nothing was compiled for one of the given targets; else None.
 
     Args:
-      argv: the program's command line, used to suggest the command that records it.
+      a: the targets to check.
+      argv: the program's command line, used to suggest the command that compiles for them.
     """
     there = [t.name for run in a.runs for t in run.targets]
     missing = [name for name in a.names if name not in there]
@@ -82,13 +83,15 @@ def _command(targets: Sequence[str], argv: Sequence[str]) -> str:
 
 
 def of_rules(a: Aim, found: Sequence[Finding], *, rules: bool) -> list[Finding]:
-    """Return ``found``, the findings of the run, and the findings about targets of the run and of the runs on
-    other numbers of devices.
+    """Add findings about targets to the findings of a run.
 
-    If targets are given, findings about other targets are left out.
+    If targets were given on the command line, findings that are only about other targets are left out.
 
     Args:
-      rules: whether to add the findings of all rules; else only programs that do not fit are added.
+      a: the targets to check.
+      found: the findings of the run.
+      rules: whether to add the findings of all rules for runs on other numbers of devices; else only programs
+        that do not fit are added.
     """
     every = list(found)
     if rules:
@@ -105,10 +108,14 @@ def of_rules(a: Aim, found: Sequence[Finding], *, rules: bool) -> list[Finding]:
 
 
 def over(a: Aim, limits: Limits, functions: Mapping[str, Limits]) -> list[Finding]:
-    """Report programs for targets that exceed a limit, or where that is unknown.
+    """Return a finding for each limit that a program for a target exceeds, and for each that cannot be
+    checked.
 
-    All limits apply to the given targets. If no target is given, the limits of its table apply to each
-    recorded target.
+    Args:
+      a: the targets to check. If targets were given on the command line, all limits apply to them. If not,
+        only the limits of ``a.tables`` apply, to every recorded target.
+      limits: the limits of each program.
+      functions: limits of functions by name or pattern.
     """
     found: list[Finding] = []
     for run in a.runs:
@@ -124,7 +131,9 @@ def over(a: Aim, limits: Limits, functions: Mapping[str, Limits]) -> list[Findin
 
 
 def tables_for(name: str, tables: Mapping[str, Limits]) -> list[Limits]:
-    """Return the limits of ``[tool.jaxscope.check.targets]`` for ``name``."""
+    """Return the limits in ``[tool.jaxscope.check.targets]`` whose name or pattern matches the target
+    ``name``.
+    """
     found = []
     for text, limits in tables.items():
         one = alone(text)
@@ -134,10 +143,10 @@ def tables_for(name: str, tables: Mapping[str, Limits]) -> list[Limits]:
 
 
 def alone(text: str) -> str | None:
-    """Return the target that ``text`` names, ``2*v5e:4x4``; None if it is a pattern, ``v5e:*``.
+    """Return the target that ``text`` names (``2*v5e:4x4``); None if ``text`` is a pattern (``v5e:*``).
 
     Raises:
-      UsageError: it is neither.
+      UsageError: ``text`` is neither a target nor a pattern.
     """
     try:
         return machines.parse(text).name
@@ -152,12 +161,13 @@ def alone(text: str) -> str | None:
 def _over(
     run: Run, name: str, limits: Limits, functions: Mapping[str, Limits], tables: Mapping[str, Limits]
 ) -> Iterator[Finding]:
-    """Report the programs of ``run`` for the target ``name`` that exceed a limit, or where that is unknown.
+    """Yield a finding for each limit that a program of ``run`` for the target ``name`` exceeds, or whose
+    figure is unknown.
 
     Args:
-      limits: the limits of each program, except those that a function's or the target's own replace.
-      functions: by name or pattern of a function.
-      tables: by name or pattern of a target.
+      limits: the limits of each program. Limits in ``functions`` and ``tables`` replace them.
+      functions: limits by name or pattern of a function.
+      tables: limits by name or pattern of a target.
     """
     own = tables_for(name, tables)
     for f in _users(run):
@@ -167,7 +177,9 @@ def _over(
 
 
 def _unknown(run: Run, name: str) -> Iterator[Finding]:
-    """Report the programs for ``name`` that were not compiled, with the reason."""
+    """Yield a note for each program and each function that was not compiled for the target ``name``, with the
+    reason.
+    """
     programs = [p for p in run.retargeted.values() if p.target == name]
     for p in programs:
         if p.state not in (OK, EXHAUSTED):
@@ -191,7 +203,7 @@ def _users(run: Run) -> list[Function]:
 
 
 def _why(p: Program) -> Message:
-    """Return why ``p`` was not compiled."""
+    """Return why a program for a target was not compiled."""
     if p.state == "skipped":
         reason = (p.asked.skipped or "")[:LONGEST] if p.asked is not None else ""
         return message("target-program-skipped", reason=reason)

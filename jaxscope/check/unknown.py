@@ -1,4 +1,6 @@
-"""Findings about what a check cannot know (JX901): notes, which fail with --strict, or errors."""
+"""Findings about what a check cannot know (JX901). They are notes, which fail only with ``--strict``, or
+errors.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,12 @@ CODE = "JX901"
 
 
 def not_known(text: Words, c: Compilation | None = None) -> Finding:
-    """Make a note about something that was not recorded."""
+    """Return a note that something was not recorded.
+
+    Args:
+      text: what is unknown.
+      c: the compilation that the note is about; None: the run.
+    """
     if c is None:
         return Finding(CODE, NOTE, CERTAIN, text)
     return Finding(
@@ -25,18 +32,27 @@ def not_known(text: Words, c: Compilation | None = None) -> Finding:
 
 
 def not_recorded(text: Words) -> Finding:
-    """Make an error: a part of the run was not recorded, so nothing is known about it."""
+    """Return an error that a part of the run was not recorded, so that the check knows nothing about it."""
     return msgspec.structs.replace(not_known(text), severity=ERROR)
 
 
 def program_failed(failure: Words, source: Frame | None, *, surely: bool) -> Finding:
-    """Make a warning, or a note if it is not sure: the program failed before its end."""
+    """Return a warning that the program failed, so that only what ran before was checked.
+
+    Args:
+      failure: how the program failed.
+      source: the line that raised.
+      surely: whether it is certain that the program failed; if not (an exit code may be intended), return a
+        note.
+    """
     found = not_known(message("checked-until-failure", failure=failure))
     return msgspec.structs.replace(found, severity=WARNING if surely else NOTE, source=source)
 
 
 def no_such_function(run: Run, pattern: str) -> Finding:
-    """Make an error: no recorded function has the name ``pattern``."""
+    """Return an error that no recorded function has the name or pattern ``pattern``; it suggests a similar
+    name.
+    """
     names = {f.display_name for f in run.functions.values() if f.user}
     near = difflib.get_close_matches(pattern, names, 1, 0.5)
     text = message("no-such-function", pattern=repr(pattern))
