@@ -1,1 +1,4 @@
-"""A run for people and for machines. Nothing from the program under study is ever markup or control code."""
+"""Print a run as text, HTML, JSON and other formats, for people and for programs.
+
+Texts that come from the user's program are escaped, so that they are never markup or control codes.
+"""

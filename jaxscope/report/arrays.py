@@ -1,4 +1,4 @@
-"""Print and serialize snapshots of the live arrays, and what an out-of-memory error is due to."""
+"""Report live arrays, and the out-of-memory error that ended a program: as lines of text, and as JSON."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from jaxscope.report.layout import BLANK, Line, line
 from jaxscope.report.shards import drawing, grid_of
 from jaxscope.schema.keys import Sharding
 
-SHOWN = 8
+SHOWN = 8  # so many variables are listed
 MESSAGE_LINES = 20
-LEAST = 1 << 20  # bytes in all: less is not shown
-SMALL = 0.01  # of the bytes: groups below are counted together
+LEAST = 1 << 20  # live arrays of fewer bytes together are not reported
+SMALL = 0.01  # variables with a smaller share of the bytes are not listed one by one
 
 
 def as_json(run: Run) -> contract.Arrays | None:
-    """Return the ``arrays`` entry; None if no snapshot was taken."""
+    """Return the entry ``arrays`` of the JSON report; None if no snapshot of the live arrays was taken."""
     snapshots = model.snapshots(run)
     intents = OfArrays(run, snapshots)
     kind = model.kind_of(run)
@@ -63,7 +63,11 @@ def _group(g: Group, intents: OfArrays) -> contract.ArrayGroup:
 
 
 def exhausted(run: Run, places: Places) -> Iterator[Line]:
-    """Print the out-of-memory error that ended the program, its memory table and the largest live arrays."""
+    """Yield lines about the out-of-memory error that ended the program: message, memory table, largest live
+    arrays.
+
+    No lines if the program did not run out of memory.
+    """
     last = model.of_failure(run)
     died = run.main.died if run.main is not None else None
     if last is not None and last.error is not None:
@@ -93,7 +97,15 @@ def exhausted(run: Run, places: Places) -> Iterator[Line]:
 
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Print the snapshot with the most bytes, or nearly the most."""
+    """Yield the report's lines about live arrays, taken from the snapshot with the most bytes (see
+    ``fullest``).
+
+    No lines if there is no snapshot.
+
+    Args:
+      places: shortens file names.
+      everything: shorten nothing (``--all``).
+    """
     snapshots = model.of_main(run)
     s = model.fullest(snapshots)
     if s is None or not s.count:
@@ -118,7 +130,10 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
 
 
 def _devices(s: Snapshot) -> str:
-    """Return `` on 8 devices, 1.0 MiB to 1.2 MiB each``, with the fullest allocator."""
+    """Return how the bytes are spread over devices, and how full the fullest one is.
+
+    For example `` on 8 devices, 1.0 MiB to 1.2 MiB each; device 0 has 1.1 MiB of 16 GiB in use``.
+    """
     used = {d: n for d, n in s.by_device.items() if n}
     limits = [m for m in s.memory if m.in_use is not None and m.limit]
     fullest = ""
@@ -134,7 +149,10 @@ def _devices(s: Snapshot) -> str:
 
 
 def _kinds(run: Run, s: Snapshot) -> Iterator[Line]:
-    """Print the bytes of parameters, optimizer state and batch, and by dtype, where there are several."""
+    """Yield lines with the bytes of parameters, optimizer state and batch, and with the bytes of each dtype.
+
+    A line is left out if it would have fewer than two entries.
+    """
     kinds = model.sums(s, model.kind_of(run))
     dtypes = model.sums(s, lambda g: g.dtype)
     for what, sums, worth in (
@@ -148,7 +166,11 @@ def _kinds(run: Run, s: Snapshot) -> Iterator[Line]:
 
 
 def _groups(s: Snapshot, places: Places, limit: int | None) -> Iterator[Line]:
-    """Print the arrays by tree, the largest ``limit``; None: each group by itself."""
+    """Yield a line for each variable that leads to arrays, largest first, and a line that sums up the rest.
+
+    Args:
+      limit: the number of variables to list; None: list each path, shape and sharding by itself.
+    """
     trees = model.sums(s, model.tree_of) if limit else [model.Sum(g.path, [g]) for g in s.groups]
     shown = [t for t in trees if not limit or _weight(t) >= SMALL * s.known_bytes][:limit]
     for t in shown:
@@ -172,7 +194,9 @@ def _groups(s: Snapshot, places: Places, limit: int | None) -> Iterator[Line]:
 
 
 def _weight(t: model.Sum) -> int:
-    """Return the bytes on all devices; where they are unknown, those of the arrays without copies."""
+    """Return the bytes of ``t`` on all devices; if they are unknown, the bytes without copies on other
+    devices.
+    """
     return sum((g.all_bytes if g.all_bytes is not None else g.global_bytes) or 0 for g in t.groups)
 
 
@@ -182,7 +206,7 @@ def _most(t: model.Sum) -> str:
 
 
 def _meshes(s: Snapshot) -> Iterator[Line]:
-    """Print which device holds which slice, once per layout, for the largest array with that layout."""
+    """Yield lines that show which device holds which slice, for the largest array of each sharding."""
     for g, sharding, shape in layouts(s):
         yield line(
             (escape(g.path, 120), "bold"),
@@ -195,7 +219,9 @@ def _meshes(s: Snapshot) -> Iterator[Line]:
 
 
 def layouts(s: Snapshot) -> Iterator[tuple[Group, Sharding, list[int]]]:
-    """Yield the largest named array of each layout that splits it, with its sharding and shape."""
+    """Yield an array for each sharding that splits arrays: the largest one with a name, with its sharding and
+    shape.
+    """
     shown: set[tuple[str, str | None, int]] = set()
     for g in s.groups:
         shape = [d for d in g.shape or () if isinstance(d, int)]

@@ -1,4 +1,6 @@
-"""Keep JSON within a number of bytes: cut texts, and leave out what has no room."""
+"""Keep JSON within a number of bytes: cut texts, and leave out keys and entries for which there is no
+room.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +11,22 @@ from jaxscope.report.json_report import compact
 
 T = TypeVar("T")
 MARK = "..."
-LEAST = 200  # bytes: a container is not shown in part where less room is left
+LEAST = 200  # with fewer bytes left, an object or list is left out, not shortened
 
 
 def size(value: Any) -> int:
-    """Return the bytes of ``value`` as JSON."""
+    """Return the number of bytes that ``value`` takes as JSON."""
     return len(compact(value))
 
 
 def cut(text: str, most: int) -> str:
-    """Return the beginning of ``text`` that takes at most ``most`` bytes as JSON, quotes included."""
+    """Return ``text``, or its beginning and ``...``, so that it takes at most ``most`` bytes as JSON, with
+    quotes.
+    """
     if len(text) <= most and size(text) <= most:
         return text
     low, high = 0, min(len(text), most)
-    while low < high:  # the escapes of a character take 1 to 12 bytes
+    while low < high:  # search for the length, because a character with escapes takes 1 to 12 bytes
         middle = (low + high + 1) // 2
         if size(text[:middle] + MARK) <= most:
             low = middle
@@ -32,10 +36,10 @@ def cut(text: str, most: int) -> str:
 
 
 def first_that_fit(values: Iterable[T], room: int, shorter: Callable[[T], T] | None = None) -> list[T]:
-    """Return the first of ``values`` that together take at most ``room`` bytes as a list.
+    """Return the first of ``values`` that together take at most ``room`` bytes as a JSON list.
 
     Args:
-      shorter: returns a smaller value for a value that does not fit.
+      shorter: returns a smaller replacement for a value that does not fit; None: leave the value out.
     """
     kept: list[T] = []
     for value in values:
@@ -51,10 +55,14 @@ def first_that_fit(values: Iterable[T], room: int, shorter: Callable[[T], T] | N
 
 
 def fitted(value: Any, room: int, path: str, left_out: list[str]) -> Any:
-    """Return as much of ``value`` (plain data) as fits into ``room`` bytes.
+    """Return as much of ``value`` as fits into ``room`` bytes as JSON.
 
-    Keys of an object, the largest first, and the last entries of a list are left out; texts are cut. The
-    path of each part that is not complete is added to ``left_out``.
+    Of an object, keys are left out, the largest first; of a list, the last entries; a text is cut.
+
+    Args:
+      value: plain data: dicts, lists, texts, numbers.
+      path: the path of ``value`` in the report: ``functions/0/key``.
+      left_out: the path of each part that is not complete is appended to this list.
     """
     if size(value) <= room:
         return value
@@ -79,7 +87,7 @@ def _some_keys(value: dict[str, Any], room: int, path: str, left_out: list[str])
         if took[key] <= room:
             kept[key] = value[key]
             room -= took[key]
-    left_out.pop()  # its keys are named instead
+    left_out.pop()  # the missing keys are named instead of the object
     for key, x in value.items():
         if key in kept:
             continue

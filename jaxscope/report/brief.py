@@ -35,16 +35,23 @@ from jaxscope.schema.findings import ERROR, NOTE, WARNING
 from jaxscope.schema.keys import Frame
 
 MOST_BYTES = 8192
-TEXT_BYTES = 400  # of one text
+TEXT_BYTES = 400  # longer texts are cut
 NAME_BYTES = 200
-ARGUMENTS_BYTES = 600  # of the arguments of a fix
+ARGUMENTS_BYTES = 600  # larger arguments of a fix are left out
 FUNCTIONS_BYTES = 1500
 COMMANDS_BYTES = 2000
 FUNCTIONS = 5
 
 
 class BriefRun(contract.Entry):
-    """The program. ``name`` is what commands take as RUN."""
+    """The program and how it ended.
+
+    Attributes:
+      name: the name of the run, which commands accept as RUN.
+      state: ``exited``, ``stopped`` (an orderly end, exit code unknown), ``running`` or ``lost``.
+      ending: how the program ended, in words.
+      seconds: wall time of the program; null: unknown.
+    """
 
     name: str
     program: str
@@ -112,7 +119,16 @@ class BriefFinding(contract.Entry):
 
 
 class BriefFunction(contract.Entry):
-    """One of the user's functions. ``recompiled``: why, the costliest time."""
+    """One of the user's functions.
+
+    Attributes:
+      path: the path of the whole entry: ``jaxscope show RUN PATH``.
+      source: the line that defines the function.
+      compilations: how often the function was compiled.
+      recompiles: how often it was traced, lowered or compiled again.
+      seconds: seconds of tracing, lowering and compiling.
+      recompiled: the cause of the recompile that took longest; null: there was none.
+    """
 
     path: str
     source: Frame | None
@@ -123,7 +139,11 @@ class BriefFunction(contract.Entry):
 
 
 class Counts(contract.Entry):
-    """How many findings there are; ``shown``: of them in ``findings``."""
+    """The number of findings by severity.
+
+    Attributes:
+      shown: how many findings are listed in ``findings``.
+    """
 
     error: int
     warning: int
@@ -135,7 +155,12 @@ class Brief(contract.Entry):
     """What ``jaxscope report --format json --brief`` prints.
 
     Attributes:
+      schema: the version of the format.
+      jaxscope: the version of jaxscope.
       verdict: what happened and what it cost, in sentences.
+      figures: figures of the whole run.
+      counts: the number of findings.
+      findings: the first findings, errors first.
       functions: the user's slowest functions.
       next: commands, the most useful one first.
     """
@@ -152,11 +177,12 @@ class Brief(contract.Entry):
 
 
 def brief(run: Run, directory: RunDir, name: str, job: Job | None = None) -> Brief:
-    """Return the brief report, at most MOST_BYTES long, including the end of the line.
+    """Return the brief report, which takes at most MOST_BYTES as JSON with a newline.
 
     Args:
-      name: the name of the run, as an argument of a command.
-      job: the job of which ``run`` is a rank.
+      directory: the directory of the run.
+      name: the name of the run, for commands.
+      job: the job with several processes of which ``run`` is one.
     """
     document = Document(run, directory, job)
     found = document.findings()
@@ -180,7 +206,7 @@ def brief(run: Run, directory: RunDir, name: str, job: Job | None = None) -> Bri
 
 
 def dumps(page: Brief) -> str:
-    """Return the text of ``page``."""
+    """Return ``page`` as JSON with a newline."""
     return compact(page) + "\n"
 
 
@@ -233,7 +259,9 @@ def _run(run: Run, directory: RunDir, name: str) -> BriefRun:
 
 
 def _program(directory: RunDir) -> str:
-    """Return the program's words as a shell takes them, without the interpreter."""
+    """Return the program and its arguments as a shell command, without the interpreter:
+    ``train.py --lr 0.1``.
+    """
     return shlex.join(directory.argv or ())
 
 
@@ -281,7 +309,7 @@ def _findings(found: Sequence[contract.Finding]) -> Iterator[BriefFinding]:
 
 
 def _shorter(f: BriefFinding) -> BriefFinding:
-    """Return ``f`` without what is long, its title cut: line, function, fix."""
+    """Return ``f`` with a shorter title, and without line, function and fix."""
     return msgspec.structs.replace(
         f,
         title=cut(f.title, NAME_BYTES),

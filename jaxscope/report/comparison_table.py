@@ -1,7 +1,6 @@
-"""Print one function's programs side by side: a column per target or setting, a row per figure, the least
-marked.
+"""Print the programs of one function side by side: a column per target or setting, a row per figure.
 
-The figures are counts, sizes and bounds; nothing was measured.
+A mark shows the smallest value of a row. The figures are counts, sizes and bounds; nothing was measured.
 """
 
 from __future__ import annotations
@@ -36,8 +35,10 @@ class Row(NamedTuple):
     """One figure of the table, with its value in every column.
 
     Attributes:
-      values: the numbers that decide which value is the least; None: they must not be compared.
-      sure: False for a value that may be larger.
+      name: the name of the figure.
+      cells: the values as text.
+      values: the values as numbers, to mark the smallest; None: the values cannot be compared.
+      sure: whether each value is exact; False: the true value may be larger. None: all values are exact.
     """
 
     name: str
@@ -47,7 +48,7 @@ class Row(NamedTuple):
 
 
 def rows(columns: Sequence[Column]) -> list[Row]:
-    """Make the table of ``columns``: the headings, then a row per figure that at least one column has."""
+    """Return the rows of the table: headings, then a row for each figure that at least one program has."""
     programs = [metrics.of(c.variant.run, c.program) for c in columns]
     ran = [p.state == OK and (p.fit is None or p.fit.fits is not False) for p in programs]
     found = [
@@ -62,7 +63,7 @@ def rows(columns: Sequence[Column]) -> list[Row]:
 
 
 def headings(columns: Sequence[Column]) -> list[Row]:
-    """Make the rows that name the columns: the target if there are several, then each setting."""
+    """Return the rows above the figures: the targets, if there are several, then a row for each setting."""
     targets = [c.target or "" for c in columns]
     names = list(dict.fromkeys(name for c in columns for name in c.variant.settings))
     found = [Row("", [escape(t, 40) for t in targets])] if len(set(targets)) > 1 or not names else []
@@ -74,7 +75,7 @@ def headings(columns: Sequence[Column]) -> list[Row]:
 
 
 def _broken(name: str) -> list[str]:
-    """Break ``name`` into parts of at most ``NAME`` cells, at the ends of words if possible."""
+    """Break the name of a setting into parts of at most ``NAME`` cells, between words if possible."""
     parts = [""]
     for word in re.findall(r".+?(?:[-_.=]+(?=[^-_.=])|$)", name):
         if parts[-1] and cell_len(parts[-1] + word) > NAME:
@@ -87,17 +88,26 @@ def _broken(name: str) -> list[str]:
 
 
 def _shortened(values: list[str]) -> list[str]:
-    """Leave out the words that all long values begin with."""
+    """Return ``values`` without the words that all of them begin with, if one is long: ``…full``,
+    ``…none``.
+    """
     if max(map(len, values)) <= NAME or len(set(values)) < 2:
         return [escape(v, WIDEST) for v in values]
-    one, other = min(values), max(values)  # what these two begin with all begin with
+    one, other = (
+        min(values),
+        max(values),
+    )  # in alphabetical order: all values have the common beginning of these two
     common = one[: next((i for i, c in enumerate(one) if other[i] != c), len(one))]
     at = max(common.rfind(c) for c in "/_.,:;=- ") + 1
     return [escape(f"…{v[at:]}" if at > 1 else v, WIDEST) for v in values]
 
 
 def _marked(row: Row, ran: Sequence[bool]) -> Row:
-    """Mark the least value of the programs that can run, if all are known and they differ."""
+    """Return ``row`` with a mark at the smallest value, if all values are known and they differ.
+
+    Args:
+      ran: for each column, whether its program can run; other columns are not compared.
+    """
     known = [v for v, r in zip(row.values or [], ran, strict=False) if r]
     if row.values is None or len(known) < 2 or None in known or len(set(known)) < 2:
         return row
@@ -114,10 +124,14 @@ def _marked(row: Row, ran: Sequence[bool]) -> Row:
 
 
 def nothing_over(axes: str, known: Mapping[str, object]) -> int | None:
-    """Return 0 if a program with collectives over the axes in ``known`` sends nothing over ``axes``.
+    """Return 0 if a program certainly sends nothing over the mesh axes ``axes``; None if that is unknown.
 
-    Return None if its traffic over ``axes`` may be counted under another name: a sub-axis, several axes
-    together, unknown axes.
+    It is unknown if the traffic over ``axes`` may be counted under another name: a sub-axis, several axes
+    together, or unknown axes.
+
+    Args:
+      axes: mesh axes joined with a comma: ``data,model``.
+      known: the axes of the program's collectives, each written like ``axes``.
     """
     names = _names(axes)
     return None if any(not k.isdisjoint(names) or UNKNOWN_AXES in k for k in map(_names, known)) else 0
@@ -147,7 +161,7 @@ def _over(traffic: Mapping[str, Traffic], axes: str) -> Traffic | None:
 
 
 def _executed(found: Sequence[Traffic] | None) -> str:
-    """Write instructions, and their executions per call: ``16, run 40x``."""
+    """Return the number of collectives, and how often they run in one call: ``16, run 40x``."""
     if found is None:
         return ""
     total, executions = sum(t.count for t in found), [t.executions for t in found]
@@ -175,7 +189,7 @@ def _bounds(bounds: Sequence[Bounds | None]) -> Iterator[Row]:
         "least time (bound)",
         ["" if b is None else least(b) for b in bounds],
         [None if b is None else b.least for b in bounds],
-        # Where a bound is unknown the largest may be larger.
+        # The least time is the largest bound; if a bound is unknown, it may be the largest.
         [b is not None and None not in (b.compute, b.memory, *b.axes.values()) for b in bounds],
     )
     yield _bound("compute", [None if b is None else (b.compute,) for b in bounds])
@@ -191,7 +205,14 @@ def _bound_over(b: Bounds, axes: str) -> tuple[float | None] | None:
 
 
 def _bound(name: str, found: Sequence[tuple[float | None] | None]) -> Row:
-    """Make the row of one bound; without cells if it is 0 everywhere. None: the column has no such bound."""
+    """Return the row of one bound on the time of a call; the row has no cells if the bound is 0 in all
+    columns.
+
+    Args:
+      name: what the time is spent on: ``compute``, ``memory``, or mesh axes.
+      found: for each column, a tuple with the seconds, which are None if unknown; None: the column has no
+        such bound.
+    """
     shown = any(f is not None and f[0] != 0 for f in found)
     cells = [short(f[0]) if shown and f is not None else "" for f in found]
     return Row(f"bound of {name}", cells, [f and f[0] for f in found])
@@ -223,10 +244,9 @@ def _axes(axes: str) -> str:
 
 
 def table(columns: Sequence[Column], width: int) -> Iterator[Line]:
-    """Arrange the rows in lines of at most ``width`` columns. Columns of the table for which there is no
-    room follow below, with the names of the figures again.
+    """Yield the table as lines of at most ``width`` characters. No lines if no program has a figure.
 
-    No lines if no program has a figure.
+    If the columns do not fit next to each other, the rest follows below, with the names of the figures again.
     """
     made, heads = rows(columns), len(headings(columns))
     if len(made) == heads:
@@ -270,10 +290,10 @@ def _style(cell: str, heading: bool, same: bool) -> str:
 
 
 def as_json(variants: Sequence[Variant]) -> list[contract.Comparison]:
-    """Return ``comparisons`` of the JSON report: an entry per function that has several columns."""
+    """Return ``comparisons`` of the JSON report: an entry for each function that has several columns."""
     number = {
         id(v): n - 1 if n else None for n, v in enumerate(variants)
-    }  # among sub_runs; None: the run itself
+    }  # index in sub_runs; None: the run itself
     return [
         contract.Comparison(f.id, [_column_json(number[id(c.variant)], c) for c in columns])
         for f, columns in by_function(variants)

@@ -1,4 +1,4 @@
-"""Print one compiled program: fusions, collectives, loops, memory, donation, constants."""
+"""Report the contents of one compiled program: fusions, collectives, loops, memory, donation, constants."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from jaxscope.present.text import Places, count, listed, size
 from jaxscope.report.layout import Line, line
 from jaxscope.schema.keys import Memory
 
-SHOWN = 12  # of a list: collectives, constants
-PATHS = 3
-LOOPS = 6  # trip counts
+SHOWN = 12  # rows of a table
+PATHS = 3  # arguments in a line
+LOOPS = 6  # different numbers of iterations in a line
 
 
 def section(
@@ -42,9 +42,14 @@ def section(
     everything: bool = False,
     stated: int | None = None,
 ) -> Iterator[Line]:
-    """Print everything that is known about a program, the compiled text first.
+    """Yield lines about everything that is known about a program, beginning with the compiled HLO.
 
-    ``stated``: the peak that the compiler states, in bytes.
+    Args:
+      texts: the parsed StableHLO and HLO.
+      memory: the sizes that the compiler states; None: unknown.
+      places: shortens file names.
+      everything: shorten nothing (``--all``).
+      stated: the peak memory that the compiler states, in bytes.
     """
     made, read = texts.hlo, texts.stablehlo
     if made is not None and made.module is not None:
@@ -198,7 +203,9 @@ def _constants(read: Reading, places: Places, *, everything: bool) -> Iterator[L
 
 
 def _worth_a_look(read: Reading, places: Places, *, everything: bool) -> Iterator[Line]:
-    """Show unrolled loops, conversions to wider types and callbacks, below a heading that names these."""
+    """Yield lines about unrolled loops, conversions to wider types and callbacks, below a heading that names
+    them.
+    """
     loops = [
         [f"the same {r.length} operations {r.times} times", "an unrolled loop", places.inside(r.source) or ""]
         for r in read.repeated
@@ -240,7 +247,9 @@ def _problems(made: Compiled | None, read: Reading | None) -> Iterator[Line]:
 
 
 def table(rows: Sequence[Sequence[str]]) -> Iterator[Line]:
-    """Print aligned columns without the empty ones; the last may have any width."""
+    """Yield ``rows`` as lines with aligned columns. Columns without text are left out; the last may have any
+    width.
+    """
     used = [i for i in range(len(rows[0]) if rows else 0) if any(r[i] for r in rows)]
     widths = {i: max(cell_len(r[i]) for r in rows) for i in used[:-1]}
     for r in rows:

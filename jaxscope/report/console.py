@@ -1,6 +1,7 @@
-"""Where reports are printed: whether in colour, how wide, and what a stream that is not UTF-8 gets.
+"""Decide how reports are printed: in colour or not, how wide, and how characters that an encoding lacks are
+replaced.
 
-NO_COLOR wins over FORCE_COLOR, FORCE_COLOR over what the stream is.
+The environment variable NO_COLOR has priority over FORCE_COLOR, and FORCE_COLOR over the kind of stream.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 PLAIN_WIDTH = 80
-WIDEST = 120  # lines longer than this are not read more easily
+WIDEST = 120  # longer lines are hard to read
 
 _ASCII = {
     "→": "->",
@@ -42,8 +43,8 @@ codecs.register_error("jaxscope", _spell)
 
 
 def tolerant(stream: TextIO) -> None:
-    """Let ``stream`` replace characters that its encoding does not have (``->`` for an arrow), instead of
-    raising an error.
+    """Let ``stream`` replace characters that its encoding does not have (``->`` for an arrow) instead of
+    raising.
 
     Use this only for streams of jaxscope's command line, not in the user's process.
     """
@@ -53,7 +54,7 @@ def tolerant(stream: TextIO) -> None:
 
 
 def wants_colour(stream: TextIO) -> bool:
-    """Return whether text to ``stream`` should carry ANSI codes."""
+    """Return whether text printed to ``stream`` should have ANSI colour codes."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR", "0") not in ("", "0"):
@@ -62,10 +63,12 @@ def wants_colour(stream: TextIO) -> bool:
 
 
 def console(stream: TextIO, *, width: int | None = None, colour: bool | None = None) -> Console:
-    """Make a console on ``stream`` that never interprets data as markup or emoji codes, and never
-    highlights them.
+    """Return a console that prints to ``stream`` without interpreting markup or emoji codes, and without
+    highlighting.
 
-    ``colour``: whether to use colours; None: ``wants_colour`` decides.
+    Args:
+      width: the width in characters; None: that of the terminal, but at most WIDEST; PLAIN_WIDTH for a file.
+      colour: whether to use colours; None: ``wants_colour`` decides.
     """
     from rich.console import Console  # 30 ms: not before the program has started
 
@@ -90,7 +93,9 @@ def _width(stream: TextIO) -> int:
 
 
 def terminal_width(stream: TextIO) -> int | None:
-    """Columns of the terminal, or those asked for with COLUMNS; None: it is a file or a pipe."""
+    """Return the width of the terminal, or the environment variable COLUMNS; None: ``stream`` is a file or a
+    pipe.
+    """
     columns = os.environ.get("COLUMNS", "")
     if columns.isdecimal() and int(columns[:6]) > 0:
         return int(columns[:6])
@@ -105,5 +110,5 @@ def terminal_width(stream: TextIO) -> int | None:
 def _is_terminal(stream: TextIO) -> bool:
     try:
         return stream.isatty()
-    except (AttributeError, ValueError):  # closed, or no file at all
+    except (AttributeError, ValueError):  # the stream is closed, or not a file
         return False

@@ -1,4 +1,4 @@
-"""Write the scalars of a run where dashboards read them: a file, TensorBoard, Weights & Biases."""
+"""Write the figures of each step for dashboards: to a file, to TensorBoard or to Weights & Biases."""
 
 from __future__ import annotations
 
@@ -20,15 +20,19 @@ PROJECT = "jaxscope"  # in Weights & Biases, if WANDB_PROJECT does not name anot
 
 
 def is_file(where: str) -> bool:
-    """Return whether ``where`` is the name of a file, not a dashboard."""
+    """Return whether ``where``, the value of ``--metrics``, is the name of a file and not a dashboard."""
     return where != WANDB and not where.startswith(TENSORBOARD)
 
 
 def require(where: str) -> None:
-    """Check that the package that writes to ``where`` is installed, without importing it.
+    """Raise an error unless the package for the dashboard ``where`` is installed. The package is not
+    imported.
+
+    Args:
+      where: ``tensorboard:DIRECTORY``, ``wandb``, or the name of a file, which needs no package.
 
     Raises:
-      JaxscopeError: it is not installed, or ``tensorboard:`` names no directory.
+      JaxscopeError: the package is not installed, or ``tensorboard:`` names no directory.
     """
     if is_file(where):
         return
@@ -45,12 +49,12 @@ def require(where: str) -> None:
 
 
 def text(run: Run, where: str) -> Iterator[str]:
-    """Yield the text of a file: CSV if its name ends with ``.csv``, else JSON lines."""
+    """Yield the contents of a metrics file: CSV if the name ``where`` ends with ``.csv``, else JSON lines."""
     return csv_lines(run) if where.lower().endswith(".csv") else scalars.lines(run)
 
 
 def csv_lines(run: Run) -> Iterator[str]:
-    """Yield a line of column names, then one for each row; an unknown number is an empty cell."""
+    """Yield CSV: a line of column names, then a line for each step; an unknown number is an empty cell."""
     rows = list(_flat(run))
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, list(rows[0]) if rows else _NAMES, lineterminator="\n")
@@ -60,7 +64,11 @@ def csv_lines(run: Run) -> Iterator[str]:
 
 
 def write(run: Run, name: str, where: str) -> None:
-    """Write the scalars of ``run``, which is called ``name``, into the dashboard ``where``.
+    """Write the figures of each step of ``run`` to a dashboard.
+
+    Args:
+      name: the name of the run in Weights & Biases.
+      where: ``tensorboard:DIRECTORY`` or ``wandb``.
 
     Raises:
       JaxscopeError: the package is not installed.
@@ -77,9 +85,9 @@ _NAMES = [name for name in scalars.Row.__struct_fields__ if name != "recompiles_
 
 
 def _flat(run: Run) -> Iterator[dict[str, float | None]]:
-    """Yield the rows with a number for each name; ``recompiles/shape`` for the recompiles with this cause.
+    """Yield a dict for each step: name of a figure -> number; None: unknown.
 
-    Every row has the causes of all rows.
+    Recompiles have a name for each cause, ``recompiles/shape``. All dicts have the same names.
     """
     rows = scalars.rows(run)
     causes = sorted({cause for row in rows for cause in row.recompiles_by_cause})
@@ -89,7 +97,7 @@ def _flat(run: Run) -> Iterator[dict[str, float | None]]:
 
 
 def _tensorboard(run: Run, directory: str) -> None:
-    """Write an event file into ``directory``. What happened while steps were not counted is at step 0."""
+    """Write a TensorBoard event file to ``directory``. Figures without a step are written as step 0."""
     began = (run.began_ns or 0) / 1e9
     writer: Any = importlib.import_module("tensorboardX").SummaryWriter(directory)
     try:
@@ -103,7 +111,9 @@ def _tensorboard(run: Run, directory: str) -> None:
 
 
 def _wandb(run: Run, name: str) -> None:
-    """Log the rows as a run of Weights & Biases, whose charts have the program's steps as their axis."""
+    """Log the figures as a run of Weights & Biases. The horizontal axis of the charts is the program's
+    step.
+    """
     project = os.environ.get("WANDB_PROJECT", PROJECT)
     logged: Any = importlib.import_module("wandb").init(project=project, name=name, job_type="jaxscope")
     try:

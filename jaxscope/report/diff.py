@@ -1,4 +1,4 @@
-"""Print and serialize the differences of two runs or two compilations, which ``model.diff`` finds."""
+"""Report the differences of two runs or two compilations, as lines of text and as JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from jaxscope.present.text import Places, count, function_name, seconds, size
 from jaxscope.report import contract
 from jaxscope.report.layout import BLANK, Line, line, put
 
-SHOWN = 6  # lines of one part of a program
+SHOWN = 6  # differences in one part of a program
 FUNCTIONS, PROGRAMS = 12, 3
 PARTS = {
     "ops": "operations",
@@ -52,7 +52,7 @@ COUNTS = {
 
 
 class Pair(NamedTuple):
-    """Both runs and their directories."""
+    """The two runs to compare, and their directories."""
 
     before: Run
     before_at: RunDir
@@ -61,12 +61,25 @@ class Pair(NamedTuple):
 
 
 def render(found: RunDiff | CompilationDiff, pair: Pair, to: Console, *, everything: bool = False) -> None:
-    """Print the whole page. ``everything``: without folding long parts."""
+    """Print the differences of two runs, or of two compilations, to the console ``to``.
+
+    Args:
+      found: the differences.
+      pair: the runs and their directories.
+      everything: shorten nothing (``--all``).
+    """
     page = _Page(pair, everything)
     put(to, page.compilations(found) if isinstance(found, CompilationDiff) else page.runs(found))
 
 
 class _Page:
+    """The page of a comparison, as lines.
+
+    Args:
+      pair: the runs and their directories.
+      everything: shorten nothing.
+    """
+
     def __init__(self, pair: Pair, everything: bool) -> None:
         self._pair = pair
         self._everything = everything
@@ -80,7 +93,7 @@ class _Page:
         return items if self._everything else items[:most]
 
     def runs(self, found: RunDiff) -> Iterator[Line]:
-        """Print the page of two runs."""
+        """Yield the page about two runs."""
         sides = self._pair.before, self._pair.after
         for mark, style, name, run in zip("-+", ("error", "good"), self._names(), sides, strict=True):
             compiled = sum(f.compiled for f in run.functions.values())
@@ -113,7 +126,10 @@ class _Page:
             yield line((", ".join(rest), "dim"))
 
     def _names(self) -> tuple[str, str]:
-        """Return the names of both sides: their settings, if they are runs of one program under several."""
+        """Return the names of the two runs.
+
+        If both are variants of one ``--vary`` run, their names are their settings.
+        """
         sides = self._pair.before_at, self._pair.after_at
         before, after = (store.label_of(at) for at in sides)
         homes = {(store.parent_of(at) or at).path.absolute() for at in sides}
@@ -148,7 +164,7 @@ class _Page:
             yield line((f"and {more}: --all shows them", "dim"), indent=4)
 
     def compilations(self, found: CompilationDiff) -> Iterator[Line]:
-        """Print the page of two compilations."""
+        """Yield the page about two compilations."""
         names = self._names() if self._pair.before is not self._pair.after else ("", "")
         for mark, style, run, name, c in (
             ("- ", "error", self._pair.before, names[0], found.before),
@@ -204,7 +220,7 @@ class _Page:
         else:
             ids = f"  {escape(p.before, 12)} → {escape(p.after, 12)}"
             yield line(title, ("changed", "bold"), (ids, "dim"), indent=indent)
-        # The report of a run states where rematerialization is unknown.
+        # Unknown rematerialization is left out here: the report of a run states it.
         unknown = [PARTS[name] for name, found in p.parts.items() if found is None and name != "remats"]
         differing = _differing(p)
         for name, found in differing.items():
@@ -232,7 +248,9 @@ class _Page:
         return f"{escape(d.name, 80)}: {text}" + (f" ({' → '.join(sizes)})" if sizes else "")
 
     def _changed(self, d: Changed) -> str:
-        """Write one change with its line: ``train.py:31: +1 all-gather over data, 32.0 MiB x 4``."""
+        """Return a change of collectives or fusions with its line:
+        ``train.py:31: +1 all-gather over data, 32.0 MiB x 4``.
+        """
         item = d.after or d.before
         assert item is not None
         where = self._places(after=d.after is not None).frame(item.source) or "unknown line"
@@ -243,9 +261,9 @@ class _Page:
 
 
 def _differing(p: Changes) -> dict[str, Sequence[Difference | Changed | Entry]]:
-    """Return the parts to print."""
+    """Return the parts of the programs that differ: name of the part -> its differences."""
     parts: dict[str, Any] = dict(p.parts)
-    # The part ``fusions`` has this figure, too.
+    # The part ``fusions`` also has the figure unfused_elementwise: print it once.
     parts["instructions"] = [d for d in p.instructions or () if d.what != "unfused_elementwise"]
     if not p.fusions:
         parts["fusions_by_line"] = None
@@ -253,7 +271,11 @@ def _differing(p: Changes) -> dict[str, Sequence[Difference | Changed | Entry]]:
 
 
 def _item(i: Item, unlike: Item | None = None) -> str:
-    """Describe an item; what it has in common with ``unlike`` is left out."""
+    """Describe a collective or fusion: ``all-gather over data, 32.0 MiB x 4``.
+
+    Args:
+      unlike: leave out what is the same in this item.
+    """
     if i.axes is None and i.bytes is None and i.executions is None:
         return escape(i.kind, 40)
     parts = []
@@ -275,7 +297,11 @@ def _arrow(before: str, after: str) -> str:
 
 
 def as_json(found: RunDiff | CompilationDiff, pair: Pair) -> dict[str, Any]:
-    """Serialize: ``functions`` of two runs, or ``compilation``; the other is null."""
+    """Return the differences as plain data for JSON.
+
+    The differences of two runs are in ``functions``, those of two compilations in ``compilation``; the other
+    key is null.
+    """
     from jaxscope import __version__
 
     parts: dict[str, Any] = dict.fromkeys(("run", "functions", "compilation"))
@@ -343,7 +369,8 @@ def _compilation_json(found: CompilationDiff, pair: Pair) -> dict[str, Any]:
 
 
 def changes_json(p: Changes) -> dict[str, Any]:
-    """Compare two programs as JSON; a part is null if one of them does not have it, ``[]`` if they are
-    equal.
+    """Return the differences of two programs as plain data for JSON.
+
+    A part is ``[]`` if the programs do not differ in it, and null if it is unknown for one of the programs.
     """
     return {"before": p.before, "after": p.after, "same": p.same, **msgspec.to_builtins(p.parts)}

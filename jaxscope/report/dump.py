@@ -1,7 +1,7 @@
-"""What was recorded, as files under readable names: ``train_step.4.stablehlo.mlir``, ``.hlo.txt``,
+"""Write the recorded texts to files with readable names: ``train_step.4.stablehlo.mlir``, ``.hlo.txt``,
 ``.key.json``.
 
-Writes below the directory it is given and nowhere else, whatever the program's functions are called.
+All files are written below the given directory, whatever names the program's functions have.
 """
 
 from __future__ import annotations
@@ -21,11 +21,18 @@ from jaxscope.model.run import Run
 from jaxscope.present.text import function_name
 from jaxscope.report.json_report import compilation_json, dumps, function_json
 
-STAGES = (("stablehlo", "stablehlo.mlir"), ("hlo", "hlo.txt"))
+STAGES = (("stablehlo", "stablehlo.mlir"), ("hlo", "hlo.txt"))  # stage -> end of the file name
 
 
 class Written(msgspec.Struct, frozen=True):
-    """One compilation's files, and what there was not, with the reason."""
+    """The files of one compilation.
+
+    Attributes:
+      function: the name of the function.
+      number: the number of the compilation.
+      files: the files that were written.
+      absent: for each missing text, its name and the reason: ``hlo: not captured``.
+    """
 
     function: str
     number: int
@@ -34,7 +41,9 @@ class Written(msgspec.Struct, frozen=True):
 
 
 class Names:
-    """A safe, unique file name stem for each function."""
+    """A file name for each function, without unsafe characters and different from those of all other
+    functions.
+    """
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
@@ -62,7 +71,11 @@ class Names:
 def dump(
     run: Run, directory: RunDir, functions: Sequence[Function], out: Path, number: int | None = None
 ) -> Iterator[Written]:
-    """Write the compilations of ``functions`` (only the one called ``number``, if given) into ``out``.
+    """Write the texts and cache keys of the compilations of ``functions`` to files in the directory ``out``.
+
+    Args:
+      directory: the directory of the run.
+      number: write only the compilation with this number; None: all.
 
     Raises:
       JaxscopeError: ``out`` cannot be written.
@@ -102,7 +115,7 @@ def _one(run: Run, directory: RunDir, f: Function, n: int, c: Compilation, base:
             if stage in p.texts:
                 with contextlib.suppress(
                     LogError
-                ):  # reported where this text is read; here the other texts matter
+                ):  # a damaged text is reported elsewhere; the other texts are still written
                     text = directory.data(p.texts[stage])
                     name = f"{base.name}.{_file_name(p.target)}.{ending}"
                     written.append(_write(base.with_name(name), text))
@@ -114,9 +127,9 @@ def _one(run: Run, directory: RunDir, f: Function, n: int, c: Compilation, base:
 
 
 def _file_name(target: str | None) -> str:
-    """Return the file name for a target: ``2xv5e-4x4`` for ``2*v5e:4x4``.
+    """Return a file name for a target: ``2*v5e:4x4`` -> ``2xv5e-4x4``.
 
-    The target comes from a log: hostile.
+    Unsafe characters are replaced, because the name of a target comes from a log, which may be hostile.
     """
     return re.sub(r"[^A-Za-z0-9.-]", "_", (target or "target").replace("*", "x").replace(":", "-"))[:60]
 
@@ -143,7 +156,9 @@ def why_not(run: Run, c: Compilation, stage: str) -> str:
 
 
 def _write(path: Path, content: bytes) -> Path:
-    """Write the file as a whole or not at all; a link of that name is replaced, not followed."""
+    """Write the file ``path`` as a whole or not at all. A symbolic link with this name is replaced, not
+    followed.
+    """
     try:
         files.write(path, content, mode=files.SHARED)
     except OSError as e:

@@ -1,4 +1,4 @@
-"""Lines of text with an indent: what every text report is made of, and how they get onto a console."""
+"""Lines of text with an indent, of which all text reports consist, and printing them to a console."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ from rich.text import Text
 from jaxscope.present.escape import escape
 from jaxscope.present.spans import Span
 
-# What each role of a span looks like; one without an entry has no colour.
+# Role of a piece of text -> Rich style; roles without an entry have no style.
 _STYLES = {
     "dim": "dim", "bold": "bold", "title": "underline", "name": "bold", "figure": "bold", "path": "dim",
     "error": "bold red", "warning": "yellow", "note": "dim", "good": "green", "retrace": "yellow",
     "collective": "bold", "before": "red", "after": "green",
 }  # fmt: skip
 
-# "6.9 s" stays on one line. Rich breaks at every white space, at a no-break space too: while lines are
-# broken, a private character of the same width stands for the space.
+# A number and its unit, "6.9 s", stay on one line. Rich breaks lines at every white space, also at a no-break
+# space, so while lines are broken a private character of the same width replaces this space.
 _GLUE = "\ue000"
 FIGURE = re.compile(r"(?<=\d) (?=(?:s|ms|µs|min|h|%|B|[KMGT]iB)\b|%)")
 
 
 class Line(NamedTuple):
-    """One paragraph, wrapped at the console's width.
+    """One paragraph, which is wrapped to the console's width.
 
     Attributes:
+      text: the text with its styles.
       indent: number of spaces before each of its lines.
       hang: number of further spaces before the second and all later lines.
       right: text at the right edge.
-      cells: the cells of a row of a table, without the spaces that align them; empty: no row of a table.
+      cells: the cells, if it is a row of a table, without the spaces that align them; else empty.
     """
 
     text: Text
@@ -48,7 +49,11 @@ BLANK = Line(Text())
 
 
 def line(*spans: Span, indent: int = 0, hang: int = 0, right: Span | None = None) -> Line:
-    """Return a line of ``spans``, each with the style of its role; all are escaped, and nothing is markup."""
+    """Return a line made of ``spans``, each a text or a pair of text and role (``bold``, ``dim``, ``error``,
+    ...).
+
+    Control characters are escaped, and nothing is interpreted as markup.
+    """
     return Line(text(*spans), indent, hang, None if right is None else text(right))
 
 
@@ -81,7 +86,7 @@ def put(console: Console, lines: Iterable[Line]) -> None:
 
 
 def _split(console: Console, body: Text, room: int) -> tuple[Text, Text]:
-    """Return the first line of ``body`` at this width, and the rest."""
+    """Return as much of ``body`` as fits into ``room`` cells, and the rest."""
     if cell_len(body.plain) <= room:
         return body, Text()
     first = body.wrap(console, room)[0]
