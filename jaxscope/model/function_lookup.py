@@ -86,6 +86,15 @@ def is_called(f: Function, text: str) -> bool:
     return wanted in (f.id, *names) or _exact(f, wanted) or _place(f, wanted)
 
 
+def has_twin(run: Run, f: Function) -> bool:
+    """Return whether another function of the run has the name, file and line of ``f``: both were made by one
+    function, for other functions that they capture."""
+    place = f.seen.name, f.seen.file, f.seen.line
+    return any(
+        g is not f and (g.seen.name, g.seen.file, g.seen.line) == place for g in run.functions.values()
+    )
+
+
 def number_of(run: Run, c: Compilation) -> int | None:
     """Return the number of ``c`` in ``train_step#4``; None for a call that only missed the fast path."""
     return run.number(c)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath, PureWindowsPath
 
@@ -49,12 +50,17 @@ class Names:
         self.by_id: dict[str, str] = {}
         taken: dict[str, int] = {}
         ordered = sorted(functions, key=lambda f: (f.seen.file or "", f.seen.line or 0, f.id))
-        for f in ordered:
-            name = f"{self.file(f.seen.file)}::{clean(f.display_name)}"
-            if f.seen.wrappers:
-                name += f" ({', '.join(map(clean, f.seen.wrappers))})"
+        names = [self._name(f) for f in ordered]
+        shared = {name for name, n in Counter(names).items() if n > 1}
+        for f, name in zip(ordered, names, strict=True):
+            if name in shared and f.seen.captures:  # made by one factory for several functions
+                name += f" [{', '.join(map(clean, f.seen.captures))}]"
             taken[name] = n = taken.get(name, 0) + 1
             self.by_id[f.id] = name if n == 1 else f"{name} #{n}"
+
+    def _name(self, f: Function) -> str:
+        name = f"{self.file(f.seen.file)}::{clean(f.display_name)}"
+        return f"{name} ({', '.join(map(clean, f.seen.wrappers))})" if f.seen.wrappers else name
 
     def file(self, name: str | None) -> str:
         if not name:

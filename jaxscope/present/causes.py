@@ -54,6 +54,7 @@ from jaxscope.schema.causes import (
     Value,
 )
 from jaxscope.schema.findings import CERTAIN
+from jaxscope.schema.libraries import transformation
 
 TEXT = 400  # characters of one explanation
 ROOM = 120  # characters of one static value
@@ -379,7 +380,7 @@ def _function_object(function: NewFunction) -> str:
     """Return how a function was recreated: ``jax.grad(...) applied again``, ``a lambda created again``."""
     outer = [w for w in function.wrappers if w != "functools.partial"]
     if outer:
-        return f"{wrapper_name(outer[0])}(...) applied again"
+        return f"{wrapper_name(transformation(outer[0]))}(...) applied again"
     if function.form in _FORMS:
         return _FORMS[function.form]
     owner, mark, _ = function.qualname.rpartition(".<locals>.")

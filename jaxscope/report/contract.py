@@ -181,7 +181,14 @@ class RunFacts(Entry):
 
 
 class Function(Entry):
-    """A function that JAX traced. ``library``: it is not the user's; ``eager``: an operation outside jit."""
+    """A function that JAX traced.
+
+    Attributes:
+      captures: the functions, classes and callable objects that it captures, as ``loss=l2``. Functions that
+        capture different ones have different ids, even if they have the same name, file and line.
+      library: it is not the user's.
+      eager: it is an operation outside jit.
+    """
 
     id: str
     name: str
@@ -191,6 +198,7 @@ class Function(Entry):
     line: int | None
     form: str
     wrappers: list[str]
+    captures: list[str]
     library: bool
     eager: bool
     watched: bool

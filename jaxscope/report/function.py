@@ -66,6 +66,7 @@ def _function(
     kind += ["inside a library"] if f.seen.library else []
     kind += ["eager operation"] if f.seen.eager else []
     kind += [f"through {', '.join(map(wrapper_name, f.seen.wrappers))}"] if f.seen.wrappers else []
+    kind += [f"captures {escape(', '.join(f.seen.captures), 200)}"] if f.seen.captures else []
     if f.seen.signature:
         yield line((f"{escape(f.seen.name)}{escape(f.seen.signature, 300)}", "dim"), indent=4, hang=4)
     yield line(" · ".join([*kind, work(f)]), indent=4, hang=2)

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from jaxscope.analysis.programs import peak_bytes
 from jaxscope.model import causes
 from jaxscope.model.causes import recompilations
-from jaxscope.model.function_lookup import number_of
+from jaxscope.model.function_lookup import has_twin, number_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.present.causes import explanation, explanations, first_and_more
+from jaxscope.present.escape import escape
 from jaxscope.present.functions import by_site, circumstances, work
 from jaxscope.present.programs import in_short
 from jaxscope.present.text import Places, count, function_name, seconds, wrapper_name
@@ -24,10 +25,13 @@ SITES = 3
 def entry(run: Run, f: Function, places: Places, *, everything: bool = False) -> Iterator[Line]:
     """Print one function: name and seconds, counts, recompiles."""
     site = places.function(f)
+    around = [wrapper_name(w) for w in f.seen.wrappers]
+    if f.seen.captures and has_twin(run, f):
+        around += [f"({escape(', '.join(f.seen.captures), 60)})"]
     yield line(
         (function_name(f), "bold"),
         (f"  {site}" if site else "", "dim"),
-        (f"  {' '.join(map(wrapper_name, f.seen.wrappers))}" if f.seen.wrappers else "", "dim"),
+        (f"  {' '.join(around)}" if around else "", "dim"),
         right=(seconds(f.seconds), "bold"),
         hang=2,
     )

@@ -308,6 +308,7 @@ def function_json(f: Function) -> contract.Function:
         line=seen.line,
         form=seen.form,
         wrappers=list(seen.wrappers),
+        captures=list(seen.captures),
         library=seen.library,
         eager=seen.eager,
         compilations=f.compiled,

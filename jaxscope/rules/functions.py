@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from jaxscope.rules.recompiles import Group, recompile_rule
 from jaxscope.schema.findings import NOTE, WARNING, Fix
+from jaxscope.schema.libraries import transformation
 from jaxscope.schema.messages import message
 
 
@@ -11,6 +12,7 @@ from jaxscope.schema.messages import message
 def new_function_object(group: Group) -> Fix:
     seen = group.function.seen
     form = "partial" if "functools.partial" in seen.wrappers and seen.form == "partial" else seen.form
+    wrapper = transformation(seen.wrappers[0]) if seen.wrappers else ""
     if form == "method":
         words = message("fix-jit-method-once")
     elif form == "partial":
@@ -18,9 +20,9 @@ def new_function_object(group: Group) -> Fix:
     elif form == "lambda":
         words = message("fix-define-at-module-level")
     elif seen.wrappers and "<locals>" in seen.qualname:
-        words = message("fix-define-and-wrap-once", wrapper=seen.wrappers[0])
+        words = message("fix-define-and-wrap-once", wrapper=wrapper)
     elif seen.wrappers:
-        words = message("fix-wrap-once", wrapper=seen.wrappers[0])
+        words = message("fix-wrap-once", wrapper=wrapper)
     else:
         words = message("fix-define-once")
     return Fix(words, "create_once", {"form": form})

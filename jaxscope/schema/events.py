@@ -82,6 +82,7 @@ class FunctionSeen(Event, frozen=True, tag="FunctionSeen"):
       function: its id: qualified name, file and first line, then the wrappers around it.
       form: def, lambda, partial, method, callable or primitive.
       wrappers: names of the layers around the user's function, outermost first.
+      captures: the functions, classes and callable objects that it captures, as ``loss=l2`` (at most 8).
     """
 
     function: str = ""
@@ -95,6 +96,7 @@ class FunctionSeen(Event, frozen=True, tag="FunctionSeen"):
     library: bool = False
     eager: bool = False
     signature: str | None = None
+    captures: list[str] = []
 
 
 class ContextSeen(Event, frozen=True, tag="ContextSeen"):

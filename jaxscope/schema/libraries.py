@@ -29,6 +29,13 @@ WRAPPER_ROOTS = frozenset(
 TRACED_WHOLE = JAX_ROOTS | frozenset({"flax", "haiku", "equinox", "optax", "distrax"})
 OWN_ROOT = "jaxscope"
 
+
+def transformation(wrapper: str) -> str:
+    """Return ``haiku.transform`` for ``haiku.transform.init`` and ``haiku.transform.apply``, the two functions
+    that it returns; any other name of a wrapper as it is."""
+    return wrapper.removesuffix(".init").removesuffix(".apply")
+
+
 # Measured on JAX 0.10 and 0.12: the fast-path hook fires for some of the calls these wrappers make, not for
 # all.
 UNHEARD = ("flax.", "equinox.")

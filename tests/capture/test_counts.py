@@ -12,8 +12,8 @@ from jaxscope.schema import events as ev
 
 pytestmark = pytest.mark.capture
 
-# pmap gives jit a function of its own; JAX's log knows only that one.
-UNDER_PMAP = {"per_device": "_fun", "pmapped": "_fun", "mapped": "_fun"}
+# pmap and haiku's transforms give jit a function of their own; JAX's log knows only that one.
+NAMES_IN_LOG = {"per_device": "_fun", "pmapped": "_fun", "mapped": "_fun", "net_fn": "apply_fn"}
 
 PROGRAM_NAMES = [
     "captured",
@@ -65,7 +65,7 @@ def test_every_lowering_and_compilation_of_a_real_program_is_seen_once(
         if e.function in users and e.entry in ("call", "aot")
     }
     traced = Counter(
-        UNDER_PMAP.get(outer[e.call], outer[e.call]) for e in run.of(ev.Traced) if e.call in outer
+        NAMES_IN_LOG.get(outer[e.call], outer[e.call]) for e in run.of(ev.Traced) if e.call in outer
     )
     for function, count in traced.items():
         assert theirs[function]["traces"] == count, function

@@ -7,6 +7,7 @@ one.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import hashlib
@@ -25,15 +26,26 @@ from jaxscope.schema.events import FunctionSeen
 from jaxscope.schema.libraries import COMPUTING_ROOTS, JAX_ROOTS
 
 MAX_LAYERS = 24
-INNER = ("__wrapped__", "fun", "f", "func", "fn", "_fun", "fn_")  # attributes that hold the wrapped function
+MAX_CAPTURED = 100  # captured values whose code is read
+MAX_NAMED = 8
+# Attributes that hold the wrapped function; the last is of haiku's transforms.
+INNER = ("__wrapped__", "fun", "f", "func", "fn", "_fun", "fn_", "_original_fn")
 
 
 class Layers(NamedTuple):
-    """The user's function and the names of the layers around it, outermost first."""
+    """The user's function inside an object given to jit, and what is around it.
+
+    Attributes:
+      wrappers: names of the layers, outermost first.
+      form: def, lambda, partial, method or callable.
+      bound: arguments that partials pass to the function, by name (or position), and the object of an
+        inherited method, as ``self``.
+    """
 
     function: Any
     wrappers: list[str]
     form: str
+    bound: dict[str, Any]
 
 
 class Serials:
@@ -108,6 +120,7 @@ def _label(layer: Any) -> str:
         # functools.wraps copies the module of the wrapped function; the code has the wrapper's own.
         module = defined_in(layer)
         name = code.co_qualname.partition(".<locals>")[0]
+        name = _PUBLIC.get(name, name) + _OF_PAIR.get(code.co_name, "")
     else:
         module, name = type(layer).__module__, type(layer).__qualname__
     if frames.is_library(module):
@@ -125,6 +138,8 @@ _PUBLIC = {
     "without_state": "transform",
     "transform_with_state": "transform",
 }
+# A transform of haiku returns two functions, which are different functions of the program.
+_OF_PAIR = {"init_fn": ".init", "apply_fn": ".apply"}
 
 
 def _is_users(value: Any) -> bool:
@@ -180,13 +195,18 @@ def _step_in(layer: Any) -> tuple[Any, str] | None:
 def unwrap(function: Any) -> Layers:
     """Return the user's function inside the object given to jit, and the layers around it."""
     wrappers: list[str] = []
+    bound: dict[str, Any] = {}
     form = "def"
     current = function
     for _ in range(MAX_LAYERS):
         if isinstance(current, functools.partial):
             form = "partial"
-        elif isinstance(current, MethodType) and form == "def":
-            form = "method"
+            bound |= {str(i): v for i, v in enumerate(current.args)} | current.keywords
+        elif isinstance(current, MethodType):
+            form = "method" if form == "def" else form
+            owner = type(current.__self__)
+            if not str(getattr(current, "__qualname__", "")).startswith(f"{owner.__qualname__}."):
+                bound["self"] = owner
         inner = _step_in(current)
         if inner is None:
             break
@@ -198,7 +218,7 @@ def unwrap(function: Any) -> Layers:
             form = "lambda"
     elif not isinstance(current, (BuiltinFunctionType, type)) and form == "def":
         form = "callable"
-    return Layers(current, wrappers, form)
+    return Layers(current, wrappers, form, bound)
 
 
 def _place(code: Any, line: int | None) -> int | str | None:
@@ -267,9 +287,68 @@ def is_defined(pattern: str) -> bool:
     return False
 
 
-def function_id(qualname: str, file: str | None, line: int | str | None, wrappers: list[str]) -> str:
+def function_id(
+    qualname: str, file: str | None, line: int | str | None, wrappers: list[str], captured: str = ""
+) -> str:
+    """Return the id of a function; ``captured``: the code of the functions that it captures."""
     around = "".join(f" | {w}" for w in wrappers)
-    return f"{qualname}@{file or '?'}:{line if line is not None else '?'}{around}"
+    digest = f" | captures {hashlib.sha256(captured.encode()).hexdigest()[:8]}" if captured else ""
+    return f"{qualname}@{file or '?'}:{line if line is not None else '?'}{around}{digest}"
+
+
+def _captures(function: Any) -> dict[str, Any]:
+    """Return the variables of its enclosing function that ``function`` captures, with their values."""
+    names = getattr(getattr(function, "__code__", None), "co_freevars", ())
+    found = {}
+    for name, cell in zip(names, getattr(function, "__closure__", None) or (), strict=False):
+        with contextlib.suppress(ValueError):  # a cell not filled yet
+            found[name] = cell.cell_contents
+    return found
+
+
+def _code_of(value: Any, seen: list[Any]) -> str:
+    """Return text that is equal for two values that contain the same functions (by their code) and callable
+    objects (by their class); empty where there are none.
+
+    Numbers, arrays and other data do not count: a function that is defined again for each learning rate is
+    the same function, one that is defined again for another loss function is another.
+
+    Args:
+      seen: the values read so far; at most MAX_CAPTURED are read.
+    """
+    if len(seen) >= MAX_CAPTURED or any(s is value for s in seen):
+        return ""
+    if isinstance(value, (tuple, list)):
+        seen.append(value)
+        items = tuple.__iter__(value) if isinstance(value, tuple) else list.__iter__(value)
+        return ",".join(filter(None, (_code_of(v, seen) for v in itertools.islice(items, MAX_CAPTURED))))
+    if not callable(value):
+        return ""
+    seen.append(value)
+    if isinstance(value, FunctionType):
+        code = value.__code__
+        captured = _code_of(list(_captures(value).values()), seen)
+        return f"{code.co_qualname}@{code.co_filename}:{_place(code, code.co_firstlineno)}({captured})"
+    if isinstance(value, MethodType):
+        return f"{_code_of(value.__func__, seen)}.{_class_of(value.__self__)}"
+    if isinstance(value, functools.partial):
+        return f"partial({_code_of([value.func, *value.args, *value.keywords.values()], seen)})"
+    try:  # without the program's own __getattr__
+        return _code_of(object.__getattribute__(value, "__wrapped__"), seen) or _class_of(value)
+    except AttributeError:
+        return _class_of(value)
+
+
+def _class_of(value: Any) -> str:
+    kind = value if isinstance(value, type) else type(value)
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _name_of(value: Any) -> str:
+    """Return the name of a function or class, else the name of the value's class."""
+    named = value.__func__ if isinstance(value, MethodType) else value
+    named = named if isinstance(named, (FunctionType, type)) else type(named)
+    return str(named.__qualname__).replace(".<locals>", "")
 
 
 class _Default:
@@ -311,12 +390,16 @@ def describe(function: Any, extra_wrappers: list[str] | None = None) -> Function
         qualname = name = str(getattr(function, "__name__", name))
         file = line = None
         wrappers = []
+    captured = {} if eager else _captures(inner) | layers.bound
+    named = [f"{n}={_name_of(v)}" for n, v in captured.items() if callable(v)]
     try:
         signature = _signature_text(inner) if code is not None and not eager else None
     except Exception:  # the user's own __signature__
         signature = None
     return FunctionSeen(
-        function=f"{name} (eager)" if eager else function_id(qualname, file, _place(code, line), wrappers),
+        function=f"{name} (eager)"
+        if eager
+        else function_id(qualname, file, _place(code, line), wrappers, _code_of([*captured.values()], [])),
         name=name,
         qualname=qualname,
         module=str(module) if module else None,
@@ -327,6 +410,7 @@ def describe(function: Any, extra_wrappers: list[str] | None = None) -> Function
         library=not eager and frames.is_library(module),
         eager=eager,
         signature=signature,
+        captures=named[:MAX_NAMED],
     )
 
 

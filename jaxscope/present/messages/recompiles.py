@@ -143,7 +143,7 @@ TEMPLATES = {
         "define the function, and apply {wrapper} to it, only once: outside the code that defines it again;"
         " values that it closes over become arguments"
     ),
-    "fix-wrap-once": "apply {wrapper} once, before the loop, and keep what it returns",
+    "fix-wrap-once": "apply {wrapper} and jit once, before the loop, and keep what they return",
     "fix-define-once": (
         "define and jit the function once, outside the function or loop that defines it again; values that it"
         " closes over become arguments"

@@ -1,5 +1,5 @@
 # Mended: transformed and jitted once
-# applies: fix-define-once
+# applies: fix-wrap-once
 import haiku as hk
 import jax
 import jax.numpy as jnp
