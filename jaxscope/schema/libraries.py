@@ -31,8 +31,8 @@ OWN_ROOT = "jaxscope"
 
 
 def transformation(wrapper: str) -> str:
-    """Return ``haiku.transform`` for ``haiku.transform.init`` and ``haiku.transform.apply``, the two functions
-    that it returns; any other name of a wrapper as it is."""
+    """Return ``haiku.transform`` for the two functions that it returns, ``haiku.transform.init`` and
+    ``haiku.transform.apply``; any other name of a wrapper as it is."""
     return wrapper.removesuffix(".init").removesuffix(".apply")
 
 
