@@ -629,7 +629,7 @@ class Fusion(Entry):
     """One fusion of the compiled program.
 
     Attributes:
-      kind: ``loop``, ``input``, ``output``, ...
+      kind: XLA's kind of fusion: ``loop``, ``input``, ``output``, ``custom``.
       ops: opcode -> number of instructions in the fusion.
       bytes_in, bytes_out: bytes of its operands and of its result in one execution.
       executions: how often it runs in one call of the program; null: unknown.

@@ -1,11 +1,12 @@
-"""Follow a path into the JSON report: ``functions/train_step/compilations/2/key``.
+"""Find the part of the JSON report at a path: ``functions/train_step/compilations/2/key``.
 
-The values are those of the report and come from the same functions. Only what is on the path is computed.
+The values are those of the report, made by the same functions. Only what is on the path is computed.
 
-A segment is a key, the position in a list, or a name: of a function (``train_step``, ``train.py:88``), a
-compilation (``train_step#2``; below a function its number), a program (the beginning of its id) or a finding
-(its code, then its position; or its id). An id leads to what it names: ``.../program/collectives``. In a key,
-``/`` is written ``~1`` and ``~`` is written ``~0``, as in a JSON Pointer.
+The parts of a path (segments, separated by ``/``) are keys, positions in lists, or names: of a function
+(``train_step``, ``train.py:88``), a compilation (``train_step#2``; below a function its number), a program
+(the beginning of its id) or a finding (its code, then its position; or its id). Below an id follow the keys
+of the entry with this id: ``.../program/collectives``. In a key, ``/`` is written ``~1`` and ``~`` is written
+``~0``, as in a JSON Pointer.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from jaxscope.model.run import Run
 from jaxscope.report import contract, json_report, targets, variants
 from jaxscope.report.programs import program_json
 
-# Keys that hold the id of an entry, and the list of the report that it is in.
+# Key whose value is an id -> the list of the report that has the entry with this id.
 REFERENCES = {
     "function": "functions",
     "program": "programs",
@@ -37,15 +38,15 @@ REFERENCES = {
     "ended_by": "compilations",
     "inside": "compilations",
 }
-NAMED = 8  # names in a hint
+NAMED = 8  # a hint lists so many names
 
 
 class Collection:
-    """A list of entries with names; an entry is computed when it is requested.
+    """A list of entries with names. An entry is computed when it is requested.
 
     Args:
       names: the names, in the order of the report.
-      entry: returns the entry for a name, or for an alternative name; None: there is no such entry.
+      entry: takes a name, or another name of the same entry, and returns the entry; None: there is none.
     """
 
     def __init__(self, names: Sequence[str], entry: Callable[[str], Any]) -> None:
@@ -54,11 +55,11 @@ class Collection:
 
 
 class Entry:
-    """One entry of a list, with the related lists in other parts of the report.
+    """One entry of a list, with related lists in other parts of the report.
 
     Attributes:
       value: the entry as plain data.
-      links: the related lists: for each name, a function that returns a Collection.
+      links: the related lists: name -> function that returns a Collection.
     """
 
     def __init__(self, value: Any, links: dict[str, Callable[[], Collection]] | None = None) -> None:
@@ -67,10 +68,11 @@ class Entry:
 
 
 class Document:
-    """The report of one run.
+    """The JSON report of one run, whose parts are computed when they are requested.
 
     Args:
-      job: the job of which ``run`` is a rank.
+      directory: the directory of the run.
+      job: the job with several processes of which ``run`` is one.
     """
 
     def __init__(self, run: Run, directory: RunDir | None = None, job: Job | None = None) -> None:
@@ -79,7 +81,10 @@ class Document:
         self._findings: list[contract.Finding] | None = None
 
     def child(self, name: str) -> Any:
-        """Return the value of one key of the report; None if there is no such key."""
+        """Return the part of the report with the key ``name``; None if there is no such key.
+
+        The part is a Collection or an Entry.
+        """
         special: dict[str, Callable[[], Collection]] = {
             "functions": self._functions,
             "compilations": self._compilations,
@@ -99,7 +104,11 @@ class Document:
         )
 
     def by_id(self, section: str, name: str) -> Any:
-        """Return the entry of ``section`` with this id; None if there is none."""
+        """Return the entry with the id ``name`` in the list ``section``; None if there is none.
+
+        Args:
+          section: functions, compilations or programs.
+        """
         known: dict[str, Container[str]] = {
             "functions": self._run.functions,
             "compilations": self._run.compilations,
@@ -108,7 +117,7 @@ class Document:
         return self.child(section).entry(name) if name in known[section] else None
 
     def sub_run(self, number: int) -> Document:
-        """Return the report of the sub-run at this position."""
+        """Return the report of the run at position ``number`` in ``sub_runs``."""
         part = variants.of(self._run, self._directory)[number + 1]
         return Document(part.run, part.directory)
 
@@ -120,7 +129,7 @@ class Document:
         return self._findings
 
     def function_name(self, f: Function) -> str:
-        """Return the shortest name that leads to ``f`` alone: its name, or its id."""
+        """Return the shortest name in a path that means only ``f``: the function's name, or its id."""
         name = f.display_name
         alone = [g for g in self._run.functions.values() if g.display_name == name] == [f]
         return name if alone and f.user else f.id
@@ -141,6 +150,7 @@ class Document:
         return self.function(found[0])
 
     def function(self, f: Function) -> Entry:
+        """Return the entry of ``f``, with links to its compilations, programs and findings."""
         numbered = dict(self._run.numbered(f))
         programs = dict.fromkeys(c.program for c in f.compilations if c.program in self._run.programs)
         return Entry(
@@ -222,17 +232,17 @@ def finding_paths(found: Sequence[contract.Finding]) -> list[str]:
 
 
 def escaped(segment: str) -> str:
-    """Write a key or name as one segment of a path."""
+    """Return a key or name as one segment of a path: ``a/b`` -> ``a~1b``."""
     return segment.replace("~", "~0").replace("/", "~1")
 
 
 def segments(path: str) -> list[str]:
+    """Return the keys and names of a path: ``functions/a~1b`` -> ``["functions", "a/b"]``."""
     return [s.replace("~1", "/").replace("~0", "~") for s in path.split("/") if s]
 
 
 def follow(document: Document, path: str) -> Any:
-    """Return the part of the report at ``path``: a Document, a Collection, an Entry, or plain data in an
-    Entry.
+    """Return the part of the report at ``path``: a Document, a Collection or an Entry.
 
     Raises:
       UsageError: there is nothing at ``path``; the hint names the possible keys.
@@ -277,7 +287,7 @@ def _child(here: Any, segment: str) -> Any:
 
 
 def below(here: Any) -> Sequence[str]:
-    """Return the segments that can follow."""
+    """Return the segments that can follow a path which leads to ``here``."""
     if isinstance(here, (Document, Collection)):
         return here.names
     if isinstance(here.value, dict):

@@ -1,4 +1,4 @@
-"""Print findings, and the sizes to pad to, as lines of a report."""
+"""Report findings, and the sizes to which inputs can be padded, as lines of text."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from jaxscope.present.text import Places, count, function_name, listed, seconds
 from jaxscope.report.layout import BLANK, Line, line
 from jaxscope.schema.findings import ERROR, WARNING, Finding
 
-SHOWN = 8
-LONGEST = 800  # characters of a finding's words, and of its fix
+SHOWN = 8  # so many findings are listed
+LONGEST = 800  # longer titles and fixes are cut to so many characters
 
 
 def section(found: Sequence[Finding], places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Print the first findings, in the order given, with ``everything`` all of them; nothing if there are
-    none.
+    """Yield lines about the first findings, in the given order. No lines if ``found`` is empty.
+
+    Args:
+      places: shortens file names.
+      everything: list all findings (``--all``).
     """
     if not found:
         return
@@ -33,7 +36,7 @@ def section(found: Sequence[Finding], places: Places, *, everything: bool = Fals
 
 
 def entry(f: Finding, places: Places) -> Iterator[Line]:
-    """Print one finding: what was found, where, its cost, and the fix."""
+    """Yield the lines of one finding: title, place, cost and fix."""
     steps = [e.step for e in f.evidence if e.step is not None]
     when = f"step {steps[0]:,}" if len(f.evidence) == len(steps) == 1 else ""
     words = sentence(f)
@@ -52,7 +55,7 @@ def entry(f: Finding, places: Places) -> Iterator[Line]:
 
 
 def in_summary(found: Sequence[Finding], places: Places) -> Iterator[Line]:
-    """Yield a line with the number of errors and the first of them, and one with the number of warnings."""
+    """Yield a line with the number of errors and the first error, and a line with the number of warnings."""
     errors = [f for f in found if f.severity == ERROR]
     warnings = sum(f.severity == WARNING for f in found)
     if errors:
@@ -72,8 +75,8 @@ def in_summary(found: Sequence[Finding], places: Places) -> Iterator[Line]:
 
 
 def buckets(run: Run) -> Iterator[Line]:
-    """Print sizes to pad to, for every axis that had several sizes; the axes of one argument are padded
-    together.
+    """Yield lines with sizes to pad to, for every axis that had several sizes. Axes of one argument are
+    padded together.
     """
     together: dict[tuple[str, str], list[observed_sizes.Varying]] = {}
     for v in observed_sizes.varying(run):

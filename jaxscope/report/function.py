@@ -1,6 +1,6 @@
-"""Print one function in full: its cache keys and how they differ, its shardings and programs.
+"""Print everything about one function: its cache keys and how they differ, its shardings and programs.
 
-Rows that are equal in every key are shown once, the others in every key.
+Parts of the key that are equal in all compilations are printed once, the others for each compilation.
 """
 
 from __future__ import annotations
@@ -27,18 +27,22 @@ from jaxscope.report import compiled_program, targets, targets_section, variants
 from jaxscope.report import sharding_audit as intents
 from jaxscope.report.layout import BLANK, Line, line, put
 
-KEYS = 10  # keys shown unless all are asked for
-ROWS = 16  # rows of one kind
-VALUE = 100
+KEYS = 10  # so many keys are printed without --all
+ROWS = 16  # with more rows, those of one argument are combined
+VALUE = 100  # longer values are cut
 MUCH = 0.1  # of a device's memory
 
-Groups = list[tuple[str, list[str]]]  # label -> the names of the rows it stands for
+Groups = list[tuple[str, list[str]]]  # label, and the names of the rows that it combines
 
 
 def render_function(
     run: Run, name: str, to: Console, directory: RunDir | None = None, *, everything: bool = False
 ) -> None:
-    """Print the function called ``name`` (``name#3``: only that compilation).
+    """Print everything about the function ``name`` to the console ``to``; of ``name#3`` only compilation 3.
+
+    Args:
+      directory: the directory of the run.
+      everything: shorten nothing (``--all``).
 
     Raises:
       UsageError: there is no such function or compilation; the hint names similar ones.
@@ -107,8 +111,12 @@ def shardings(
     run: Run, f: Function, shown: Sequence[tuple[int, Compilation]], number: int | None, places: Places, *,
     everything: bool,
 ) -> Iterator[Line]:  # fmt: skip
-    """Print requested, compiled and actual shardings of the latest of the compilations shown, if they can
+    """Yield lines with the requested, compiled and actual shardings of the latest compilation, if they can
     differ.
+
+    Args:
+      shown: the compilations that are printed, with their numbers.
+      number: the number of the compilation that was requested; None: all.
     """
     n, c = next(((n, c) for n, c in reversed(shown) if c.compiled is not None), (0, None))
     if c is None:
@@ -125,7 +133,7 @@ def shardings(
 def _program(
     run: Run, shown: Sequence[tuple[int, Compilation]], places: Places, *, everything: bool
 ) -> Iterator[Line]:
-    """Print the compiled program of the latest of the compilations shown."""
+    """Yield lines about the compiled program of the latest compilation in ``shown``."""
     for n, c in reversed(shown):
         program = run.programs.get(c.program or "")
         texts = run.texts_of(program) if program is not None else None
@@ -139,7 +147,7 @@ def _program(
 
 
 def _target_programs(run: Run, f: Function, places: Places, *, everything: bool) -> Iterator[Line]:
-    """Print the function's programs compiled for targets."""
+    """Yield lines about the programs that were compiled from ``f`` for targets."""
     for p in next((ps for g, ps in target_programs.of_run(run) if g is f), []):
         yield BLANK
         yield line((f"Compiled for {escape(p.target or '?', 40)}", "title"))
@@ -147,7 +155,9 @@ def _target_programs(run: Run, f: Function, places: Places, *, everything: bool)
 
 
 def _memory_fit(c: Compilation, *, everything: bool) -> Iterator[Line]:
-    """Print how much of a device's memory the program and other live arrays take, if that is much."""
+    """Yield a line about how much memory of a device the program and other live arrays take, if that is
+    much.
+    """
     w = devices.want(c)
     if w is None or not (everything or w.wanted >= MUCH * w.capacity):
         return
@@ -191,7 +201,7 @@ def _key(
     at = run.seconds_at(c.t_ns)
     where = [site] if site else []
     where += [f"{seconds(at)} into the run"] if at is not None else []
-    # A cache that is off is off for all compilations; the JSON report has it.
+    # "off" is not printed, because the persistent cache is then off for all compilations.
     if c.compiled is not None and c.compiled.persistent_cache_reason and c.compiled.persistent_cache != "off":
         where.append(
             f"persistent cache: {escape(c.compiled.persistent_cache)},"
@@ -216,21 +226,27 @@ def _key(
 
 
 def groups_of(rows: Sequence[Row], *, everything: bool) -> tuple[Groups, Groups]:
-    """Return two lists of groups: rows that are equal in every key, and rows that vary. Each group is shown
-    as one row.
+    """Combine rows of the cache keys.
 
-    If there are many rows, the rows of one argument that change together are a group.
+    If there are many rows, those of one argument that change in the same keys are combined to one. With
+    ``everything``, no rows are combined.
+
+    Args:
+      rows: the rows of each key: name -> text.
+
+    Returns:
+      The rows that are equal in all keys, and the rows that vary; each as a label and the names of its rows.
     """
     names = list(dict.fromkeys(name for row in rows for name in row))
     groups: dict[tuple[str, tuple[int, ...]], list[str]] = {}
     many = len([n for n in names if not n.startswith("setting ")]) > ROWS
     for name in names:
         texts = [row.get(name) for row in rows]
-        pattern = tuple(texts.index(t) for t in texts)  # which keys have the same text
+        pattern = tuple(texts.index(t) for t in texts)  # equal numbers: keys with equal texts
         if everything:
             root = name
         elif name == "tree" and not any(pattern):
-            continue  # long, and the arguments show the same
+            continue  # the tree definition is long, and the arguments show the same
         elif name.startswith("setting ") and not any(pattern):
             root = "setting "
         else:
@@ -264,7 +280,7 @@ def text_of(names: Sequence[str], row: Row) -> str:
 
 
 def _table(rows: Sequence[tuple[str, str, bool]], *, everything: bool) -> Iterator[Line]:
-    """Print aligned (name, text, changed) rows and mark the changed ones."""
+    """Yield (name, text, changed) rows as aligned lines, with a mark at the changed ones."""
     left = 0 if everything else max(0, len(rows) - 2 * ROWS)
     if left:
         rows = [r for r in rows if r[2]][: 2 * ROWS] or rows[: 2 * ROWS]
@@ -285,7 +301,7 @@ def _table(rows: Sequence[tuple[str, str, bool]], *, everything: bool) -> Iterat
 
 
 def _slow(run: Run, slow: list[Compilation], places: Places, *, everything: bool) -> Iterator[Line]:
-    """Print the calls that left the fast path without tracing, lowering or compiling."""
+    """Yield lines about the calls that left JAX's fast path without tracing, lowering or compiling."""
     yield BLANK
     title = f"{count(len(slow), 'call')} that missed JAX's fast path without tracing or compiling"
     yield line((title, "title"))

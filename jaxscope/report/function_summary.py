@@ -1,4 +1,4 @@
-"""Print one function in a report: its cost, and a line for each cause of its recompiles."""
+"""Report one function in the list of functions: its cost, and a line for each cause of its recompiles."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SITES = 3
 
 
 def entry(run: Run, f: Function, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Print one function: name and seconds, counts, recompiles."""
+    """Yield the lines about one function: name and seconds, counts, largest program, recompiles."""
     site = places.function(f)
     around = [wrapper_name(w) for w in f.seen.wrappers]
     if f.seen.captures and has_twin(run, f):
@@ -50,8 +50,8 @@ def entry(run: Run, f: Function, places: Places, *, everything: bool = False) ->
 
 
 def _largest_program(run: Run, f: Function) -> Iterator[Line]:
-    """Print a summary of the program that takes the most memory, and the number of its
-    compilation if there are several programs.
+    """Yield a line about the program that takes the most memory, with the number of its compilation if there
+    are several.
     """
     by_program = {c.program: c for c in f.compilations if c.program in run.programs}
     called = [c for c in by_program.values() if run.programs[c.program or ""].called] or [
@@ -75,7 +75,9 @@ def _peak(c: Compilation) -> int | None:
 
 
 def _recompiles(run: Run, group: list[Compilation], places: Places, *, everything: bool) -> Iterator[Line]:
-    """Print recompiles with the same causes: one line, further causes below it."""
+    """Yield the lines about recompiles with the same causes: the last one's decisive cause, and below it
+    further causes.
+    """
     numbers = {id(c): n for n, c in run.numbered(group[0].function)}
     last = group[-1]
     clauses = explanations(run, last)
@@ -100,7 +102,9 @@ def _recompiles(run: Run, group: list[Compilation], places: Places, *, everythin
 
 
 def _grouped(run: Run, compilations: Sequence[Compilation]) -> list[list[Compilation]]:
-    """Group recompiles by the kinds and paths of their causes, the costliest group first."""
+    """Group recompiles whose causes have the same kinds and arguments; the group with most seconds comes
+    first.
+    """
     groups: dict[object, list[Compilation]] = {}
     for c in compilations:
         where = tuple(

@@ -1,6 +1,6 @@
-"""The graph of a compiled program as a file: GraphML, DOT (Graphviz) or JSON for Model Explorer.
+"""Write the graph of a compiled program to a file: GraphML, DOT (Graphviz) or JSON for Model Explorer.
 
-The text that a program brings is escaped for each format.
+Texts from the program are escaped for each format.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def format_of(path: Path) -> Callable[[Graph, str], Iterator[str]]:
-    """Return the function that writes a graph in the format of ``path``. The function takes a graph and its
-    name, and yields pieces of text.
+    """Return the function that writes a graph in the format that the extension of ``path`` names.
+
+    The function takes a graph and its name, and yields the text of the file in parts.
 
     Raises:
       UsageError: no format has this file extension.
@@ -53,7 +54,7 @@ def format_of(path: Path) -> Callable[[Graph, str], Iterator[str]]:
 
 
 def _facts(node: Node) -> dict[str, Any]:
-    """Return the attributes of a node that are known."""
+    """Return the known attributes of a node: name -> value."""
     line = node.line
     found = {
         "name": node.name,
@@ -72,7 +73,7 @@ def _facts(node: Node) -> dict[str, Any]:
 
 
 def graphml(graph: Graph, name: str) -> Iterator[str]:
-    """Yield the graph as GraphML (http://graphml.graphdrawing.org/specification.html)."""
+    """Yield the graph as GraphML (http://graphml.graphdrawing.org/specification.html), in parts."""
     yield f'<?xml version="1.0" encoding="utf-8"?>\n<graphml xmlns="{GRAPHML}">\n'
     for key, kind in _TYPES.items():
         yield f'<key id="{key}" for="node" attr.name="{key}" attr.type="{kind}"/>\n'
@@ -96,7 +97,7 @@ def _attribute(text: str) -> str:
 
 
 def dot(graph: Graph, name: str) -> Iterator[str]:
-    """Yield the graph in the DOT language; fusions, loops and calls are clusters."""
+    """Yield the graph in the DOT language, in parts. Fusions, loops and calls are clusters."""
     yield f"digraph {_quoted(name)} {{\n  node [shape=box];\n"
     by_group: dict[tuple[str, ...], list[Node]] = {}
     for node in graph.nodes:
@@ -104,7 +105,7 @@ def dot(graph: Graph, name: str) -> Iterator[str]:
     for group, nodes in by_group.items():
         opened = 0
         for depth in range(len(group)):
-            # A cluster may be opened several times: those of one name are one.
+            # A cluster may be written several times: Graphviz merges clusters with the same name.
             inner = _quoted("cluster_" + "/".join(group[: depth + 1]))
             yield f"{'  ' * (depth + 1)}subgraph {inner} {{ label={_quoted(group[depth])};\n"
             opened += 1
@@ -133,7 +134,9 @@ def _quoted(text: str) -> str:
 
 
 def model_explorer(graph: Graph, name: str) -> Iterator[str]:
-    """Yield the graph for Model Explorer: fusions, loops and calls are layers, the facts are attributes."""
+    """Yield the graph as JSON for Model Explorer. Fusions, loops and calls are layers; facts about a node are
+    attributes.
+    """
     incoming: dict[str, list[dict[str, str]]] = {}
     for edge in graph.edges:
         incoming.setdefault(edge.target, []).append(

@@ -1,4 +1,4 @@
-"""Findings for the programs around: editors, CI, dashboards.
+"""Write findings for other programs: editors, CI, dashboards.
 
-Each format is a function from findings to text.
+Each module writes one format: a function ``render`` takes findings and returns text.
 """

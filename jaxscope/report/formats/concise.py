@@ -1,4 +1,4 @@
-"""One line a finding, as compilers write them: ``train.py:88: JX101 what was found``."""
+"""Write one line for each finding, as compilers do: ``train.py:88: JX101 what was found``."""
 
 from __future__ import annotations
 
@@ -22,19 +22,23 @@ def line(p: Placed) -> str:
 
 
 def headline(p: Placed) -> str:
-    """Return ``JX101 title of the finding``, with ``note:`` before the title of a note."""
+    """Return the code and the title of a finding: ``JX101 step recompiled``. Before the title of a note is
+    ``note:``.
+    """
     return f"{p.finding.code} {'note: ' if p.finding.severity == NOTE else ''}{title(p)}"
 
 
 def where(p: Placed) -> str:
-    """Return file and line: ``train.py:88``; empty where they are unknown."""
+    """Return file and line: ``train.py:88``; empty if they are unknown."""
     if p.file is None:
         return ""
     return escape(p.file) + (f":{p.line}" if p.line is not None else "")
 
 
 def seen(p: Placed) -> list[str]:
-    """Return the evidence that the title does not contain, without repeats; not escaped."""
+    """Return the evidence that the title does not contain, without duplicates. The texts are not escaped
+    yet.
+    """
     found = title_of(p.finding)
     return list(
         dict.fromkeys(text for e in p.finding.evidence if (text := evidence(e)) and text not in found)
@@ -42,5 +46,5 @@ def seen(p: Placed) -> list[str]:
 
 
 def title(p: Placed) -> str:
-    """Return the title of the finding, and whether it is certain."""
+    """Return the title of the finding; that of an uncertain one begins with ``it seems that``."""
     return escape(sentence(p.finding), TITLE)

@@ -1,4 +1,4 @@
-"""Findings as JSON: entries as in the report's ``findings``, and whether the check failed."""
+"""Write findings as JSON: the entries of the report's ``findings``, and whether the check failed."""
 
 from __future__ import annotations
 
@@ -14,8 +14,12 @@ from jaxscope.report.json_report import SCHEMA, dumps
 
 
 def render(findings: Sequence[Placed], *, run: str | None, failed: bool) -> str:
-    """Write the findings of ``run`` (its name) as JSON; ``place`` is the line that the other formats
-    print.
+    """Return the findings as JSON. The key ``place`` of each entry has the file and line as other formats
+    print them.
+
+    Args:
+      run: the name of the run.
+      failed: whether the check failed.
     """
     entries: list[dict[str, Any]] = []
     for p in findings:

@@ -1,6 +1,7 @@
-"""A paragraph a finding: the source line with a caret, what was seen, what to do.
+"""Write a paragraph for each finding: its source line with a mark below the code, its evidence, and its fix.
 
-The line is read from the file as it is now: where that is gone or shorter, it is left out.
+The line is read from the file as it is now. If the file does not exist any more or is shorter, the line is
+left out.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ from jaxscope.present.text import seconds
 from jaxscope.report.formats.concise import headline, seen, where
 from jaxscope.report.formats.placed import Placed
 
-WIDEST = 160  # of a source line
+WIDEST = 160  # longer source lines are cut
 EVIDENCE = 8
 
 
 def render(findings: Iterable[Placed], text: Callable[[str], str | None] = sources.text) -> str:
-    """Write findings with the lines of source around them.
+    """Return the paragraphs of all findings.
 
-    ``text`` returns a file's contents; None if unreadable.
+    Args:
+      text: returns the contents of a file; None: it cannot be read.
     """
     return "\n".join("".join(f"{line}\n" for line in entry(p, text)) for p in findings)
 
@@ -59,7 +61,11 @@ def _excerpt(p: Placed, text: Callable[[str], str | None], margin: str) -> list[
 
 
 def _mark(code: str, title: str) -> tuple[int, int]:
-    """Return column and length of the carets: the first word of the title, else all code of the line."""
+    """Return the column and the length of the mark below a source line.
+
+    The mark is below the first word of the title, or, if ``code`` does not contain it, below all code of the
+    line.
+    """
     name = title.partition(" ")[0].rstrip(":,").rpartition(".")[2]
     at = code.find(name) if name.isidentifier() else -1
     if at >= 0:

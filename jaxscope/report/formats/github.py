@@ -1,4 +1,5 @@
-"""Workflow commands of GitHub Actions: annotations on the lines of a pull request.
+"""Write findings as workflow commands of GitHub Actions, which become annotations on the lines of a pull
+request.
 
 ``::error file=train.py,line=88,title=JX101 changing-shape::text``. In the text ``%``, CR and LF are written
 ``%25``, ``%0D``, ``%0A``; in a property also ``:`` and ``,`` (actions/toolkit, command.ts).
@@ -19,7 +20,11 @@ EVIDENCE = 5
 
 
 def render(findings: Iterable[Placed], names: Mapping[str, str] | None = None) -> str:
-    """Write a GitHub annotation for each finding. ``names``: of the rules, by code."""
+    """Return a GitHub annotation for each finding.
+
+    Args:
+      names: code of a rule -> its name.
+    """
     return "".join(f"{annotation(p, (names or {}).get(p.finding.code, ''))}\n" for p in findings)
 
 

@@ -1,8 +1,7 @@
-"""GitLab's code quality report: the findings that its merge requests show.
+"""Write findings as a code quality report of GitLab, which shows them in merge requests.
 
-A JSON list; of each ``description``, ``check_name``, ``fingerprint``, ``severity`` and
-``location.path``/``location.lines.begin`` are required (docs.gitlab.com, Code Quality, "Implement a custom
-tool").
+A report is a JSON list. GitLab requires ``description``, ``check_name``, ``fingerprint``, ``severity`` and
+``location.path``/``location.lines.begin`` (docs.gitlab.com, Code Quality, "Implement a custom tool").
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _SEVERITIES = {ERROR: "critical", NOTE: "info"}
 
 
 def render(findings: Sequence[Placed]) -> str:
-    """Return the report.
+    """Return the report as JSON.
 
     A finding without a file gets the file ``.`` and line 1, because GitLab ignores findings without a file.
     """
@@ -30,7 +29,12 @@ def render(findings: Sequence[Placed]) -> str:
 
 
 def _entry(p: Placed, seen: Counter[str]) -> dict[str, object]:
-    """``seen`` counts the fingerprints so far: GitLab keeps one finding of each."""
+    """Return the entry of one finding.
+
+    Args:
+      seen: how often each fingerprint has occurred so far. Equal ones get a number, because GitLab keeps only
+        one finding of each.
+    """
     f, mark = p.finding, fingerprint(p)
     seen[mark] += 1
     return {

@@ -1,5 +1,6 @@
-"""JUnit XML, as CI servers show test results: one test case a finding; one that passed where there is
-none.
+"""Write findings as JUnit XML, so that CI servers show them as test results.
+
+Each finding is a test case. If there are none, there is one test case that passed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ SUITE = "jaxscope check"
 
 
 def render(findings: Sequence[Placed]) -> str:
-    """ASCII. Notes are cases that passed."""
+    """Return the XML in ASCII. Errors and warnings are failed test cases; notes are passed ones."""
     failed = sum(p.finding.severity != NOTE for p in findings)
     counts = f'tests="{max(1, len(findings))}" failures="{failed}" errors="0" skipped="0"'
     lines = [
@@ -30,7 +31,7 @@ def render(findings: Sequence[Placed]) -> str:
     if not findings:
         lines.append(f'  <testcase classname="jaxscope" name="{SUITE}"/>')
     lines += [" </testsuite>", "</testsuites>", ""]
-    # What is not ASCII as a reference: whoever writes the file need not know its encoding.
+    # Other characters are written as references, so that the encoding of the file does not matter.
     return "\n".join(lines).encode("ascii", "xmlcharrefreplace").decode("ascii")
 
 

@@ -1,8 +1,10 @@
-"""Findings as GitHub-flavoured Markdown: a table, and the evidence and fix of each below it, folded.
+r"""Write findings as GitHub-flavoured Markdown: a table, and below it the evidence and fix of each finding,
+folded.
 
-For the comment on a pull request and for ``$GITHUB_STEP_SUMMARY``. The first line is a comment that a
-workflow finds its earlier comment by. Everything that comes from the program is a code span: in it no
-character is markup, a link or a mention (CommonMark 0.31, section 6.1; GFM tables additionally need ``\\|``).
+The text is for a comment on a pull request and for ``$GITHUB_STEP_SUMMARY``. Its first line is an HTML
+comment, by which a workflow finds the comment that it wrote earlier. All texts from the user's program are
+code spans, in which no character is markup, a link or a mention (CommonMark 0.31, section 6.1; GFM tables
+additionally need ``\\|``).
 """
 
 from __future__ import annotations
@@ -25,7 +27,13 @@ _SIGNS = {ERROR: "❌", NOTE: "📝"}
 
 
 def render(findings: Sequence[Placed], *, run: str, failed: bool) -> str:
-    """Return the text for the run named ``run``; what exceeds LONGEST is left out, and the text says so."""
+    """Return the Markdown text. Findings that would exceed LONGEST characters are left out, and the last line
+    gives their number.
+
+    Args:
+      run: the name of the run.
+      failed: whether the check failed.
+    """
     notes = sum(p.finding.severity == NOTE for p in findings)
     parts = [count(len(findings) - notes, "finding")] if len(findings) > notes else ["no findings"]
     parts += [count(notes, "note")] if notes else []
@@ -51,7 +59,9 @@ def render(findings: Sequence[Placed], *, run: str, failed: bool) -> str:
 
 
 def code(text: str) -> str:
-    """Return ``text`` as a code span on one line; its fence is longer than any run of backticks in it."""
+    """Return ``text`` as a Markdown code span on one line, between more backticks than ``text`` has in a
+    row.
+    """
     inside = escape(text, 400)
     fence = "`" * (max((len(run) for run in re.findall("`+", inside)), default=0) + 1)
     pad = " " if inside.startswith("`") or inside.endswith("`") or not inside.strip() else ""
@@ -70,7 +80,7 @@ def _row(p: Placed) -> str:
 
 
 def _details(p: Placed) -> list[str]:
-    """Return the evidence and the fix, folded; nothing where there is neither."""
+    """Return the lines with the evidence and the fix of a finding, folded; empty if it has neither."""
     fix = fix_text(p.finding)
     items = [f"- {code(text)}" for text in seen(p)[:EVIDENCE]]
     items += [f"- fix: {code(fix)}"] if fix else []

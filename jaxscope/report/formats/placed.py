@@ -1,4 +1,4 @@
-"""A finding with its file as the reader of a format knows it: from the directory the check runs in."""
+"""Findings with file names relative to the directory in which the check runs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ class Placed(msgspec.Struct, frozen=True):
     """A finding with its file and line. Its texts are not escaped yet.
 
     Attributes:
-      file: with ``/``, relative to the base if it is below it, else absolute; None: there is no file (code
-        from a string) or the line is unknown.
-      line: the line, counted from 1.
+      finding: the finding.
+      file: the file, with ``/``, relative to a base directory if it is below one, else absolute; None: there
+        is no file (code from a string), or the line is unknown.
+      line: the line, counted from 1; None: unknown.
     """
 
     finding: Finding
@@ -26,7 +27,11 @@ class Placed(msgspec.Struct, frozen=True):
 
 
 def place(findings: Iterable[Finding], bases: Sequence[str] = ()) -> list[Placed]:
-    """Give each finding its file and line, relative to the first of ``bases`` that contains the file."""
+    """Return each finding with its file and line.
+
+    Args:
+      bases: directories; a file name is made relative to the first of them that contains the file.
+    """
     found = []
     for f in findings:
         source = f.source
@@ -38,6 +43,7 @@ def place(findings: Iterable[Finding], bases: Sequence[str] = ()) -> list[Placed
 
 
 def relative(file: str, bases: Sequence[str]) -> str:
+    """Return ``file`` relative to the first of ``bases`` that contains it, with ``/``; else as it is."""
     path = PurePath(file)
     for base in bases:
         if base and path.is_absolute() and path.is_relative_to(base):
@@ -46,7 +52,10 @@ def relative(file: str, bases: Sequence[str]) -> str:
 
 
 def fingerprint(p: Placed) -> str:
-    """Return the same text for the same finding after an edit above it: no line number, no figures."""
+    """Return a text that identifies a finding, and that does not change when lines above it change.
+
+    It is a hash of code, file, function and argument, without line numbers and figures.
+    """
     f = p.finding
     name = (f.function or "").partition("@")[0]
     parts = (f.code, p.file or "", f.source.function if f.source is not None else "", name, f.path or "")

@@ -1,4 +1,4 @@
-"""SARIF 2.1.0 (OASIS): what code scanning services read."""
+"""Write findings as SARIF 2.1.0 (OASIS), a format that code scanning services read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,12 @@ RELATED = 5
 
 
 def render(findings: Sequence[Placed], rules: dict[str, Rule], bases: Sequence[str] = ()) -> str:
-    """Write findings as SARIF. ``rules``: all rules; those with findings are described in the file."""
+    """Return the findings as SARIF.
+
+    Args:
+      rules: code -> rule; those that have findings are described in the file.
+      bases: directories to which file names are made relative.
+    """
     return dumps(document(findings, rules, bases))
 
 
@@ -102,11 +107,13 @@ def _location(file: str, line: int | None) -> dict[str, Any]:
 
 
 def uri(file: str) -> str:
-    """Return a relative reference, or ``file:///...``; names that are not UTF-8 keep their bytes."""
+    """Return a file name as a relative URI, or as ``file:///...``. Bytes that are not UTF-8 are preserved."""
     text = quote(file, errors="surrogateescape" if _escaped_bytes(file) else "surrogatepass")
     return "file://" + text if PurePath(file).is_absolute() else text
 
 
 def _escaped_bytes(text: str) -> bool:
-    """Return whether every lone surrogate in ``text`` stands for an undecodable byte (``os.fsdecode``)."""
+    """Return whether every lone surrogate in ``text`` is an undecodable byte of a file name
+    (``os.fsdecode``).
+    """
     return all(not 0xD800 <= ord(c) <= 0xDFFF or 0xDC80 <= ord(c) <= 0xDCFF for c in text)
