@@ -1,6 +1,7 @@
-"""The baselines of a test suite: one file per test in one folder; compare, update, and remove unused ones.
+"""The baseline files of a test suite, one for each test: compare with them, write them, and remove unused
+ones.
 
-Does not import pytest.
+This module does not import pytest.
 """
 
 from __future__ import annotations
@@ -20,16 +21,17 @@ if TYPE_CHECKING:
 __tracebackhide__ = to_be_read
 FOLDER = "jaxscope-baselines"
 NONE, NEW, ALL, TRIM = "none", "new", "all", "trim"
-_BLOCK = "@"  # before the name of one of several blocks in a test
+_BLOCK = "@"  # in a file name, separates the test from the name of a block in it
 
 
 class Baselines:
-    """The baselines in ``folder``.
+    """The baseline files in one folder.
 
     Args:
-      update: none (compare), new (write missing ones), all (write every one), trim (compare, and remove those
-        of tests that no longer exist).
-      root: the directory to which file names are relative.
+      folder: the folder.
+      update: none (compare), new (write missing files), all (write every file), trim (compare, and remove the
+        files of tests that no longer exist).
+      root: the directory to which file names in the baselines are relative.
 
     Raises:
       BaselineError: an update was requested in CI.
@@ -45,8 +47,12 @@ class Baselines:
         self._root = root
 
     def check(self, run: Run, test: str, name: str | None = None) -> None:
-        """Compare ``run``, which has the compilations of ``test``, with the test's baseline, or write the
-        baseline.
+        """Compare ``run`` with the baseline of a test, or write the baseline, depending on ``update``.
+
+        Args:
+          run: a run with only what the test compiled.
+          test: the pytest id of the test.
+          name: the name of the block in the test; None: the test has one block.
 
         Raises:
           NotAsPinned: the run differs from the baseline.
@@ -81,7 +87,9 @@ class Baselines:
             raise NotAsPinned(f"differs from {path.name}\n{plain_text.render(wrong)}")
 
     def trim(self, tests: Iterable[str]) -> list[Path]:
-        """Remove the baselines of all tests except ``tests``; return the removed files."""
+        """Remove the baselines of tests that are not in ``tests``, if ``update`` is trim. Return the removed
+        files.
+        """
         if self._update != TRIM:
             return []
         kept = {_stem(test) for test in tests}
@@ -92,7 +100,7 @@ class Baselines:
 
 
 def _stem(text: str) -> str:
-    """Return a file name for a test: readable, and different for different tests."""
+    """Return a file name for a test, without extension: readable, and different for different tests."""
     from jaxscope.log.store import clean_name
 
     plain = text.replace("::", ".").replace("/", ".")

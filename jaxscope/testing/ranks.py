@@ -1,4 +1,4 @@
-"""The fixture ``jaxscope_ranks``: a job of several processes in a test."""
+"""Run a job with several processes in a test, for the fixture ``jaxscope_ranks``."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from jaxscope.rules import ranks as rules
 from jaxscope.schema.findings import Finding
 
 TIMEOUT_S = 120.0
-END_S = 15.0  # from the signal that ends a job to its end
-SHOWN = 4_000  # characters of the output in the message of a failure
+END_S = 15.0  # seconds that a job has to end after a signal
+SHOWN = 4_000  # so many characters of the output are in the message of a failure
 
 
 class Ended(NamedTuple):
-    """The result of a job: what its ranks did.
+    """The result of a job with several processes (ranks).
 
     Attributes:
-      job: the recorded ranks; ``groups()`` returns groups of ranks that compiled the same programs.
+      job: the recorded ranks; ``groups()`` returns groups of ranks that compiled the same programs. None:
+        nothing was recorded.
       findings: findings about differences between the ranks.
       returncode: the exit code of the first rank that failed, or 0; None: the job did not end in time.
       output: the output of all ranks; each line begins with the rank.
@@ -38,7 +39,7 @@ class Ended(NamedTuple):
 
     @property
     def failure(self) -> str | None:
-        """Return what is wrong, for people; None: all ranks ran the same programs and ended with 0."""
+        """Return what is wrong, as text; None if all ranks ran the same programs and ended with 0."""
         if self.job is None:
             return f"no rank recorded anything; their output:\n{self.output[-SHOWN:]}"
         found = []
@@ -56,7 +57,14 @@ class Ended(NamedTuple):
 
 
 def run(folder: Path, size: int, program: list[str], timeout: float = TIMEOUT_S) -> Ended:
-    """Run ``program`` as a job of ``size`` CPU processes, recorded into ``folder``, and compare them."""
+    """Run a program as a job of several processes on the CPU, record it, and compare the processes.
+
+    Args:
+      folder: the recording is written below it.
+      size: the number of processes.
+      program: the program and its arguments.
+      timeout: seconds after which the job is ended.
+    """
     where = folder / "run"
     argv = [
         sys.executable,
@@ -93,7 +101,9 @@ def run(folder: Path, size: int, program: list[str], timeout: float = TIMEOUT_S)
 
 
 def _stopped(process: subprocess.Popen[str]) -> str:
-    """End a job: the first signal is passed on to its ranks, the second one kills them. Return its output."""
+    """End a job, and return its output. It passes the first signal on to its ranks; the second one kills
+    them.
+    """
     for _ in range(2):
         process.send_signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -1,4 +1,7 @@
-"""Record a whole pytest session, and read one test's part of the recording. Does not import pytest."""
+"""Record a whole pytest session, and return the part of the recording that belongs to one test.
+
+This module does not import pytest.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +28,14 @@ __tracebackhide__ = to_be_read
 
 
 class SuiteRecording:
-    """One recording for all tests of a process; an active recording is used if there is one.
+    """One recording for all tests of a process. If the process is already being recorded, that recording is
+    used.
 
     Args:
-      folder: the directory in which the recording is kept, under ``name``; None: it is removed at the end.
+      folder: the directory in which the recording is kept; None: it is removed at the end.
+      name: the name of the recording.
       texts: whether to keep the texts of programs.
-      baselines: the baselines of the suite.
+      baselines: the baseline files of the suite.
     """
 
     def __init__(self, folder: str | None, name: str, *, texts: bool, baselines: Baselines) -> None:
@@ -41,7 +46,10 @@ class SuiteRecording:
         self._recording: Recording | None = None
 
     def start(self) -> None:
-        """Begin recording if nothing records; again if a test ended the recording. Imports jax."""
+        """Begin to record, unless the process is already being recorded. Import jax.
+
+        It is called before each test, because a test may end the recording.
+        """
         from jaxscope.capture import session
 
         if session.current() is None:
@@ -57,8 +65,13 @@ class SuiteRecording:
 
 
 class TestRecording:
-    """The compilations of one test, from entering to leaving it. It has the functions of ``jaxscope`` as
-    attributes.
+    """The compilations of one test: a context manager around the body of the test.
+
+    The names of the package ``jaxscope`` (``step``, ``watch``, ...) are attributes of it, too.
+
+    Args:
+      test: the pytest id of the test.
+      suite: the recording of the session.
 
     Attributes:
       failure: why an earlier attempt of the test failed (``--reruns``). JAX keeps its programs, so a later
@@ -80,7 +93,7 @@ class TestRecording:
         self._session: Session | None = None
         self._ended = False
         self._block: Any = None
-        self._earlier_blocks: list[RecordingScope] = []  # of earlier tries
+        self._earlier_blocks: list[RecordingScope] = []  # the bodies of earlier attempts
         self._failed_parts: list[str] = []
 
     def __enter__(self) -> TestRecording:
@@ -108,15 +121,17 @@ class TestRecording:
             self._session.tracker.close(self._block)
 
     def reset(self) -> None:
-        """Forget an earlier try, because the next one may fail before it enters (in a ``setUp``)."""
+        """Forget an earlier attempt, because the next one may fail before its body begins (in a
+        ``setUp``).
+        """
         self.entered = self.raised = False
 
     def recorded(self, *, tries: bool = False) -> tuple[Opened, dict[str, Step]]:
-        """Return the whole recording so far, and the compilations of this test, with the steps of this
-        test.
+        """Return the whole recording so far, and the compilations of this test: id -> step, counted from the
+        test's begin.
 
         Args:
-          tries: include those of earlier tries.
+          tries: whether to include the compilations of earlier attempts (``--reruns``).
         """
         if self._session is None:
             raise UsageError(
@@ -130,7 +145,7 @@ class TestRecording:
         return run, part
 
     def unreliable(self) -> str | None:
-        """Return why the recording cannot be relied on; None if it can."""
+        """Return why the recording of this test may lack something; None if it is complete."""
         if self._session is None:
             return "the test is not recorded"
         if self._ended:
@@ -138,7 +153,7 @@ class TestRecording:
         return recorded_part.why_unreliable(self._session, self._failed_parts)
 
     def read(self) -> Opened:
-        """Return the whole recording so far, including earlier tests, with findings."""
+        """Return the whole recording so far, including earlier tests, with its findings."""
         return self.recorded()[0]
 
     @property
@@ -150,7 +165,7 @@ class TestRecording:
 
     @property
     def compilations(self) -> list[Compilation]:
-        """The calls of this test that left JAX's fast path, in order of time."""
+        """The calls in this test that left JAX's fast path, in order of time."""
         run, part = self.recorded()
         return sorted((run.compilations[i] for i in part if i in run.compilations), key=lambda c: c.call)
 
@@ -184,7 +199,14 @@ class TestRecording:
 
 
 class Pinned:
-    """A block that is compared with a baseline, unless it ends with an exception of its own."""
+    """A context manager whose block is compared with a baseline, unless the block raises an exception.
+
+    Args:
+      session: the recording.
+      baselines: the baseline files of the suite.
+      test: the pytest id of the test.
+      name: the name of the block in the test; None: the test has one block.
+    """
 
     def __init__(self, session: Session, baselines: Baselines, test: str, name: str | None) -> None:
         self._session = session
