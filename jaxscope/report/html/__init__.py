@@ -1,7 +1,7 @@
-"""A run as one HTML document that needs no network: its style and its script are inside it.
+"""Write a run as one HTML document that needs no network: its style and its script are part of it.
 
-Everything shown comes from the sections and the words of the text report. The document is complete without
-JavaScript, which adds zooming, filters and keys.
+The contents come from the sections of the text report. The document is complete without JavaScript, which
+adds zooming, filters and keys.
 """
 
 from __future__ import annotations
@@ -29,16 +29,18 @@ from jaxscope.report.html.markup import Html, el, lines, spans
 from jaxscope.schema.findings import Finding
 
 FRAME_HEIGHT = 700  # pixels in a notebook
-UNLIMITED = 1_000_000  # columns of text: a table of the HTML report has as many columns as there are
+UNLIMITED = 1_000_000  # characters in a line, so that tables of the HTML report are not split
 
 
 def pieces(
     run: Run, directory: RunDir | None = None, job: Job | None = None, *, everything: bool = False
 ) -> Iterator[str]:
-    """Yield the document in pieces.
+    """Yield the HTML document in parts, so that it need not be in memory as a whole.
 
-    ``job``: the job of which ``run`` is a rank. ``everything``: lists are not shortened, as in the text
-      report.
+    Args:
+      directory: the directory of the run.
+      job: the job with several processes of which ``run`` is one.
+      everything: shorten no lists (``--all``).
     """
     script = _packaged("page.js")
     name = title(run, directory)
@@ -65,7 +67,12 @@ def pieces(
 
 
 def _head(name: str, script: str | None) -> str:
-    """Return the beginning of a document, up to its body, which may contain ``script`` and no other."""
+    """Return the beginning of a document, up to ``<body>``.
+
+    Args:
+      name: the title.
+      script: the only script that the document may run; None: it may run none.
+    """
     style = _packaged("page.css")
     policy = (
         "default-src 'none'; base-uri 'none'; form-action 'none'; "
@@ -93,7 +100,9 @@ def _chapters(
     *,
     everything: bool,
 ) -> list[tuple[str, str, Html | None]]:
-    """Return the sections in their order, each as (id, heading, content); without content it is not shown."""
+    """Return the sections in their order, each as (id, heading, content). A section without content is not
+    shown.
+    """
     return [
         ("timeline-of-the-run", "Timeline", timeline.section(run, job, places)),
         (
@@ -140,21 +149,32 @@ def _chapters(
 
 
 def frame(run: Run, directory: RunDir | None = None) -> str:
-    """Return the document in a frame of its own, for the output of a notebook cell."""
+    """Return the document in an ``<iframe>``, for the output of a notebook cell."""
     return _framed("".join(pieces(run, directory)), "jaxscope report", FRAME_HEIGHT, "allow-scripts")
 
 
 def frame_of(body: Html, name: str, height: int) -> str:
-    """Return one part of a report, which has no script, in a frame of ``height`` pixels."""
+    """Return one part of a report in an ``<iframe>`` with a height of ``height`` pixels. The part has no
+    script.
+
+    Args:
+      name: the title.
+    """
     return _framed(f"{_head(name, None)}<main>{body}</main>\n</body>\n</html>\n", name, height, "")
 
 
 def _framed(document: str, name: str, height: int, allowed: str) -> str:
-    """Return ``document`` as the attribute of a frame.
+    """Return ``document`` inside an ``<iframe>`` element.
 
-    The style of the notebook and that of the report do not meet, and the report cannot reach the notebook.
+    The frame keeps the styles of the notebook and of the report apart, and the report cannot access the
+    notebook.
+
+    Args:
+      document: the HTML.
+      name: the title.
+      allowed: the permissions of the frame (``sandbox``).
     """
-    # Not el(): it shows control characters, and the line ends of the document are wanted.
+    # el() would escape control characters, and with them the line ends of the document.
     return (
         f'<iframe srcdoc="{html.escape(document)}" sandbox="{allowed}" title="{html.escape(escape(name))}" '
         f'width="100%" height="{height}" frameborder="0"></iframe>'
@@ -164,7 +184,7 @@ def _framed(document: str, name: str, height: int, allowed: str) -> str:
 def _answer(
     run: Run, directory: RunDir | None, name: str, places: Places, found: Sequence[Finding]
 ) -> Iterator[Html]:
-    """Yield the headline with the seconds lost, the facts of the run, and the first finding."""
+    """Yield the top of the page: the seconds lost, the facts of the run, and the first finding."""
     lost = list(sections.recompile_seconds(run))
     spent = compiling(run)
     yield el("h1", name)
@@ -172,9 +192,9 @@ def _answer(
         yield el("div", lines(lost), class_="headline")
     elif spent:
         yield el("p", spans(spent), class_="headline")
-    facts = list(header(run, directory))[1:]  # the first line is the program
+    facts = list(header(run, directory))[1:]  # without the first line, which is the program
     if spent and not lost:
-        facts = [line for line in facts if line.text.plain != escape(plain(spent))]  # it is the headline
+        facts = [line for line in facts if line.text.plain != escape(plain(spent))]  # already the headline
     yield el("div", lines(facts), class_="facts")
     yield lines(
         [
@@ -197,5 +217,5 @@ def _packaged(name: str) -> str:
 
 
 def _digest(content: str) -> str:
-    """Return the source expression of an inline style or script for a Content-Security-Policy."""
+    """Return the hash by which a Content-Security-Policy allows an inline style or script: ``sha256-...``."""
     return f"sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}"

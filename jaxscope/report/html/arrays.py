@@ -1,4 +1,6 @@
-"""Show the live arrays: the largest by name, the bytes on each device, and which device holds which slice."""
+"""The HTML report's section on live arrays: the largest by name, bytes on each device, which device holds
+which slice.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ FILLS = 8
 
 
 def section(run: Run, places: Places, *, everything: bool) -> Html | None:
-    """Return the snapshot with the most bytes; None: no snapshot is worth a section."""
+    """Return the section on the snapshot with the most bytes; None if no snapshot is worth showing."""
     written = lines(arrays.section(run, places, everything=everything), below="Live arrays")
     if not written:
         return None
@@ -37,7 +39,7 @@ def section(run: Run, places: Places, *, everything: bool) -> Html | None:
 
 
 def _devices(s: Snapshot) -> Html | None:
-    """Return a bar for the bytes on each device, as a share of the fullest one."""
+    """Return a table with the bytes on each device as bars; None for one device, or for too many."""
     used = [(d, n) for d, n in sorted(s.by_device.items()) if n > 0]
     if not 2 <= len(used) <= MOST_DEVICES:
         return None
@@ -67,7 +69,14 @@ def _devices(s: Snapshot) -> Html | None:
 
 
 def mesh(g: Group, sharding: Sharding, shape: list[int]) -> Html | None:
-    """Return the mesh as a table with the slice that each device holds; equal slices have the same colour."""
+    """Return a table of the mesh with the slice of an array that each device holds; equal slices have the
+    same colour.
+
+    Args:
+      g: the array.
+      sharding: its sharding.
+      shape: its shape.
+    """
     grid = shards.grid_of(sharding, shape)
     if grid is None:
         return None

@@ -1,4 +1,6 @@
-"""Show findings: what was found, at which line, what it cost, what to change, and the evidence."""
+"""The HTML report's section on findings: what was found, its line and cost, what to change, and the
+evidence.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ SEVERITIES = {ERROR: "errors", WARNING: "warnings", NOTE: "notes"}
 
 
 def section(run: Run, found: Sequence[Finding], places: Places) -> Html:
-    """Return all findings, each with an id that stays the same in another run."""
+    """Return all findings. The id of each element stays the same in later runs, so that links to it stay
+    valid.
+    """
     counts = {s: sum(f.severity == s for f in found) for s in SEVERITIES}
     boxes = [
         el("label", el("input", type="checkbox", checked=True, data_severity=s), f" {SEVERITIES[s]} ({n:,})")
@@ -37,7 +41,12 @@ def section(run: Run, found: Sequence[Finding], places: Places) -> Html:
 
 
 def entry(run: Run, f: Finding, places: Places, n: int, *, open_: bool) -> Html:
-    """Return one finding; ``n``: its position, from 0."""
+    """Return one finding.
+
+    Args:
+      n: its position, from 0. Only the first findings show lines of source.
+      open_: whether it is unfolded at first.
+    """
     cost = el("span", seconds(f.seconds), class_="right bold") if f.seconds else None
     where = place(f, places, headline(f))
     summary = el(
@@ -62,7 +71,7 @@ def _severity(f: Finding) -> str:
 
 
 def fix(f: Finding) -> Html | None:
-    """Return what to change."""
+    """Return a paragraph that says what to change; None if the finding has no fix."""
     words = fix_text(f)
     return (
         None
@@ -87,7 +96,7 @@ def _evidence(f: Finding, places: Places) -> Html | None:
 
 
 def first(run: Run, f: Finding, places: Places) -> Html:
-    """Return the first finding as the page's answer: the sentence, the line and what to change."""
+    """Return the first finding for the top of the page: its sentence, its source line and what to change."""
     where = places.inside(f.source)
     return el(
         "div",
@@ -101,8 +110,8 @@ def first(run: Run, f: Finding, places: Places) -> Html:
 
 
 def needed_once(run: Run, places: Places) -> Html | None:
-    """Return the first compilations that took a tenth of all compile time or more, with their lines; None:
-    there are none.
+    """Return the first compilations that took at least a tenth of all compile time, with their source lines;
+    None: none did.
     """
     found = sections.needed_once(run)
     if not found:

@@ -1,4 +1,4 @@
-"""Show each of the user's functions: its work, its recompiles, and its cache keys side by side."""
+"""The HTML report's section on the user's functions: their work, recompiles, and cache keys side by side."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VALUE = 160
 
 
 def section(run: Run, places: Places, *, everything: bool) -> Html | None:
-    """Return the user's functions, slowest first; None: there are none."""
+    """Return the user's functions, slowest first; None if there are none."""
     found = sections.ranked(run, lambda f: f.user and not sections.inside_others(f))
     if not found:
         return None
@@ -42,7 +42,11 @@ def section(run: Run, places: Places, *, everything: bool) -> Html | None:
 
 
 def entry(run: Run, f: Function, places: Places, *, open_: bool, everything: bool) -> Html:
-    """Return one function."""
+    """Return one function: its work, its recompiles, its cache keys and its shardings.
+
+    Args:
+      open_: whether it is unfolded at first.
+    """
     site = places.function(f)
     head = joined([
         el("span", seconds(f.seconds), class_="right bold"),
@@ -51,7 +55,7 @@ def entry(run: Run, f: Function, places: Places, *, open_: bool, everything: boo
     ])  # fmt: skip
     rest = list(function_summary.entry(run, f, places, everything=everything))[
         1:
-    ]  # the first line is the head
+    ]  # without the first line, which is in ``head``
     numbered = run.numbered(f)
     body = [
         lines(rest),
@@ -62,7 +66,11 @@ def entry(run: Run, f: Function, places: Places, *, open_: bool, everything: boo
 
 
 def _keys(run: Run, numbered: Sequence[tuple[int, Compilation]], places: Places) -> Html:
-    """Return a column for each compilation and a row for each part of the key that is not the same in all."""
+    """Return a table of cache keys, with a column for each compilation, and a row for each part that is not
+    always equal.
+
+    The equal parts are in a second table, which is folded.
+    """
     every = [(n, c, compared(run, c)) for n, c in numbered]
     keyed = [(n, c, k) for n, c, k in every if k is not None]
     if not keyed:

@@ -1,7 +1,7 @@
-"""Build HTML from data: every text is escaped, and every attribute; nothing else makes markup.
+"""Build HTML elements from data. All texts and attributes are escaped; only ``Html`` values are markup.
 
-A text from the program goes through ``present.escape`` first, so that a control character or a bidi override
-in it is visible.
+A text from the program also passes through ``present.escape``, so that a control character or a bidi override
+in it becomes visible.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jaxscope.present.escape import escape
 from jaxscope.present.spans import Span
 from jaxscope.report.layout import FIGURE, Line
 
-# The styles of the text report -> the classes of page.css.
+# Rich style in the text report -> CSS class in page.css.
 CLASSES = {
     "dim": "dim", "bold": "bold", "underline": "title", "bold red": "error", "yellow": "warning",
     "green": "good", "red": "before",
@@ -27,26 +27,30 @@ _COPIED = {"code", "mark", "title"}  # elements whose text stays as it is
 
 
 class Html(str):
-    """Markup that is ready to be written."""
+    """Text that is HTML already, and is not escaped again."""
 
     __slots__ = ()
 
 
 def text(value: object) -> Html:
-    """Return ``value`` as text of the document, in which a figure and its unit stay on one line."""
+    """Return ``value`` escaped as text of the document. A number and its unit stay on one line."""
     return Html(FIGURE.sub("\N{NO-BREAK SPACE}", html.escape(escape(value))))
 
 
 def verbatim(value: object) -> Html:
-    """Return ``value`` as text that can be copied: source lines, commands."""
+    """Return ``value`` escaped as text that can be copied, such as source lines and commands.
+
+    Unlike ``text``, no space is replaced by a no-break space.
+    """
     return Html(html.escape(escape(value)))
 
 
 def el(tag: str, *content: str | None, **attributes: str | int | bool | None) -> Html:
-    """Return an element. ``content`` that is not ``Html`` is escaped.
+    """Return an element: ``el("p", "a < b", class_="dim")`` -> ``<p class="dim">a &lt; b</p>``.
 
-    A trailing underscore in the name of an attribute is removed, other underscores become hyphens. An
-    attribute is left out if its value is None or False, and has no value if it is True.
+    ``content`` that is not ``Html`` is escaped; None is left out. A trailing underscore in the name of an
+    attribute is removed, other underscores become hyphens. An attribute is left out if its value is None or
+    False, and has no value if it is True.
     """
     written = "".join(
         f" {_name(name)}" if value is True else f' {_name(name)}="{html.escape(escape(value))}"'
@@ -65,12 +69,12 @@ def _name(name: str) -> str:
 
 
 def joined(parts: Iterable[str | None]) -> Html:
-    """Return the parts one after another; None is left out."""
+    """Return ``parts`` one after another; texts that are not ``Html`` are escaped, None is left out."""
     return Html("".join(p if isinstance(p, Html) else text(p) for p in parts if p is not None))
 
 
 def spans(found: Iterable[Span]) -> Html:
-    """Return texts with roles as elements with the class of the role."""
+    """Return texts with roles (``("slow", "warning")``) as ``<span>`` elements with the class of the role."""
     return joined(
         text(s) if isinstance(s, str) else el("span", s[0], class_=ROLES.get(s[1], s[1]) or None)
         for s in found
@@ -78,7 +82,7 @@ def spans(found: Iterable[Span]) -> Html:
 
 
 def styled(found: Text) -> Html:
-    """Return a text of the report with its styles as classes."""
+    """Return a Rich text as HTML, with CSS classes for its styles."""
     plain = found.plain
     parts: list[Html] = []
     at = 0
@@ -93,12 +97,14 @@ def styled(found: Text) -> Html:
 def lines(
     found: Iterable[Line], *, heading: str = "h3", below: str | None = None, names: bool = False
 ) -> Html:
-    """Return report lines as HTML: a paragraph for each line, a table for consecutive lines with cells, a
-    heading for each title.
+    """Return report lines as HTML.
+
+    Consecutive lines with cells become a table, titles become headings, and other lines become paragraphs.
 
     Args:
+      heading: the element of a heading.
       below: the heading above these lines; a title equal to it is not repeated.
-      names: the first cell of each row is a header cell.
+      names: whether the first cell of each row is a header cell.
     """
     made: list[Html] = []
     for is_table, members in groupby(found, key=lambda line: bool(line.cells)):
@@ -114,7 +120,9 @@ def lines(
 
 
 def _row(found: Line, columns: int, *, names: bool) -> Html:
-    """Return a row of a table with so many columns; its last cell takes those that it does not have."""
+    """Return a table row of ``columns`` columns. If the line has fewer cells, the last cell spans the
+    rest.
+    """
     first, *rest = found.cells
     name = el("th", first, scope="row") if names else el("td", first)
     spans = [columns - len(rest)] * (len(rest) < columns - 1)
@@ -139,15 +147,21 @@ def _paragraph(line: Line, heading: str, below: str | None) -> Iterator[Html]:
 
 
 def _indented(line: Line) -> str:
-    """Return the class of the indent of ``line``."""
+    """Return the CSS class for the indent of ``line``: ``in2``."""
     return f"in{min(line.indent // 2, 6)}"
 
 
 def scrolling(table: Html) -> Html:
-    """Return a table that is scrolled sideways by itself where the window is narrow."""
+    """Return ``table`` in an element that can be scrolled sideways if the window is narrow."""
     return el("div", table, class_="scroll", tabindex=0, role="region", aria_label="table")
 
 
 def fold(summary: Html, *body: Html, open_: bool = False, **attributes: str | int | bool | None) -> Html:
-    """Return a part that opens and closes, also without JavaScript."""
+    """Return an element that opens and closes, also without JavaScript (``<details>``).
+
+    Args:
+      summary: is always visible.
+      body: is visible while the element is open.
+      open_: whether it is open at first.
+    """
     return el("details", el("summary", summary), el("div", *body, class_="body"), open=open_, **attributes)

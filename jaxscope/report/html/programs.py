@@ -1,4 +1,6 @@
-"""Show each compiled program: its memory, its source with costs by line, its collectives over the mesh."""
+"""The HTML report's section on compiled programs: memory, source lines with their costs, collectives on the
+mesh.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,13 @@ from jaxscope.report.html.markup import Html, el, fold, joined, lines, text
 from jaxscope.schema.keys import Memory
 
 MOST = 60
-NAMED = 4  # compilations of one program
-MOST_DEVICES, MOST_ACROSS = 64, 16  # of a mesh that is drawn
+NAMED = 4  # so many compilations of one program are named
+MOST_DEVICES, MOST_ACROSS = 64, 16  # larger meshes are not drawn
 STEP, RADIUS = 44, 13
 
 
 def section(run: Run, places: Places, *, everything: bool) -> Html | None:
-    """Return the programs of the user's functions, those of the slowest function first; None: there are
+    """Return the programs of the user's functions, those of the slowest function first; None if there are
     none.
     """
     found: dict[str, list[Compilation]] = {}
@@ -46,7 +48,13 @@ def section(run: Run, places: Places, *, everything: bool) -> Html | None:
 def entry(
     run: Run, id: str, compilations: Sequence[Compilation], places: Places, *, open_: bool, everything: bool
 ) -> Html:
-    """Return the program ``id``, which ``compilations`` made."""
+    """Return one compiled program.
+
+    Args:
+      id: the id of the program.
+      compilations: the compilations that produced it.
+      open_: whether it is unfolded at first.
+    """
     c = compilations[0]
     texts = run.texts_of(run.programs[id])
     memory = c.compiled.memory if c.compiled is not None else None
@@ -68,8 +76,8 @@ def entry(
 
 
 def _memory(memory: Memory) -> Html | None:
-    """Return a bar of the parts of a program's memory on one device."""
-    shared = MEMORY_PARTS["alias_bytes"]  # it is counted as arguments and as results
+    """Return a bar with the parts of a program's memory on one device; None if the sizes are unknown."""
+    shared = MEMORY_PARTS["alias_bytes"]  # counted twice: as arguments and as results
     parts = [(name, n) for name, n in memory_parts(memory) if name != shared]
     total = sum(n for _, n in parts)
     if total <= 0 or any(n < 0 for _, n in parts):
@@ -107,7 +115,7 @@ def _memory(memory: Memory) -> Html | None:
 
 
 def _meshes(made: Compiled) -> Iterator[Html]:
-    """Yield the mesh once for each set of axes that collectives communicate over."""
+    """Yield a drawing of the mesh for each set of axes over which collectives communicate."""
     mesh = made.mesh or []
     large = [(name, n) for name, n in mesh if n > 1]
     drawable = (
@@ -137,7 +145,13 @@ def _meshes(made: Compiled) -> Iterator[Html]:
 
 
 def _drawn(large: Sequence[tuple[str, int]], used: set[str], words: str) -> Html:
-    """Return a circle for each device, with lines between those that communicate."""
+    """Return a drawing of the mesh: a circle for each device, and lines between devices that communicate.
+
+    Args:
+      large: (name, size) of the one or two mesh axes with more than one device.
+      used: the names of the axes over which the collectives communicate.
+      words: a description for screen readers.
+    """
     (above, rows), (across, columns) = large if len(large) == 2 else [("", 1), large[0]]
     left, top = (60, 34) if above else (24, 34)
 

@@ -1,4 +1,6 @@
-"""Show lines of the user's source: around a finding, or those with a cost in a compiled program."""
+"""Show lines of the user's source in the HTML report: around a finding, or lines with a cost in a compiled
+program.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ from jaxscope.present.text import Places, count, short_seconds, size
 from jaxscope.report.html.markup import Html, el, joined, scrolling, verbatim
 from jaxscope.schema.keys import Frame
 
-AROUND = 2  # lines shown on each side of a line
-LONGEST = 200  # characters of a line
-MOST = 40  # lines with a cost that are shown of a program
+AROUND = 2  # so many lines are shown above and below a line
+LONGEST = 200  # longer lines are cut
+MOST = 40  # so many lines with a cost are shown for each program
 HEADS = ("fusions", "bytes of fusions", "flops", "collectives", "sent")
 MEASURED = "measured in a step"
 PREFIXES = ("", "k", "M", "G", "T", "P", "E")
@@ -21,7 +23,7 @@ KINDS = HEADS.index("collectives")
 
 
 def around(run: Run, frame: Frame | None) -> Html | None:
-    """Return the lines around ``frame`` with the line marked; None where the file cannot be read."""
+    """Return the source lines around ``frame``, with its line marked; None if the file cannot be read."""
     found = _lines(run, frame.file) if frame is not None else []
     if frame is None or not 1 <= frame.line <= len(found):
         return None
@@ -44,10 +46,14 @@ def _numbered(lines: Sequence[str], numbers: Iterable[int], marked: int) -> Iter
 def with_costs(
     run: Run, costs: Mapping[Place, LineCost], places: Places, measured: Mapping[Place, float]
 ) -> Html | None:
-    """Return the source lines that have a cost, with their figures, and a few lines around them.
+    """Return tables of the source lines that cost something in a program, with their figures and the lines
+    around them.
 
-    Returns None if no line has a cost. If a file cannot be read, only the figures are shown. ``measured``:
-    seconds by line; empty: nothing was measured.
+    Return None if no line has a cost. If a file cannot be read, only the figures are shown.
+
+    Args:
+      costs: (file, line) -> cost in the compiled program.
+      measured: (file, line) -> measured seconds; empty: nothing was measured.
     """
     ranked = sorted(costs, key=lambda p: (-(costs[p].flops or 0), -(costs[p].moved_bytes or 0), p))
     shown = ranked[:MOST]
@@ -117,7 +123,7 @@ def _figures(cost: LineCost) -> list[str]:
 
 
 def _flops(n: int) -> str:
-    """Return ``432 M``; below a thousand the number itself."""
+    """Return a number with a prefix: ``432 M``; below a thousand the number itself."""
     power = min((len(str(n)) - 1) // 3, len(PREFIXES) - 1)
     return f"{n / 1000**power:.{max(0, 2 - (len(str(n)) - 1) % 3)}f} {PREFIXES[power]}" if power else f"{n}"
 

@@ -1,4 +1,6 @@
-"""Draw the phases of each function, the steps and the ranks on the axis of the run's time, as SVG."""
+"""The HTML report's timeline: the phases of each function, the steps and the ranks along the run's time, as
+SVG.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +19,21 @@ from jaxscope.present.text import Places, count, function_name, seconds
 from jaxscope.report import sections
 from jaxscope.report.html.markup import Html, el, joined, scrolling
 
-UNITS = 10_000  # of the axis: what is shorter is drawn as one
+UNITS = 10_000  # length of the time axis in units of the drawing; a shorter phase is drawn one unit long
 HEIGHT = 20
 MOST_LANES, MOST_MARKS, MOST_RANKS = 30, 150, 64
 MOST_ROWS = 200  # compilations in the table
 LABELS = 5
-LATE = 0.1  # seconds from the start of the program to the begin of the recording that are worth a word
+LATE = 0.1  # if the recording began so many seconds after the program, the legend says so
 LEGEND = {"trace": "trace", "lower": "lower", "compile": "compile", "hit": "from the persistent cache"}
 
 
 def section(run: Run, job: Job | None, places: Places) -> Html | None:
-    """Return the timeline with a table of the same compilations; None if nothing was compiled."""
+    """Return the timeline, and the same compilations as a table; None if nothing was compiled.
+
+    Args:
+      job: the job with several processes of which ``run`` is one: then its processes are drawn, too.
+    """
     found = lanes(run)
     length = _length(run, found)
     if not found or length <= 0:
@@ -82,15 +88,15 @@ def _swatch(name: str) -> Html:
 
 
 def _length(run: Run, found: Sequence[Lane]) -> float:
-    """Return the seconds that are drawn: from the begin of the recording to the end of the run, and phases
-    that end after it in another process.
+    """Return the length of the time axis in seconds: from the begin of the recording to its last event or
+    phase.
     """
     ends = [float(lane.spans[:, 1].max()) / 1e9 for lane in found if len(lane.spans)]
     return max([run.seconds_at(run.last_ns) or 0.0 if run.last_ns is not None else 0.0, *ends])
 
 
 def _origin(run: Run) -> str:
-    """Say what 0 s of the axis is."""
+    """Return a sentence that says what 0 s on the time axis is."""
     words = "0 s is when recording began"
     began, program = run.began_ns, run.program_began_ns
     if began is None or program is None or began - program < LATE * 1e9:
@@ -134,7 +140,13 @@ def _lane(run: Run, lane: Lane, length: float, places: Places) -> Html:
 
 
 def _blocks(lane: Lane, phase: int, length: float) -> Html | None:
-    """Return one path of all blocks of a phase; blocks that touch are one."""
+    """Return one SVG path with all blocks of a phase of a lane; None if there are none. Blocks that touch are
+    merged.
+
+    Args:
+      phase: the index of the phase in ``PHASES``.
+      length: the length of the time axis in seconds.
+    """
     spans = lane.spans[lane.spans[:, 2] == phase][:, :2] / 1e9
     blocks: list[list[int]] = []
     for begin, end in sorted((_at(b, length), _at(e, length)) for b, e in spans.tolist()):
@@ -151,7 +163,9 @@ def _blocks(lane: Lane, phase: int, length: float) -> Html | None:
 def _marks(
     run: Run, recompiles: Sequence[Compilation], marked: Sequence[Compilation], length: float, places: Places
 ) -> list[Html]:
-    """Return a tick where each of the compilations ``marked`` begins; the tooltip has its cause."""
+    """Return a tick where each compilation in ``marked`` begins. Ticks of ``recompiles`` look different and
+    state the cause.
+    """
     again = {c.id for c in recompiles}
     made = []
     for c in marked[:MOST_MARKS]:
@@ -179,8 +193,9 @@ def _words(run: Run, c: Compilation, places: Places, *, recompiled: bool) -> str
 
 
 def _steps(run: Run, length: float) -> Html | None:
-    """Return ticks for the steps whose time is in the log: their ends, compilations in them and looks at the
-    arrays.
+    """Return a row with a tick for each step whose time is in the log; None if there is none.
+
+    The log has the times of some ends of steps, of compilations and of snapshots of the live arrays.
     """
     main = run.main
     if main is None:
@@ -209,7 +224,9 @@ def _steps(run: Run, length: float) -> Html | None:
 
 
 def _ranks(run: Run, job: Job, length: float) -> Iterable[Html]:
-    """Yield a lane for each rank: from its begin to its end, with ticks at the programs that ranks share."""
+    """Yield a row for each rank, from its begin to its end, with ticks at the compilations of programs that
+    ranks share.
+    """
     for rank in job.ranks[:MOST_RANKS]:
         begin = None if rank.began_ns is None else run.seconds_at(rank.began_ns)
         ended = rank.left_ns or rank.last_ns
@@ -231,8 +248,8 @@ def _ranks(run: Run, job: Job, length: float) -> Iterable[Html]:
 
 
 def _table(run: Run, places: Places) -> Html:
-    """Return the compilations of the user's functions in order of time, for those who do not see the
-    drawing.
+    """Return the compilations of the user's functions in order of time as a table, for readers who cannot see
+    the drawing.
     """
     numbered = [c for f in run.functions.values() if f.user for _, c in run.numbered(f)]
     numbered.sort(key=lambda c: (c.t_ns, c.id))
