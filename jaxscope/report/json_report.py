@@ -1,4 +1,4 @@
-"""A run as JSON: the types are in ``contract``, here they are filled."""
+"""Write a run as the JSON report. ``contract`` has the types; this module fills them."""
 
 from __future__ import annotations
 
@@ -39,14 +39,19 @@ from jaxscope.schema.events import Missed
 from jaxscope.schema.keys import Frame, Key
 
 SCHEMA = 1
-PIECE = 1 << 16  # characters written at a time
+PIECE = 1 << 16  # characters that are yielded at a time
 
 
-Section = tuple[str, Any]  # its key; an entry, or an iterator over the entries of a list
+Section = tuple[str, Any]  # a key of the report; its value, or an iterator over the entries of a list
 
 
 def as_json(run: Run, directory: RunDir | None = None, job: Job | None = None) -> dict[str, Any]:
-    """Return the whole report as plain data, for a run that is small enough to be held twice."""
+    """Return the whole report as plain data, for small runs: all of it is in memory.
+
+    Args:
+      directory: the directory of the run.
+      job: the job with several processes of which ``run`` is one.
+    """
     found: dict[str, Any] = json.loads(dumps(_collected(sections(run, directory, job))))
     return found
 
@@ -61,7 +66,9 @@ def _collected(found: Iterable[Section]) -> dict[str, Any]:
 
 
 def pieces(run: Run, directory: RunDir | None = None, job: Job | None = None) -> Iterator[str]:
-    """Yield the text of the document in pieces; an entry is made when the one before it has been taken."""
+    """Yield the text of the report in parts of about PIECE characters, so that it is never in memory as a
+    whole.
+    """
     waiting: list[str] = []
     size = 0
     for text in _written(sections(run, directory, job)):
@@ -74,7 +81,7 @@ def pieces(run: Run, directory: RunDir | None = None, job: Job | None = None) ->
 
 
 class Document:
-    """The sections of a run within another."""
+    """The keys and values of the report of a run that is part of another report (``sub_runs``)."""
 
     def __init__(self, found: Iterable[Section]) -> None:
         self._found = found
@@ -84,9 +91,13 @@ class Document:
 
 
 def sections(run: Run, directory: RunDir | None = None, job: Job | None = None) -> Iterator[Section]:
-    """Yield the keys of the document in their order. A list of entries is an iterator that is read once.
+    """Yield the keys of the report in their order, each with its value.
 
-    ``job``: the job of which ``run`` is a rank.
+    The value of a long list is an iterator over its entries, which can be read once.
+
+    Args:
+      directory: the directory of the run.
+      job: the job with several processes of which ``run`` is one.
     """
     parts = variants.of(run, directory)
     compilations = sorted(run.compilations.values(), key=lambda c: (c.t_ns, c.process.pid, c.call))
@@ -121,8 +132,12 @@ def sections(run: Run, directory: RunDir | None = None, job: Job | None = None) 
 
 
 def findings(parts: Sequence[variants.Variant], job: Job | None = None) -> Iterator[contract.Finding]:
-    """Yield the entries of ``findings``: those of the ranks of ``job``, then those of the run and its
-    sub-runs."""
+    """Yield the entries of ``findings``: those about the processes of ``job``, then those of the run and its
+    sub-runs.
+
+    Args:
+      parts: the run, then the runs inside its directory.
+    """
     for f in ranks.of_ranks(job):
         yield contract.Finding.of(f)
     for f in rank_rules.without_published(variants.findings(parts), job):
@@ -130,10 +145,12 @@ def findings(parts: Sequence[variants.Variant], job: Job | None = None) -> Itera
 
 
 def _written(found: Iterable[Section], depth: int = 0) -> Iterator[str]:
-    """Yield the text of an object of these sections, as ``dumps`` spells it, without the end of its last
-    line.
+    """Yield the text of a JSON object with the keys and values ``found``, formatted as ``dumps`` does.
 
-    ``depth``: spaces before its braces, the first line excepted.
+    The last line has no line end.
+
+    Args:
+      depth: number of spaces before each line except the first.
     """
     line = "\n" + " " * depth
     comma = "{"
@@ -153,7 +170,7 @@ def _written(found: Iterable[Section], depth: int = 0) -> Iterator[str]:
 
 
 def _entries(values: Iterator[Any], depth: int) -> Iterator[Iterable[str]]:
-    """Yield the text of the entries of a list, of several at a time: about PIECE bytes before they are
+    """Yield the text of the entries of a list, several at a time: about PIECE bytes before they are
     indented.
     """
     waiting: list[bytes] = []
@@ -173,17 +190,19 @@ def _entries(values: Iterator[Any], depth: int) -> Iterator[Iterable[str]]:
 
 
 def _indented(entries: list[bytes], depth: int) -> str:
-    """Return the entries of a list as text, each line after ``depth`` spaces, the first line excepted."""
+    """Return the JSON entries of a list as formatted text, with ``depth`` spaces before each line except the
+    first.
+    """
     nested = b"[" * depth + b",".join(entries) + b"]" * depth
     around = (
         sum(range(1, depth + 1)) + depth
-    )  # of the brackets: each on a line of its own, after 0, 1, 2, ... spaces
+    )  # characters of the outer brackets: each is on a line of its own, after 0, 1, 2, ... spaces
     text = msgspec.json.format(nested, indent=1)
     return _ascii(text[around + depth : -around].decode())
 
 
 def dumps(value: Any) -> str:
-    """Return JSON in ASCII, so that the names of a program cannot cause errors in a terminal or in an
+    """Return formatted JSON in ASCII, so that names from the program cause no errors in a terminal or an
     unusual locale.
 
     NaN and infinities become null, because JSON does not have them.
@@ -192,7 +211,7 @@ def dumps(value: Any) -> str:
 
 
 def compact(value: Any) -> str:
-    """Return JSON in one line without spaces, without the end of the line."""
+    """Return JSON in ASCII on one line, without spaces and without a line end."""
     return _ascii(_encoded(value).decode())
 
 
@@ -221,8 +240,10 @@ def _text(value: Any) -> str:
 
 
 def _encoded(value: Any) -> bytes:
-    """Return JSON in UTF-8. In place of a lone surrogate, which is of a file name that is not UTF-8 and
-    which some readers of JSON refuse, it has the replacement character.
+    """Return JSON in UTF-8.
+
+    A lone surrogate becomes the replacement character, because some readers of JSON do not accept it. Lone
+    surrogates occur in file names that are not UTF-8.
     """
     try:
         return msgspec.json.encode(value)
@@ -234,7 +255,7 @@ def _ascii(text: str) -> str:
     return text if text.isascii() and "\x7f" not in text else _NOT_ASCII.sub(_escaped, text)
 
 
-_NOT_ASCII = re.compile(r"[^\x00-\x7e]+")  # in strings only
+_NOT_ASCII = re.compile(r"[^\x00-\x7e]+")  # occurs only inside strings
 
 
 def _escaped(match: re.Match[str]) -> str:
@@ -285,19 +306,19 @@ def _run(run: Run, directory: RunDir | None) -> contract.RunFacts:
 
 
 def _moment(run: Run, meta: dict[str, Any]) -> str | None:
-    """ISO 8601 in UTC."""
+    """Return when the run began, as ISO 8601 in UTC; None if unknown."""
     began = run.began_ns
     stamp = began / 1e9 if began else meta.get("started")
     try:
         assert isinstance(stamp, (int, float))
         moment = datetime.datetime.fromtimestamp(stamp, datetime.UTC)
-    except (AssertionError, ValueError, OverflowError, OSError):  # absent, or a clock gone wild
+    except (AssertionError, ValueError, OverflowError, OSError):  # missing, or an impossible time
         return None
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def function_json(f: Function) -> contract.Function:
-    """Return one entry of ``functions``."""
+    """Return the entry of ``functions`` for ``f``."""
     seen = f.seen
     return contract.Function.copy_of(
         f,
@@ -316,7 +337,11 @@ def function_json(f: Function) -> contract.Function:
 
 
 def compilation_json(run: Run, c: Compilation, number: int | None) -> contract.Compilation:
-    """Return one entry of ``compilations``. ``number`` is part of the name in reports: ``name#number``."""
+    """Return the entry of ``compilations`` for ``c``.
+
+    Args:
+      number: the number of the compilation among those of its function: 4 in ``train_step#4``.
+    """
     comparison = compared(run, c)
     nearest = comparison.nearest if comparison is not None else None
     compiled, failed = c.compiled, c.failed
@@ -390,8 +415,13 @@ def _bucket(v: observed_sizes.Varying) -> contract.Bucket:
 
 
 def key_json(run: Run, process: Process, key: Key, missed: Missed | None = None) -> contract.CacheKey:
-    """Return a cache key with its shardings and settings; ``missed`` has the lines that created its
-    arrays."""
+    """Return a cache key as an entry of the report.
+
+    Args:
+      process: the process that recorded the key.
+      key: the key.
+      missed: the event with the lines that created the arrays among the arguments.
+    """
     made = missed.made if missed is not None else []
     made_by = missed.made_by if missed is not None else []
 

@@ -1,4 +1,6 @@
-"""Write findings as plain lines, without colours or a width: for exceptions, failing tests and logs."""
+"""Write findings as plain lines without colours and without a fixed width, for exceptions, failing tests and
+logs.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,11 @@ from jaxscope.present.text import seconds
 from jaxscope.schema.findings import Finding
 from jaxscope.schema.keys import Frame
 
-MOST = 10  # findings written in full
+MOST = 10  # so many findings are written
 
 
 def render(found: Sequence[Finding]) -> str:
-    """Return the lines of all of ``found``, of MOST at most."""
+    """Return ``found`` as text: at most MOST findings, and how many more there are."""
     parts = ["\n".join(lines(f)) for f in found[:MOST]]
     if len(found) > MOST:
         parts.append(f"and {len(found) - MOST:,} more")
@@ -24,7 +26,7 @@ def render(found: Sequence[Finding]) -> str:
 
 
 def lines(f: Finding) -> list[str]:
-    """Return the lines of one finding: its code and title, place and cost, fix."""
+    """Return the lines of one finding: its code and title, its place and cost, and its fix."""
     written = [f"{f.code} {escape(sentence(f), 600)}"]
     around = ", ".join(filter(None, (place(f.source), seconds(f.seconds) if f.seconds else None)))
     if around:
@@ -35,7 +37,9 @@ def lines(f: Finding) -> list[str]:
 
 
 def place(frame: Frame | None) -> str | None:
-    """Return ``train.py:110 in main``, relative to the current directory if the file is below it."""
+    """Return a line as ``train.py:110 in main``; the file is relative to the current directory if it is below
+    that.
+    """
     if frame is None:
         return None
     name = frame.file

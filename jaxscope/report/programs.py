@@ -1,4 +1,4 @@
-"""One program as an entry of ``programs`` in the JSON report."""
+"""Write one compiled program as an entry of ``programs`` in the JSON report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ from jaxscope.schema.keys import Memory
 
 
 def program_json(p: Program, texts: Texts) -> contract.Program:
-    """Return the entry of a recorded program."""
+    """Return the entry of a program that ran.
+
+    Args:
+      texts: its parsed StableHLO and HLO.
+    """
     compiled = p.compiled
     cost = compiled.cost if compiled is not None else {}
     memory = _memory(compiled.memory if compiled is not None else None, texts.hlo, texts.stablehlo)
@@ -45,11 +49,15 @@ def program_json(p: Program, texts: Texts) -> contract.Program:
 
 
 _NULL: dict[str, Any] = dict.fromkeys(contract.Program.__struct_fields__)
-NO_TEXTS = contract.Program(**_NULL)  # copied and filled: most programs of a large run have no texts
+NO_TEXTS = contract.Program(**_NULL)  # entries are copies of it: most programs of a large run have no texts
 
 
 def texts_json(texts: Texts, memory: Memory | None = None) -> contract.Texts:
-    """Return the facts read from the texts; null where unknown."""
+    """Return the part of the entry that is read from the texts; null where unknown.
+
+    Args:
+      memory: the sizes that the compiler states; None: take them from the texts.
+    """
     made, read = texts.hlo, texts.stablehlo
     partitions = [x.num_partitions for x in (made, read) if x is not None and x.num_partitions is not None]
     return contract.Texts(
@@ -132,7 +140,7 @@ def _memory(memory: Memory | None, made: Compiled | None, read: Reading | None) 
 
 
 def _by_path(read: Reading | None) -> list[contract.Contributor] | None:
-    """Return the arguments and results by the user's names, largest first; bytes on one device."""
+    """Return the arguments and results by the user's names, largest first, with their bytes on one device."""
     if read is None:
         return None
     values = [("argument", v) for v in read.arguments] + [("output", v) for v in read.results]

@@ -1,5 +1,5 @@
-"""A run as scalars by step, for dashboards: a row for each step with a compilation or a look at the
-arrays.
+"""Write figures of a run by step, for dashboards. A step without a compilation or a snapshot of arrays has no
+row.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from jaxscope.report.json_report import compact
 
 
 class Row(msgspec.Struct):
-    """The numbers of one step. ``step`` is None for events while steps were not counted.
+    """The figures of one step.
 
     Attributes:
+      step: the step; null for events while steps were not counted.
       time_seconds: time of the first event of the row, since the run began.
       compilations, compile_seconds: compilations of all functions, and the seconds of tracing, lowering and
         compiling; phases inside other phases count once.
       recompiles: recompiles of the user's functions.
-      recompiles_by_cause: these recompiles, by the kind of
-        the decisive cause.
+      recompiles_by_cause: kind of the decisive cause -> number of these recompiles.
       total_recompiles: recompiles from the beginning up to this row.
       peak_bytes: memory of the largest program compiled in this step, on one device.
-      live_bytes: bytes of the live arrays on all devices of the program's process, in the largest snapshot
-        of the step.
+      live_bytes: bytes of the live arrays on all devices of the program's process, in the largest snapshot of
+        the step.
     """
 
     step: int | None
@@ -43,7 +43,7 @@ class Row(msgspec.Struct):
 
 
 def rows(run: Run) -> list[Row]:
-    """Return the rows in order of time."""
+    """Return a row for each step with a compilation or a snapshot of the live arrays, in order of time."""
     found: dict[int | None, Row] = {}
     again = {c.id for f in run.functions.values() if f.user for c in recompilations(f)}
 

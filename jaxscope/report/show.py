@@ -1,4 +1,4 @@
-"""One part of the JSON report, in a bounded number of bytes: what ``jaxscope show`` prints."""
+"""Print one part of the JSON report in a limited number of bytes (``jaxscope show``)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,18 @@ from jaxscope.report.bounded import cut, first_that_fit, fitted, size
 from jaxscope.report.drill import Collection, Document, Entry, escaped
 from jaxscope.report.json_report import SCHEMA
 
-MOST_BYTES = 4096  # of what is printed without --all
-LIST_BYTES, NEXT_BYTES = 700, 400  # of these, at most, for the paths below and for the commands
+MOST_BYTES = 4096  # limit without --all
+LIST_BYTES, NEXT_BYTES = 700, 400  # limits of each list of paths, and of the commands
 LONGEST = 1 << 62
 
 
 class Command(contract.Entry):
-    """A command that leads on, and what it prints."""
+    """A command that is useful next.
+
+    Attributes:
+      command: the command.
+      shows: what it prints.
+    """
 
     command: str
     shows: str
@@ -50,10 +55,12 @@ class Shown(contract.Entry):
 
 
 def show(document: Document, path: str, name: str, *, everything: bool = False) -> Shown:
-    """Return the part of ``document`` at ``path``.
+    """Return the part of the report at ``path``.
 
     Args:
-      name: the name of the run, as an argument of a command.
+      document: the report.
+      path: ``findings/JX101/0``.
+      name: the name of the run, for commands.
       everything: do not limit the number of bytes.
 
     Raises:
@@ -107,7 +114,9 @@ def _value(here: Any, path: str, room: int, left_out: list[str]) -> Any:
 
 
 def _listed(here: Collection, path: str) -> Iterator[dict[str, Any]]:
-    """Yield the path of each entry with the numbers and texts that the entry has, longer ones left out."""
+    """Yield the path of each entry of a list with its short values: numbers and texts. Dicts and lists are
+    left out.
+    """
     for name in here.names:
         at = f"{path}/{escaped(name)}"
         entry = here.entry(name)
@@ -131,7 +140,7 @@ def _whole(here: Any) -> Any:
 
 
 def _next(here: Any, path: str, name: str) -> list[Command]:
-    """Return the commands that lead on from a finding: its evidence, and the page of its rule."""
+    """Return commands that are useful after a finding: for its evidence, and for the page of its rule."""
     value = here.value if isinstance(here, Entry) else None
     if not isinstance(value, dict) or "code" not in value or "fix_kind" not in value:
         return []

@@ -1,6 +1,6 @@
 """Print the text report of a run, and the summary at the end of ``jaxscope run``.
 
-Defines the order of the sections. Reads a Run and the state of its directory, never the log.
+This module defines the order of the sections. It reads a Run and the state of its directory, never the log.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from jaxscope.report.console import console
 from jaxscope.report.header import header
 from jaxscope.report.layout import BLANK, Line, line, put
 
-FUNCTIONS = 10
+FUNCTIONS = 10  # so many functions are listed
 QUICK_BYTES, QUICK_COMPILATIONS = 4_000_000, 2_000
 IN_SUMMARY = 3
 
@@ -53,8 +53,14 @@ IN_SUMMARY = 3
 def print_report(
     run: Run, *, file: TextIO | None = None, directory: RunDir | None = None, everything: bool = False
 ) -> None:
-    """Print the report of ``run`` to ``file`` (default stdout), in one write: a notebook shows each write by
-    itself.
+    """Print the report of ``run``.
+
+    The text is written at once, because a notebook shows each write separately.
+
+    Args:
+      file: where to print; None: stdout.
+      directory: the directory of the run.
+      everything: shorten nothing (``--all``).
     """
     stream = file or sys.stdout
     to, buffer = console(stream), io.StringIO()
@@ -71,9 +77,12 @@ def render(
     everything: bool = False,
     job: Job | None = None,
 ) -> None:
-    """Print the whole report to ``to``; with ``everything`` nothing is shortened or folded.
+    """Print the report of ``run`` to the console ``to``.
 
-    ``job``: the job of which ``run`` is a rank; its ranks are shown, too.
+    Args:
+      directory: the directory of the run.
+      everything: shorten nothing (``--all``).
+      job: the job with several processes of which ``run`` is one; then all of its processes are shown, too.
     """
     put(to, _page(run, directory, to.width, everything=everything, job=job))
 
@@ -88,9 +97,11 @@ def summary(
     """Return a few lines for stderr at the end of ``jaxscope run``, in colour if stderr supports it.
 
     Args:
-      parts: the run and the runs inside its directory, if already read.
-      unseen: the program's output is not on the terminal; then include the exception that ended it.
-      job: the job of which the run is a rank.
+      directory: the directory of the run.
+      parts: the run and the runs inside its directory, if they are already loaded.
+      unseen: whether the program's output is not on the terminal; then the summary includes the exception
+        that ended the program.
+      job: the job with several processes of which the run is one.
     """
     parts = variants.of(load(directory), directory) if parts is None else parts
     to = console(sys.stderr)
@@ -154,7 +165,7 @@ def _page(
 
 
 def _next(run: Run, directory: RunDir | None, users: list[Function]) -> Iterator[Line]:
-    """Show commands that lead on from this report."""
+    """Yield commands that are useful after this report."""
     name = which(directory, latest="")
     commands = []
     again = next((f for f in users if recompilations(f)), None)
@@ -191,7 +202,9 @@ def _next(run: Run, directory: RunDir | None, users: list[Function]) -> Iterator
 
 
 def _quick_to_check(parts: Sequence[variants.Variant]) -> bool:
-    """Return whether all rules run in a second or two: the shell prompt waits for the summary."""
+    """Return whether all rules take at most about two seconds, because the shell prompt waits for the
+    summary.
+    """
     texts = sum(sum(p.text_bytes.values()) for part in parts for p in part.run.programs.values())
     compilations = sum(len(part.run.compilations) for part in parts)
     return texts <= QUICK_BYTES and compilations <= QUICK_COMPILATIONS
@@ -268,10 +281,10 @@ def _function_in_summary(run: Run, f: Function, places: Places) -> Iterator[Line
 
 
 def which(directory: RunDir | None, *, latest: str | None = None) -> str:
-    """Return the name of this run for a command line, with a space before it; empty if the directory is
-    unknown.
+    """Return the run's name for a command line, with a space before it; empty if the directory is unknown.
 
-    ``latest``, if given, is returned for the newest run.
+    Args:
+      latest: what to return for the newest run; None: its name.
     """
     if directory is None:
         return ""
@@ -284,7 +297,7 @@ def which(directory: RunDir | None, *, latest: str | None = None) -> str:
 
 
 def quoted(f: Function) -> str:
-    """Return the function's name quoted for the shell."""
+    """Return the name of ``f``, quoted for the shell."""
     return _shell(f.display_name)
 
 

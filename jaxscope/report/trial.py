@@ -1,4 +1,6 @@
-"""Print and serialize what ``jaxscope try`` finds: the facts of a program before and after a change."""
+"""Report what ``jaxscope try`` finds: the figures of a program before and after a change, as lines and as
+JSON.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ from jaxscope.report.layout import BLANK, Line, line
 from jaxscope.report.show import Command
 from jaxscope.schema.findings import Finding
 
-LINE_BYTES = 300
+LINE_BYTES = 300  # longer lines of output are cut
 FAILED, DIFFERS = "failed", "outputs differ"
 EXIT_CODES = {BETTER: 0, WORSE: 1, DIFFERS: 1, FAILED: 1, EQUAL: 3, MIXED: 4}
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|\b(?:nan|inf)\b")
@@ -43,12 +45,14 @@ _NAMES = {
 
 
 class Side(NamedTuple):
-    """One of the two runs.
+    """The run before or after the change.
 
     Attributes:
       label: its name in the report.
-      name: the run's name, as commands take it.
+      name: the run's name, for commands.
+      run: the run.
       findings: the findings, computed while the program's source files were those of this run.
+      exit_code: the exit code of the program.
       output: what the program printed.
     """
 
@@ -61,7 +65,14 @@ class Side(NamedTuple):
 
 
 class OneFact(contract.Entry):
-    """One figure. ``verdict``: better, worse or equal; ``function``: null for a figure of the run."""
+    """One figure of the run or of a function.
+
+    Attributes:
+      name: the name of the figure.
+      function: the function; null: a figure of the whole run.
+      target: the target, if the figure is of a program for a target.
+      verdict: better, worse or equal.
+    """
 
     name: str
     function: str | None
@@ -73,7 +84,12 @@ class OneFact(contract.Entry):
 
 
 class FirstDifference(contract.Entry):
-    """The first line of the outputs that differs; null: the other output is longer."""
+    """The first line of the outputs that differs.
+
+    Attributes:
+      line: its number.
+      before, after: the line in both outputs; null: that output is shorter.
+    """
 
     line: int
     before: str | None
@@ -98,7 +114,7 @@ class Outputs(contract.Entry):
 
 
 class OneFinding(contract.Entry):
-    """A finding that only one side has."""
+    """A finding that only the run before or only the run after the change has."""
 
     code: str
     function: str | None
@@ -106,7 +122,11 @@ class OneFinding(contract.Entry):
 
 
 class OneSide(contract.Entry):
-    """One of the two runs. ``run``: its name, for other commands."""
+    """The run before or after the change.
+
+    Attributes:
+      run: its name, for commands.
+    """
 
     label: str
     run: str
@@ -118,10 +138,13 @@ class Trial(contract.Entry):
 
     Attributes:
       verdict: better, worse, equal or mixed; ``outputs differ`` or ``failed`` if that decides.
+      outputs: the comparison of what both programs printed.
       facts: the figures of the run, then of the functions that both versions have. Without ``--all``, only
         the figures of functions that differ.
       facts_equal: how many figures of functions are left out.
       findings_gone, findings_new: findings that only the first, or only the second, run has.
+      findings_left: number of findings that both runs have.
+      next: useful commands.
     """
 
     schema: int
@@ -139,7 +162,13 @@ class Trial(contract.Entry):
 
 
 class Compared(NamedTuple):
-    """The document, and what the text report needs besides."""
+    """The result of a comparison.
+
+    Attributes:
+      page: the JSON document.
+      facts: the figures in the document, for the text report.
+      after: the run after the change.
+    """
 
     page: Trial
     facts: list[Fact]
@@ -147,7 +176,7 @@ class Compared(NamedTuple):
 
 
 def compare(before: Side, after: Side, tolerance: float, *, everything: bool = False) -> Compared:
-    """Compare the two runs and their outputs.
+    """Compare the runs before and after a change, and their outputs.
 
     Args:
       tolerance: the relative amount by which numbers in the outputs may differ.
@@ -178,7 +207,7 @@ def compare(before: Side, after: Side, tolerance: float, *, everything: bool = F
 
 
 def schema() -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of the document."""
+    """Return the JSON Schema (draft 2020-12) of what ``jaxscope try --format json`` prints."""
     found: dict[str, Any] = msgspec.json.schema(Trial)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "jaxscope try", **found}
 
@@ -198,7 +227,10 @@ def _fact(f: Fact) -> OneFact:
 
 
 def _identity(run: Run, f: Finding) -> tuple[str, str | None, str | None]:
-    """Return what a finding has in common with the same finding of the other version, where lines moved."""
+    """Return what a finding has in common with the same finding of the other version of the program.
+
+    It is the code, the function and the argument, because lines may have moved.
+    """
     function = run.functions.get(f.function or "")
     return f.code, None if function is None else function.name, f.path
 
@@ -221,7 +253,9 @@ def _finding(run: Run, f: Finding) -> OneFinding:
 
 
 def compare_outputs(before: str, after: str, tolerance: float) -> Outputs:
-    """Compare two outputs: their words, and their numbers within ``tolerance``, a share."""
+    """Compare two outputs, line by line: their words must be equal, and their numbers within ``tolerance``, a
+    share.
+    """
     if before == after:
         return Outputs(True, True, tolerance, 0.0, None)
     largest: float | None = 0.0
@@ -240,7 +274,9 @@ def compare_outputs(before: str, after: str, tolerance: float) -> Outputs:
 
 
 def _largest_difference(x: str, y: str) -> float | None:
-    """Return the largest difference of two numbers at one place, as a share; None: other words differ."""
+    """Return the largest relative difference of two numbers at the same position; None if other words
+    differ.
+    """
     if _NUMBER.sub("0", x).split() != _NUMBER.sub("0", y).split():
         return None
     largest = 0.0
@@ -258,7 +294,9 @@ def _largest_difference(x: str, y: str) -> float | None:
 
 
 def lines(found: Compared) -> Iterator[Line]:
-    """Yield the page: the verdict, the outputs, the facts, the findings that went or came."""
+    """Yield the text report: the verdict, the outputs, the figures, and the findings that disappeared or are
+    new.
+    """
     page = found.page
     role = {BETTER: "good", EQUAL: "bold"}.get(page.verdict, "error")
     yield line((page.verdict, role), f": {page.before.label} → {page.after.label}", hang=2)

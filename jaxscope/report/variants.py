@@ -1,5 +1,5 @@
-"""Collect the runs of one program under several settings or numbers of devices, and
-each function's programs in them.
+"""Collect the runs of one program with several settings or numbers of devices, and the programs of each
+function.
 """
 
 from __future__ import annotations
@@ -19,7 +19,13 @@ from jaxscope.schema.findings import Finding
 
 
 class Variant(NamedTuple):
-    """One run of the program. ``settings``: those of ``--vary``; ``directory``: None if unknown."""
+    """One run of the program.
+
+    Attributes:
+      run: the run.
+      directory: its directory; None: unknown.
+      settings: its settings of ``--vary``: option or variable -> value.
+    """
 
     run: Run
     directory: RunDir | None
@@ -27,12 +33,18 @@ class Variant(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Return the settings as a label: ``MESH=4x4 --remat=full``; empty without settings."""
+        """Return the settings as text: ``MESH=4x4 --remat=full``; empty without settings."""
         return store.label_of(self.directory) if self.directory is not None else ""
 
 
 class Column(NamedTuple):
-    """A function's program in one run. ``target``: None for the devices that it ran on."""
+    """A function's program in one run: one column of a comparison.
+
+    Attributes:
+      variant: the run.
+      program: the program.
+      target: the target; None: the devices on which the program ran.
+    """
 
     variant: Variant
     program: Program
@@ -40,13 +52,15 @@ class Column(NamedTuple):
 
 
 def of(run: Run, directory: RunDir | None) -> list[Variant]:
-    """Return ``run`` itself, then the runs inside its directory."""
+    """Return ``run`` itself, then the runs inside its directory: those with other settings or numbers of
+    devices.
+    """
     subs = store.sub_runs(directory) if directory is not None else ()
     return [one(run, directory), *(one(load(sub), sub) for sub in subs)]
 
 
 class Ended:
-    """A run that has just ended and those inside its directory; each is read once, when it is first
+    """A run that has just ended, and the runs inside its directory. They are loaded when they are first
     needed.
     """
 
@@ -60,7 +74,7 @@ class Ended:
 
     @property
     def something(self) -> bool:
-        """Return whether at least one call missed a cache."""
+        """Return whether at least one call missed a cache of JAX."""
         every = self.parts[0].run.compilations.values()
         return any(c.missed is not None or c.reached_phases for c in every)
 
@@ -72,8 +86,8 @@ def one(run: Run, directory: RunDir | None) -> Variant:
 def by_function(variants: Sequence[Variant]) -> list[tuple[Function, list[Column]]]:
     """Return the user's functions, slowest first, each with its latest program for each target in each run.
 
-    Without targets but with several runs, these are the programs for the devices on which the runs ran.
-    Functions with the same id are one function.
+    If nothing was compiled for targets but there are several runs, the programs are those that ran. Functions
+    with the same id in several runs are one function.
     """
     found: dict[str, tuple[Function, list[Column]]] = {}
     elsewhere = any(v.run.retargeted for v in variants)
@@ -97,8 +111,10 @@ def _here(run: Run) -> Iterable[tuple[Function, list[Program]]]:
 
 
 def groups(variants: Sequence[Variant]) -> dict[str, list[Variant]]:
-    """Group the runs by setting, whatever the number of devices; the key is what distinguishes the
-    setting.
+    """Group the runs by their settings. A key has the settings that are not equal in all runs:
+    ``--remat=full``.
+
+    Runs that differ only in the number of devices are one group.
     """
     everywhere_alike = {
         item for item in variants[0].settings.items() if all(item in v.settings.items() for v in variants)
@@ -111,22 +127,27 @@ def groups(variants: Sequence[Variant]) -> dict[str, list[Variant]]:
 
 
 def findings(variants: Sequence[Variant]) -> list[Finding]:
-    """Find what the rules find in all of ``variants``, errors first, then by seconds."""
+    """Return the findings of the rules in all of ``variants``, errors first, then by seconds."""
     return of_each(variants, lambda runs: merging.findings(runs[0].run, [v.run for v in runs[1:]]))
 
 
 def of_each(
     variants: Sequence[Variant], look: Callable[[Sequence[Variant]], Sequence[Finding]]
 ) -> list[Finding]:
-    """Run ``look`` for every setting and merge equal findings."""
+    """Call ``look`` for the runs of each setting, and merge equal findings of several settings.
+
+    Args:
+      look: returns the findings of the runs with one setting.
+    """
     by_setting = groups(variants)
     found = {label: look(runs) for label, runs in by_setting.items()}
     return merging.of_settings(found, {label: runs[0].settings for label, runs in by_setting.items()})
 
 
 def sub_run(f: Finding, variants: Sequence[Variant]) -> int | None:
-    """Return the index in ``sub_runs`` of the run that the evidence of ``f`` refers to; None: the run
-    itself.
+    """Return to which of ``variants`` the ids in the evidence of ``f`` belong, as an index in ``sub_runs``.
+
+    None: to the run itself.
     """
     same_settings = [
         v
