@@ -1,4 +1,4 @@
-"""Print the first lines of a report: the program, its duration, its devices and how it ended."""
+"""Report the program itself, in the first lines: its command, duration, devices, and how it ended."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ OTHERS = 3
 
 
 def header(run: Run, directory: RunDir | None) -> Iterator[Line]:
-    """Print the command, how long it compiled, what took the other seconds, versions, devices and the exit
-    status.
+    """Yield lines with the command, the seconds spent compiling, other seconds, versions, devices and the
+    exit status.
     """
     yield line((title(run, directory), "name"))
     yield from _settings(directory)
@@ -44,7 +44,9 @@ def header(run: Run, directory: RunDir | None) -> Iterator[Line]:
 
 
 def _settings(directory: RunDir | None) -> Iterator[Line]:
-    """Print the settings (``--vary``) of this run, and how to see the runs with other settings."""
+    """Yield a line with the settings (``--vary``) of this run, and the names of the runs with other
+    settings.
+    """
     label = store.label_of(directory) if directory is not None else ""
     if directory is None or not label:
         return

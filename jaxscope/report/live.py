@@ -1,4 +1,6 @@
-"""Write one line per recompile as it happens, and a warning before an expected one."""
+"""Write one line for each recompile while the program runs, and a warning before an expected one
+(``--live``).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ DIFFERENCES = 3
 
 
 class Follower:
-    """Follow a run's logs and report the recompiles of the user's functions."""
+    """Reads the growing logs of a run, and describes the recompiles of the user's functions."""
 
     def __init__(self, directory: RunDir) -> None:
         self._tail = Tail(directory)
@@ -30,11 +32,13 @@ class Follower:
 
     @property
     def run(self) -> Run:
-        """Return the run as known so far."""
+        """Return the run as it is known so far."""
         return self._tail.run
 
     def poll(self) -> list[str]:
-        """Return the lines that are new since the last call."""
+        """Read what was logged since the last call. Return the lines about new recompiles and expected
+        ones.
+        """
         lines = []
         for event, c in self._tail.poll():
             if c is None or not isinstance(event, (Compiled, PhaseFailed)) or c.id in self._reported:
@@ -48,13 +52,16 @@ class Follower:
 
 
 def warning(run: Run, p: predictions.Prediction) -> str:
-    """Return a line about an expected recompile and how to avoid it."""
+    """Return a line about an expected recompile, and how to avoid it."""
     prediction = f"{escape(text(predictions.sentence(p)), 300)}; {escape(text(fix(p).words), 200)}"
     return f"jaxscope: {compilation_name(run, p.after)}: {prediction}"
 
 
 def live_line(run: Run, c: Compilation) -> str:
-    """Return ``jaxscope: train_step #4 (step 376, 7.0 s, train.py:88): batch['ids'] changed from ...``."""
+    """Return a line about the recompile ``c``.
+
+    For example ``jaxscope: train_step #4 (step 376, 7.0 s, train.py:88): batch['ids'] changed from ...``.
+    """
     causes = "; ".join(first_and_more(explanations(run, c), DIFFERENCES))
     around = circumstances(c, Places(run))
     return f"jaxscope: {compilation_name(run, c)} ({around}): {causes}"

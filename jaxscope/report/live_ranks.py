@@ -1,5 +1,5 @@
-"""Write a line as soon as some ranks of a running job differ from the others, or wait for one that does not
-come.
+"""Write a line as soon as some ranks (processes) of a running job compile other programs than the rest, or
+hang.
 """
 
 from __future__ import annotations
@@ -20,26 +20,28 @@ from jaxscope.rules import ranks as rules
 from jaxscope.schema.findings import CERTAIN, Finding
 from jaxscope.schema.messages import Message, Parts, Seconds, message
 
-PATIENCE_S = 30.0  # without progress, after which the waiting ranks are named
-ALIKE = 10  # times as long where all ranks wait at the same line: a step may take that long
-SETTLE_S = 2.0  # for more ranks to come to a program: most of them decide who differs
-AHEAD_S = 4.0  # that a rank alone has compiled a program for
+PATIENCE_S = 30.0  # seconds without progress after which the waiting ranks are named
+ALIKE = 10  # if all ranks wait at the same line, PATIENCE_S is so many times as long: it may be a long step
+SETTLE_S = 2.0  # seconds for more ranks to compile their program: the majority decides which ranks differ
+AHEAD_S = 4.0  # a program that only one rank has is reported after so many seconds
 MOST_LINES = 50
-LENGTH = 1_000  # characters of a line
+LENGTH = 1_000  # longer lines are cut
 
 
 class Comparison:
-    """Compare the ranks of a running job.
+    """Compares the ranks of a running job.
 
     Args:
+      whole: the directory of the job.
       patience_s: seconds without progress after which the waiting ranks are named.
       holds: whether each rank waits after a compilation until all ranks have compiled the program. If only
         one rank compiled a program, the difference is then certain when the others have waited for
         ``patience_s``.
+      clock: returns the time in ns.
 
     Attributes:
-      agreed: the latest calls of each rank whose programs all ranks have compiled, by the name of the
-        rank's directory.
+      agreed: name of a rank's directory -> numbers of its latest calls whose programs all ranks have
+        compiled.
       diverged: the line about ranks that certainly run different programs; None: there are no such ranks.
     """
 
@@ -65,11 +67,11 @@ class Comparison:
         self._lines = 0
 
     def poll(self, *, last: bool = False) -> list[str]:
-        """Return the lines that are new since the last call.
+        """Read what the ranks logged since the last call. Return new lines about their differences.
 
         Args:
-          last: there is no further call, so a difference is reported even if more ranks might compile the
-            program later.
+          last: whether this is the last call; then a difference is reported even if more ranks might compile
+            the program later.
         """
         job = self._following.poll()
         if self._holds:
@@ -88,7 +90,11 @@ class Comparison:
         return lines
 
     def _published(self) -> list[str]:
-        """Return the lines about what ranks without a shared directory published."""
+        """Return new lines about differences between ranks that share no directory, from the recording of
+        rank 0.
+
+        Such ranks send the names of their programs to rank 0.
+        """
         run = self._following.alone()
         found = [] if run is None else [f for f in rules.published(run) if f.identity not in self._first]
         for f in found:
@@ -120,15 +126,15 @@ class Comparison:
                     yield rules.differs(job, ahead)
 
     def _held(self, d: Divergence, now: int) -> bool:
-        """Return whether a rank is held with a program of its own, while all others wait for something
-        else.
+        """Return whether a rank waits after compiling a program of its own, while all others wait for
+        something else.
         """
         ahead = _ahead(d) if self._holds else None
         since = [blocked_since(r) for r in ahead.most] if ahead is not None else []
         return bool(since) and all(s is not None and now - s >= self._patience_ns for s in since)
 
     def _caught_up(self, job: Job) -> Iterator[Message]:
-        """Yield that others have compiled by now what a rank seemed to have compiled alone."""
+        """Yield a message if ranks that seemed to lack a program have compiled it meanwhile."""
         for numbers, d in list(self._likely.items()):
             shown = d.here
             assert shown is not None
@@ -152,7 +158,10 @@ class Comparison:
             yield rules.ended_first(job, rank)
 
     def _stalled(self, job: Job) -> Iterator[Message]:
-        """Yield where the waiting ranks and the others are: once, until one of those that wait goes on."""
+        """Yield a message about where each rank is, if ranks wait without progress.
+
+        It is written once; again only after one of the waiting ranks has continued.
+        """
         now = self._clock()
         since = {r.number: s for r in job.ranks if r.left_ns is None and (s := blocked_since(r)) is not None}
         waiting = frozenset(n for n, s in since.items() if now - s >= self._patience_ns)
@@ -169,15 +178,19 @@ class Comparison:
 
 
 def _all_came(job: Job, d: Divergence) -> bool:
-    """Return whether every rank of the job has compiled as many programs as the difference needs."""
+    """Return whether every rank of the job has compiled as many programs as it takes to reach the
+    difference.
+    """
     complete = job.size is None or len(job.ranks) >= job.size
     return complete and all(sum(s.ordered for s in r.seen) > d.position for r in job.ranks)
 
 
 def _ahead(d: Divergence) -> Divergence | None:
-    """Return ``d`` as an extra program of few ranks, which the others have not compiled; None: it is none.
+    """Return ``d`` as an additional program of few ranks that the others have not compiled; None if it is
+    something else.
 
-    Before the first program, and where the others compile something at this moment, they are late.
+    It is also None before the first program, and while the others compile something, because they may only be
+    late.
     """
     if d.kind == MISSING and d.here is None and len(d.most) <= len(d.ranks):
         d = d._replace(kind=EXTRA, ranks=d.most, most=d.ranks, here=d.there, there=None)

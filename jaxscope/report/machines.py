@@ -1,4 +1,4 @@
-"""The machines that can be compiled for, as lines and as plain data."""
+"""Print the machines that can be targets, as lines of text and as plain data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ UNITS = ("", "K", "M", "G", "T", "P")
 
 
 def machine_json(m: Machine) -> dict[str, Any]:
-    """Return one machine as JSON; each figure with its source, null where no public page states it."""
+    """Return one machine as plain data for JSON; each figure has its source. A figure that no public page
+    states is null.
+    """
     return {
         "name": m.name,
         "title": m.title,
@@ -40,7 +42,11 @@ def _figure(f: Figure | None) -> dict[str, Any] | None:
 
 
 def machine_lines(machines: Sequence[Machine], *, sources: bool = False) -> Iterator[Line]:
-    """Print the catalogue for ``jaxscope targets``."""
+    """Yield the lines of ``jaxscope targets``.
+
+    Args:
+      sources: whether to add the source of each figure.
+    """
     for m in machines:
         peaks = ", ".join(f"{dtype} {_rate(f, 'flop/s')}" for dtype, f in m.flops.items())
         per = "" if m.devices_per_chip == 1 else f", {m.devices_per_chip} devices a chip"
@@ -63,9 +69,10 @@ def machine_lines(machines: Sequence[Machine], *, sources: bool = False) -> Iter
 
 
 def _memory(m: Machine) -> str:
-    """Write the memory of a chip (vendor) and of a device (compiler).
+    """Return the memory of a chip, as the vendor states it, and of a device, as the compiler states it, as
+    text.
 
-    The compiler's figure comes first where it is larger: a vendor's page may round down.
+    The compiler's figure comes first if it is larger, because a vendor's page may round down.
     """
     stated = size(m.memory.value) if m.memory else "not stated"
     if m.usable is None:

@@ -1,4 +1,6 @@
-"""Print what the profiler of ``--profile`` measured by the user's line, and serialize it."""
+"""Report what the profiler of ``--profile`` measured, by line of the user's code, as lines of text and as
+JSON.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,11 @@ from jaxscope.report.layout import BLANK, Line, line
 
 SHOWN = 10
 KINDS = 3
-LEAST = 0.01  # of the time of the devices: lines with less are counted together
+LEAST = 0.01  # lines with a smaller share of the devices' time are counted together
 
 
 def as_json(run: Run) -> list[contract.Profile]:
-    """Return the ``profiles`` entry."""
+    """Return the entry ``profiles`` of the JSON report; empty if nothing was measured."""
     return [
         contract.Profile(
             pid=m.process.pid,
@@ -36,7 +38,7 @@ def as_json(run: Run) -> list[contract.Profile]:
 
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Print the slowest lines of each profile, with the seconds of one step on one device."""
+    """Yield the slowest code lines of each profile, with their seconds in one step on one device."""
     for m in model.profiles(run):
         yield BLANK
         first, last = m.event.first_step, m.event.last_step

@@ -1,5 +1,5 @@
-"""The ranks of a job in the report: groups that compiled the same, seconds from the
-fastest to the slowest, and ends.
+"""Report the ranks (processes) of a job: which compiled the same programs, fastest and slowest seconds, and
+how they ended.
 """
 
 from __future__ import annotations
@@ -19,21 +19,25 @@ from jaxscope.rules import ranks as rules
 from jaxscope.schema.findings import Finding
 
 GROUPS, NAMED = 10, 16
-PROGRAMS = 500  # of which the persistent cache is compared
+PROGRAMS = 500  # for so many programs, hits of the persistent cache are compared
 
 
 def findings(job: Job | None, of_run: Sequence[Finding]) -> list[Finding]:
-    """Return where the ranks differ, and then the findings of the run of one of them."""
+    """Return the findings about differences between the ranks, followed by those of one rank's run.
+
+    Args:
+      of_run: the findings of that run.
+    """
     return [*of_ranks(job), *rules.without_published(of_run, job)]
 
 
 def of_ranks(job: Job | None) -> list[Finding]:
-    """Return where the ranks differ; empty for a run of one process."""
+    """Return the findings about differences between the ranks; empty for a run of one process."""
     return [] if job is None else rules.findings(job)
 
 
 def section(job: Job, places: Places) -> Iterator[Line]:
-    """Print a line per group of equal ranks, then the spread of seconds and memory, and the ends that
+    """Yield a line for each group of ranks with equal programs, then seconds, memory, and ends that
     differ.
     """
     groups = job.groups()
@@ -71,7 +75,7 @@ def section(job: Job, places: Places) -> Iterator[Line]:
 
 
 def _where(job: Job) -> Iterator[Line]:
-    """Print where the ranks are that run, or were killed while they waited."""
+    """Yield where each rank is, if ranks still run or were killed while they waited."""
     killed = any(
         r.code is not None and r.code < 0 and waiting_ranks.blocked_since(r) is not None for r in job.ranks
     )
@@ -81,7 +85,7 @@ def _where(job: Job) -> Iterator[Line]:
 
 
 def _cached(job: Job) -> Iterator[Line]:
-    """Print the programs that some ranks compiled and others loaded from the persistent cache."""
+    """Yield a line for each program that some ranks compiled and others loaded from the persistent cache."""
     alike: dict[object, list[Rank]] = {}
     for rank in job.ranks:
         alike.setdefault(tuple((s.program, s.cache) for s in rank.seen), []).append(rank)
@@ -104,7 +108,11 @@ def _cached(job: Job) -> Iterator[Line]:
 
 
 def named(group: Sequence[Rank], every: Sequence[Rank]) -> str:
-    """Return ``ranks 0-2`` for a group of the ranks ``every``."""
+    """Return the numbers of the ranks in ``group``, as text: ``ranks 0-2``.
+
+    Args:
+      every: all ranks of the job.
+    """
     return f"{_word(group)} {ranks.numbers(group, every)}"
 
 
@@ -141,7 +149,7 @@ def _slowest(job: Job, places: Places) -> Iterator[Line]:
 
 
 def _ends(job: Job) -> dict[str, list[Rank]]:
-    """Return the ranks by how they ended, where not all ended with exit code 0."""
+    """Return how ranks ended -> these ranks; empty if all ended with exit code 0."""
     found: dict[str, list[Rank]] = {}
     for rank in job.ranks:
         code = rank.code
@@ -154,7 +162,7 @@ def _ends(job: Job) -> dict[str, list[Rank]]:
 
 
 def as_json(job: Job | None) -> contract.Ranks | None:
-    """Return the ranks as data; None for a run of one process."""
+    """Return the entry ``ranks`` of the JSON report; None for a run of one process."""
     if job is None:
         return None
     return contract.Ranks(

@@ -1,7 +1,6 @@
-"""Make the sections of a report that are about the run as a whole: how it ended, what
-recompiling took, what was not recorded.
+"""Report the run as a whole: how it ended, the seconds spent recompiling, what was not recorded.
 
-Each is a stream of lines, empty where there is nothing to show. The text report and the HTML report share
+Each function yields lines, or none if there is nothing to report. The text report and the HTML report use
 them.
 """
 
@@ -29,14 +28,14 @@ from jaxscope.report.layout import BLANK, Line, line
 from jaxscope.rules import registry
 
 OUTSIDE = "Outside your functions"
-LONG = 0.1  # share of all seconds: recompiles outside the user's functions are shown from it on
+LONG = 0.1  # compilations that took a smaller share of the compile time are not named
 
 
 def death(run: Run, places: Places, *, out_of_memory: bool = False) -> Iterator[Line]:
-    """Show the exception that ended the program, and for a deleted array the functions that may have donated
-    it.
+    """Yield lines about the exception that ended the program; for a deleted array, also about who may have
+    donated it.
 
-    If memory ran out, another section shows this, so it is left out here, unless ``out_of_memory`` is set.
+    An out-of-memory error has a section of its own, so it is left out here unless ``out_of_memory`` is set.
     """
     main = run.main
     died = main.died if main is not None else None
@@ -49,14 +48,18 @@ def death(run: Run, places: Places, *, out_of_memory: bool = False) -> Iterator[
 
 
 def no_problems(run: Run) -> Line:
-    """Return the line for a run without findings."""
+    """Return the line of a report without findings; it ends with ``so far`` unless the program ended without
+    an exception.
+    """
     died = run.main is not None and run.main.died is not None
     ended = not died and (run.exited is not None or (run.main is not None and run.main.ended is not None))
     return line("No problems found." if ended else "No problems found so far.")
 
 
 def recompile_seconds(run: Run) -> Iterator[Line]:
-    """Show the seconds spent recompiling the user's functions, by kind of cause."""
+    """Yield a line with the seconds spent recompiling the user's functions, by kind of cause, and one for
+    other functions.
+    """
     spent: dict[str, tuple[int, float]] = {}
     again = [c for f in run.functions.values() if f.user for c in recompilations(f)]
     for e in ledger.entries(run, again):
@@ -85,8 +88,8 @@ def recompile_seconds(run: Run) -> Iterator[Line]:
 
 
 def without_advice(run: Run, places: Places) -> Iterator[Line]:
-    """Show the lines that took a tenth of all compile time or more and that no
-    finding is about: needed once.
+    """Yield a line about first compilations that took at least a tenth of the compile time, and that have no
+    finding.
     """
     parts = [
         f"{names}: {cost}" + (f" ({where})" if (where := places.frame(entry.line)) else "")
@@ -102,8 +105,11 @@ def without_advice(run: Run, places: Places) -> Iterator[Line]:
 
 
 def needed_once(run: Run) -> list[tuple[payers.Unadvised, str, str]]:
-    """Return the lines that took a tenth of all compile time or more and that no finding is about, each with
-    the names of what was compiled, and its cost in words.
+    """Return the lines of code that took at least a tenth of the compile time, and about which there is no
+    finding.
+
+    Returns:
+      For each line: its compilations, the names of the functions that were compiled, and the cost in words.
     """
     total = payers.total_seconds(run)
     entries = payers.unadvised(run, registry.findings(run))
@@ -123,7 +129,9 @@ def needed_once(run: Run) -> list[tuple[payers.Unadvised, str, str]]:
 
 
 def each_step(run: Run, places: Places) -> Iterator[Line]:
-    """Show what each iteration of the training loop runs, where operations outside jit are part of it."""
+    """Yield a line about what each iteration of the training loop runs, if operations outside jit are part of
+    it.
+    """
     step = payers.step(run)
     if step is not None and step.operations:
         yield BLANK
@@ -135,12 +143,12 @@ def each_step(run: Run, places: Places) -> Iterator[Line]:
 
 
 def inside_others(f: Function) -> bool:
-    """Return whether ``f`` was only ever traced as a part of other functions' programs."""
+    """Return whether ``f`` was only traced inside the traces of other functions."""
     return bool(f.compilations) and all(c.entry == "nested" for c in f.compilations)
 
 
 def ranked(run: Run, wanted: Callable[[Function], bool]) -> list[Function]:
-    """Return the ``wanted`` functions that have any activity, the slowest first."""
+    """Return the functions for which ``wanted`` is true and that were called or compiled, slowest first."""
     active = [
         f for f in run.functions.values() if wanted(f) and (f.compilations or f.calls or f.fast_path_misses)
     ]
@@ -157,8 +165,10 @@ def in_progress(run: Run, directory: RunDir | None, places: Places) -> Iterator[
 
 
 def not_yours(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
-    """Show what was compiled outside the user's functions, by the lines that caused it; with ``everything``
-    one line more per operation or function.
+    """Yield lines about what was compiled outside the user's functions, and which lines of code caused it.
+
+    Args:
+      everything: add a line for each operation or function (``--all``).
     """
     functions = ranked(run, lambda f: not f.user)
     compilations = [c for f in functions for c in f.compilations]
@@ -191,11 +201,15 @@ def not_yours(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
 
 
 def slowest_recompile(run: Run, functions: list[Function], places: Places, *, indent: int) -> Iterator[Line]:
-    """Show the slowest recompile of ``functions`` (which are not the user's), if it took at least the share
-    LONG of the compile time.
+    """Yield a line about the slowest recompile of ``functions``, if it took at least a tenth of the compile
+    time.
 
-    The sum in the report's header counts the same recompiles. If a library compiles an operation once for
-    each of its layers, none of these compilations is a recompile.
+    ``payers.recompiled_outside`` decides what a recompile is, as for the sum at the top of the report: if a
+    library compiles an operation once for each of its layers, none of these compilations is a recompile.
+
+    Args:
+      functions: functions that are not the user's.
+      indent: number of spaces before the line.
     """
     least = LONG * payers.total_seconds(run)
     ids = {f.id for f in functions}

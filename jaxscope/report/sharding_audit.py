@@ -1,4 +1,4 @@
-"""Print and serialize the requested, compiled and actual shardings of one program."""
+"""Report the requested, compiled and actual shardings of one program, as lines of text and as JSON."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from jaxscope.present.text import Places
 from jaxscope.report import contract
 from jaxscope.report.layout import Line, line
 
-SMALL = 12  # up to so many rows are shown even if all agree
+SMALL = 12  # with more rows, only those with a difference are shown
 BY = {CONSTRAINT: "constrained", TYPE: "typed"}
 
 
 def as_json(run: Run, c: Compilation) -> list[contract.Intent] | None:
     """Return ``shardings`` of an entry of ``compilations``.
 
-    None if nothing was compiled, or if the shardings cannot differ: there is one device and no requested
-    sharding.
+    None if nothing was compiled, or if the shardings cannot differ, because there is one device and no
+    requested sharding.
     """
     if not model.at_stake(c):
         return None
@@ -65,7 +65,14 @@ def _entry(i: Intent, found: Disagreement | None) -> contract.Intent:
 
 
 def section(intents: Sequence[Intent], places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Print a row per argument and result, disagreements first; only these if there are many rows."""
+    """Yield a line for each argument and result, those whose shardings differ first; only these if there are
+    many.
+
+    Args:
+      intents: the requested, compiled and actual sharding of each argument and result.
+      places: shortens file names.
+      everything: include all rows (``--all``).
+    """
     audited = [(i, disagreement(i)) for i in intents if not i.dropped and (i.asked or i.compiled)]
     shown = (
         audited if everything or len(audited) <= SMALL else [pair for pair in audited if pair[1] is not None]
@@ -94,7 +101,7 @@ def section(intents: Sequence[Intent], places: Places, *, everything: bool = Fal
 
 
 def _cells(row: Sequence[str], widths: Sequence[int]) -> tuple[str, ...]:
-    """Return the columns of a row, without those that are empty in all rows."""
+    """Return the cells of a row without the columns that are empty in all rows, which have the width 0."""
     return tuple(t for t, w in zip(row, widths, strict=True) if w)
 
 
@@ -114,7 +121,9 @@ def _row(i: Intent) -> tuple[str, str, str, str, str]:
 
 
 def why(found: Disagreement) -> str:
-    """Return ``17 is not divisible by 8; 8 times the memory``."""
+    """Return why two shardings differ, and what it costs:
+    ``17 is not divisible by 8; 8 times the memory``.
+    """
     parts = [render.text(found.reason)] if found.reason is not None else []
     if found.times is not None and found.times > 1:
         parts.append(f"{found.times:,} times the memory")

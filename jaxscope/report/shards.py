@@ -1,4 +1,6 @@
-"""Draw which device holds which slice of an array: rows and columns are the axes of the mesh."""
+"""Draw which device holds which slice of an array, as a table whose rows and columns are the axes of the
+mesh.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ MOST_ROWS, MOST_COLUMNS = 32, 8
 
 
 class Grid(NamedTuple):
-    """The shards of an array on its mesh.
+    """The shards of an array on its mesh, as a table.
 
     Attributes:
       heads: the headings of the columns, which are the coordinates of the last mesh axis; empty if there is
@@ -32,11 +34,15 @@ class Grid(NamedTuple):
 
 
 def grid_of(s: Sharding, shape: Sequence[int]) -> Grid | None:
-    """Return the grid with a column for each coordinate of the last mesh axis and a row for each coordinate
-    of the other axes.
+    """Return the table of the shards: a column for each coordinate of the last mesh axis, a row for those of
+    the others.
 
-    Without a mesh, there is a row for each device. None if the slices are unknown, or if one device holds
-    the whole array.
+    Without a mesh, there is a row for each device. None if the slices are unknown, or if one device holds the
+    whole array.
+
+    Args:
+      s: the sharding of the array.
+      shape: its shape.
     """
     cells = sh.cells(s, shape)
     if cells is None or len(cells) < 2:
@@ -59,7 +65,7 @@ def grid_of(s: Sharding, shape: Sequence[int]) -> Grid | None:
 
 
 def drawing(s: Sharding, shape: Sequence[int]) -> Iterator[Line]:
-    """Print ``grid_of`` as aligned columns; nothing if it is None."""
+    """Yield the table of the shards as aligned lines; no lines if ``grid_of`` returns None."""
     grid = grid_of(s, shape)
     if grid is None:
         return
@@ -81,7 +87,12 @@ def drawing(s: Sharding, shape: Sequence[int]) -> Iterator[Line]:
 
 
 def _labels(axes: Sequence[tuple[str, int]]) -> list[str]:
-    """Return the labels of all shards in the order of the mesh: ``data 0``, ``data 0, fsdp 1``."""
+    """Return the coordinates of all shards in the order of the mesh:
+    ``["data 0, fsdp 0", "data 0, fsdp 1", ...]``.
+
+    Args:
+      axes: (name, size) of each mesh axis.
+    """
     labels = [""]
     for name, size in axes:
         labels = [f"{old}, {escape(name, 30)} {k}".removeprefix(", ") for old in labels for k in range(size)]

@@ -1,4 +1,4 @@
-"""Print where the time of a step goes, by the user's line, and serialize it."""
+"""Report where the time of a step goes, by line of the user's code, as lines of text and as JSON."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from jaxscope.report.layout import BLANK, Line, line
 
 TITLE = "Time of a step"
 SHOWN = 6
-LEAST = 0.01  # of a step: lines with less are counted together
+LEAST = 0.01  # lines with a smaller share of a step are counted together
 
 
 def as_json(run: Run) -> contract.StepTime | None:
-    """Return the ``step_time`` entry."""
+    """Return the entry ``step_time`` of the JSON report; None if too few steps were counted."""
     s = step_seconds(run)
     if s is None:
         return None
@@ -35,7 +35,9 @@ def as_json(run: Run) -> contract.StepTime | None:
 
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Print the lines that take most of a step, and the rest; nothing where no line takes much."""
+    """Yield lines about the code lines that take most of a step, and the rest; no lines if none takes
+    much.
+    """
     s = step_seconds(run)
     if s is None or not (everything or words.worth_showing(s)):
         return

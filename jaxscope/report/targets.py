@@ -1,4 +1,4 @@
-"""Print and serialize programs that were compiled for targets."""
+"""Report programs that were compiled for targets, as lines of text and as JSON."""
 
 from __future__ import annotations
 
@@ -22,13 +22,15 @@ from jaxscope.report import compiled_program, contract
 from jaxscope.report.layout import Line, line
 from jaxscope.report.programs import texts_json
 
-LARGEST = 5
+LARGEST = 5  # so many buffers are listed
 
 
 def in_summary(run: Run, most: int, label: str = "") -> Iterator[Line]:
-    """Yield a line for each target's program of the ``most`` expensive functions.
+    """Yield a line for each program for a target, of the functions that took longest to compile.
 
-    ``label``: the settings of the run, as text.
+    Args:
+      most: the number of functions.
+      label: the settings of the run, as text.
     """
     for f, programs in of_run(run)[:most]:
         for p in programs:
@@ -47,7 +49,7 @@ def in_summary(run: Run, most: int, label: str = "") -> Iterator[Line]:
 
 
 def devices(run: Run) -> Iterator[Line]:
-    """Report that the script ran on another number of devices than the target has."""
+    """Yield lines about how this machine differed from the targets, such as in the number of devices."""
     have = len(run.devices)
     for t in run.targets:
         if have and have != t.devices:
@@ -68,9 +70,11 @@ def devices(run: Run) -> Iterator[Line]:
 
 
 def program_lines(run: Run, p: Program, *, label: str = "", everything: bool = False) -> Iterator[Line]:
-    """Print one program: its state, and, if it was compiled, its contents.
+    """Yield lines about one program for a target: its state, and if it was compiled, its figures.
 
-    ``label``: the settings of its run, as text.
+    Args:
+      label: the settings of its run, as text.
+      everything: shorten nothing (``--all``).
     """
     status, style = state(p)
     texts = run.texts_of(p)
@@ -94,7 +98,7 @@ def program_lines(run: Run, p: Program, *, label: str = "", everything: bool = F
 
 
 def whole(run: Run, p: Program, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Print one program with everything that its texts contain."""
+    """Yield lines about one program for a target, with its function and everything that its texts contain."""
     f = p.function
     if f is not None:
         site = places.function(f)
@@ -103,7 +107,7 @@ def whole(run: Run, p: Program, places: Places, *, everything: bool = False) -> 
 
 
 def with_contents(run: Run, p: Program, places: Places, *, everything: bool) -> Iterator[Line]:
-    """Print a program compiled for a target, with what its texts contain."""
+    """Yield lines about one program for a target, with everything that its texts contain."""
     yield from program_lines(run, p, everything=everything)
     memory = p.made.memory if p.made is not None else None
     yield from compiled_program.section(
@@ -116,7 +120,7 @@ def with_contents(run: Run, p: Program, places: Places, *, everything: bool) -> 
 
 
 def fit_lines(found: Fit, texts: Texts, *, everything: bool = False) -> Iterator[Line]:
-    """Print whether a program fits; if it does not, the largest buffers, arguments and results."""
+    """Yield lines that say whether a program fits into memory; if not, they list the largest buffers."""
     fit_text = memory_fit(found)
     if fit_text:
         yield line(*fit_text, indent=6, hang=4)
@@ -138,7 +142,9 @@ def bounds_json(found: Bounds | None) -> contract.Bounds | None:
 
 
 def program_json(run: Run, p: Program) -> contract.Program:
-    """Return an entry of ``programs`` for a target; ``of`` is the program that ran instead."""
+    """Return the entry of ``programs`` for a program for a target. Its key ``of`` is the id of the program
+    that ran.
+    """
     texts = run.texts_of(p)
     result, found = p.made, fit(run, p)
     entry = texts_json(texts, result.memory if result is not None else None)

@@ -1,4 +1,4 @@
-"""Print the report's section on programs for targets and under other settings, function by function."""
+"""Report the programs for targets and with several settings, side by side for each function."""
 
 from __future__ import annotations
 
@@ -23,8 +23,13 @@ WIDTH = 80
 def section(
     variants: Sequence[Variant], places: Places, *, width: int = WIDTH, everything: bool = False
 ) -> Iterator[Line]:
-    """Print what was compiled for targets in all of ``variants``, or for their own devices under their
-    settings.
+    """Yield the lines of the section; no lines if there are no targets and only one run.
+
+    Args:
+      variants: the runs of the program with its settings and numbers of devices.
+      places: shortens file names.
+      width: the width of tables in characters.
+      everything: shorten nothing (``--all``).
     """
     targets = list(dict.fromkeys(t.name for v in variants for t in v.run.targets))
     elsewhere = bool(targets) or any(v.run.retargeted for v in variants)
@@ -77,7 +82,7 @@ def _function(
 
 
 def of_function(f: Function, variants: Sequence[Variant], width: int) -> Iterator[Line]:
-    """Print the programs of ``f`` side by side; no lines if there is only one."""
+    """Yield the programs of ``f`` side by side; no lines if there is only one."""
     columns = next((columns for g, columns in by_function(variants) if g.id == f.id), [])
     made = list(comparison_table.table(columns, width)) if len(columns) > 1 else []
     if made:
@@ -89,7 +94,9 @@ def of_function(f: Function, variants: Sequence[Variant], width: int) -> Iterato
 
 
 def failed(variants: Sequence[Variant]) -> Iterator[Line]:
-    """Report the runs, of several, that failed: they may lack programs."""
+    """Yield a line for each run that failed, and therefore may lack programs; no lines if there is only one
+    run.
+    """
     if len(variants) < 2:
         return
     for v in variants:
@@ -105,7 +112,9 @@ def failed(variants: Sequence[Variant]) -> Iterator[Line]:
 
 
 def _unfinished(variants: Sequence[Variant]) -> Iterator[Line]:
-    """Print the command that compiles the programs a compiler's process left unfinished."""
+    """Yield a line with the command that compiles the remaining programs, if a compiler's process crashed or
+    timed out.
+    """
     n = sum(p.state in (CRASHED, LATE, "abandoned") for v in variants for p in v.run.retargeted.values())
     directory = variants[0].directory
     if n and directory is not None:

@@ -1,9 +1,10 @@
-"""A run as a timeline in the Trace Event Format, which Perfetto (ui.perfetto.dev) and chrome://tracing open.
+"""Write a run as a timeline in the Trace Event Format, which Perfetto (ui.perfetto.dev) and chrome://tracing
+open.
 
-https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU (Trace Event Format)
-describes it. Every process of the run, of all ranks of a job, is a process of the timeline. Its tracks are
-the phases (trace, lower, compile) of each call, the steps, the waits for copies by line, and the bytes of
-live arrays. Times are microseconds since the first process began.
+https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU (Trace Event Format) describes
+it. Every process of the run, of all ranks of a job, is a process of the timeline. Its tracks are the phases
+(trace, lower, compile) of each call, the steps, the waits for copies by line, and the bytes of live arrays.
+Times are microseconds since the first process began.
 """
 
 from __future__ import annotations
@@ -25,15 +26,21 @@ from jaxscope.report.json_report import compact
 from jaxscope.schema import events as ev
 
 Json = dict[str, Any]
-STEPS_TRACK, WAITS_TRACK, PHASES_TRACK = 1, 100, 1000  # thread ids; several tracks of a kind count up
+STEPS_TRACK, WAITS_TRACK, PHASES_TRACK = 1, 100, 1000  # ids of the first track of each kind
 TOUCHING_NS = (
-    20_000  # a phase that ends so much later than the one around it ends with it: clocks are read in turn
+    20_000  # a phase that ends up to so much later than the phase around it is shortened to end with it
 )
 LONGEST_NS = 1 << 62
 
 
 class Recorded(NamedTuple):
-    """One recording: a run, or what one rank of a job recorded."""
+    """One recording: a run, or that of one rank of a job.
+
+    Attributes:
+      run: the run.
+      directory: its directory.
+      rank: the number of the rank; None: it is not part of a job.
+    """
 
     run: Run
     directory: RunDir
@@ -41,7 +48,14 @@ class Recorded(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """A part of a track. ``args``: shown when it is selected."""
+    """One bar on a track of the timeline.
+
+    Attributes:
+      begin, end: in ns.
+      name: the text on the bar.
+      category: the kind of bar, by which the viewer can filter.
+      args: facts that are shown when the bar is selected.
+    """
 
     begin: int
     end: int
@@ -51,7 +65,7 @@ class Slice(NamedTuple):
 
 
 def pieces(recorded: Sequence[Recorded]) -> Iterator[str]:
-    """Yield the text of the file."""
+    """Yield the text of the timeline file in parts."""
     began = [r.run.began_ns for r in recorded if r.run.began_ns is not None]
     zero = min(began, default=0)
     yield '{"displayTimeUnit":"ms","traceEvents":[\n'
@@ -109,9 +123,14 @@ def _process_name(part: Recorded, process: Process) -> str:
 
 
 class _Counted(NamedTuple):
-    """Events that a run only keeps the last of: by process, in order of time."""
+    """Steps and transfers over time. A Run has only the last of these events, so they are read from the log.
 
-    steps: dict[str, list[tuple[int, int]]]  # (time, steps so far)
+    Attributes:
+      steps: process id -> (time in ns, steps so far), in order of time.
+      transfers: process id -> events, in order of time.
+    """
+
+    steps: dict[str, list[tuple[int, int]]]
     transfers: dict[str, list[ev.Transferred]]
 
 
@@ -139,7 +158,11 @@ def _counted(part: Recorded) -> _Counted:
 
 
 def _steps(counted: Sequence[tuple[int, int]]) -> Iterator[Slice]:
-    """Yield a slice from each time at which the number of steps is known to the next one."""
+    """Yield a bar for each step. If the end of a step was not recorded, a bar covers several steps.
+
+    Args:
+      counted: (time in ns, steps so far), in order of time.
+    """
     for (begin, before), (end, after) in itertools.pairwise(counted):
         if after > before and end > begin:
             name = f"step {after:,}" if after == before + 1 else f"steps {before + 1:,} to {after:,}"
@@ -147,8 +170,10 @@ def _steps(counted: Sequence[tuple[int, int]]) -> Iterator[Slice]:
 
 
 def _waits(found: Iterable[ev.Transferred], places: Places) -> dict[str, list[Slice]]:
-    """Return the waits for copies by line. The log has sums: a slice is as long as the waits since the sum
-    before, and ends with the last of them."""
+    """Return the waits for copies: line -> bars.
+
+    The log has sums. A bar is as long as all waits since the sum before, and ends with the last of them.
+    """
     slices: dict[str, list[Slice]] = {}
     before: dict[object, ev.Transferred] = {}
     for e in found:
@@ -194,8 +219,17 @@ def _about(run: Run, c: Compilation, places: Places) -> Json:
 
 
 def _tracks(first: int, name: str, found: Iterable[Slice]) -> list[tuple[int, str, list[Slice]]]:
-    """Distribute slices over as few tracks as need be: two on one track are apart, or one is inside the
-    other."""
+    """Distribute bars over as few tracks as possible. On one track, two bars do not overlap, or one is inside
+    the other.
+
+    Args:
+      first: the id of the first track.
+      name: the name of the tracks.
+      found: the bars.
+
+    Returns:
+      For each track its id, its name and its bars.
+    """
     tracks: list[tuple[int, str, list[Slice]]] = []
     open_ends: list[list[int]] = []  # of each track, the ends of the slices that are open, the innermost last
     for s in sorted(found, key=lambda s: (s.begin, -s.end)):

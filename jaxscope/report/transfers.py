@@ -1,4 +1,4 @@
-"""Print the costly transfers between host and devices, and serialize all of them."""
+"""Report copies between host and devices: the costly ones as lines of text, all of them as JSON."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from jaxscope.report import contract
 from jaxscope.report.layout import BLANK, Line, line
 
 SHOWN = 6
-LARGE = 64 << 20  # a transfer is shown if it moved so many bytes in all
+LARGE = 64 << 20  # copies of one line are shown if they have so many bytes together
 
 DIRECTIONS = {TO_HOST: "to the host", TO_DEVICE: "to devices", BETWEEN: "between devices"}
 RESHARDED = "through the host, for another sharding"
 
 
 def as_json(run: Run) -> list[contract.Transfer] | None:
-    """Return the ``transfers`` entry; None if transfers were not counted."""
+    """Return the entry ``transfers`` of the JSON report; None if copies were not counted."""
     return [_entry(t) for t in model.transfers(run)] if model.counted(run) else None
 
 
@@ -33,7 +33,9 @@ def _entry(t: Transfer) -> contract.Transfer:
 
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Print the user's lines where the program waited long or moved much; else a one-line summary."""
+    """Yield the code lines at which the program waited long or copied much; if there are none, one line with
+    the totals.
+    """
     found = [t for t in model.transfers(run) if t.process is run.main]
     shown = [t for t in found if long(run, t.blocked_seconds or 0.0) or (t.bytes or 0) >= LARGE]
     shown = found if everything else shown[:SHOWN]
@@ -70,9 +72,7 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
 
 
 def _in_short(found: Sequence[Transfer]) -> Iterator[str]:
-    """Return one clause per direction with the number of transfers, and of those without a copy, where they
-    were counted.
-    """
+    """Yield a clause for each direction with the number of copies, and how many of them copied nothing."""
     for direction, words in DIRECTIONS.items():
         transfers = [t for t in found if t.direction == direction]
         times = sum(t.count or 0 for t in transfers)
@@ -90,7 +90,7 @@ def _in_short(found: Sequence[Transfer]) -> Iterator[str]:
 def _facts(t: Transfer) -> str:
     resharded = (
         t.direction == TO_HOST and t.kind == "device_put"
-    )  # JAX puts it together there, and splits it anew
+    )  # JAX copies the array to the host, and from there to its new shards
     parts = [RESHARDED if resharded else DIRECTIONS.get(t.direction, escape(t.direction))]
     if t.count is None:
         parts.append("in each call" if t.bytes is None else f"{size(t.bytes)} in each call")

@@ -1,4 +1,6 @@
-"""Where the ranks of a job are: which wait, run or compile, and since when."""
+"""Describe what each rank of a job does at the moment: it waits, runs or compiles, at which line, and since
+when.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +10,21 @@ from jaxscope.rules import ranks as rules
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Field, Message, Seconds, message
 
-MOST = 6  # groups
+MOST = 6  # so many groups of ranks are described
 
 Doing = tuple[str, Frame | None]  # the slug of a template, and a line
 
 
 def blocked_since(rank: Rank) -> int | None:
-    """Return since when the main thread of ``rank`` has waited, by its latest event; None: it has not."""
+    """Return since when (ns) the main thread of ``rank`` waits; None if it does not wait.
+
+    The latest recorded state of the main thread decides.
+    """
     return rank.look.since_ns if rank.look is not None and rank.look.blocked else None
 
 
 def doing(rank: Rank) -> Doing:
-    """Return what ``rank`` does, or did when it was killed."""
+    """Return what ``rank`` does, or did when it was killed, and at which line."""
     if rank.left_ns is not None and (rank.left or rank.code in (None, 0)):
         return "rank-has-left", rank.seen[-1].site if rank.seen else None
     if rank.phase is not None:
@@ -31,7 +36,9 @@ def doing(rank: Rank) -> Doing:
 
 
 def groups(job: Job) -> dict[Doing, list[Rank]]:
-    """Return the ranks by what they do, the smallest group first: the others wait for it."""
+    """Return what ranks do -> the ranks that do it, the smallest group first, because the others wait
+    for it.
+    """
     found: dict[Doing, list[Rank]] = {}
     for rank in job.ranks:
         found.setdefault(doing(rank), []).append(rank)
@@ -39,8 +46,8 @@ def groups(job: Job) -> dict[Doing, list[Rank]]:
 
 
 def sentences(job: Job, now_ns: int | None = None) -> list[Message]:
-    """Write a clause for each group: its ranks, the line, how long they have waited, the step and the last
-    program.
+    """Return a message for each group: its ranks, their line, how long they have waited, the step and the
+    last program.
 
     Args:
       now_ns: the present time; None: for each rank, the time at which it was last known to be alive.
