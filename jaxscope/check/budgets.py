@@ -166,7 +166,7 @@ class _Count(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> Message:
-        """Return the number and the limit as a message: ``step was compiled 5 times, 2 are allowed``."""
+        """Return the number and the limit as a message: ``step was compiled 5 times, 2 allowed``."""
         times = _times(len(self.compilations))
         if self.function is None:
             return message("compiled-all-times", times=times, limit=self.limit)

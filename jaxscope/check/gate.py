@@ -89,9 +89,9 @@ def late_after(
 
     User-visible functions are functions of the user, or functions that the user passed to jit. An eager
     operation counts if it was compiled. Calls that only miss the fast path never count. A compilation inside
-    the trace of another late compilation is part of that compilation. The findings are errors, also if it is
-    unknown whether a compilation was before or after step n; for a library function that a user's line
-    compiled, the finding is a note.
+    the trace of another reported compilation is part of it, and not reported itself. The findings are errors,
+    also if it is unknown whether a compilation was before or after step n; for a library function that a
+    user's line compiled, the finding is a note.
 
     Args:
       n: the last step that may compile; 0: nothing may compile at all, and steps need not be counted.
@@ -100,7 +100,7 @@ def late_after(
       part: the compilations of a block or a test, with their steps; None: the whole run, with the steps of
         the run.
       since: the name of what is recorded, for messages (``this block``), if functions may have been compiled
-        before the recording began; None: everything is recorded.
+        before the recording started; None: everything is recorded.
       keep: is called with the code JX190 and the line of a compilation; False: leave the compilation out,
         because an option or a comment excludes it.
 
@@ -207,7 +207,8 @@ def _nameless(f: Function) -> bool:
 
 
 def _outermost(run: Run, late: Sequence[Miss]) -> list[Miss]:
-    """Remove compilations that happened inside the trace of another late compilation of a user's function.
+    """Remove compilations that happened inside the trace of another compilation in ``late`` of a user's
+    function.
 
     The times decide: recorded nesting alone may be wrong, because Python reuses the addresses of frames.
     """

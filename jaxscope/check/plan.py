@@ -201,8 +201,7 @@ class Plan:
           argv: the program's command line, for hints.
           path: the baseline file to compare with; None: no comparison.
           unchecked: errors about options that cannot be checked are appended to this list.
-          first: whether this is the setting of ``run`` itself, which is the one that is compared with the
-            baseline.
+          first: whether this is the first setting, which is the one that is compared with the baseline.
         """
         run, given = runs[0], self.options
         aim = target_limits.aim(runs, given.get("target") or (), given.get("targets") or {})

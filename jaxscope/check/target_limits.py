@@ -1,4 +1,8 @@
-"""Check programs that were compiled for targets: which exceed a limit, and which could not be compiled."""
+"""Check programs that were compiled for targets: which exceed a limit, and which could not be compiled.
+
+A target is a machine that need not exist here: jaxscope compiles for it (``--target v5e:4x4``), and nothing
+runs.
+"""
 
 from __future__ import annotations
 

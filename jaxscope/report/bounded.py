@@ -39,7 +39,8 @@ def first_that_fit(values: Iterable[T], room: int, shorter: Callable[[T], T] | N
     """Return the first of ``values`` that together take at most ``room`` bytes as a JSON list.
 
     Args:
-      shorter: returns a smaller replacement for a value that does not fit; None: leave the value out.
+      shorter: returns a smaller replacement for a value that does not fit. None: the list ends before this
+        value.
     """
     kept: list[T] = []
     for value in values:

@@ -71,14 +71,17 @@ class Figures(contract.Entry):
 
     Attributes:
       compiling_seconds: wall time of tracing, lowering and compiling in the main process.
+      compilations: compilations of all functions, also those loaded from the persistent cache.
       recompiles: recompiles of the user's functions.
-      recompiles_outside_jit: recompiles of operations
-        outside jit and of library functions.
+      recompiling_seconds: the seconds of these recompiles.
+      recompiles_outside_jit: recompiles of operations outside jit and of library functions.
       fast_path_misses: calls that left JAX's fast path and compiled nothing.
+      persistent_cache_hits: programs loaded from the persistent cache.
+      programs: number of different programs.
       largest_peak_bytes: memory on one device of the program that needs the most.
       transfers: copies between host and devices; null: they were not counted.
       waiting_seconds: the time in which the program waited for copies to the host.
-      degraded: parts that could not be recorded.
+      degraded: number of parts that could not be recorded.
     """
 
     compiling_seconds: float | None
@@ -99,7 +102,16 @@ class BriefFinding(contract.Entry):
     """One finding, as in ``findings`` of the JSON report, without its evidence.
 
     Attributes:
-      path: where the whole finding is: ``jaxscope show RUN PATH``.
+      path: the path of the whole finding: ``jaxscope show RUN PATH``.
+      id: an id that stays the same in later runs.
+      code: the code of the rule: ``JX101``.
+      severity: error, warning or note.
+      certainty: certain or likely.
+      function: id of the function.
+      source: the user's line.
+      seconds: seconds lost so far; null: unknown.
+      fix: what to do, in words.
+      fix_kind, fix_arguments: what to do, for programs: ``donate``, ``{"donate_argnames": ["x"]}``.
       incomplete: the names of the fields that were cut or left out (null).
     """
 

@@ -447,7 +447,7 @@ class Compilation(Entry):
       seconds: wall time of each phase.
       key: the cache key; null: unknown.
       compared_with: id of the earlier compilation whose cache key differs least.
-      causes: the differences from it, the decisive one first.
+      causes: why JAX could not reuse a trace or a program, the decisive cause first.
       shardings: the shardings of its arguments and results; null: they cannot differ.
       program: id of the compiled program.
     """

@@ -186,11 +186,10 @@ def _all_came(job: Job, d: Divergence) -> bool:
 
 
 def _ahead(d: Divergence) -> Divergence | None:
-    """Return ``d`` as an additional program of few ranks that the others have not compiled; None if it is
-    something else.
+    """Return a difference between ranks as an additional program of few ranks; None if it is something else.
 
-    It is also None before the first program, and while the others compile something, because they may only be
-    late.
+    The others have not compiled this program. The result is also None before the first program, and while the
+    others compile something, because they may only be late.
     """
     if d.kind == MISSING and d.here is None and len(d.most) <= len(d.ranks):
         d = d._replace(kind=EXTRA, ranks=d.most, most=d.ranks, here=d.there, there=None)

@@ -38,7 +38,9 @@ def as_json(run: Run) -> list[contract.Profile]:
 
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Yield the slowest code lines of each profile, with their seconds in one step on one device."""
+    """Yield lines about the slowest lines of code in each profile, with their seconds in one step on one
+    device.
+    """
     for m in model.profiles(run):
         yield BLANK
         first, last = m.event.first_step, m.event.last_step

@@ -35,7 +35,7 @@ def as_json(run: Run) -> contract.StepTime | None:
 
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Yield lines about the code lines that take most of a step, and the rest; no lines if none takes
+    """Yield lines about the lines of code that take most of a step, and the rest; no lines if none takes
     much.
     """
     s = step_seconds(run)

@@ -33,8 +33,8 @@ def _entry(t: Transfer) -> contract.Transfer:
 
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Yield the code lines at which the program waited long or copied much; if there are none, one line with
-    the totals.
+    """Yield lines about the lines of code where the program waited long or copied much. If there are none,
+    yield the totals.
     """
     found = [t for t in model.transfers(run) if t.process is run.main]
     shown = [t for t in found if long(run, t.blocked_seconds or 0.0) or (t.bytes or 0) >= LARGE]

@@ -128,7 +128,7 @@ class TestRecording:
 
     def recorded(self, *, tries: bool = False) -> tuple[Opened, dict[str, Step]]:
         """Return the whole recording so far, and the compilations of this test: id -> step, counted from the
-        test's begin.
+        test's start.
 
         Args:
           tries: whether to include the compilations of earlier attempts (``--reruns``).

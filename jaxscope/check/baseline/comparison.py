@@ -35,8 +35,8 @@ class Comparison(msgspec.Struct, frozen=True):
     Attributes:
       findings: figures that became worse (errors), and figures that became better or were not compared
         (notes).
-      new: findings of the rules that the baseline does not have. If the baseline is from the same
-        environment, notes among them become warnings.
+      new: findings of jaxscope's rules (problems such as JX101) that the baseline does not have. If the
+        baseline is from the same environment, notes among them become warnings.
       known: findings of the rules that the baseline has.
       comparable: whether the baseline is from the same JAX minor version, platform and devices. If not, the
         figures were not compared.
@@ -59,8 +59,9 @@ def extract_run(run: Run, chosen: Filter, roots: Sequence[str] = ()) -> Extracte
 
 
 def findings(baseline: Baseline, now: Extracted, chosen: Filter) -> list[Finding]:
-    """Return what a check reports about ``now`` against ``baseline``: worse figures, new findings of the
-    rules, notes.
+    """Return what a check reports about a run that is compared with ``baseline``.
+
+    These are figures that became worse, findings of the rules that are not in the baseline, and notes.
 
     Args:
       baseline: the contents of the baseline file.

@@ -200,8 +200,9 @@ def pairs(old: schema.Function, entry: FunctionEntry) -> tuple[list[Pair], list[
 def _same_shapes(before: Mapping[str, int], after: Mapping[str, int]) -> bool:
     """Return whether each argument that ``before`` and ``after`` have in common has the same shapes in both.
 
-    How many arrays of that shape a container holds does not matter. Keys are texts such as
-    ``batch['x']: f32[64,32] P('data',)``.
+    Args:
+      before, after: ``batch['x']: f32[64,32] P('data',)`` -> number of such arrays. The number does not
+        matter.
     """
     old, new = _shapes(before), _shapes(after)
     both = old.keys() & new.keys()

@@ -47,7 +47,7 @@ class Regression(NamedTuple):
     advice: Words
 
 
-Result = tuple[list[Regression], Sequence[Words]]
+Result = tuple[list[Regression], Sequence[Words]]  # what became worse, and texts about what became better
 
 
 def compare(baseline: schema.Baseline, entry: FunctionEntry, paired: Iterable[Pair]) -> Iterator[Finding]:
@@ -320,8 +320,13 @@ def _new_collective(
 ) -> tuple[Frame | None, str | None]:
     """Return the line and the user's function of a new collective; None where unknown.
 
-    It is searched among the collectives with the name ``key``. Of those in functions that now contain more of
-    them, the last is returned, because in the HLO text the earlier ones were usually there before.
+    Only collectives with the name ``key`` are searched. Of those in functions that now contain more of them,
+    the last is returned, because in the HLO text the earlier ones were usually there before.
+
+    Args:
+      pair: the program in the baseline and in the run.
+      key: ``all-reduce over data``.
+      old, new: the collectives with this name in the baseline and in the run.
     """
     hlo = pair.entry.texts.hlo
     found = [c for c in hlo.collectives if metrics.collective_key(c) == key] if hlo is not None else []

@@ -4,7 +4,7 @@ folded.
 The text is for a comment on a pull request and for ``$GITHUB_STEP_SUMMARY``. Its first line is an HTML
 comment, by which a workflow finds the comment that it wrote earlier. All texts from the user's program are
 code spans, in which no character is markup, a link or a mention (CommonMark 0.31, section 6.1; GFM tables
-additionally need ``\\|``).
+additionally need ``\|``).
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ SEVERITIES = {ERROR: "errors", WARNING: "warnings", NOTE: "notes"}
 
 
 def section(run: Run, found: Sequence[Finding], places: Places) -> Html:
-    """Return all findings. The id of each element stays the same in later runs, so that links to it stay
-    valid.
+    """Return all findings as HTML. The id of each element stays the same in later runs, so that links to it
+    stay valid.
     """
     counts = {s: sum(f.severity == s for f in found) for s in SEVERITIES}
     boxes = [
@@ -41,7 +41,7 @@ def section(run: Run, found: Sequence[Finding], places: Places) -> Html:
 
 
 def entry(run: Run, f: Finding, places: Places, n: int, *, open_: bool) -> Html:
-    """Return one finding.
+    """Return one finding as HTML.
 
     Args:
       n: its position, from 0. Only the first findings show lines of source.

@@ -42,7 +42,7 @@ def section(run: Run, places: Places, *, everything: bool) -> Html | None:
 
 
 def entry(run: Run, f: Function, places: Places, *, open_: bool, everything: bool) -> Html:
-    """Return one function: its work, its recompiles, its cache keys and its shardings.
+    """Return one function as HTML: its work, its recompiles, its cache keys and its shardings.
 
     Args:
       open_: whether it is unfolded at first.

@@ -48,7 +48,7 @@ def section(run: Run, places: Places, *, everything: bool) -> Html | None:
 def entry(
     run: Run, id: str, compilations: Sequence[Compilation], places: Places, *, open_: bool, everything: bool
 ) -> Html:
-    """Return one compiled program.
+    """Return one compiled program as HTML.
 
     Args:
       id: the id of the program.

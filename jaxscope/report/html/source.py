@@ -123,7 +123,7 @@ def _figures(cost: LineCost) -> list[str]:
 
 
 def _flops(n: int) -> str:
-    """Return a number with a prefix: ``432 M``; below a thousand the number itself."""
+    """Return a number with a prefix: 432000000 -> ``432 M``; below a thousand the number itself."""
     power = min((len(str(n)) - 1) // 3, len(PREFIXES) - 1)
     return f"{n / 1000**power:.{max(0, 2 - (len(str(n)) - 1) % 3)}f} {PREFIXES[power]}" if power else f"{n}"
 

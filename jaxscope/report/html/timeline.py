@@ -24,7 +24,7 @@ HEIGHT = 20
 MOST_LANES, MOST_MARKS, MOST_RANKS = 30, 150, 64
 MOST_ROWS = 200  # compilations in the table
 LABELS = 5
-LATE = 0.1  # if the recording began so many seconds after the program, the legend says so
+LATE = 0.1  # if the recording starts so many seconds after the program, the legend states it
 LEGEND = {"trace": "trace", "lower": "lower", "compile": "compile", "hit": "from the persistent cache"}
 
 
@@ -88,7 +88,7 @@ def _swatch(name: str) -> Html:
 
 
 def _length(run: Run, found: Sequence[Lane]) -> float:
-    """Return the length of the time axis in seconds: from the begin of the recording to its last event or
+    """Return the length of the time axis in seconds: from the start of the recording to its last event or
     phase.
     """
     ends = [float(lane.spans[:, 1].max()) / 1e9 for lane in found if len(lane.spans)]
@@ -224,7 +224,7 @@ def _steps(run: Run, length: float) -> Html | None:
 
 
 def _ranks(run: Run, job: Job, length: float) -> Iterable[Html]:
-    """Yield a row for each rank, from its begin to its end, with ticks at the compilations of programs that
+    """Yield a row for each rank, from its start to its end, with ticks at the compilations of programs that
     ranks share.
     """
     for rank in job.ranks[:MOST_RANKS]:
