@@ -168,7 +168,7 @@ class Filter:
 
     def _unused(self, comment: Ignore, used: set[str], looked_at: Callable[[str], bool]) -> Message | None:
         if comment.codes is None:
-            # It may exclude codes that are not selected now.
+            # The comment may exclude codes that are not selected in this check.
             everything = not self._chosen.select and not self._chosen.ignore
             return None if used or not everything else message("comment-excludes-nothing")
         if not comment.codes:

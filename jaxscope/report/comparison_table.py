@@ -93,10 +93,8 @@ def _shortened(values: list[str]) -> list[str]:
     """
     if max(map(len, values)) <= NAME or len(set(values)) < 2:
         return [escape(v, WIDEST) for v in values]
-    one, other = (
-        min(values),
-        max(values),
-    )  # in alphabetical order: all values have the common beginning of these two
+    # All values begin with what the first and the last in alphabetical order have in common.
+    one, other = min(values), max(values)
     common = one[: next((i for i, c in enumerate(one) if other[i] != c), len(one))]
     at = max(common.rfind(c) for c in "/_.,:;=- ") + 1
     return [escape(f"…{v[at:]}" if at > 1 else v, WIDEST) for v in values]

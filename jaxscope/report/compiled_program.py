@@ -141,7 +141,7 @@ def _collectives(made: Compiled, places: Places, *, everything: bool) -> Iterato
     ranked = sorted(made.collectives, key=lambda c: -(c.wire_bytes or c.bytes or 0) * (c.executions or 1))
     rows = Counter(
         tuple(_collective(c, places)) for c in ranked
-    )  # equal rows once, in the order of the first
+    )  # equal rows are counted, in the order in which they first occur
     shown = list(rows.items()) if everything else list(rows.items())[:SHOWN]
     yield from table([[f"{n}x {row[0]}" if n > 1 else row[0], *row[1:]] for row, n in shown])
     left = len(ranked) - sum(n for _, n in shown)

@@ -70,16 +70,16 @@ def console(stream: TextIO, *, width: int | None = None, colour: bool | None = N
       width: the width in characters; None: that of the terminal, but at most WIDEST; PLAIN_WIDTH for a file.
       colour: whether to use colours; None: ``wants_colour`` decides.
     """
-    from rich.console import Console  # 30 ms: not before the program has started
+    from rich.console import Console  # takes 30 ms, so it is imported late
 
     colour = wants_colour(stream) if colour is None else colour
     return Console(
         file=stream,
         width=width or _width(stream),
         force_terminal=colour,
-        force_jupyter=False,  # in a notebook Rich would pass over the stream, and display each line by itself
+        force_jupyter=False,  # in a notebook Rich would ignore the stream, and display each line separately
         no_color=not colour,
-        color_system="standard" if colour else None,  # the user's own sixteen: they fit their theme
+        color_system="standard" if colour else None,  # the sixteen colours of the terminal's theme
         markup=False,
         emoji=False,
         highlight=False,

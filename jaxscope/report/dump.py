@@ -59,7 +59,7 @@ class Names:
                 f"line{f.seen.line}" if f.seen.line is not None else "2",
                 *map(str, range(2, 100_000)),
             ):
-                # Compared without case: two such names are one file on macOS.
+                # Compared without case, because file names on macOS do not distinguish it.
                 if known.casefold() not in self._taken:
                     break
                 known = f"{name}-{tail}"

@@ -59,7 +59,7 @@ def _largest_program(run: Run, f: Function) -> Iterator[Line]:
     ]
     if not called:
         return
-    # Programs with unknown memory come last; of equals the latest is taken.
+    # Programs with unknown memory come last. Of programs with equal memory, the latest is chosen.
     largest = max(called, key=lambda c: (-1 if (n := _peak(c)) is None else n, c.t_ns))
     texts = run.texts_of(run.programs[largest.program or ""])
     memory = largest.compiled.memory if largest.compiled is not None else None

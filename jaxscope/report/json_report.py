@@ -158,7 +158,7 @@ def _written(found: Iterable[Section], depth: int = 0) -> Iterator[str]:
         yield f'{comma}{line} "{key}": '
         comma = ","
         if not isinstance(value, Iterator):
-            yield _text(value).replace("\n", line + " ")  # no line ends within a string
+            yield _text(value).replace("\n", line + " ")  # strings contain no line ends: JSON escapes them
             continue
         bracket = "["
         for text in _entries(value, depth + 2):
@@ -259,7 +259,7 @@ _NOT_ASCII = re.compile(r"[^\x00-\x7e]+")  # occurs only inside strings
 
 
 def _escaped(match: re.Match[str]) -> str:
-    return json.dumps(match.group())[1:-1].replace("\x7f", "\\u007f")  # json.dumps leaves DEL as it is
+    return json.dumps(match.group())[1:-1].replace("\x7f", "\\u007f")  # json.dumps does not escape DEL
 
 
 def _run(run: Run, directory: RunDir | None) -> contract.RunFacts:

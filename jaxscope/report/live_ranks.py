@@ -148,7 +148,7 @@ class Comparison:
     def _first_end(self, job: Job) -> Iterator[Finding]:
         rank = None if self._ended or self._named else job.first_to_leave(int(AHEAD_S * 1e9))
         if rank is not None and rank.code is not None and rank.code > 0:
-            # The others may fail in the same way at this moment.
+            # Other ranks may be failing in the same way at this moment.
             now = self._clock()
             waited = now - self._first.setdefault(("end", rank.number), now) >= SETTLE_S * 1e9
             if not waited or any(r.died == rank.died for r in job.ranks if r is not rank and r.died):

@@ -45,7 +45,7 @@ def place(frame: Frame | None) -> str | None:
     name = frame.file
     try:
         name = str(PurePath(name).relative_to(store.here()))
-    except (ValueError, OSError):  # not below the current directory, or that was deleted
+    except (ValueError, OSError):  # not below the current directory, or that directory was deleted
         pass
     inside = frame.function.replace(".<locals>", "")
     where = f"{escape(name, 300)}:{frame.line}"

@@ -216,7 +216,7 @@ def _verdict(before: Side, after: Side, found: Sequence[Fact], outputs: Outputs)
     if after.exit_code:
         return FAILED
     if before.exit_code:
-        return BETTER  # it ends without an error now; its figures were cut short before
+        return BETTER  # only the first program failed, so its figures are incomplete
     return facts.verdict(found) if outputs.equal else DIFFERS
 
 

@@ -12,7 +12,7 @@ from jaxscope.schema.messages import Field, Message, Seconds, message
 
 MOST = 6  # so many groups of ranks are described
 
-Doing = tuple[str, Frame | None]  # the slug of a template, and a line
+Doing = tuple[str, Frame | None]  # the slug of a message, ``rank-waits-at``, and a line
 
 
 def blocked_since(rank: Rank) -> int | None:

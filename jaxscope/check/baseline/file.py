@@ -40,7 +40,7 @@ class _Version(msgspec.Struct):
 def dumps(baseline: Baseline) -> str:
     """Return ``baseline`` as JSON in ASCII, with sorted keys and a newline at the end."""
     data: dict[str, Any] = msgspec.to_builtins(baseline)
-    data["jaxscope_baseline"] = baseline.jaxscope_baseline  # also where it is the default
+    data["jaxscope_baseline"] = baseline.jaxscope_baseline  # msgspec omits it if it is the default
     return json.dumps(data, indent=1, sort_keys=True) + "\n"
 
 

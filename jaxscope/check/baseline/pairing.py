@@ -19,7 +19,7 @@ from jaxscope.schema.messages import Message, Words, message
 
 REFRESH, ACCEPT = message("fix-update-baseline"), message("fix-accept")
 SHOWN = 5  # so many items are listed in a finding
-_SHAPE = re.compile(r"\w+(\[[^\]]*\])")  # of bf16[64,32] P('data',)
+_SHAPE = re.compile(r"\w+(\[[^\]]*\])")  # the shape in bf16[64,32] P('data',)
 
 
 class ArgumentChange(NamedTuple):

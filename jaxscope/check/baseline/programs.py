@@ -187,7 +187,7 @@ def _together(
             figures = Parts(tuple(parts[:shown]))
             title = message("memory-per-device" if per_device else "figures", figures=figures)
             return [Regression(code, title, None, texts, advice)], []
-        # Fewer kernels of one kind are better only if there are fewer in all.
+        # Fewer fusions of one kind are better only if there are fewer fusions in all.
         return [], [
             t for d, t in zip(fell, texts, strict=True) if metric is not metrics.FUSIONS or d.what == "total"
         ]

@@ -31,7 +31,7 @@ def render(findings: Sequence[Placed]) -> str:
     if not findings:
         lines.append(f'  <testcase classname="jaxscope" name="{SUITE}"/>')
     lines += [" </testsuite>", "</testsuites>", ""]
-    # Other characters are written as references, so that the encoding of the file does not matter.
+    # Other characters become XML references, so that the encoding of the file does not matter.
     return "\n".join(lines).encode("ascii", "xmlcharrefreplace").decode("ascii")
 
 
