@@ -375,18 +375,20 @@ def _unplaced(n: int, compilations: Sequence[Compilation], part: Part) -> Iterat
             else (pid, message("process-without-steps", pid=str(pid)))
         )
         by_reason.setdefault(key, (reason, []))[1].append(c)
-    for reason, those in by_reason.values():
-        names = sorted({c.function.name for c in those})
+    for reason, uncertain in by_reason.values():
+        names = sorted({c.function.name for c in uncertain})
         more = (message("and-so-on"),) if len(names) > 3 else ()
         text = message(
             "maybe-late",
-            compilations=message("a-compilation") if len(those) == 1 else Count(len(those), "compilation"),
+            compilations=message("a-compilation")
+            if len(uncertain) == 1
+            else Count(len(uncertain), "compilation"),
             functions=Parts((*names[:3], *more)),
             step=n,
             reason=reason,
         )
         fix = message("fix-count-in-one-way")
-        yield msgspec.structs.replace(unknown.not_known(text, those[0]), severity=ERROR, fix=fix)
+        yield msgspec.structs.replace(unknown.not_known(text, uncertain[0]), severity=ERROR, fix=fix)
 
 
 def _missing(run: Run, functions: Sequence[str] | None) -> Iterator[Finding]:

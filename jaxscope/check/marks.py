@@ -185,7 +185,7 @@ def _outcome(found: Sequence[Finding]) -> Outcome:
     return Outcome(None, [title(f) for f in found])
 
 
-def _names(what: str, value: str | Sequence[str] | None) -> list[str] | None:
+def _names(argument: str, value: str | Sequence[str] | None) -> list[str] | None:
     if value is None:
         return None
     listed = (
@@ -198,7 +198,7 @@ def _names(what: str, value: str | Sequence[str] | None) -> list[str] | None:
     found = [v if isinstance(v, str) else getattr(v, "__qualname__", None) for v in listed]
     if not found or any(not isinstance(v, str) or not v.strip() for v in found):
         raise UsageError(
-            f"{what}={value!r} is neither a name nor a list of names", hint=f"{what}='train_step'"
+            f"{argument}={value!r} is neither a name nor a list of names", hint=f"{argument}='train_step'"
         )
     return [str(v) for v in found]
 

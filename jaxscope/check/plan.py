@@ -145,7 +145,7 @@ class Plan:
         argv = argv_of(directory)
         unchecked: list[UsageError] = []
 
-        def look(runs: Sequence[Variant]) -> list[Finding]:
+        def check_setting(runs: Sequence[Variant]) -> list[Finding]:
             first = runs[0].run is run
             errors: list[UsageError] = unchecked if first else []
             found = self._setting([v.run for v in runs], chosen, argv, path if first else None, errors, first)
@@ -155,7 +155,7 @@ class Plan:
                 unknown.not_known(message("setting-not-checked", error=e.message)) for e in errors
             )
 
-        found = variants.of_each(every, look)
+        found = variants.of_each(every, check_setting)
         limited = self._limited(steps=not any(e.slug == gate.STEPS_UNKNOWN for e in unchecked))
         if path is not None or not limited or self.options.get("select"):
             known = registry.rules()
@@ -293,10 +293,10 @@ def _cut_short(run: Run, directory: RunDir) -> Message | None:
             processes=None if whole else message("of-processes", processes=several),
             reason=first.stopped.reason,
         )
-    how, main = state(run, directory), run.main
-    if how == "lost":
+    status, main = state(run, directory), run.main
+    if status == "lost":
         return message("log-without-end")
-    if how == "exited" and main is not None and run.main_recorded and main.ended is None:
+    if status == "exited" and main is not None and run.main_recorded and main.ended is None:
         signal = run.exited is not None and run.exited.signal is not None
         if not signal:  # reported with the failure of the program
             return message("log-of-program-without-end")

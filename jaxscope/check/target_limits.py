@@ -188,10 +188,10 @@ def _unknown(run: Run, name: str) -> Iterator[Finding]:
     for p in programs:
         if p.state not in (OK, EXHAUSTED):
             c = p.compilations[0] if p.compilations else None
-            who = (
+            program = (
                 f"{c.function.display_name}#{number_of(run, c)}" if c is not None else p.module or "a program"
             )
-            text = message("program-for-target-unknown", program=who, target=name, reason=_why(p))
+            text = message("program-for-target-unknown", program=program, target=name, reason=_why(p))
             yield not_known(text, c)
     lowered = {c.function.id for p in programs for c in p.compilations}
     for f in _users(run):

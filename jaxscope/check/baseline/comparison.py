@@ -242,27 +242,27 @@ def _functions(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
         elif old is None:
             yield _new_function(entry)
         else:
-            paired, alone = pairs(old, entry)
-            yield from _with_programs_apart(
-                list(_counts(old, entry)), programs.without_counterpart(entry, alone)
+            paired, unmatched = pairs(old, entry)
+            yield from _with_unmatched_programs(
+                list(_counts(old, entry)), programs.without_counterpart(entry, unmatched)
             )
             yield from programs.compare(baseline, entry, paired)
 
 
-def _with_programs_apart(counted: list[Finding], apart: Finding | None) -> Iterator[Finding]:
-    """Yield ``counted``, the findings about numbers of compilations, and ``apart``, about programs that the
+def _with_unmatched_programs(counts: list[Finding], unmatched: Finding | None) -> Iterator[Finding]:
+    """Yield ``counts``, the findings about numbers of compilations, and ``unmatched``, about programs that the
     baseline lacks.
 
-    If a finding about more compilations exists, ``apart`` becomes part of its evidence, because the new
+    If a finding about more compilations exists, ``unmatched`` becomes part of its evidence, because the new
     programs are these compilations.
     """
-    for f in counted:
-        if apart is not None and f.code == COMPILATIONS:
-            f = msgspec.structs.replace(f, evidence=[*f.evidence, *apart.evidence])
-            apart = None
+    for f in counts:
+        if unmatched is not None and f.code == COMPILATIONS:
+            f = msgspec.structs.replace(f, evidence=[*f.evidence, *unmatched.evidence])
+            unmatched = None
         yield f
-    if apart is not None:
-        yield apart
+    if unmatched is not None:
+        yield unmatched
 
 
 def _new_function(entry: FunctionEntry) -> Finding:

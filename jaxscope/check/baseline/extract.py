@@ -93,7 +93,7 @@ def extract(run: Run, findings: Iterable[Finding], roots: Sequence[str] = ()) ->
         by_key.setdefault(finding_key(names, run, finding), []).append(finding)
     moved = _transfers(run, names)
     copies = {
-        where: {how: sum(t.count or 0 for t in members) for how, members in kinds.items()}
+        where: {kind: sum(t.count or 0 for t in members) for kind, members in kinds.items()}
         for where, kinds in moved.items()
     }
     baseline = schema.Baseline(

@@ -176,9 +176,9 @@ def pairs(old: schema.Function, entry: FunctionEntry) -> tuple[list[Pair], list[
                 left = [p for p in left if p is not match]
                 rest = [p for p in rest if p is not program]
                 found.append((match, program))
-    alone = list(zip(left, rest, strict=False))
+    unmatched = list(zip(left, rest, strict=False))
     if len(old.programs) == len(entry.programs) == 1:
-        found, alone = found + alone, []
+        found, unmatched = found + unmatched, []
     numbers = {id(p): n for n, p in enumerate(entry.programs, 1)}
     name = entry.function.display_name
 
@@ -194,7 +194,7 @@ def pairs(old: schema.Function, entry: FunctionEntry) -> tuple[list[Pair], list[
             found.append(Pair(before, program, entry, label, changed))
         return found
 
-    return paired(found), paired(alone)
+    return paired(found), paired(unmatched)
 
 
 def _same_shapes(before: Mapping[str, int], after: Mapping[str, int]) -> bool:

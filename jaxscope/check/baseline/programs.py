@@ -101,7 +101,7 @@ def _with_one_reason(found: list[tuple[Pair, Regression]]) -> Finding:
     (pair, first), *rest = sorted(found, key=lambda item: order.index(item[1].code))
     if not rest:
         return pair.finding(*first)
-    made = pair.finding(*first._replace(advice=pair.changed[0].advice))
+    finding = pair.finding(*first._replace(advice=pair.changed[0].advice))
     others = [
         Evidence(
             message("baseline-other", code=r.code, program=p.label, title=r.title),
@@ -111,33 +111,33 @@ def _with_one_reason(found: list[tuple[Pair, Regression]]) -> Finding:
         for p, r in rest
     ]
     more = message("one-more-figure") if len(rest) == 1 else message("more-figures", n=len(rest))
-    title = message("baseline-more-figures", title=made.title, more=more)
-    return msgspec.structs.replace(made, title=title, evidence=[*made.evidence, *others])
+    title = message("baseline-more-figures", title=finding.title, more=more)
+    return msgspec.structs.replace(finding, title=title, evidence=[*finding.evidence, *others])
 
 
-def without_counterpart(entry: FunctionEntry, alone: list[Pair]) -> Finding | None:
+def without_counterpart(entry: FunctionEntry, unmatched: list[Pair]) -> Finding | None:
     """Return an error about programs of the run for arguments that the baseline does not have; None if
-    ``alone`` is empty.
+    ``unmatched`` is empty.
 
     Args:
-      alone: such programs, each with a program of the baseline to compare its arguments with.
+      unmatched: such programs, each with a program of the baseline to compare its arguments with.
     """
-    if not alone:
+    if not unmatched:
         return None
-    first = alone[0]
+    first = unmatched[0]
     advice = first.changed[0].advice if first.changed else message("fix-same-arguments")
-    made = first.finding(COMPILATIONS, "", None, [""], advice)
+    finding = first.finding(COMPILATIONS, "", None, [""], advice)
     return msgspec.structs.replace(
-        made,
+        finding,
         title=message(
             "baseline-new-arguments",
             function=entry.function.display_name,
-            programs=message("number-of-programs", n=len(alone)) if len(alone) > 1 else None,
+            programs=message("number-of-programs", n=len(unmatched)) if len(unmatched) > 1 else None,
             change=message("baseline-change", change=first.changed[0].words) if first.changed else None,
         ),
         evidence=[
             msgspec.structs.replace(
-                made.evidence[0],
+                finding.evidence[0],
                 text=message(
                     "baseline-no-counterpart",
                     program=p.label,
@@ -145,7 +145,7 @@ def without_counterpart(entry: FunctionEntry, alone: list[Pair]) -> Finding | No
                 ),
                 program=p.entry.program.id,
             )
-            for p in alone[:SHOWN]
+            for p in unmatched[:SHOWN]
         ],
     )
 
@@ -305,14 +305,14 @@ def _collectives(pair: Pair, _: float) -> Result:
     return regressions, improvements
 
 
-def _number(what: Words, old: Collectives, new: Collectives) -> Message:
-    return message("number-in-baseline", now=new.count, what=what, before=old.count)
+def _number(name: Words, old: Collectives, new: Collectives) -> Message:
+    return message("number-in-baseline", now=new.count, what=name, before=old.count)
 
 
-def _title(what: Words, old: Collectives, new: Collectives, change: Words) -> Message:
+def _title(name: Words, old: Collectives, new: Collectives, change: Words) -> Message:
     if new.count != old.count:
-        return _number(what, old, new)
-    return message("change-of", what=what, change=change)
+        return _number(name, old, new)
+    return message("change-of", what=name, change=change)
 
 
 def _new_collective(

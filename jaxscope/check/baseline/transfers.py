@@ -29,21 +29,21 @@ def compare(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
     fewer: list[Message] = []
     for where in sorted(baseline.transfers.keys() | now.transfers.keys()):
         old, ways = baseline.transfers.get(where, {}), now.baseline.transfers.get(where, {})
-        for how in sorted(old.keys() | ways.keys()):
-            n, was = ways.get(how, 0), old.get(how, 0)
+        for way in sorted(old.keys() | ways.keys()):
+            n, was = ways.get(way, 0), old.get(way, 0)
             if n > math.ceil(was * scale):
-                yield _more_transfers(now, where, how, n, was, before)
+                yield _more_transfers(now, where, way, n, was, before)
             elif n < math.floor(was * scale):
-                fewer.append(message("baseline-line-moves", function=where, way=how, now=n, before=was))
+                fewer.append(message("baseline-line-moves", function=where, way=way, now=n, before=was))
     if fewer:
         yield note(
             "JX711", message("baseline-fewer-transfers", lines=Parts((*fewer[:SHOWN],), "; ")), REFRESH
         )
 
 
-def _more_transfers(now: Extracted, where: str, how: str, n: int, was: int, steps: int | None) -> Finding:
-    most = max(now.transfers[where][how], key=lambda t: t.count or 0)
-    kind, _, direction = how.rpartition(", ")
+def _more_transfers(now: Extracted, where: str, way: str, n: int, was: int, steps: int | None) -> Finding:
+    most = max(now.transfers[where][way], key=lambda t: t.count or 0)
+    kind, _, direction = way.rpartition(", ")
     here, there = (
         message("within-steps", steps=Count(s, "step")) if s else None for s in (now.baseline.steps, steps)
     )
@@ -65,9 +65,9 @@ def _more_transfers(now: Extracted, where: str, how: str, n: int, was: int, step
         source=most.source,
         evidence=[
             Evidence(message("transferred-times", text=t.text or t.kind, n=t.count or 0), source=t.source)
-            for t in sorted(now.transfers[where][how], key=lambda t: -(t.count or 0))[:SHOWN]
+            for t in sorted(now.transfers[where][way], key=lambda t: -(t.count or 0))[:SHOWN]
         ],
         fix=message("fix-or-accept", fix=message("fix-copy-seldom")),
         seconds=most.blocked_seconds,
-        subject=(where, how),
+        subject=(where, way),
     )
