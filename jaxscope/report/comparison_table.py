@@ -174,10 +174,10 @@ def _memory(programs: Sequence[ProgramMetrics]) -> Row:
     common = capacities[0] if len(programs) > 1 and len(set(capacities)) == 1 else None
     cells = []
     for p, capacity in zip(programs, capacities, strict=True):
-        of = f" of {size(capacity)}" if common is None and capacity is not None else ""
+        capacity_text = f" of {size(capacity)}" if common is None and capacity is not None else ""
         full = "does not fit" if p.fit is not None and p.fit.fits is False else ""
         used = p.used_bytes
-        cells.append(full if used is None else f"{size(used)}{of}{f': {full}' if full else ''}")
+        cells.append(full if used is None else f"{size(used)}{capacity_text}{f': {full}' if full else ''}")
     name = "memory per device" if common is None else f"memory of {size(common)}"
     return Row(name, cells, [p.used_bytes for p in programs])
 
@@ -246,11 +246,11 @@ def table(columns: Sequence[Column], width: int) -> Iterator[Line]:
 
     If the columns do not fit next to each other, the rest follows below, with the names of the figures again.
     """
-    made, heads = rows(columns), len(headings(columns))
-    if len(made) == heads:
+    table_rows, heads = rows(columns), len(headings(columns))
+    if len(table_rows) == heads:
         return
-    label = max(cell_len(row.name) for row in made)
-    widths = [max(cell_len(row.cells[i]) for row in made) for i in range(len(columns))]
+    label = max(cell_len(row.name) for row in table_rows)
+    widths = [max(cell_len(row.cells[i]) for row in table_rows) for i in range(len(columns))]
     at = 0
     while at < len(columns):
         end, used = at, label
@@ -259,7 +259,7 @@ def table(columns: Sequence[Column], width: int) -> Iterator[Line]:
             end += 1
         if at:
             yield BLANK
-        for n, row in enumerate(made):
+        for n, row in enumerate(table_rows):
             same = len(columns) > 1 and len(set(row.cells)) == 1
             cells = [
                 f"  {row.cells[i]:<{widths[i] - cell_len(row.cells[i]) + len(row.cells[i])}}"

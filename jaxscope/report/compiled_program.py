@@ -51,52 +51,52 @@ def section(
       everything: shorten nothing (``--all``).
       stated: the peak memory that the compiler states, in bytes.
     """
-    made, read = texts.hlo, texts.stablehlo
-    if made is not None and made.module is not None:
-        yield line(_instructions(made), indent=2, hang=2)
-    yield from _memory(memory, made, stated)
-    if made is not None:
-        yield from _collectives(made, places, everything=everything)
-    if read is not None:
-        yield from _donation(read)
-        yield from _constants(read, places, everything=everything)
-        yield from _worth_a_look(read, places, everything=everything)
-    yield from _problems(made, read)
+    hlo, lowered = texts.hlo, texts.stablehlo
+    if hlo is not None and hlo.module is not None:
+        yield line(_instructions(hlo), indent=2, hang=2)
+    yield from _memory(memory, hlo, stated)
+    if hlo is not None:
+        yield from _collectives(hlo, places, everything=everything)
+    if lowered is not None:
+        yield from _donation(lowered)
+        yield from _constants(lowered, places, everything=everything)
+        yield from _worth_a_look(lowered, places, everything=everything)
+    yield from _problems(hlo, lowered)
 
 
-def _instructions(made: Compiled) -> str:
+def _instructions(hlo: Compiled) -> str:
     kinds = ", ".join(
-        f"{n} {escape(kind)}" for kind, n in sorted(made.fusions.by_kind.items(), key=lambda i: -i[1])
+        f"{n} {escape(kind)}" for kind, n in sorted(hlo.fusions.by_kind.items(), key=lambda i: -i[1])
     )
     parts = [
-        f"{made.instructions:,} instructions",
-        count(made.fusions.total, "fusion") + (f" ({kinds})" if kinds else ""),
+        f"{hlo.instructions:,} instructions",
+        count(hlo.fusions.total, "fusion") + (f" ({kinds})" if kinds else ""),
     ]
-    if made.unfused_elementwise:
-        parts.append(f"{made.unfused_elementwise:,} unfused elementwise")
-    if made.loops:
-        turns = Counter("?" if loop.trip_count is None else f"{loop.trip_count:,}" for loop in made.loops)
+    if hlo.unfused_elementwise:
+        parts.append(f"{hlo.unfused_elementwise:,} unfused elementwise")
+    if hlo.loops:
+        turns = Counter("?" if loop.trip_count is None else f"{loop.trip_count:,}" for loop in hlo.loops)
         alike = len(turns) == 1
         turns_of = ", ".join(
             trips if n == 1 or alike else f"{n}x {trips}" for trips, n in turns.most_common(LOOPS)
         )
         more = ", ..." if len(turns) > LOOPS else ""
-        each = " each" if alike and len(made.loops) > 1 else ""
-        parts.append(f"{count(len(made.loops), 'loop')} of {turns_of}{more} iterations{each}")
-    if made.custom_calls:
+        each = " each" if alike and len(hlo.loops) > 1 else ""
+        parts.append(f"{count(len(hlo.loops), 'loop')} of {turns_of}{more} iterations{each}")
+    if hlo.custom_calls:
         calls = ", ".join(
-            f"{escape(t, 40)} {n}x" for t, n in sorted(made.custom_calls.items(), key=lambda i: -i[1])[:3]
+            f"{escape(t, 40)} {n}x" for t, n in sorted(hlo.custom_calls.items(), key=lambda i: -i[1])[:3]
         )
         parts.append(f"custom calls: {calls}")
     return " · ".join(parts)
 
 
-def _memory(memory: Memory | None, made: Compiled | None, stated: int | None) -> Iterator[Line]:
-    if memory is None and (made is None or made.memory.argument_bytes is None):
+def _memory(memory: Memory | None, hlo: Compiled | None, stated: int | None) -> Iterator[Line]:
+    if memory is None and (hlo is None or hlo.memory.argument_bytes is None):
         return
     known = memory or Memory()
-    argument = known.argument_bytes if memory is not None else (made.memory.argument_bytes if made else None)
-    output = known.output_bytes if memory is not None else (made.memory.output_bytes if made else None)
+    argument = known.argument_bytes if memory is not None else (hlo.memory.argument_bytes if hlo else None)
+    output = known.output_bytes if memory is not None else (hlo.memory.output_bytes if hlo else None)
     parts = [
         (name, n)
         for name, n in (
@@ -107,7 +107,7 @@ def _memory(memory: Memory | None, made: Compiled | None, stated: int | None) ->
         if n is not None
     ]
     text = " + ".join(f"{name} {size(n)}" for name, n in parts)
-    shared = known.alias_bytes if memory is not None else (made.memory.alias_bytes if made else None)
+    shared = known.alias_bytes if memory is not None else (hlo.memory.alias_bytes if hlo else None)
     if shared:
         text += f" - {size(shared)} {MEMORY_PARTS['alias_bytes']}"
     peak = peak_bytes(known)
@@ -128,17 +128,17 @@ def _memory(memory: Memory | None, made: Compiled | None, stated: int | None) ->
     )
 
 
-def _collectives(made: Compiled, places: Places, *, everything: bool) -> Iterator[Line]:
-    if not made.collectives:
+def _collectives(hlo: Compiled, places: Places, *, everything: bool) -> Iterator[Line]:
+    if not hlo.collectives:
         return
-    wire = ", ".join(f"{escape(axes)} {between(n)}" for axes, n in sent_by_axes(made))
+    wire = ", ".join(f"{escape(axes)} {between(n)}" for axes, n in sent_by_axes(hlo))
     yield line(
         ("collectives", "bold"),
-        f"  {len(made.collectives):,}" + (f"; sent per device per call: {wire}" if wire else ""),
+        f"  {len(hlo.collectives):,}" + (f"; sent per device per call: {wire}" if wire else ""),
         indent=2,
         hang=4,
     )
-    ranked = sorted(made.collectives, key=lambda c: -(c.wire_bytes or c.bytes or 0) * (c.executions or 1))
+    ranked = sorted(hlo.collectives, key=lambda c: -(c.wire_bytes or c.bytes or 0) * (c.executions or 1))
     rows = Counter(
         tuple(_collective(c, places)) for c in ranked
     )  # equal rows are counted, in the order in which they first occur
@@ -160,9 +160,9 @@ def _collective(c: Collective, places: Places) -> list[str]:
     ]
 
 
-def _donation(read: Reading) -> Iterator[Line]:
+def _donation(lowered: Reading) -> Iterator[Line]:
     for status, (title, _) in DONATION.items():
-        arguments = [d for d in read.donation if d.status == status]
+        arguments = [d for d in lowered.donation if d.status == status]
         if arguments:
             total = sum(d.bytes or 0 for d in arguments)
             yield line((title, "bold"), f"  {_paths(arguments)}, {size(total)}", indent=2, hang=4)
@@ -180,8 +180,8 @@ def _paths(found: Sequence[Donation]) -> str:
     return paths + (f" ({escape(one, 120)})" if one else "")
 
 
-def _constants(read: Reading, places: Places, *, everything: bool) -> Iterator[Line]:
-    large = sorted((c for c in read.constants if c.bytes and not c.splat), key=lambda c: -(c.bytes or 0))
+def _constants(lowered: Reading, places: Places, *, everything: bool) -> Iterator[Line]:
+    large = sorted((c for c in lowered.constants if c.bytes and not c.splat), key=lambda c: -(c.bytes or 0))
     if not large:
         return
     yield line(
@@ -202,13 +202,13 @@ def _constants(read: Reading, places: Places, *, everything: bool) -> Iterator[L
     )
 
 
-def _worth_a_look(read: Reading, places: Places, *, everything: bool) -> Iterator[Line]:
+def _worth_a_look(lowered: Reading, places: Places, *, everything: bool) -> Iterator[Line]:
     """Yield lines about unrolled loops, conversions to wider types and callbacks, below a heading that names
     them.
     """
     loops = [
         [f"the same {r.length} operations {r.times} times", "an unrolled loop", places.inside(r.source) or ""]
-        for r in read.repeated
+        for r in lowered.repeated
         if not r.in_loop
     ]
     conversions = [
@@ -217,7 +217,7 @@ def _worth_a_look(read: Reading, places: Places, *, everything: bool) -> Iterato
             size(u.bytes),
             places.inside(u.source) or "",
         ]
-        for u in read.upcasts
+        for u in lowered.upcasts
         if not u.backward
     ]
     callbacks = [
@@ -226,7 +226,7 @@ def _worth_a_look(read: Reading, places: Places, *, everything: bool) -> Iterato
             "in every iteration" if c.in_loop else "",
             places.inside(c.source) or "",
         ]
-        for c in read.callbacks
+        for c in lowered.callbacks
     ]
     kinds = {"unrolled loops": loops, "conversions to a wider type": conversions, "callbacks": callbacks}
     rows = [row for found in kinds.values() for row in found]
@@ -237,9 +237,9 @@ def _worth_a_look(read: Reading, places: Places, *, everything: bool) -> Iterato
         yield from table(rows if everything else rows[:SHOWN])
 
 
-def _problems(made: Compiled | None, read: Reading | None) -> Iterator[Line]:
-    found = [("HLO", p.line, p.text) for p in made.problems] if made is not None else []
-    found += [("StableHLO", p.line, p.text) for p in read.problems] if read is not None else []
+def _problems(hlo: Compiled | None, lowered: Reading | None) -> Iterator[Line]:
+    found = [("HLO", p.line, p.text) for p in hlo.problems] if hlo is not None else []
+    found += [("StableHLO", p.line, p.text) for p in lowered.problems] if lowered is not None else []
     for stage, number, text in found[:PATHS]:
         yield line((f"not parsed, {stage} line {number}: ", "warning"), escape(text, 200), indent=2, hang=4)
     if len(found) > PATHS:

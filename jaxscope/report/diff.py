@@ -157,8 +157,8 @@ class _Page:
             yield line("recompiled for ", (c.kind, "bold"), f"{where}: ", times, indent=4, hang=2)
         shown = self._shown(f.programs, PROGRAMS)
         for n, p in enumerate(shown, 1):
-            of = f" {n} of {len(f.programs)} with differences" if len(f.programs) > 1 else ""
-            yield from self._program(p, f"program{of}: ", indent=4)
+            position = f" {n} of {len(f.programs)} with differences" if len(f.programs) > 1 else ""
+            yield from self._program(p, f"program{position}: ", indent=4)
         if len(f.programs) > len(shown):
             more = count(len(f.programs) - len(shown), "more program")
             yield line((f"and {more}: --all shows them", "dim"), indent=4)
@@ -320,10 +320,10 @@ def as_json(found: RunDiff | CompilationDiff, pair: Pair) -> dict[str, Any]:
     }
 
 
-def _run_json(run: Run, at: RunDir) -> dict[str, Any]:
+def _run_json(run: Run, directory: RunDir) -> dict[str, Any]:
     return {
-        "run": at.path.name,
-        "settings": dict(at.settings),
+        "run": directory.path.name,
+        "settings": dict(directory.settings),
         "seconds": run.seconds,
         "compiling_seconds": run.compiling_seconds,
     }

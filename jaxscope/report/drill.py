@@ -247,52 +247,52 @@ def follow(document: Document, path: str) -> Any:
     Raises:
       UsageError: there is nothing at ``path``; the hint names the possible keys.
     """
-    here: Any = document
+    part: Any = document
     done: list[str] = []
     key = ""
     for segment in segments(path):
-        if isinstance(here, Document):
-            document = here
+        if isinstance(part, Document):
+            document = part
         elif (
-            isinstance(here, Entry) and isinstance(here.value, dict) and here.value.get("sub_run") is not None
+            isinstance(part, Entry) and isinstance(part.value, dict) and part.value.get("sub_run") is not None
         ):
-            document = document.sub_run(here.value["sub_run"])
+            document = document.sub_run(part.value["sub_run"])
         key = key if segment.isdecimal() else segment
-        found = _child(here, segment)
+        found = _child(part, segment)
         if found is None:
             raise UsageError(
                 f"there is no {segment!r} below {'/'.join(done) or 'the report'}",
-                hint=_there_are(below(here)),
+                hint=_there_are(below(part)),
                 slug="no-such-path",
             )
         if isinstance(found, Entry) and isinstance(found.value, str) and key in REFERENCES:
             found = document.by_id(REFERENCES[key], found.value) or found
         done.append(escaped(segment))
-        here = found
-    return here
+        part = found
+    return part
 
 
-def _child(here: Any, segment: str) -> Any:
-    if isinstance(here, Document):
-        return here.child(segment)
-    if isinstance(here, Collection):
-        return here.entry(segment)
-    if segment in here.links:
-        return here.links[segment]()
-    if isinstance(here.value, dict):
-        return Entry(here.value[segment]) if segment in here.value else None
-    if isinstance(here.value, list) and segment.isdecimal() and int(segment) < len(here.value):
-        return Entry(here.value[int(segment)])
+def _child(part: Any, segment: str) -> Any:
+    if isinstance(part, Document):
+        return part.child(segment)
+    if isinstance(part, Collection):
+        return part.entry(segment)
+    if segment in part.links:
+        return part.links[segment]()
+    if isinstance(part.value, dict):
+        return Entry(part.value[segment]) if segment in part.value else None
+    if isinstance(part.value, list) and segment.isdecimal() and int(segment) < len(part.value):
+        return Entry(part.value[int(segment)])
     return None
 
 
-def below(here: Any) -> Sequence[str]:
-    """Return the segments that can follow a path which leads to ``here``."""
-    if isinstance(here, (Document, Collection)):
-        return here.names
-    if isinstance(here.value, dict):
-        return list(dict.fromkeys([*here.value, *here.links]))
-    return [str(n) for n in range(len(here.value))] if isinstance(here.value, list) else []
+def below(part: Any) -> Sequence[str]:
+    """Return the segments of a path that can follow ``part``, a part of the report."""
+    if isinstance(part, (Document, Collection)):
+        return part.names
+    if isinstance(part.value, dict):
+        return list(dict.fromkeys([*part.value, *part.links]))
+    return [str(n) for n in range(len(part.value))] if isinstance(part.value, list) else []
 
 
 def _there_are(names: Sequence[str]) -> str:

@@ -189,8 +189,8 @@ def _key(
             seconds(c.seconds)
             + (f" ({', '.join(parts)})" if len(parts) > 1 else f" of {parts[0].split()[0]}")
         )
-    how = level(c)
-    facts += [how] if how else []
+    cache = level(c)
+    facts += [cache] if cache else []
     open_phase = next((p for p in run.in_progress() if p.compilation is c), None)
     if open_phase is not None and run.last_ns is not None:
         spent_so_far = seconds(max(0, run.last_ns - open_phase.since_ns) / 1e9)

@@ -422,11 +422,11 @@ def key_json(run: Run, process: Process, key: Key, missed: Missed | None = None)
       key: the key.
       missed: the event with the lines that created the arrays among the arguments.
     """
-    made = missed.made if missed is not None else []
+    lines = missed.made if missed is not None else []
     made_by = missed.made_by if missed is not None else []
 
     def origin(n: int) -> Frame | None:
-        return made[made_by[n]] if n < len(made_by) and 0 <= made_by[n] < len(made) else None
+        return lines[made_by[n]] if n < len(made_by) and 0 <= made_by[n] < len(lines) else None
 
     def sharding(index: int | None) -> str | None:
         return key.shardings[index].text if index is not None and 0 <= index < len(key.shardings) else None

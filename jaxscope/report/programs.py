@@ -58,14 +58,14 @@ def texts_json(texts: Texts, memory: Memory | None = None) -> contract.Texts:
     Args:
       memory: the sizes that the compiler states; None: take them from the texts.
     """
-    made, read = texts.hlo, texts.stablehlo
-    partitions = [x.num_partitions for x in (made, read) if x is not None and x.num_partitions is not None]
+    hlo, lowered = texts.hlo, texts.stablehlo
+    partitions = [x.num_partitions for x in (hlo, lowered) if x is not None and x.num_partitions is not None]
     return contract.Texts(
         num_partitions=partitions[0] if partitions else None,
-        problems=_problems(made, read),
-        **_of_hlo(made),
-        **_of_stablehlo(read),
-        memory=_memory(memory, made, read),
+        problems=_problems(hlo, lowered),
+        **_of_hlo(hlo),
+        **_of_stablehlo(lowered),
+        memory=_memory(memory, hlo, lowered),
         remats=_remats(texts.remats),
         flops=None,
         bytes_accessed=None,
@@ -77,12 +77,13 @@ def _remats(found: list[Remat] | None) -> list[contract.Rematerialization] | Non
     return None if found is None else [contract.Rematerialization.copy_of(r) for r in found]
 
 
-def _problems(made: Compiled | None, read: Reading | None) -> list[contract.Problem] | None:
-    if made is None and read is None:
+def _problems(hlo: Compiled | None, lowered: Reading | None) -> list[contract.Problem] | None:
+    if hlo is None and lowered is None:
         return None
-    found = [contract.Problem("hlo", p.line, p.text) for p in (made.problems if made is not None else ())]
+    found = [contract.Problem("hlo", p.line, p.text) for p in (hlo.problems if hlo is not None else ())]
     return found + [
-        contract.Problem("stablehlo", p.line, p.text) for p in (read.problems if read is not None else ())
+        contract.Problem("stablehlo", p.line, p.text)
+        for p in (lowered.problems if lowered is not None else ())
     ]
 
 
@@ -96,38 +97,38 @@ _OF_HLO = (
 _OF_STABLEHLO = ("upcasts", "callbacks", "repeated_blocks", "donation", "constants", "op_counts")
 
 
-def _of_hlo(made: Compiled | None) -> dict[str, Any]:
-    if made is None:
+def _of_hlo(hlo: Compiled | None) -> dict[str, Any]:
+    if hlo is None:
         return dict.fromkeys(_OF_HLO)
-    fusions = [contract.Fusion.copy_of(f) for f in made.fusions.each]
-    return {name: getattr(made, name) for name in _OF_HLO} | {
-        "fusions": contract.Fusions.copy_of(made.fusions, each=fusions),
-        "collectives": [contract.Collective.copy_of(c) for c in made.collectives],
-        "loops": [contract.Loop.copy_of(loop) for loop in made.loops],
+    fusions = [contract.Fusion.copy_of(f) for f in hlo.fusions.each]
+    return {name: getattr(hlo, name) for name in _OF_HLO} | {
+        "fusions": contract.Fusions.copy_of(hlo.fusions, each=fusions),
+        "collectives": [contract.Collective.copy_of(c) for c in hlo.collectives],
+        "loops": [contract.Loop.copy_of(loop) for loop in hlo.loops],
     }
 
 
-def _of_stablehlo(read: Reading | None) -> dict[str, Any]:
-    if read is None:
+def _of_stablehlo(lowered: Reading | None) -> dict[str, Any]:
+    if lowered is None:
         return dict.fromkeys(_OF_STABLEHLO)
     return {
-        "upcasts": [contract.Upcast.copy_of(u) for u in read.upcasts],
-        "callbacks": [contract.Callback.copy_of(c) for c in read.callbacks],
-        "repeated_blocks": [contract.RepeatedBlock.copy_of(r) for r in read.repeated],
-        "donation": [contract.Donation.copy_of(d) for d in read.donation],
+        "upcasts": [contract.Upcast.copy_of(u) for u in lowered.upcasts],
+        "callbacks": [contract.Callback.copy_of(c) for c in lowered.callbacks],
+        "repeated_blocks": [contract.RepeatedBlock.copy_of(r) for r in lowered.repeated],
+        "donation": [contract.Donation.copy_of(d) for d in lowered.donation],
         "constants": [
             contract.Constant.copy_of(c, shape=None if c.shape is None else list(c.shape))
-            for c in read.constants
+            for c in lowered.constants
         ],
-        "op_counts": read.op_counts,
+        "op_counts": lowered.op_counts,
     }
 
 
-def _memory(memory: Memory | None, made: Compiled | None, read: Reading | None) -> contract.Memory | None:
-    if memory is None and made is None:
+def _memory(memory: Memory | None, hlo: Compiled | None, lowered: Reading | None) -> contract.Memory | None:
+    if memory is None and hlo is None:
         return None
     known = memory or Memory()
-    sizes = made.memory if memory is None and made is not None else known
+    sizes = hlo.memory if memory is None and hlo is not None else known
     return contract.Memory(
         argument_bytes=sizes.argument_bytes,
         output_bytes=sizes.output_bytes,
@@ -135,15 +136,15 @@ def _memory(memory: Memory | None, made: Compiled | None, read: Reading | None) 
         temp_bytes=known.temp_bytes,
         code_bytes=known.code_bytes,
         peak_bytes=peak_bytes(known),
-        by_path=_by_path(read),
+        by_path=_by_path(lowered),
     )
 
 
-def _by_path(read: Reading | None) -> list[contract.Contributor] | None:
+def _by_path(lowered: Reading | None) -> list[contract.Contributor] | None:
     """Return the arguments and results by the user's names, largest first, with their bytes on one device."""
-    if read is None:
+    if lowered is None:
         return None
-    values = [("argument", v) for v in read.arguments] + [("output", v) for v in read.results]
+    values = [("argument", v) for v in lowered.arguments] + [("output", v) for v in lowered.results]
     found = [
         contract.Contributor(v.name, which, v.device_bytes, v.bytes)
         for which, v in values

@@ -116,8 +116,8 @@ def named(group: Sequence[Rank], every: Sequence[Rank]) -> str:
     return f"{_word(group)} {ranks.numbers(group, every)}"
 
 
-def _word(of: Sequence[object]) -> str:
-    return "rank" if len(of) == 1 else "ranks"
+def _word(items: Sequence[object]) -> str:
+    return "rank" if len(items) == 1 else "ranks"
 
 
 def _spread(

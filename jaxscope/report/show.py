@@ -66,22 +66,22 @@ def show(document: Document, path: str, name: str, *, everything: bool = False) 
     Raises:
       UsageError: there is nothing at ``path``.
     """
-    here = drill.follow(document, path)
+    part = drill.follow(document, path)
     at = "/".join(escaped(s) for s in drill.segments(path))
     if size(at) > LIST_BYTES:
         at = cut(at, LIST_BYTES)
-    links = [f"{at}/{escaped(link)}" for link in here.links] if isinstance(here, Entry) else []
-    commands = _next(here, at, name)
-    found = Shown(SCHEMA, __version__, at, None, True, _entries(here), [], links, commands)
+    links = [f"{at}/{escaped(link)}" for link in part.links] if isinstance(part, Entry) else []
+    commands = _next(part, at, name)
+    found = Shown(SCHEMA, __version__, at, None, True, _entries(part), [], links, commands)
     if everything:
-        found.value = _value(here, at, LONGEST, found.left_out)
+        found.value = _value(part, at, LONGEST, found.left_out)
         found.complete = not found.left_out
         return found
     left_out: list[str] = []
     found.below = first_that_fit(links, LIST_BYTES)
     found.next = first_that_fit(commands, NEXT_BYTES)
     room = MOST_BYTES - size(found) - LIST_BYTES - 2
-    found.value = _value(here, at, max(0, room), left_out)
+    found.value = _value(part, at, max(0, room), left_out)
     found.complete = not left_out
     found.left_out = first_that_fit(left_out, LIST_BYTES)
     return found
@@ -93,33 +93,33 @@ def schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "jaxscope show", **found}
 
 
-def _entries(here: Any) -> int | None:
-    if isinstance(here, Entry):
-        return len(here.value) if isinstance(here.value, list) else None
-    return len(here.names) if isinstance(here, Collection) else None
+def _entries(part: Any) -> int | None:
+    if isinstance(part, Entry):
+        return len(part.value) if isinstance(part.value, list) else None
+    return len(part.names) if isinstance(part, Collection) else None
 
 
-def _value(here: Any, path: str, room: int, left_out: list[str]) -> Any:
-    if isinstance(here, Entry):
-        return fitted(here.value, room, path, left_out)
-    if isinstance(here, Document):
+def _value(part: Any, path: str, room: int, left_out: list[str]) -> Any:
+    if isinstance(part, Entry):
+        return fitted(part.value, room, path, left_out)
+    if isinstance(part, Document):
         if room == LONGEST:
-            return {name: _whole(here.child(name)) for name in here.names}
-        return [{"path": f"{path}/{name}".lstrip("/")} for name in here.names]
+            return {name: _whole(part.child(name)) for name in part.names}
+        return [{"path": f"{path}/{name}".lstrip("/")} for name in part.names]
     if room == LONGEST:
-        return _whole(here)
-    kept = first_that_fit(_listed(here, path), room - 2)
-    left_out += [f"{path}/{escaped(name)}" for name in here.names[len(kept) :]]
+        return _whole(part)
+    kept = first_that_fit(_listed(part, path), room - 2)
+    left_out += [f"{path}/{escaped(name)}" for name in part.names[len(kept) :]]
     return kept
 
 
-def _listed(here: Collection, path: str) -> Iterator[dict[str, Any]]:
+def _listed(part: Collection, path: str) -> Iterator[dict[str, Any]]:
     """Yield the path of each entry of a list with its short values: numbers and texts. Dicts and lists are
     left out.
     """
-    for name in here.names:
+    for name in part.names:
         at = f"{path}/{escaped(name)}"
-        entry = here.entry(name)
+        entry = part.entry(name)
         if isinstance(entry, Collection):
             yield {"path": at, "entries": len(entry.names)}
         elif isinstance(entry, Entry) and isinstance(entry.value, dict):
@@ -131,17 +131,17 @@ def _listed(here: Collection, path: str) -> Iterator[dict[str, Any]]:
             yield {"path": at}
 
 
-def _whole(here: Any) -> Any:
-    if isinstance(here, Entry):
-        return here.value
-    if isinstance(here, Document):
-        return {name: _whole(here.child(name)) for name in here.names}
-    return [_whole(here.entry(name)) for name in here.names]
+def _whole(part: Any) -> Any:
+    if isinstance(part, Entry):
+        return part.value
+    if isinstance(part, Document):
+        return {name: _whole(part.child(name)) for name in part.names}
+    return [_whole(part.entry(name)) for name in part.names]
 
 
-def _next(here: Any, path: str, name: str) -> list[Command]:
+def _next(part: Any, path: str, name: str) -> list[Command]:
     """Return commands that are useful after a finding: for its evidence, and for the page of its rule."""
-    value = here.value if isinstance(here, Entry) else None
+    value = part.value if isinstance(part, Entry) else None
     if not isinstance(value, dict) or "code" not in value or "fix_kind" not in value:
         return []
     commands = []

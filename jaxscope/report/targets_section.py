@@ -53,16 +53,16 @@ def section(
         (f"; {under}" if under else "", "dim"),
         hang=2,
     )
-    yield from {made.text.plain: made for v in variants for made in devices(v.run)}.values()
+    yield from {row.text.plain: row for v in variants for row in devices(v.run)}.values()
     yield from failed(variants)
     found = by_function(variants)
     if not found:
         yield line(f"none of your functions was {'lowered for it' if elsewhere else 'compiled'}", indent=2)
     marked = False
     for f, columns in found:
-        for made in _function(f, columns, places, width, everything=everything):
-            marked = marked or comparison_table.MARK in made.text.plain
-            yield made
+        for row in _function(f, columns, places, width, everything=everything):
+            marked = marked or comparison_table.MARK in row.text.plain
+            yield row
     yield from _unfinished(variants)
     yield from _notes([v.run for v in variants], marked=marked)
 
@@ -84,12 +84,12 @@ def _function(
 def of_function(f: Function, variants: Sequence[Variant], width: int) -> Iterator[Line]:
     """Yield the programs of ``f`` side by side; no lines if there is only one."""
     columns = next((columns for g, columns in by_function(variants) if g.id == f.id), [])
-    made = list(comparison_table.table(columns, width)) if len(columns) > 1 else []
-    if made:
+    rows = list(comparison_table.table(columns, width)) if len(columns) > 1 else []
+    if rows:
         yield BLANK
         yield line(("Side by side", "title"))
-        yield from made
-    if any(comparison_table.MARK in each.text.plain for each in made):
+        yield from rows
+    if any(comparison_table.MARK in each.text.plain for each in rows):
         yield line((comparison_table.LEGEND, "dim"), indent=2, hang=2)
 
 

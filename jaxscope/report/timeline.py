@@ -108,8 +108,8 @@ def _events(recorded: Sequence[Recorded], zero: int) -> Iterator[Json]:
                     }  # fmt: skip
 
 
-def _named(process: int, what: str, args: Json, thread: int = 0) -> Iterator[Json]:
-    yield {"ph": "M", "name": what, "pid": process, "tid": thread, "ts": 0, "args": args}
+def _named(process: int, event: str, args: Json, thread: int = 0) -> Iterator[Json]:
+    yield {"ph": "M", "name": event, "pid": process, "tid": thread, "ts": 0, "args": args}
 
 
 def _us(ns: int) -> float:

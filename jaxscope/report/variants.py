@@ -132,15 +132,15 @@ def findings(variants: Sequence[Variant]) -> list[Finding]:
 
 
 def of_each(
-    variants: Sequence[Variant], look: Callable[[Sequence[Variant]], Sequence[Finding]]
+    variants: Sequence[Variant], findings_of: Callable[[Sequence[Variant]], Sequence[Finding]]
 ) -> list[Finding]:
-    """Call ``look`` for the runs of each setting, and merge equal findings of several settings.
+    """Call ``findings_of`` for the runs of each setting, and merge equal findings of several settings.
 
     Args:
-      look: returns the findings of the runs with one setting.
+      findings_of: returns the findings of the runs with one setting.
     """
     by_setting = groups(variants)
-    found = {label: look(runs) for label, runs in by_setting.items()}
+    found = {label: findings_of(runs) for label, runs in by_setting.items()}
     return merging.of_settings(found, {label: runs[0].settings for label, runs in by_setting.items()})
 
 

@@ -250,8 +250,8 @@ def _functions(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
 
 
 def _with_unmatched_programs(counts: list[Finding], unmatched: Finding | None) -> Iterator[Finding]:
-    """Yield ``counts``, the findings about numbers of compilations, and ``unmatched``, about programs that the
-    baseline lacks.
+    """Yield the findings ``counts``, about numbers of compilations, and ``unmatched``, about programs that
+    the baseline lacks.
 
     If a finding about more compilations exists, ``unmatched`` becomes part of its evidence, because the new
     programs are these compilations.

@@ -106,17 +106,17 @@ def lines(
       below: the heading above these lines; a title equal to it is not repeated.
       names: whether the first cell of each row is a header cell.
     """
-    made: list[Html] = []
+    elements: list[Html] = []
     for is_table, members in groupby(found, key=lambda line: bool(line.cells)):
         group = list(members)
         if is_table:
             columns = max(len(line.cells) for line in group)
             rows = [_row(line, columns, names=names) for line in group]
             table = el("table", el("tbody", *rows), class_="plain")
-            made.append(el("div", scrolling(table), class_=_indented(group[0])))
+            elements.append(el("div", scrolling(table), class_=_indented(group[0])))
         else:
-            made += [p for line in group for p in _paragraph(line, heading, below)]
-    return joined(made)
+            elements += [p for line in group for p in _paragraph(line, heading, below)]
+    return joined(elements)
 
 
 def _row(found: Line, columns: int, *, names: bool) -> Html:

@@ -62,14 +62,14 @@ def entry(
     head = joined(
         [el("span", names, class_="bold"), el("span", f"  {in_short(texts, memory)}", class_="dim")]
     )
-    made = texts.hlo
+    hlo = texts.hlo
     costs = None
-    if made is not None:
-        costs = source.with_costs(run, line_costs.of_program(made), places, measured.by_line(run))
+    if hlo is not None:
+        costs = source.with_costs(run, line_costs.of_program(hlo), places, measured.by_line(run))
     body = [
         lines(compiled_program.section(texts, memory, places, everything=everything)),
         _memory(memory) if memory is not None else None,
-        joined(_meshes(made)) if made is not None else None,
+        joined(_meshes(hlo)) if hlo is not None else None,
         costs,
     ]
     return fold(head, *filter(None, body), open_=open_, class_="program")
@@ -114,16 +114,16 @@ def _memory(memory: Memory) -> Html | None:
     return joined([bar, el("p", *legend, class_="legend")])
 
 
-def _meshes(made: Compiled) -> Iterator[Html]:
+def _meshes(hlo: Compiled) -> Iterator[Html]:
     """Yield a drawing of the mesh for each set of axes over which collectives communicate."""
-    mesh = made.mesh or []
+    mesh = hlo.mesh or []
     large = [(name, n) for name, n in mesh if n > 1]
     drawable = (
         1 <= len(large) <= 2
         and math.prod(n for _, n in large) <= MOST_DEVICES
         and large[-1][1] <= MOST_ACROSS
     )
-    if not drawable or not made.collectives:
+    if not drawable or not hlo.collectives:
         return
     yield el(
         "h3",
@@ -131,8 +131,8 @@ def _meshes(made: Compiled) -> Iterator[Html]:
         el("span", " x ".join(f"{name}={n}" for name, n in mesh), class_="dim"),
     )
     figures = []
-    for over, sent in sent_by_axes(made):
-        kinds = {c.kind for c in made.collectives if axes(c) == over}
+    for over, sent in sent_by_axes(hlo):
+        kinds = {c.kind for c in hlo.collectives if axes(c) == over}
         words = f"{over or 'one device'}: {between(sent)} sent by each device in one call"
         used = {axis.partition(":")[0] for axis in over.removeprefix("part of ").split(",")}
         if not used & {name for name, _ in large}:

@@ -167,14 +167,14 @@ def _marks(
     state the cause.
     """
     again = {c.id for c in recompiles}
-    made = []
+    ticks = []
     for c in marked[:MOST_MARKS]:
         begin = run.seconds_at(c.t_ns)
         if begin is not None:
             x = _at(begin, length)
             title = el("title", _words(run, c, places, recompiled=c.id in again))
             recompiled = c.id in again
-            made.append(
+            ticks.append(
                 el(
                     "path",
                     title,
@@ -182,7 +182,7 @@ def _marks(
                     class_="tick again" if recompiled else "tick",
                 )
             )
-    return made
+    return ticks
 
 
 def _words(run: Run, c: Compilation, places: Places, *, recompiled: bool) -> str:
@@ -201,7 +201,7 @@ def _steps(run: Run, length: float) -> Html | None:
     if main is None:
         return None
     known = [(c.t_ns, c.step) for c in run.compilations.values() if c.process is main]
-    known += [(look.t_ns, look.step) for look in main.snapshots]
+    known += [(snapshot.t_ns, snapshot.step) for snapshot in main.snapshots]
     known += [(end.event.t_ns, end.event.step) for end in main.step_times]
     first: dict[int, int] = {}
     for t_ns, step in known:
