@@ -1,6 +1,6 @@
-"""Write one argument leaf for people: ``f32[32,512]``, ``i32[] weak``, ``float f32[] weak``.
+"""Write the type of an argument for people: ``f32[32,512]``, ``i32[] weak``, ``float f32[] weak``.
 
-Pure text from a schema Leaf; knows nothing of keys or of what changed.
+The functions turn shapes, dtypes and type names into text and know nothing of cache keys.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ import math
 import re
 from collections.abc import Sequence
 
-# What the leaf's Python type is called in a sentence; anything else goes by its own name.
+# What a leaf's Python type is called in a sentence; every other type is called by its own name.
 TYPE_NAMES = {
     "ArrayImpl": "jax.Array",
     "Array": "jax.Array",
-    "jax.MetaTy": "jax.Array",  # of a log from before capture knew what it stands for
+    "jax.MetaTy": "jax.Array",  # old logs have this name for an array
     "ndarray": "numpy array",
     "numpy": "numpy array",
     "numpy.ndarray": "numpy array",
@@ -23,7 +23,8 @@ _SHORT = (("float", "f"), ("uint", "u"), ("int", "i"), ("complex", "c"))
 
 
 def short_dtype(dtype: str | None) -> str:
-    """Shorten a dtype: ``bf16`` for ``bfloat16``, ``u8`` for ``uint8``; extended types (``key<fry>``) stay.
+    """Shorten a dtype: ``bfloat16`` -> ``bf16``, ``uint8`` -> ``u8``. Extended types (``key<fry>``) stay;
+    None gives ``?``.
 
     JAX uses the same short names when it prints a jaxpr, so that you can search for them in a jaxpr.
     """
@@ -37,7 +38,7 @@ def short_dtype(dtype: str | None) -> str:
 
 
 def short_shape(shape: Sequence[int | str] | None) -> str:
-    """Write a shape: ``[32,512]``; ``[?]`` where it is unknown."""
+    """Write a shape: ``(32, 512)`` -> ``[32,512]``; ``[?]`` if it is None."""
     return "[?]" if shape is None else "[" + ",".join(map(str, shape)) + "]"
 
 
@@ -47,7 +48,9 @@ def short_aval(
     weak_type: bool | None = None,
     type_name: str | None = None,
 ) -> str:
-    """Write an abstract value: ``f32[32,512]``, with `` weak`` and the Python type where they are given."""
+    """Write an abstract value: ``f32[32,512]``. If ``weak_type`` is True, `` weak`` follows; the Python type
+    comes first if it is given.
+    """
     if shape is None and dtype is None:
         return type_text(type_name) if type_name else "?"
     text = short_dtype(dtype) + short_shape(shape)
@@ -61,8 +64,9 @@ def type_text(name: str | None) -> str:
 
 
 def aval_bytes(shape: Sequence[int | str] | None, dtype: str | None) -> int | None:
-    """Bytes of a whole array by its dtype's name: ``float32`` has four a number, a bool one, ``int4`` a
-    half.
+    """Return the bytes of a whole array: 4 per number for ``float32``, 1 for ``bool``, a half for ``int4``.
+
+    None: the dtype or the size of a dimension is unknown.
     """
     known = [d for d in shape or () if isinstance(d, int) and d >= 0]
     if shape is None or dtype is None or len(known) != len(shape):

@@ -1,7 +1,7 @@
-"""Merge leaves with the same change into one cause: ``148 leaves under state.params changed dtype from f32 to
-bf16``.
+"""Merge the causes of several leaves with the same change into one:
+``148 leaves under state.params changed dtype from f32 to bf16``.
 
-Pure; works on the causes of single leaves.
+The functions are pure. They work on causes that each belong to a single leaf.
 """
 
 from __future__ import annotations
@@ -13,7 +13,13 @@ from jaxscope.schema.causes import ArrayType, AxisSizes, Cause, Commitment, Func
 
 
 def folded(found: list[tuple[str, Cause]]) -> list[Cause]:
-    """Merge the causes of FOLD_FROM or more leaves of one argument that have the same change."""
+    """Merge the causes of leaves of one argument that have the same change, if there are at least
+    ``FOLD_FROM`` of them.
+
+    Args:
+      found: (path of the leaf, its cause). The merged cause has the common prefix of the paths and the number
+        of leaves.
+    """
     groups: dict[tuple[object, ...], list[tuple[str, Cause]]] = {}
     for path, c in found:
         groups.setdefault((root(path), c.kind, c.level, *_change(c)), []).append((path, c))
@@ -32,7 +38,9 @@ def folded(found: list[tuple[str, Cause]]) -> list[Cause]:
 
 
 def same_change(a: Cause, b: Cause) -> bool:
-    """Return whether two causes are equal but for the serial numbers of their objects."""
+    """Return whether two causes are equal except for the serial numbers of the function objects and static
+    values in them.
+    """
     return _unnumbered(a) == _unnumbered(b)
 
 
@@ -48,7 +56,9 @@ def _without_number(value: Value | None) -> Value | None:
 
 
 def _change(c: Cause) -> tuple[Value | None, Value | None]:
-    """Return the part of a change that must be equal to merge it: for shapes the axes that changed."""
+    """Return the two values that must be equal to merge causes: for shapes only the axes that changed, for
+    dtypes no shape.
+    """
     a, b = c.before, c.after
     if isinstance(a, Commitment) and isinstance(b, Commitment):
         return Commitment(a.committed), Commitment(b.committed)
@@ -66,7 +76,10 @@ def _without_shape(value: ArrayType, kind: str) -> ArrayType:
 
 
 def _axes(a: ArrayType, b: ArrayType) -> tuple[AxisSizes, AxisSizes] | None:
-    """Return the sizes of the axes that differ in two shapes of one rank; None: other ranks, or unknown."""
+    """Return the (number, size) of each axis that differs between two shapes, before and after.
+
+    None: the shapes have different ranks, or one is unknown.
+    """
 
     if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
         return None

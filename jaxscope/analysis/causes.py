@@ -1,7 +1,11 @@
-"""Find why a call missed JAX's caches: the causes, the decisive one first.
+"""Find why a call missed JAX's caches: a list of causes, the decisive one first.
 
-Compares two keys and the circumstances of the calls and returns ``Cause`` records. Pure; ``present.causes``
-turns them into words, and ``analysis.levels`` chooses the earlier key to compare with.
+The functions compare the cache keys of two calls of a function, and the circumstances of the calls, and
+return ``Cause`` records. They are pure. ``present.causes`` turns the records into words. ``analysis.levels``
+chooses the earlier call to compare with.
+
+"Level" means the first cache that missed: trace, lower, compile or fast_path. "Whole" facts belong to the
+call and not to one argument.
 """
 
 from __future__ import annotations
@@ -66,8 +70,8 @@ from jaxscope.schema.causes import (
 from jaxscope.schema.findings import CERTAIN, LIKELY
 from jaxscope.schema.keys import Frame, Sharding, Static
 
-# The order of causes at one level, the root of the others first: if a function object is new or a setting
-# changed, the other differences are consequences.
+# The order in which the causes of one level are listed. A new function object or a changed setting is first,
+# because the other differences are usually its consequences.
 _ORDER = (
     "transform", "new_function", "options", "mesh", "config", "static_identity", "static_value",
     "tree_static", "tree", "call_form", "prng", "rank", "shape", "dtype", "weak_type", "memory_kind",
@@ -95,24 +99,30 @@ _FUNCTIONS = ("function", "PjitFunction", "method", "builtin_function_or_method"
 
 
 class Circumstances(msgspec.Struct, frozen=True):
-    """Facts about a miss that are not in its key. "Before" means the call with which it is compared.
+    """Facts about a cache miss that are not in its key. "Before" means the earlier call with which the call
+    is compared.
 
     Attributes:
       level: the first cache that missed: trace, lower, compile or fast_path.
-      entry, entry_before: call, aot, transform or nested; of this call and of the one before.
-      name, form, qualname, wrappers: facts about the function, as in the log.
-      signature: the function's parameters as text; None: unknown.
-      eager: whether it is an operation applied outside jit.
+      entry, entry_before: how JAX was entered, in this call and in the call before: ``call`` (a plain call),
+        ``aot`` (``lower`` or ``compile``), ``transform`` (under grad, vmap, ...) or ``nested`` (in the trace
+        of another function).
+      name: the name of the function or of the operation.
+      form: how the function object was created: ``def``, ``lambda``, ``partial``, ...
+      qualname: the qualified name of the function.
+      wrappers: the wrappers around the function, the outermost first: ``jax.pmap``.
+      signature: the function's parameters as text: ``(x, s=2.0)``; None: unknown.
+      eager: whether the call is an operation applied outside jit.
       cleared: how often JAX's caches were cleared after the call before.
-      full: (entries, capacity) of JAX's bounded caches that are nearly full.
+      full: (entries, capacity) of each of JAX's bounded caches that is nearly full, by the name of the cache.
       effects: names of the function's effects.
       other_program: whether both calls are under a transform but need different programs: they are under
         different transforms, or one is the forward and one the backward program.
       created_at: the user's line that created the function object again; None: unknown.
       created_there: whether that line is certain.
-      number_before: the number of the compilation before (``train_step#4``).
-      of_leaves: a cache of the causes found when two sets of leaves were compared, by the ids of the sets
-        and the level.
+      number_before: the number of the compilation before: 4 in ``train_step#4``.
+      of_leaves: a cache for ``_of_leaves``: (leaves before, leaves after, causes found) by (id of the first,
+        id of the second, level).
     """
 
     level: str
@@ -140,13 +150,17 @@ def first(level: str) -> Cause:
 
 
 def unread_key(level: str) -> Cause:
-    """Return the cause of a call whose key was not recorded."""
+    """Return the cause of a miss whose key was not recorded."""
     return Cause("unknown", level, None, None, None, CERTAIN, detail=NotRecorded())
 
 
 def between(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
-    """Return the causes of a miss with key ``after``, compared with the earlier key ``before``; never
-    empty.
+    """Return the causes of a cache miss, the decisive one first; never empty.
+
+    Args:
+      before: the key of the earlier call with which the miss is compared.
+      after: the key that missed.
+      at: the circumstances of the miss.
     """
     if at.entry != at.entry_before and ("transform" in (at.entry, at.entry_before) or at.entry == "nested"):
         return [_transform(at.level, at.entry, at.entry_before)]
@@ -172,8 +186,8 @@ def between(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
 
 
 def differences(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
-    """Return all differences of two keys, whether or not one missed after the other; empty: the keys are
-    equal.
+    """Return one cause for each difference of two keys, whether or not one missed after the other. Empty: the
+    keys are equal.
     """
     found = [
         *_whole(before, after, at),
@@ -198,7 +212,7 @@ def _explains(c: Cause, at: Circumstances) -> bool:
 
 
 def _at_the_level(found: list[Cause], at: Circumstances) -> list[Cause]:
-    """Return the causes with the decisive one moved to the level of the miss."""
+    """Return ``found`` with the level of its first cause, the decisive one, set to the level of the miss."""
     head = found[0]
     if _explains(head, at) and head.level != at.level:
         # The fact belongs to the key of an earlier cache, and that cache was a hit: the cause is only likely.
@@ -232,15 +246,23 @@ def _whole(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
 
 
 def _other_operation(at: Circumstances) -> Cause:
-    """Return the cause for an operation outside jit whose parameters differ: a loop's body is one of them."""
+    """Return the cause for an operation outside jit whose parameters differ.
+
+    If a parameter of the operation is a function (the body of a ``scan`` or ``cond``), the cause is that this
+    function is new; else a parameter has another value.
+    """
     if at.name not in OF_FUNCTIONS:
         return Cause("static_value", TRACE, None, None, None, LIKELY)
     return Cause("new_function", TRACE, None, None, None, LIKELY, detail=NewFunction(BODY))
 
 
 def _new_function(before: str | None, after: str | None, at: Circumstances) -> Cause:
-    """Return the cause for another function object of the same definition; likely if its line is only
-    likely.
+    """Return the cause for another function object of the same definition.
+
+    The cause is only likely if the line that created the object is only likely.
+
+    Args:
+      before, after: the serial numbers of the two function objects as text; None: unknown.
     """
     a, b = (None if x is None else FunctionObject(int(x) if x.isdecimal() else None) for x in (before, after))
     detail = NewFunction(at.form, tuple(at.wrappers), at.qualname, at.created_at, at.created_there)
@@ -249,7 +271,13 @@ def _new_function(before: str | None, after: str | None, at: Circumstances) -> C
 
 
 def _context(level: str, name: str, before: str | None, after: str | None) -> Cause:
-    """Return the cause for a changed setting of JAX; the mesh around the call is one of them."""
+    """Return the cause for a changed setting of JAX: a mesh around the call, or a configuration option.
+
+    Args:
+      level: the first cache whose key contains the setting.
+      name: the name of the setting; empty: only the ids of the settings were recorded.
+      before, after: the values of the setting; None: there is none.
+    """
     a, b = _setting(before), _setting(after)
     if _MESH_SETTING.search(name):
         return Cause("mesh", level, "context", a, b, CERTAIN, detail=MeshSetting(name == MESH_DEVICES))
@@ -300,8 +328,11 @@ def _statics(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
 
 
 def _whole_statics(before: Facts, after: Facts) -> list[Cause]:
-    """Return the cause for static data that differs in no field: a whole node, or a library wrapper's own
-    data.
+    """Return the cause for static data that is unequal although no recorded field of it differs; else an
+    empty list.
+
+    Such data is a pytree node as a whole, or the data that a library's wrapper adds to the key (the path
+    begins with ``<``).
     """
     if before.static is after.static:
         return []
@@ -338,14 +369,22 @@ def _static(path: str, was: Static, now: Static, at: Circumstances, *, inside: b
 
 
 def _identity_reason(now: Static) -> str:
-    """Return why an object with the same text is not equal to the one before."""
+    """Return why a static object is unequal to the object before although both have the same text.
+
+    The reason is one of ``FUNCTION``, ``PARTS`` (an object inside has no ``__eq__``) and ``NO_EQ``.
+    """
     if now.type.rpartition(".")[2] in _FUNCTIONS:
         return FUNCTION
     return PARTS if now.compares == "parts" else NO_EQ
 
 
 def _fold_statics(found: list[Cause]) -> list[Cause]:
-    """Merge several new objects below one attribute into one cause: the optimizer was created again."""
+    """Merge the causes of several new objects below one attribute into one cause for the attribute.
+
+    For example, an optimizer that is created again consists of many new functions. A cause for a value inside
+    another static value that differs (a partial and the values it binds) replaces the cause for the outer
+    value.
+    """
     paths = {c.path for c in found if c.path}
     # A partial and the values it binds: only the values count.
     found = [c for c in found if not any(below(p, {c.path}) for p in paths if c.path)]
@@ -364,8 +403,8 @@ def _fold_statics(found: list[Cause]) -> list[Cause]:
 
 
 def _inside(path: str, facts: Facts) -> bool:
-    """Return whether ``path`` is inside a container or node, or is one, rather than an argument of its
-    own.
+    """Return whether the argument path is inside a container or node, or is one itself, and is not a plain
+    argument of the call.
     """
     steps = tokens(path)
     return any("".join(steps[:n]) in facts.nodes for n in range(1, len(steps) + 1))
@@ -379,7 +418,12 @@ def _is_whole(s: Static | None) -> bool:
 
 
 def _of_leaves(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
-    """Return the causes for leaves that differ: one batch of another size is passed to many functions."""
+    """Return the causes for the array leaves that differ, several leaves with the same change merged into one
+    cause.
+
+    The result is stored in ``at.of_leaves``, because the same two sets of leaves are often compared again:
+    one batch of another size is passed to many functions.
+    """
     pair = id(before.leaves), id(after.leaves), at.level
     known = at.of_leaves.get(pair)
     if known is None:  # the entry keeps the leaves alive, so that their ids are not reused
@@ -458,7 +502,10 @@ def _moved(a: Sharding | None, b: Sharding | None) -> bool:
 
 
 def _sharding(a: Sharding | None, b: Sharding | None, at: Circumstances) -> tuple[str, str]:
-    """Return the kind of cause for the difference between two shardings, and the cache that it misses."""
+    """Return (kind of the cause, first cache that misses) for the difference between two shardings.
+
+    The kind is ``mesh``, ``device``, ``equal_sharding`` or ``sharding``.
+    """
     level = sharding_level(a, b)
     if level == TRACE and (a is None or b is None or a.mesh != b.mesh):
         return "mesh", TRACE
@@ -472,7 +519,9 @@ def _sharding(a: Sharding | None, b: Sharding | None, at: Circumstances) -> tupl
 
 
 def _without_consequences(found: list[Cause], before: Facts, after: Facts) -> list[Cause]:
-    """Drop static values that appeared or disappeared with a container or with another call form."""
+    """Return ``found`` without static values that appeared or disappeared only because a container or the
+    call form changed.
+    """
     if not any(c.kind in ("tree_static", "static_value") for c in found):
         return found
     trees = {c.path for c in found if c.kind == "tree" and c.path}
@@ -489,8 +538,8 @@ def _without_consequences(found: list[Cause], before: Facts, after: Facts) -> li
 
 
 def _unexplained(after: Facts, at: Circumstances) -> Cause:
-    """Return the cause of a miss that no difference of the keys explains: effects, eviction, clearing,
-    unknown.
+    """Return the cause of a miss although the keys are equal: the function's effects, cleared caches, an
+    entry evicted from a full cache, another program of a transform, or unknown.
     """
     if at.level == FAST_PATH:
         if at.effects or any(leaf.type.endswith("Ref") for leaf in after.leaves.values()):
@@ -521,7 +570,7 @@ def _unknown(level: str, after: Facts, missing: tuple[str, ...] = ()) -> Cause:
 
 
 def certain(causes: Sequence[Cause]) -> bool:
-    """Return whether the decisive cause is known and certain."""
+    """Return whether the decisive cause, the first of ``causes``, is known and certain."""
     return bool(causes) and causes[0].certainty == CERTAIN and causes[0].kind != "unknown"
 
 

@@ -1,4 +1,4 @@
-"""Flatten a cache key into facts, and compare facts as JAX does."""
+"""Flatten a recorded cache key into facts, and compare two facts as JAX does."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ Contexts = Mapping[str, Mapping[str, str]]
 
 
 class LeafFacts(NamedTuple):
-    """A Leaf without its path and with its sharding in place of an index, so that two of them can be
-    compared.
+    """The facts of one array-like leaf of a call's arguments, for comparing two leaves with ``==``.
+
+    Unlike a ``schema.keys.Leaf`` it has no path, and it has the sharding itself instead of an index.
     """
 
     type: str
@@ -29,26 +30,41 @@ class LeafFacts(NamedTuple):
 
 
 LEAF_FIELDS = LeafFacts._fields
-# Facts that only a jax.Array has: if the type changed, they appear or disappear as a consequence.
+# Facts that only a jax.Array has. If the Python type of a leaf changed, they appear or disappear with it.
 _OF_ARRAYS = frozenset({"sharding", "committed", "memory_kind", "layout"})
 
 
 BY_IDENTITY = ("identity", "parts")
-SEE_FIELDS = "(see the fields above)"  # capture's text for a whole whose parts are recorded
+SEE_FIELDS = "(see the fields above)"  # the recorded text of an object whose fields are recorded one by one
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """The facts of a key. ``whole`` has the facts that belong to no single argument, by field name."""
+    """The facts of one cache key.
+
+    Attributes:
+      leaves: the array-like leaves of the arguments, by path.
+      static: the values that JAX compares by their own equality, by path.
+      whole: the facts that belong to no single argument, by name: ``tree``, ``call_form``,
+        ``function_object``, ``options.inline``, ``context.`` and the name of a setting.
+      nodes: the kind of each container, by path; empty where they were not recorded.
+      unread: names of the parts of the key that could not be read on this JAX. They never count as a
+        difference.
+    """
 
     leaves: dict[str, LeafFacts]
     static: dict[str, Static]
     whole: dict[str, str]
-    nodes: dict[str, str]  # containers by path; empty where they were not recorded
-    unread: frozenset[str]  # parts that could not be read on this JAX: never a difference
+    nodes: dict[str, str]
+    unread: frozenset[str]
 
 
 def flatten(key: Key, contexts: Contexts | None = None) -> Facts:
-    """Return the facts of ``key``; ``contexts`` has the settings by context id."""
+    """Return the facts of ``key``.
+
+    Args:
+      contexts: JAX's settings (name -> value) by the id that keys use for them; None: unknown, then the id is
+        the fact.
+    """
     leaves: dict[str, LeafFacts] = {}
     seen: dict[str, int] = {}
     for leaf in key.arguments:
@@ -86,7 +102,7 @@ def flatten(key: Key, contexts: Contexts | None = None) -> Facts:
 
 
 def array_type(leaf: LeafFacts) -> ArrayType:
-    """Return the type of a leaf, without its placement."""
+    """Return the abstract value and the Python type of a leaf, without its placement."""
     return ArrayType(leaf.shape, leaf.dtype, leaf.weak_type, leaf.type)
 
 
@@ -104,7 +120,7 @@ def same_static(a: Static, b: Static) -> bool:
 
     Values that are compared by value are equal if their text, type and hash are equal (the text may be
     truncated, the hash is not). Values that are compared by identity are equal if their serial number is
-    equal, whatever the contents are; for methods, the text must be equal, too.
+    equal, whatever their contents are. For methods, the text must be equal, too.
     """
     by_identity = a.compares == b.compares == "identity" and a.type == b.type != "method"
     if by_identity and None not in (a.serial, b.serial):
@@ -115,12 +131,16 @@ def same_static(a: Static, b: Static) -> bool:
 
 
 def other_object(a: Static, b: Static) -> bool:
-    """Return whether they, or parts of them, are compared by identity and are known to be two objects."""
+    """Return whether the values, or parts of them, are compared by identity and are known to be two different
+    objects.
+    """
     return a.compares in BY_IDENTITY and None not in (a.serial, b.serial) and a.serial != b.serial
 
 
 def differing(old: LeafFacts, new: LeafFacts) -> list[str]:
-    """Return the fields that differ between two leaves, without those that follow from another field."""
+    """Return the names of the fields that differ between two leaves, without those that differ only because
+    another one does.
+    """
     names = []
     for name, a, b in zip(LEAF_FIELDS, old, new, strict=True):
         if a == b:
@@ -140,7 +160,7 @@ def differing(old: LeafFacts, new: LeafFacts) -> list[str]:
 
 
 def placed(s: Sharding) -> tuple[object, ...]:
-    """Return what determines an array's placement, without its memory kind."""
+    """Return the values that determine an array's placement, without its memory kind, as a tuple to compare."""
     # The text matters only for kinds whose placement is not in the other fields.
     return (s.kind, s.devices, s.mesh, s.spec, None if s.devices is not None else s.text)
 
@@ -150,7 +170,13 @@ def _rank(leaf: LeafFacts) -> int | None:
 
 
 def unread(name: str, x: str | None, y: str | None, before: Facts, after: Facts) -> bool:
-    """Return whether the fact differs only because one key has a part that could not be read."""
+    """Return whether a fact of the whole call differs only because it could not be read for one of the two
+    keys.
+
+    Args:
+      name: the name of the fact.
+      x, y: the value of the fact before and after; None: the key has no such fact.
+    """
     part = name.partition(".")[0]
     if part in before.unread or part in after.unread:
         return True
@@ -167,12 +193,17 @@ def _context_form(facts: Facts) -> str | None:
 
 
 def union(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
-    """Return all names of both, those of ``after`` first."""
+    """Return the names in either mapping, those of ``after`` first."""
     return [*after, *(p for p in before if p not in after)]
 
 
 def _free(path: str, taken: Mapping[str, object], seen: dict[str, int]) -> str:
-    """Return ``path``, with a number appended if another leaf has the same path."""
+    """Return ``path``; if another leaf already has this path, with a number: ``x (2)``.
+
+    Args:
+      taken: the paths in use.
+      seen: the last number given to each path; updated.
+    """
     if path not in taken:
         return path
     n = seen.get(path, 1) + 1

@@ -1,9 +1,11 @@
-"""Find the cache of JAX that a difference misses, and the earlier key to compare a miss with.
+"""Find which of JAX's caches a difference between two calls misses, and the earlier call to compare a miss
+with.
 
 JAX looks into four caches in turn: the C++ fast path, the trace, the lowering, the executable. A miss in one
-of them repeats all later stages. Measured on JAX 0.10.2 and 0.12.0.1 (``benchmarks/causes.py``): the shape is
-part of the trace's key, committedness only of the lowering's, the choice among equal devices only of the
-executable's, the spelling of a sharding only of the fast path's.
+of the last three repeats all later stages. A "level" names one of these caches: fast_path, trace, lower,
+compile. Measured on JAX 0.10.2 and 0.12.0.1 (``benchmarks/causes.py``): the shape is part of the trace's key,
+committedness only of the lowering's, the choice among equal devices only of the executable's, the spelling of
+a sharding only of the fast path's.
 """
 
 from __future__ import annotations
@@ -24,9 +26,9 @@ from jaxscope.analysis.keys import (
 from jaxscope.schema.keys import Sharding, Static
 
 TRACE, LOWER, COMPILE, FAST_PATH = "trace", "lower", "compile", "fast_path"
-LEVELS = (TRACE, LOWER, COMPILE, FAST_PATH)  # by the work that a miss repeats, the most first
+LEVELS = (TRACE, LOWER, COMPILE, FAST_PATH)  # sorted by the work that a miss repeats, the most work first
 ANY = "any"
-UNLIKE = 2  # the distance of a fact with another value
+UNLIKE = 2  # the distance between two different values of a fact
 
 LEAF = {
     "shape": TRACE,
@@ -35,16 +37,23 @@ LEAF = {
     "memory_kind": TRACE,
     "committed": LOWER,
     "layout": LOWER,
-    "type": FAST_PATH,  # alone: an equal abstract value of another Python type
+    "type": FAST_PATH,  # only the Python type differs: the abstract values are equal
 }
-MESH_DEVICES = "mesh devices"  # of the mesh that jax.set_mesh has set: another setting has the rest of it
+# The devices of the mesh that jax.set_mesh has set. The axes of that mesh are in another setting.
+MESH_DEVICES = "mesh devices"
 OPTIONS = {"compiler_options": COMPILE, "static_argnums": TRACE, "static_argnames": TRACE, "inline": TRACE}
 _AXIS = re.compile(r"'[^']*'|\"[^\"]*\"|UNCONSTRAINED|\w+=")
-STAND_IN = "jax.ShapeDtypeStruct"  # an argument of an ahead-of-time lowering without an array
+STAND_IN = "jax.ShapeDtypeStruct"  # the type of an argument of an ahead-of-time lowering that is no array
 
 
 def reached_level(reached: Sequence[str], phase: str | None = None) -> str:
-    """Return the first cache that missed, from the stages that ran; ``phase`` failed or is in progress."""
+    """Return the first cache that missed, concluded from the stages that ran.
+
+    Args:
+      reached: the stages that finished: ``traced``, ``lowered``, ``compiled``.
+      phase: the stage that failed or is in progress: ``trace``, ``lower`` or ``compile``; None: there is
+        none.
+    """
     for word, level in (("traced", TRACE), ("lowered", LOWER), ("compiled", COMPILE)):
         if word in reached or phase == level:
             return level
@@ -52,7 +61,7 @@ def reached_level(reached: Sequence[str], phase: str | None = None) -> str:
 
 
 def sharding_level(a: Sharding | None, b: Sharding | None) -> str:
-    """Return the first cache whose key distinguishes the two shardings."""
+    """Return the first cache whose key distinguishes the two shardings: trace, lower, compile or fast_path."""
     if a is None or b is None:
         return TRACE if (a or b) and (a or b).mesh else LOWER  # type: ignore[union-attr]
     if a.mesh != b.mesh:
@@ -67,7 +76,11 @@ def sharding_level(a: Sharding | None, b: Sharding | None) -> str:
 
 
 def spec(s: Sharding) -> str | None:
-    """Return the text of the PartitionSpec without the Nones at its end, which have no effect."""
+    """Return the arguments of the PartitionSpec as text, without the Nones at the end, which have no effect:
+    ``P('d', None)`` -> ``'d'``.
+
+    None: the sharding has no PartitionSpec.
+    """
     if s.spec is None:
         return None
     text = s.spec.strip()
@@ -79,7 +92,11 @@ def spec(s: Sharding) -> str | None:
 
 
 def _split_axes(s: Sharding) -> list[list[str]] | None:
-    """Return the mesh axes that split each dimension, without axes of size 1; ``('a',)`` equals ``'a'``."""
+    """Return the mesh axes that split each dimension, without axes of size 1; None: the sharding has no
+    PartitionSpec.
+
+    The result is the same for ``P(('a',))`` and ``P('a')``.
+    """
     if s.spec is None:
         return None
     whole = {name for name, size, _ in s.mesh or () if size == 1}
@@ -94,7 +111,7 @@ def _split_axes(s: Sharding) -> list[list[str]] | None:
 
 
 def _split(body: str) -> list[str]:
-    """Split at the commas outside brackets."""
+    """Split a text at the commas that are outside brackets: ``a, (b, c)`` -> ``a`` and `` (b, c)``."""
     parts, depth, start = [], 0, 0
     for i, c in enumerate(body):
         depth += (c in "([{") - (c in ")]}")
@@ -105,12 +122,19 @@ def _split(body: str) -> list[str]:
 
 
 def leaf_level(field: str, a: LeafFacts, b: LeafFacts) -> str:
-    """Return the cache that misses if ``field`` differs between two leaves at one path."""
+    """Return the cache that misses if ``field`` (``shape``, ``dtype``, ...) differs between two leaves at one
+    path.
+    """
     return sharding_level(a.sharding, b.sharding) if field == "sharding" else LEAF[field]
 
 
 def whole_level(name: str) -> str:
-    """Return the cache that misses if the fact ``name`` of the whole call differs."""
+    """Return the cache that misses if a fact of the whole call differs.
+
+    Args:
+      name: the fact: ``tree``, ``function_object``, ``options.inline``, ``context.`` and the name of a
+        setting.
+    """
     group, _, option = name.partition(".")
     if name == f"context.{MESH_DEVICES}":
         return COMPILE
@@ -118,7 +142,10 @@ def whole_level(name: str) -> str:
 
 
 def differences(before: Facts, after: Facts) -> Iterator[tuple[str, int]]:
-    """Yield (cache that misses, distance up to UNLIKE) for every fact that differs between two keys."""
+    """Yield (cache that misses, distance) for every fact that differs between two keys.
+
+    The distance is ``UNLIKE``, or less for static values that are nearly the same (``_unlike``).
+    """
     if before.leaves != after.leaves:
         for path in union(before.leaves, after.leaves):
             old, new = before.leaves.get(path), after.leaves.get(path)
@@ -148,9 +175,10 @@ def differences(before: Facts, after: Facts) -> Iterator[tuple[str, int]]:
 
 
 def _unlike(was: Static | None, now: Static | None) -> int:
-    """Return 0 for another object with the same text, 1 for an equal value of another type, else UNLIKE.
+    """Return the distance of two static values: 0, 1 or ``UNLIKE``.
 
-    An equal value of another type is ``np.int64(10)`` after ``10``.
+    0: another object with the same text. 1: an equal value of another type, such as ``np.int64(10)`` and
+    ``10``.
     """
     if was is None or now is None:
         return UNLIKE
@@ -161,7 +189,9 @@ def _unlike(was: Static | None, now: Static | None) -> int:
 
 
 def distance(before: Facts, after: Facts) -> dict[str, int]:
-    """Return the number of facts that differ between two keys, by level."""
+    """Return how many facts differ between two keys, by the cache that they miss. All four caches are in the
+    result.
+    """
     counts = dict.fromkeys(LEVELS, 0)
     for level, _ in differences(before, after):
         counts[level] += 1
@@ -171,12 +201,15 @@ def distance(before: Facts, after: Facts) -> dict[str, int]:
 def rank(
     before: Facts, after: Facts, level: str, limit: tuple[int, int, int] | None = None
 ) -> tuple[int, int, int] | None:
-    """Return the distance of two keys for a miss at ``level`` (a smaller distance is nearer); None: the
-    distance is not below ``limit``.
+    """Return the distance of two keys for a miss at ``level``, as three numbers that compare like a tuple.
 
-    The distance is (facts that miss an earlier cache than ``level``, other facts that differ, sum of how much
-    they differ). If the first number is not 0, the earlier cache cannot have had a hit for this key.
-    Because of the sum, an equal config in a new object is nearer than a config with another value.
+    The numbers are: how many facts that differ miss an earlier cache than ``level``, how many other facts
+    differ, and the sum of the distances of all these facts. If the first number is not 0, the earlier cache
+    cannot have had a hit for this key. Because of the sum, an equal config in a new object is nearer than a
+    config with another value.
+
+    Args:
+      limit: the distance of the nearest key so far. If this pair is not nearer, the result is None.
     """
     at = LEVELS.index(level)
     earlier = later = much = 0
@@ -194,7 +227,11 @@ def rank(
 
 
 def leaf_differences(old: LeafFacts, new: LeafFacts) -> list[str]:
-    """Return the fields that differ and count: a ShapeDtypeStruct has no placement and no memory kind."""
+    """Return the names of the fields that differ between two leaves and are part of a cache key.
+
+    For a ShapeDtypeStruct these are only shape, dtype and weak type, and on a mesh the sharding: it has no
+    other placement.
+    """
     names = differing(old, new)
     if STAND_IN in (old.type, new.type):
         # Without a sharding it is lowered for one device: its abstract value then has no mesh.
@@ -206,8 +243,9 @@ def leaf_differences(old: LeafFacts, new: LeafFacts) -> list[str]:
 
 
 def placed_alike(old: LeafFacts, new: LeafFacts) -> bool:
-    """Return whether both leaves are uncommitted, each on one device: the device is then not part of any
-    key.
+    """Return whether both leaves are uncommitted arrays on one device each, but on different ones.
+
+    JAX may move such arrays, so the device is not part of any cache key.
     """
     a, b = old.sharding, new.sharding
     return (
@@ -223,12 +261,17 @@ def placed_alike(old: LeafFacts, new: LeafFacts) -> bool:
 def nearest(
     after: Facts, earlier: Sequence[Facts], level: str, unlike: Callable[[int], bool] = lambda index: False
 ) -> int | None:
-    """Return the index of the nearest of the ``earlier`` keys, which are sorted with the latest first;
-    None: there is none.
+    """Return the index of the key that differs least from ``after``; None: there is none.
 
     If several keys are equally near, it is the latest. Keys of the same function object are preferred,
-    because JAX's caches never share entries between function objects. ``unlike`` returns whether the key at
-    an index is known to have other shapes than ``after``, so that it need not be compared.
+    because JAX's caches never share entries between function objects.
+
+    Args:
+      after: the key that missed.
+      earlier: the keys to choose from, the latest first.
+      level: the first cache that missed.
+      unlike: returns whether the key at an index is known to have other shapes than ``after``. Such a key is
+        not compared once a key with a single difference is found.
     """
     own = after.whole.get("function_object")
     for same_object in (True, False):
@@ -236,7 +279,7 @@ def nearest(
         fewest: tuple[int, int, int] | None = None
         for index, key in enumerate(earlier):
             if fewest is not None and fewest <= (0, 1, UNLIKE) and unlike(index):
-                continue  # at least one fact differs, and a later key is as near
+                continue  # at least one fact differs, so this key is no nearer than the one already found
             if same_object and own is not None and key.whole.get("function_object", own) != own:
                 continue
             distances = rank(key, after, level, fewest)

@@ -1,7 +1,7 @@
-"""Find which functions of JAX a line of the user's source calls, and whether it is in ``with mesh:``.
+"""Find which functions of JAX a line of the user's source calls, and whether the line is in ``with mesh:``.
 
-Reads source as text. A name stands for what the file imports under it; one that the file also defines stands
-for nothing known.
+Reads source as text. A name stands for what the file imports under that name. A name that the file also
+defines as a function is ignored.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ _MESH_MAKERS = frozenset({"Mesh", "make_mesh"})
 def called_with(source: str | None, line: int, argument: str) -> list[str]:
     """Return the full names of JAX's functions to which a call on ``line`` passes the keyword ``argument``.
 
-    For example ``jax.numpy.clip`` for ``jnp.clip(x, a_min=0)``. A function that is itself an argument
-    counts, too, as in ``partial(jax.jit, in_shardings=s)``. A call with ``**options`` may pass any keyword.
+    For example ``jax.numpy.clip`` for ``jnp.clip(x, a_min=0)``. A function that is an argument of the call is
+    also returned: both names of ``partial(jax.jit, in_shardings=s)`` are looked up. A call with ``**options``
+    is included, because the options may contain the keyword.
     """
     found = _syntax(source)
     if found is None:
@@ -31,7 +32,9 @@ def called_with(source: str | None, line: int, argument: str) -> list[str]:
 
 
 def calls_method(source: str | None, line: int, method: str) -> bool:
-    """Return whether ``line`` calls ``x.method(...)`` of a value; ``jnp.method(...)`` is a function."""
+    """Return whether ``line`` calls ``x.method(...)`` of a value. ``jnp.method(...)`` does not count, because
+    it is a function of an imported module.
+    """
     found = _syntax(source)
     if found is None:
         return False
@@ -41,7 +44,9 @@ def calls_method(source: str | None, line: int, method: str) -> bool:
 
 
 def in_mesh_block(source: str | None, line: int) -> bool:
-    """Return whether ``line`` is in the block of ``with mesh:`` or ``with Mesh(...):``."""
+    """Return whether ``line`` is in the block of ``with mesh:`` or ``with Mesh(...):``. Any name that
+    contains "mesh" counts.
+    """
     found = _syntax(source)
     if found is None:
         return False
@@ -68,7 +73,7 @@ def _calls(found: Syntax, line: int) -> Iterator[ast.Call]:
 
 
 def _imported(found: Syntax) -> dict[str, str]:
-    """Return the full name of what each imported name stands for."""
+    """Return the full name for each name that the file imports: ``jnp`` -> ``jax.numpy``."""
     names: dict[str, str] = {}
     for node in found.imports:
         for a in node.names:
@@ -85,7 +90,13 @@ def _imported(found: Syntax) -> dict[str, str]:
 
 
 def _full(node: ast.expr, names: dict[str, str]) -> str:
-    """Return ``jax.numpy.clip`` for ``jnp.clip``; empty where the file does not import its first name."""
+    """Return the full name of a dotted name: ``jax.numpy.clip`` for ``jnp.clip``.
+
+    Empty if the file does not import the first part of the name.
+
+    Args:
+      names: the full name for each imported name.
+    """
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

@@ -1,6 +1,8 @@
-"""Read a call on a user's line and the loop that repeats it: what it is passed, and what the loop sets anew.
+"""Analyse a call in a loop of the user's source: what the call gets as arguments, and what the loop sets
+anew.
 
-Reads source as text, as ``rewrap_site`` does. Where the text leaves something open, the result is None.
+Reads source as text, as ``rewrap_site`` does. Where the text leaves something open, the result is None. Lines
+are counted from 1; a ``source`` of None means that the source is unknown.
 """
 
 from __future__ import annotations
@@ -17,16 +19,16 @@ Loop = ast.For | ast.While | ast.ListComp | ast.SetComp | ast.DictComp | ast.Gen
 
 
 class LoopCall(NamedTuple):
-    """A call that a loop of its function repeats.
+    """A call that is repeated by a loop of the function around it.
 
     Attributes:
       call: the call.
       loop: the innermost loop or comprehension with the call in its body.
-      statement: the number of the statement in the loop's body that contains the call; None: the loop is a
+      statement: the index of the statement in the loop's body that contains the call; None: the loop is a
         comprehension.
-      always: whether each iteration that reaches the statement makes the call: the statement is an
-        assignment or an expression.
-      outer: whether another loop of the function repeats this loop.
+      always: whether each iteration that reaches the statement makes the call: the statement is an assignment
+        or an expression, not an ``if``.
+      outer: whether another loop of the same function repeats this loop.
     """
 
     call: ast.Call
@@ -37,14 +39,16 @@ class LoopCall(NamedTuple):
 
     @property
     def body(self) -> Sequence[ast.AST]:
-        """Return what the loop repeats: statements, or the element of a comprehension."""
+        """Return what the loop repeats: the statements of its body, or the element of a comprehension."""
         if isinstance(self.loop, (ast.For, ast.While)):
             return self.loop.body
         return [self.loop.key, self.loop.value] if isinstance(self.loop, ast.DictComp) else [self.loop.elt]
 
     @property
     def repeats(self) -> Sequence[ast.AST]:
-        """Return all that each turn evaluates or sets: the body, and ``key`` of ``for key in keys``."""
+        """Return all that each iteration evaluates or sets: the body, and also ``key`` of ``for key in keys``
+        or the test of a ``while``.
+        """
         if isinstance(self.loop, ast.For):
             return [self.loop.target, *self.body]
         if isinstance(self.loop, ast.While):
@@ -58,18 +62,22 @@ class LoopCall(NamedTuple):
 
     @property
     def feeds_itself(self) -> bool:
-        """Return whether the call's statement sets a name that the call reads: a result is the next
-        argument.
+        """Return whether the call's statement sets a name that the call reads, so that a result is the next
+        argument: ``state = step(state)``.
         """
         return bool(self.targets & names_read([self.call]))
 
 
 def find(source: str | None, line: int, column: int | None, name: str) -> LoopCall | None:
-    """Return the call of a function on ``line``, if a loop of the function around it repeats it.
+    """Return the call of a function on ``line`` if a loop of the same Python function repeats the call; else
+    None.
 
     Args:
+      source: the text of the source file.
+      line: the line on which the call begins.
       column: where the call begins on the line, in bytes; None: unknown, then ``name`` decides.
-      name: the name of the function; the program may call it by another one.
+      name: the name of the called function. The program may call the function by another name; then
+        ``column`` decides.
     """
     found = syntax(source) if source is not None else None
     if found is None:
@@ -93,7 +101,9 @@ def find(source: str | None, line: int, column: int | None, name: str) -> LoopCa
 
 
 def _repeated(loop: Loop, call: ast.Call) -> LoopCall | None:
-    """Return the call in the body of ``loop``; None: the call stands in what the loop evaluates once."""
+    """Return the call in the body of ``loop``; None: the call is outside the body, in a part that the loop
+    evaluates only once.
+    """
     if not isinstance(loop, (ast.For, ast.While)):
         inside = LoopCall(call, loop, None, True)
         return inside if any(_has(n, call) for n in inside.body) else None
@@ -108,7 +118,9 @@ def _has(node: ast.AST, wanted: ast.AST) -> bool:
 
 
 def names_set(nodes: Iterable[ast.AST]) -> set[str]:
-    """Return the names that are set, also by an item or an attribute: ``state`` of ``state.step = 1``."""
+    """Return the names that are set in the nodes, also by an item or an attribute: ``state`` of
+    ``state.step = 1``.
+    """
     found = set[str]()
     for node in nodes:
         for n in ast.walk(node):
@@ -131,7 +143,9 @@ def names_read(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 def root(node: ast.AST) -> str | None:
-    """Return the name that a chain of attributes and items begins with."""
+    """Return the name that a chain of attributes and items begins with: ``state`` of ``state.params['w']``;
+    None: a chain that begins with no name.
+    """
     while isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
         node = node.value
     return node.id if isinstance(node, ast.Name) else None
@@ -160,10 +174,11 @@ def argument(call: ast.Call, signature: str | None, parameter: str) -> ast.expr 
 
 
 def reaches_next_iteration(source: str | None, line: int) -> str | None:
-    """Return the variable through which a value that ``line`` reads decides what the loop reads in its next
-    iteration: ``obs`` of ``action = int(policy(obs)); obs = env.step(action)``.
+    """Return the variable through which a value that ``line`` reads influences the loop's next iteration.
 
-    None: there is none, as far as plain variables of the innermost loop show.
+    For ``action = int(policy(obs)); obs = env.step(action)`` and the line of ``int``, the variable is
+    ``obs``: the next iteration cannot begin before the value is read. Only plain variables of the innermost
+    loop are examined. None: no such variable was found.
     """
     found = syntax(source) if source is not None else None
     around = [n for n in found.blocks if n.lineno <= line <= (n.end_lineno or 0)] if found is not None else []
@@ -181,9 +196,9 @@ def reaches_next_iteration(source: str | None, line: int) -> str | None:
         return None
     read = reads[-1]
     reached = _variables_set(read)
-    needed = names_read([read.value])  # what the value that is read is computed from
-    used = needed - reached  # without what a sum adds to
-    carried, known = set[str](), set[str]()  # variables that a statement reads before one sets them
+    needed = names_read([read.value])  # variables from which the value that is read is computed
+    used = needed - reached  # without the sum itself in: total = total + float(loss)
+    carried, known = set[str](), set[str]()  # variables that the loop's body reads before it sets them
     for n in statements:
         carried |= names_read([n.value]) - known
         known |= _variables_set(n)
@@ -191,7 +206,7 @@ def reaches_next_iteration(source: str | None, line: int) -> str | None:
             if m is not read and _variables_set(m) & needed:
                 needed |= names_read([m.value])
                 used |= names_read([m.value])
-    for _ in statements:  # the nearest first
+    for _ in statements:  # the variables reached through the fewest assignments first
         if through := used & carried & reached:
             return min(through)
         reached = reached.union(*(_variables_set(n) for n in statements if names_read([n.value]) & reached))
@@ -199,7 +214,7 @@ def reaches_next_iteration(source: str | None, line: int) -> str | None:
 
 
 def _variables_set(statement: ast.Assign) -> set[str]:
-    """Return the plain variables that are set: neither items nor attributes."""
+    """Return the plain variables that an assignment sets: neither items nor attributes."""
     return {
         n.id
         for target in statement.targets
@@ -212,10 +227,14 @@ _SEEDS = frozenset({"key", "PRNGKey"})
 
 
 def stays_the_same(node: ast.expr, repeated: Sequence[ast.AST]) -> bool:
-    """Return whether an expression has the same value in all iterations of a loop that repeats
-    ``repeated``.
+    """Return whether an expression has the same value in all iterations of a loop.
 
-    This is true for a name that the loop does not set, and for a key that is created from a constant seed.
+    This is true for a name that the loop does not set, and for a random key that is created from a constant
+    seed.
+
+    Args:
+      node: the expression.
+      repeated: the syntax nodes that the loop repeats.
     """
     if isinstance(node, ast.Call) and last_name(node.func) in _SEEDS:
         return bool(node.args) and all(isinstance(a, ast.Constant) for a in node.args)
@@ -237,14 +256,16 @@ def stays_the_same(node: ast.expr, repeated: Sequence[ast.AST]) -> bool:
 
 
 def turns_alone(of: LoopCall, jitted: Collection[str], modules: Collection[str]) -> bool:
-    """Return whether an iteration of the loop computes only the call and operations of JAX.
+    """Return whether an iteration of the loop computes only the call, operations of JAX and calls like
+    ``append``.
 
-    If so, one operation could replace all iterations. This is not possible if an iteration calls other
-    Python functions of the user, or leaves the loop.
+    If so, one operation (a scan or a vmap) could replace all iterations. This is not possible if an iteration
+    calls other Python functions of the user, has an ``if``, or leaves the loop.
 
     Args:
+      of: the call and its loop.
       jitted: names of jitted functions.
-      modules: names of JAX and its modules in this source.
+      modules: names by which this source refers to JAX and its modules.
     """
     for node in of.body:
         for n in ast.walk(node):

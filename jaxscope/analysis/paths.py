@@ -1,4 +1,7 @@
-"""Argument paths in steps, their common prefix, and long texts cut to where they differ."""
+"""Split paths of arguments into steps, find common prefixes, and shorten two long texts to where they differ.
+
+A path names a leaf or a container of a call's arguments: ``state.params['dense'][0]``.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import functools
 import re
 from collections.abc import Sequence
 
-FOLD_FROM = 3  # two leaves read better as two lines
+FOLD_FROM = 3  # so many leaves with one change are shown as one line; two are shown as two lines
 
 _TOKEN = re.compile(r"\[[^\[\]]*\]|\.?[^.\[]+|.", re.DOTALL)
 
@@ -22,19 +25,23 @@ def _tokens(path: str) -> tuple[str, ...]:
 
 
 def root(path: str) -> str:
-    """Return the argument that ``path`` is in."""
+    """Return the argument that ``path`` is in: ``state.params['w']`` -> ``state``."""
     return split(path)[0]
 
 
 @functools.lru_cache(8_192)
 def split(path: str) -> tuple[str, str]:
-    """Return the argument that ``path`` is in, and the path below it."""
+    """Split a path into the argument and the path below it: ``state.params['w']`` -> (``state``,
+    ``.params['w']``).
+    """
     steps = _tokens(path) or ("",)
     return steps[0], "".join(steps[1:])
 
 
 def common_prefix(paths: Sequence[str]) -> str | None:
-    """Return the longest prefix of whole path steps; None where there is none."""
+    """Return the longest prefix, in whole steps, that all paths have: ``state.params`` for
+    ``state.params['a']`` and ``state.params['b']``; None: there is none.
+    """
     split = [tokens(p) for p in paths]
     shortest = min((len(s) for s in split), default=0)
     n = 0
@@ -44,7 +51,12 @@ def common_prefix(paths: Sequence[str]) -> str | None:
 
 
 def excerpt(before: str, after: str, around: int = 24) -> tuple[str, str]:
-    """Cut two long texts down to where they differ, with ``…`` for what was cut."""
+    """Shorten two long texts to the section in which they differ, with ``…`` for what is cut.
+
+    Args:
+      around: the characters to keep on either side of the difference. Texts of at most twice as many
+        characters are returned unchanged.
+    """
     if max(len(before), len(after)) <= 2 * around:
         return before, after
     low = 0
@@ -67,5 +79,7 @@ def excerpt(before: str, after: str, around: int = 24) -> tuple[str, str]:
 
 
 def below(path: str, roots: set[str]) -> bool:
-    """Return whether ``path`` is inside one of ``roots``."""
+    """Return whether ``path`` is inside one of the paths ``roots``, and not equal to it: ``state.a[0]`` is
+    below ``state.a``.
+    """
     return any(path != r and path.startswith(r) and path[len(r)] in ".[" for r in roots)

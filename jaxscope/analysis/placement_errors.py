@@ -1,8 +1,9 @@
-"""Parse JAX's errors about placing arrays: a dimension that is not divisible, arguments on different devices,
-an argument with another sharding than jit's in_shardings.
+"""Parse JAX's errors about placing arrays.
 
-The messages are those of JAX 0.10.2 and 0.12.0.1 (``IndivisibleError``, shard_map's specs, "Received
-incompatible devices for jitted computation", "Sharding passed to jit does not match").
+There are three: a dimension is not divisible, arguments are on different devices, or an argument has another
+sharding than jit's in_shardings. The messages are those of JAX 0.10.2 and 0.12.0.1 (``IndivisibleError``,
+shard_map's specs, "Received incompatible devices for jitted computation", "Sharding passed to jit does not
+match").
 """
 
 from __future__ import annotations
@@ -15,9 +16,13 @@ MAX_MESSAGE = 4000
 
 
 class Indivisible(msgspec.Struct, frozen=True):
-    """A dimension of size ``size`` is not divisible by ``parts``.
+    """A dimension of an argument cannot be split into equal parts.
 
-    ``path``: the path of the argument; None: it is not in the message.
+    Attributes:
+      dimension: the number of the dimension, from 0.
+      parts: the number of parts into which the sharding splits the dimension.
+      size: the size of the dimension.
+      path: the path of the argument; None: it is not in the message.
     """
 
     dimension: int
@@ -27,14 +32,22 @@ class Indivisible(msgspec.Struct, frozen=True):
 
 
 class Apart(msgspec.Struct, frozen=True):
-    """Arguments (or constraints) of one call on different devices: (name, device ids as text) of each."""
+    """Arguments (or constraints) of one call that are on different devices.
+
+    Attributes:
+      places: (name, device ids as text) of each argument or constraint.
+    """
 
     places: tuple[tuple[str, str], ...]
 
 
 class Mismatch(msgspec.Struct, frozen=True):
-    """An argument has the sharding ``got``, in_shardings the sharding ``wanted``:
-    PartitionSpecs or class names.
+    """An argument has another sharding than jit's in_shardings demand.
+
+    Attributes:
+      wanted: the sharding of in_shardings: its PartitionSpec, ``on device 0`` or the name of its class.
+      got: the sharding of the argument, in the same form.
+      aval: the type of the argument as JAX prints it: ``float32[8,4]``.
     """
 
     wanted: str
@@ -69,7 +82,7 @@ _KIND = re.compile(r"\w{1,60}")
 
 
 def read(message: str) -> Refusal | None:
-    """Parse the message of an exception; None: it is not an error about placing arrays."""
+    """Parse the message of an exception; None: the message is not one of the errors about placing arrays."""
     text = message[:MAX_MESSAGE]
     if (found := _AXIS.search(text)) is not None:
         path = _PATH.search(text)

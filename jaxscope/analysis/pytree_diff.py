@@ -1,7 +1,8 @@
-"""Compare the containers of two keys: leaves and nodes that appeared, disappeared or changed kind; the call
-form.
+"""Compare the pytrees of two calls: leaves and containers that appeared, disappeared or changed kind, and the
+call form.
 
-Pure. ``analysis.causes`` decides which of the differences explains a miss.
+The call form is which arguments are positional and which are keywords. All functions are pure.
+``analysis.causes`` decides which of the differences explains a cache miss.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ def structure(before: Facts, after: Facts, signature: str | None, *, statics_dif
     changed call form.
 
     Args:
+      before, after: the facts of the two keys.
       signature: the function's parameters as text; None: unknown.
-      statics_differ: whether static values differ. If so, a difference in the text of the tree is not a
-        separate cause.
+      statics_differ: whether static values differ. If so, a difference in the text of the tree is a
+        consequence and no separate cause.
     """
     alike = before.whole is after.whole and before.nodes == after.nodes
     if alike and [*before.leaves] == [*after.leaves]:
@@ -65,7 +67,9 @@ def structure(before: Facts, after: Facts, signature: str | None, *, statics_dif
 
 
 def _leaves(prefix: str | None, count: int, *, came: bool) -> Cause:
-    """Return the cause for ``count`` leaves that appeared or disappeared together."""
+    """Return the cause for ``count`` leaves below ``prefix`` that appeared (``came``) or disappeared
+    together.
+    """
     a, b = (None, Leaves(count)) if came else (Leaves(count), None)
     return Cause("tree", TRACE, prefix, a, b, CERTAIN, count)
 
@@ -75,7 +79,14 @@ def _container(kind: str | None) -> Container | None:
 
 
 def _whole_nodes(paths: list[str], has: Facts, lacks: Facts) -> dict[str, list[str]]:
-    """Return the outermost containers that only one key has, with their leaves, if they have several."""
+    """Group leaves by the outermost container that only one of the two keys has; containers with one leaf are
+    left out.
+
+    Args:
+      paths: the leaves that appeared or disappeared.
+      has: the facts of the key with these leaves.
+      lacks: the facts of the other key.
+    """
     groups: dict[str, list[str]] = {}
     for p in paths:
         steps = tokens(p)
@@ -88,7 +99,9 @@ def _whole_nodes(paths: list[str], has: Facts, lacks: Facts) -> dict[str, list[s
 
 
 def _instead(facts: Facts, path: str) -> Value | None:
-    """Return the container or static value at a path where the other key has a leaf; None: nothing."""
+    """Return the container or static value that ``facts`` has at ``path``, where the other key has a leaf;
+    None: neither.
+    """
     node = facts.nodes.get(path)
     if node is not None:
         return Container(node)
@@ -97,8 +110,10 @@ def _instead(facts: Facts, path: str) -> Value | None:
 
 
 def _nodes(before: Facts, after: Facts, moved: set[str]) -> list[tuple[str, str | None, str | None]]:
-    """Return (path, before, after) of the outermost containers that differ in kind, without None and
-    leaves.
+    """Return (path, kind before, kind after) of the outermost containers whose kind differs.
+
+    Containers that only one key has are left out if ``moved``, the leaves that appeared or disappeared,
+    already explain them. A kind is None if the key has no container there.
     """
     if not (before.nodes and after.nodes) or before.nodes == after.nodes:
         return []
@@ -124,7 +139,13 @@ def _nodes(before: Facts, after: Facts, moved: set[str]) -> list[tuple[str, str 
 def _same_arguments(
     before: Facts, after: Facts, came: list[str], went: list[str], signature: str | None
 ) -> Cause | None:
-    """Return the cause if only the call form differs; None if the arguments differ, too."""
+    """Return the cause if the two calls pass the same arguments and only the call form differs; None: the
+    arguments differ.
+
+    Args:
+      came, went: the paths of the leaves that only the key after, or only the key before, has.
+      signature: the function's parameters as text; a static argument that equals its default may be missing.
+    """
     x, y = before.whole["call_form"], after.whole["call_form"]
     moved = sorted({*_keywords(x)} ^ {*_keywords(y)})
     scalars = [*came, *went]
@@ -144,13 +165,15 @@ def _same_arguments(
 
 
 def _keywords(form: str) -> list[str]:
-    """Return the names in ``2 positional, keywords: mask, scale``."""
+    """Return the keywords of a call form: ``2 positional, keywords: mask, scale`` -> ``mask`` and ``scale``."""
     match = _KEYWORDS.search(form)
     return [k.strip() for k in match.group(1).split(",")] if match else []
 
 
 def _default_of(signature: str | None, name: str) -> str | None:
-    """Return the default of a parameter in ``(x, s=2.0, *, mode='fast')`` as text; None: it has none."""
+    """Return the default of a parameter as text: ``2.0`` for ``s`` in ``(x, s=2.0, *, mode='fast')``; None:
+    it has none.
+    """
     if signature is None:
         return None
     match = re.search(rf"[(\s,]{re.escape(name)}(?::[^=,]*)?\s?=\s?([^,)]+)", signature)

@@ -1,9 +1,11 @@
-"""Compute the parts of an array and their devices from a sharding's text and mesh.
+"""Compute how a sharding splits an array, and which part each device has, from the sharding's text and mesh.
 
-Sources: a PartitionSpec names, for each dimension, the mesh axes it is split over, major first; axes not
-named hold copies. An OpSharding text is XLA's ``HloSharding::ToString``: ``{replicated}``,
-``{maximal device=0}``, ``{devices=[4,1,2]<=[8] last_tile_dim_replicate}`` (tiles in row-major order; the
-iota form is ``arange(prod).reshape(dims).transpose(perm)``), or devices listed after the dimensions.
+Two texts are understood. A PartitionSpec names, for each dimension, the mesh axes that split it, the major
+axis first; along axes that are not named the devices have copies. An OpSharding is written by XLA's
+``HloSharding::ToString``: ``{replicated}``, ``{maximal device=0}``,
+``{devices=[4,1,2]<=[8] last_tile_dim_replicate}``. After ``devices=`` are the numbers of parts, then the
+devices in row-major order of the parts: either a list, or ``<=[dims]T(perm)`` for
+``arange(prod(dims)).reshape(dims).transpose(perm)``.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from jaxscope.schema.keys import Sharding
 MAX_TEXT = 10_000
 MAX_DEVICES = 1 << 17
 
-Slice = tuple[int, int]  # from, to
+Slice = tuple[int, int]  # (start, stop) along one dimension
 
 
 class Layout(msgspec.Struct, frozen=True):
@@ -30,9 +32,10 @@ class Layout(msgspec.Struct, frozen=True):
 
     Attributes:
       parts: number of parts along each dimension.
-      order: for each part, in row-major order, the positions in ``devices`` that hold it.
+      order: for each part, in row-major order, the positions in ``devices`` of the devices that have this
+        part.
       devices: the device ids, in the order of the device assignment.
-      unreduced: number of devices whose partial values are still to be summed; they do not hold copies.
+      unreduced: number of devices whose partial values are still to be summed; they do not have copies.
     """
 
     parts: tuple[int, ...]
@@ -42,12 +45,18 @@ class Layout(msgspec.Struct, frozen=True):
 
     @property
     def replication(self) -> int:
-        """Return the number of devices that hold the same part."""
+        """Return the number of devices that have the same part."""
         return len(self.devices) // (math.prod(self.parts) * self.unreduced)
 
 
 class Cell(msgspec.Struct, frozen=True):
-    """The part on one device: half-open intervals per dimension, empty for a device without a shard."""
+    """The part of an array that one device has.
+
+    Attributes:
+      device: the id of the device.
+      part: the index of the part along each dimension.
+      slices: (start, stop) along each dimension. start == stop: this device's part is empty.
+    """
 
     device: int
     part: tuple[int, ...]
@@ -55,13 +64,20 @@ class Cell(msgspec.Struct, frozen=True):
 
 
 class Grid(msgspec.Struct, frozen=True):
-    """A mesh: axes with their sizes, and the device ids in row-major order."""
+    """A mesh of devices.
+
+    Attributes:
+      axes: (name, size) of each axis.
+      devices: the device ids in row-major order.
+    """
 
     axes: tuple[tuple[str, int], ...]
     devices: tuple[int, ...]
 
     def at(self, **where: int) -> int:
-        """Return the device at these coordinates (0 for an axis that is not given)."""
+        """Return the id of the device at these coordinates, given by axis name; an axis that is not given
+        counts as 0.
+        """
         position = 0
         for name, size in self.axes:
             position = position * size + where.get(name, 0)
@@ -90,9 +106,11 @@ def _number(text: str) -> bool:
 
 
 def spec_axes(text: str | None) -> tuple[list[tuple[str, ...]], frozenset[str]] | None:
-    """Parse a spec: ``P(('a', 'b'), None)`` -> ([("a", "b"), ()], {}): axes per dimension, unreduced ones.
+    """Parse the text of a PartitionSpec into the axes that split each dimension, and the set of unreduced
+    axes.
 
-    None: the text cannot be read, or the spec leaves a dimension open (UNCONSTRAINED).
+    ``P(('a', 'b'), None, unreduced={'c'})`` -> ``([('a', 'b'), ()], {'c'})``. None: the text is no
+    PartitionSpec, or it leaves a dimension to the compiler (UNCONSTRAINED).
     """
     if not text or len(text) > MAX_TEXT:
         return None
@@ -119,7 +137,11 @@ def spec_axes(text: str | None) -> tuple[list[tuple[str, ...]], frozenset[str]] 
 
 
 def _names(node: ast.expr) -> tuple[str, ...] | None:
-    """Return the axis names of a name, a tuple of names or None; None: not readable."""
+    """Return the axis names in one argument of a PartitionSpec: a name, a tuple or set of names, or None,
+    which gives ``()``.
+
+    None: the argument is something else.
+    """
     if isinstance(node, ast.Constant):
         return () if node.value is None else (node.value,) if isinstance(node.value, str) else None
     if (
@@ -135,7 +157,7 @@ def _names(node: ast.expr) -> tuple[str, ...] | None:
 
 
 def grid(s: Sharding) -> Grid | None:
-    """Return the mesh of a NamedSharding; None: it has none, or its devices are unknown."""
+    """Return the mesh of a NamedSharding; None: the sharding has no mesh, or the devices are unknown."""
     devices = device_ids(s.devices)
     if s.mesh is None or devices is None:
         return None
@@ -146,7 +168,7 @@ def grid(s: Sharding) -> Grid | None:
 
 
 def layout(s: Sharding, rank: int) -> Layout | None:
-    """Return how arrays of this rank are split; None: unknown."""
+    """Return how the sharding splits arrays with ``rank`` dimensions; None: unknown."""
     devices = device_ids(s.devices)
     if devices is None or not 0 <= rank <= 100:
         return None
@@ -191,7 +213,12 @@ _TILES = re.compile(r"devices=\[([\d,]+)\](?:<=\[([\d,]+)\](?:T\(([\d,]+)\))?|([
 
 
 def _tiles(text: str, rank: int, devices: tuple[int, ...]) -> Layout | None:
-    """Parse the text inside the braces of an OpSharding; None: not readable."""
+    """Parse the text inside the braces of an OpSharding; None: the text cannot be read.
+
+    Args:
+      rank: number of dimensions of the array.
+      devices: the device ids, in the order of the device assignment.
+    """
     if text.startswith("replicated"):
         return _whole(rank, devices)
     if text.startswith("maximal"):
@@ -226,7 +253,9 @@ def _integers(text: str) -> list[int]:
 
 
 def _iota(shape: Sequence[int], turned: Sequence[int]) -> list[int] | None:
-    """Compute ``arange(prod(shape)).reshape(shape).transpose(turned).ravel()``."""
+    """Compute ``arange(prod(shape)).reshape(shape).transpose(turned).ravel()``; None: ``turned`` is no
+    permutation.
+    """
     if sorted(turned) != [*range(len(shape))]:
         return None
     strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
@@ -237,12 +266,16 @@ def _iota(shape: Sequence[int], turned: Sequence[int]) -> list[int] | None:
 
 
 def shard_shape(shape: Sequence[int], parts: Sequence[int]) -> tuple[int, ...]:
-    """Return the shape that each device allocates: parts that do not divide a dimension are rounded up."""
+    """Return the shape that each device allocates. If ``parts`` does not divide a dimension, the size is
+    rounded up.
+    """
     return tuple(-(-size // count) for size, count in zip(shape, parts, strict=True))
 
 
 def cells(s: Sharding, shape: Sequence[int]) -> list[Cell] | None:
-    """Return the slices that each device holds, in the order of the devices; None: unknown."""
+    """Return the part that each device has of an array of this shape, in the order of the devices; None:
+    unknown.
+    """
     found = layout(s, len(shape))
     if found is None or any(count < 1 for count in found.parts):
         return None
@@ -259,13 +292,21 @@ def cells(s: Sharding, shape: Sequence[int]) -> list[Cell] | None:
 
 
 def padding(shape: Sequence[int], found: Layout) -> int:
-    """Return the elements of padding on all devices together."""
+    """Return how many elements all devices together allocate as padding, because a dimension is not
+    divisible.
+
+    Args:
+      shape: the shape of the whole array.
+      found: how it is split.
+    """
     shard = math.prod(shard_shape(shape, found.parts))
     return shard * len(found.devices) - math.prod(shape) * found.replication * found.unreduced
 
 
 def missing_axes(s: Sharding) -> list[tuple[str, int]]:
-    """Return the mesh axes of more than one device along which a NamedSharding replicates."""
+    """Return (name, size) of the mesh axes along which a NamedSharding has copies of the array. Axes of size
+    1 are left out.
+    """
     mesh, spec = grid(s), spec_axes(s.spec)
     if mesh is None or spec is None:
         return []
