@@ -1,1 +1,3 @@
-"""Pure functions from facts and texts to meaning: no jax, no log, no terminal."""
+"""Pure functions that explain recorded facts and compilers' texts; they import no jax, and write no log and
+no terminal.
+"""

@@ -1,6 +1,7 @@
-"""Find the frame of a traceback to blame: the innermost line of the user's own.
+"""Find the frame of a traceback to which an operation is attributed: the innermost line of the user's own
+code.
 
-It does not depend on how a text spells its frames; ``schema.file_owner`` decides whose a file is.
+It does not matter how a text writes its frames. ``schema.file_owner`` decides whether a file is the user's.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from jaxscope.schema.keys import Frame
 class Blame(msgspec.Struct, frozen=True):
     """The frame to which an operation is attributed.
 
-    ``frame`` is None if all frames belong to libraries. ``folded``: the library frames between this frame
-    and the operation, innermost first. ``callers``: the user's frames above this frame.
+    Attributes:
+      frame: the frame; None: all frames belong to libraries.
+      folded: the library frames between this frame and the operation, innermost first.
+      callers: the user's frames that lead to this frame, innermost first.
     """
 
     frame: Frame | None = None
@@ -29,7 +32,13 @@ NOBODY = Blame()
 
 
 def blame(frames: Iterable[Frame], standing: Callable[[str], Standing] = STANDING) -> Blame:
-    """Return the innermost of ``frames`` (innermost first) with the lowest standing."""
+    """Return the frame to which an operation is attributed: the innermost frame of the user, else of an
+    installed package.
+
+    Args:
+      frames: the frames of the traceback, innermost first.
+      standing: the function that returns the owner of a file.
+    """
     ranked = [(standing_of(f, standing), f) for f in frames]
     if not ranked:
         return NOBODY

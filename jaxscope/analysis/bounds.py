@@ -1,18 +1,20 @@
-"""Compute lower bounds of the time of one call of a compiled program on a machine,
-from the machine's peak rates.
+"""Compute lower bounds of the time of one call of a compiled program on a machine, from the machine's peak
+rates.
 
-The bounds are not estimates: real programs reach neither a peak rate nor perfect overlap.
+The bounds are not estimates: real programs reach neither a peak rate nor perfect overlap. All are for one
+device:
 
     compute      sum over element types of (flops of dots and convolutions) / (peak rate of that type)
     memory       (bytes certainly moved, module hlo.traffic) / (bandwidth of the memory)
-    each axes    its collectives, loops by their trip counts, over links and network (module interconnect)
+    mesh axes    one bound for each set of axes: the time of the collectives along these axes over links and
+                 network (module interconnect), in loops multiplied by the trip counts
 
-all on one device. ``least`` is the largest of them that is known; it ``binds``. The rate of a type is the
-fastest the machine may use for it: f32 counts as bf16 on a TPU (JAX's default precision is one pass) and as
-tf32 on a GPU. A device of a chip with two may have all of the chip's links. A bound with an unknown part is
-None: a permute that leaves a slice, figures without a source. Custom kernels are left out of the flops.
+``least`` is the largest known bound, and ``binds`` is its name. The rate of a type is the fastest that the
+machine may use for it: f32 counts as bf16 on a TPU (JAX's default precision is one pass) and as tf32 on a
+GPU. A device of a chip with two devices may use all of the chip's links. A bound with an unknown part is
+None: a permute that leaves a slice, figures without a source. The flops of custom kernels are not counted.
 
-A TPU's ``estimated_cycles`` are not a bound: they are the compiler's estimate of compute and
+The ``estimated_cycles`` in a TPU program are not a bound: they are the compiler's estimate of compute and
 memory time, without collectives.
 """
 
@@ -28,7 +30,7 @@ from jaxscope.analysis.hlo.collectives import Collective
 from jaxscope.analysis.machines import GPU, MACHINES, Figure, Machine
 from jaxscope.schema.targets import Target
 
-# HLO's element types -> names of peak rates, any of which the machine may use.
+# HLO's element types -> names of peak rates (keys of Machine.flops). The machine may use any of them.
 _RATES = {
     "bf16": ("bf16",),
     "f16": ("bf16",),
@@ -48,10 +50,12 @@ class Bounds(msgspec.Struct, frozen=True):
     Attributes:
       compute: time of the matrix products; None: unknown.
       memory: time of reading and writing the device's memory; None: unknown.
-      axes: time of the collectives, by their mesh axes, joined with a comma.
+      axes: time of the collectives, by their mesh axes, joined with a comma; ``?``: the axes are unknown.
+        None: the time is unknown.
       least: the largest of these bounds, which is the least possible time; None: all are unknown.
-      binds: the name of the largest bound: ``compute``, ``memory`` or a key of ``axes``.
-      quoted: the names of the bounds whose rate comes from a secondary source that quotes the vendor.
+      binds: the name of the largest bound: ``compute``, ``memory`` or a key of ``axes``; None: all are
+        unknown.
+      quoted: the names of the bounds whose rate comes from a page that quotes the vendor.
       uncounted: why ``compute`` is None, or what it leaves out.
     """
 
@@ -77,20 +81,22 @@ def of_program(
     """Return the bounds of a program on ``target``; None: the machine is not in the catalogue.
 
     Args:
+      target: the machine and the number of chips.
       flops: a lower bound on the flops of one call on one device, by HLO element type; None: unknown.
-      moved_bytes: bytes moved between memory and cores in one call on one device.
-      mesh: (axis, size) in mesh order.
-      partitions: number of devices on which the program runs.
-      uncounted: why ``flops`` is None or incomplete; None: unknown.
+      moved_bytes: bytes moved between memory and cores in one call on one device; None: unknown.
+      collectives: the program's collectives.
+      mesh: (axis, size) in mesh order; None: unknown.
+      partitions: number of devices on which the program runs; None: unknown.
       in_order: whether the mesh has the devices in the target's order. If not, it is unknown which devices
         are in the same slice.
+      uncounted: why ``flops`` is None or incomplete; None: unknown.
     """
     machine = MACHINES.get(target.machine)
     if machine is None:
         return None
     compute = _compute(machine, flops)
     memory = None
-    if machine.hbm is not None and moved_bytes:  # 0: nothing is sure to move
+    if machine.hbm is not None and moved_bytes:  # 0 means that no bytes certainly move
         memory = moved_bytes / (machine.hbm.value / machine.devices_per_chip)
     if not in_order and interconnect.parts_of(target) != 1:
         mesh = None
@@ -118,8 +124,13 @@ def _axes(
     mesh: interconnect.Mesh | None,
     everyone: bool,
 ) -> dict[str, float | None]:
-    """Return seconds by axes, with the smallest branch of each conditional; None for axes with a
-    collective whose least time is unknown.
+    """Return the seconds of the collectives by mesh axes (``data``, ``data,model``, ``?``).
+
+    Of each conditional the branch with the smallest time counts. None: the least time of a collective along
+    these axes is unknown.
+
+    Args:
+      everyone: whether the program runs on all devices of the target.
     """
     loads: dict[str, list[tuple[branches.Path, interconnect.Load | None]]] = {}
     for found in collectives:
@@ -164,8 +175,9 @@ def _compute(machine: Machine, flops: Mapping[str, int] | None) -> float | None:
 
 
 def _rate(machine: Machine, kind: str) -> float | None:
-    """Return the operations a second of one chip: the fastest rate for operands of these types; None:
-    unknown.
+    """Return the operations per second of one chip for an element type; None: unknown.
+
+    For operands of two types, ``s8 x bf16``, it is the faster rate.
     """
     found = []
     for one in kind.split(" x "):

@@ -1,4 +1,6 @@
-"""Observed sizes -> a few sizes to pad to, with the number of compilations and the padding they cost."""
+"""Choose a few sizes to pad the observed sizes of an axis to, with the compilations and the padding that they
+cost.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +9,18 @@ from itertools import pairwise
 
 import msgspec
 
-MOST = 6  # bucket sizes offered
-CREEPING = 4  # calls with as much more each, before it is no chance
-MAX_SIZES = 400  # distinct sizes looked at one by one; beyond, neighbours are taken together
+MOST = 6  # the most sizes in one choice
+CREEPING = 4  # so many calls that grow by the same amount are not a coincidence
+MAX_SIZES = 400  # of more distinct sizes, neighbours are merged
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """``sizes`` to pad to, ascending; as many compilations; ``padding_share`` of all padded elements is
-    padding.
+    """A set of sizes to pad to.
+
+    Attributes:
+      sizes: the sizes, ascending.
+      compilations: the number of compilations, one for each size.
+      padding_share: the share of padding in all elements after padding, from 0 to 1.
     """
 
     sizes: list[int]
@@ -23,24 +29,28 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 def creeps(sizes: Sequence[int]) -> bool:
-    """Return whether each call is larger by the same amount: padding then only delays the next
-    compilation.
+    """Return whether each call is larger than the one before by the same amount, so that padding only delays
+    the next compilation.
+
+    Args:
+      sizes: the size in each call, in order.
     """
     steps = {b - a for a, b in pairwise(sizes)}
     return len(sizes) >= CREEPING and len(steps) == 1 and steps.pop() > 0
 
 
 def choices(observed: Mapping[int, int]) -> list[Choice]:
-    """Return, for k = 1 to MOST, the k sizes with the least padding. If fewer sizes were observed, there
-    are fewer results.
+    """Return the best set of 1 size, of 2 sizes, and so on, up to MOST sizes: the sets with the least
+    padding.
 
-    Every observed size is padded to the next chosen size that is not smaller. One of the best sets consists
-    of observed sizes only, because lowering a chosen size to the next observed size reduces the padding. So
-    it is enough to split the sorted sizes into k runs, each of which is padded to its largest size. Dynamic
-    programming finds the split with the least padding in O(k n^2).
+    If fewer sizes were observed, there are fewer results. Every observed size is padded to the next chosen
+    size that is not smaller. One of the best sets consists of observed sizes only, because lowering a chosen
+    size to the next observed size reduces the padding. So it is enough to split the n sorted sizes into k
+    runs, each of which is padded to its largest size. Dynamic programming finds the split with the least
+    padding in O(k n^2).
 
     Args:
-      observed: how often each size was observed. Sizes are at least 0, counts at least 1.
+      observed: size -> how often it was observed. Sizes are at least 0, counts at least 1.
     """
     sizes = sorted((s, n) for s, n in observed.items() if s >= 0 and n > 0)
     if not sizes:
@@ -54,8 +64,8 @@ def choices(observed: Mapping[int, int]) -> list[Choice]:
     counts = [0]
     for _, n in sizes:
         counts.append(counts[-1] + n)
-    # least[k][j]: least padded elements when the first j sizes go into k runs; cut[k][j]: where the last
-    # begins.
+    # least[k][j]: the fewest elements, with padding, of the first j sizes in k runs. cut[k][j]: the index at
+    # which the last of these runs begins.
     many = len(sizes)
     least = [[0.0] + [float("inf")] * many]
     cut: list[list[int]] = [[0] * (many + 1)]

@@ -1,7 +1,9 @@
-"""Match a compilation's results with its arguments, to predict a call that passes the results back.
+"""Match the results of a compiled function with its arguments, to predict the next call:
+``state = step(state, batch)``.
 
-Pure. A result matches an argument if both have the same tree of leaves and the same shapes; the differences
-(dtype, weak type, sharding, committedness, memory kind) are what causes the miss.
+The functions are pure. A result matches an argument if both have the same tree of leaves and the same shapes.
+Their differences (dtype, weak type, sharding, committedness, memory kind) cause a cache miss in the next
+call.
 """
 
 from __future__ import annotations
@@ -33,41 +35,49 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class Results:
-    """The leaves of a compiled function's result; ``subtrees`` is computed once, on demand."""
+    """The leaves of a compiled function's result, with indices that are computed once, on demand."""
 
     def __init__(self, leaves: Sequence[Result] = ()) -> None:
         self.leaves = tuple(leaves)
 
     @functools.cached_property
     def subtrees(self) -> dict[str, dict[str, Result]]:
-        """Return the leaves by path below the node, by path of the node. Larger subtrees come first."""
+        """Return the subtrees of the result: path of the subtree -> (path of a leaf below it -> leaf).
+
+        Larger subtrees come first; the first has the path ``""`` and is the whole result.
+        """
         return _subtrees(self.leaves)
 
     @functools.cached_property
     def kinds(self) -> frozenset[tuple[object, str | None]]:
-        """Return the (shape, dtype) pairs of the leaves."""
+        """Return the set of (shape, dtype) of the leaves."""
         return frozenset((r.leaf.shape, r.leaf.dtype) for r in self.leaves)
 
 
 class Fed(msgspec.Struct, frozen=True):
-    """An argument of the next call that takes the results under the path ``result``.
+    """An argument that gets a part of the result in the next call.
 
     Attributes:
       argument: the name of the argument.
-      result: path below the result; empty for the whole result.
+      result: the path of that part in the result; empty for the whole result.
+      leaves: the leaves of the argument as they will be in the next call, by path in the call.
     """
 
     argument: str
     result: str
-    leaves: dict[str, LeafFacts]  # the argument's leaves as they will be
+    leaves: dict[str, LeafFacts]
 
 
 def fed_back(facts: Facts, results: Results) -> list[Fed]:
-    """Return the arguments that can take results, with their leaves in the next call.
+    """Return the arguments that can get parts of the result in the next call, with their leaves in that call.
 
-    Every argument takes the first subtree of the result that has the argument's structure and that no
-    earlier argument took. An argument that is a single Python scalar (a learning rate, a temperature) takes
-    only the result at the same position.
+    Each argument gets the first subtree of the result that has the argument's structure and that overlaps no
+    subtree of an earlier argument. An argument that is a single Python scalar (a learning rate, a
+    temperature) gets only the result at the same position.
+
+    Args:
+      facts: the key of the call that was compiled.
+      results: its results.
     """
     arguments: dict[str, dict[str, LeafFacts]] = {}
     for path, leaf in facts.leaves.items():
@@ -81,7 +91,7 @@ def fed_back(facts: Facts, results: Results) -> list[Fed]:
         scalar = len(leaves) == 1 and all(leaf.type in _PYTHON for leaf in leaves.values())
         for prefix, returned in subtrees.items():
             if scalar and prefix != (f"[{position}]" if position or "" not in leaf_paths else ""):
-                continue  # a learning rate is not fed by a loss
+                continue  # a loss is not the next learning rate
             if any(prefix.startswith(t) or t.startswith(prefix) for t in taken):
                 continue
             if returned.keys() == leaves.keys() and _plausible(leaves, returned):
@@ -93,8 +103,10 @@ def fed_back(facts: Facts, results: Results) -> list[Fed]:
 
 
 def same_leaves(leaves: Mapping[str, LeafFacts], results: Results) -> bool:
-    """Return whether a subtree of the results has these leaves (by path below the node), in shape and
-    dtype.
+    """Return whether a subtree of the results has exactly these leaves, with the same shapes and dtypes.
+
+    Args:
+      leaves: path below the argument -> leaf.
     """
     if any((leaf.shape, leaf.dtype) not in results.kinds for leaf in leaves.values()):
         return False
@@ -112,15 +124,17 @@ def _subtrees(results: Sequence[Result]) -> dict[str, dict[str, Result]]:
     found: dict[str, dict[str, Result]] = {}
     for result in results:
         steps = tokens(result.leaf.path)
-        for n in range(min(len(steps), 3) + 1):  # what is fed back is rarely deeper than (state, (aux, ...))
+        for n in range(min(len(steps), 3) + 1):  # a state that is passed back is rarely at a greater depth
             found.setdefault("".join(steps[:n]), {})["".join(steps[n:])] = result
     return dict(sorted(found.items(), key=lambda item: len(tokens(item[0]))))
 
 
 def _plausible(leaves: dict[str, LeafFacts], below: dict[str, Result]) -> bool:
-    """Return whether a result may become this argument: equal shapes; for a single leaf also an equal dtype.
+    """Return whether the next call may get this result as the argument: equal shapes; for a single leaf also
+    an equal dtype.
 
-    Of several leaves, most must stay integer or stay floating: normalized images do not become images again.
+    Of several leaves, more than half must stay integer or stay floating point: normalized images are not
+    passed back as integer images.
     """
     if any(leaves[s].shape != below[s].leaf.shape for s in leaves):
         return False
@@ -135,7 +149,9 @@ def _whole(dtype: str | None) -> bool:
 
 
 def _as_argument(before: LeafFacts, result: Result) -> LeafFacts:
-    """Return the result as the argument that it becomes; unknown facts stay as in the argument."""
+    """Return the leaf of the argument in the next call, if the result is passed; facts unknown for the result
+    are from ``before``.
+    """
     weak = result.leaf.weak_type
     committed = result.committed
     sharding = result.sharding if result.sharding is not None else before.sharding

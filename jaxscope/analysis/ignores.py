@@ -1,7 +1,8 @@
-"""Read ``# jaxscope: ignore[JX101]`` comments: their codes and the lines that they cover.
+"""Parse ``# jaxscope: ignore[JX101]`` comments: their codes and the lines to which they apply.
 
-A comment covers its own line. At the beginning or the end of a statement over several lines it covers all of
-them, and a decorated def is one with its decorators: JAX calls the line of the first one the function's.
+A comment applies to its own line. On the first or the last line of a statement with several lines, it applies
+to all lines of the statement. The decorators of a def and its ``def`` line count as one statement, because
+JAX reports the line of the first decorator as the function's line.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class Ignore(msgspec.Struct, frozen=True):
     Attributes:
       line: the line of the comment.
       codes: the codes in it; None: all codes; empty: no code could be read.
-      first, last: the lines that it covers.
+      first, last: the first and the last line to which it applies.
     """
 
     line: int
@@ -36,7 +37,7 @@ class Ignore(msgspec.Struct, frozen=True):
 def find(source: str) -> list[Ignore]:
     """Return the ``# jaxscope: ignore`` comments of a text, in order of lines. Never raises.
 
-    After the first line that is not valid Python, a comment covers only its own line.
+    After the first line that is not valid Python, a comment applies only to its own line.
     """
     found: list[Ignore] = []
     reached = 0
@@ -62,11 +63,13 @@ class _Nothing(tuple[str, ...]):
     pass
 
 
-_NONE = _Nothing()  # no such comment, which differs from a comment without codes
+_NONE = _Nothing()  # the line has no such comment; None stands for a comment without codes
 
 
 def _codes(text: str) -> tuple[str, ...] | None:
-    """Return the codes of a comment; None for all of them."""
+    """Return the codes of an ignore comment in a line; None: the comment has no codes; ``_NONE``: there is no
+    such comment.
+    """
     match = _COMMENT.search(text)
     if match is None:
         return _NONE
@@ -76,7 +79,7 @@ def _codes(text: str) -> tuple[str, ...] | None:
 
 
 class _Statement:
-    """Logical lines that belong together, and the comments in them."""
+    """The lines of one statement, and the comments in them."""
 
     def __init__(self) -> None:
         self.edges: set[int] = set()  # first and last lines of its logical lines

@@ -1,20 +1,21 @@
 """Compute the least time of a collective on the links and the network between the chips of a target.
 
-Chips of a slice (TPU) or a host (GPU) are joined by links, slices and hosts by a network. Of a group of ``n``
-devices ``k`` are in each of ``p`` slices or hosts; ``B`` is the largest side of the collective on one device,
-``S`` = (n-1)/n B.
+Links connect the chips of a slice (TPU) or of a host (GPU); a network connects slices or hosts. A group of
+``n`` devices has ``k`` devices in each of ``p`` slices or hosts. ``B`` is the bytes of the larger of operand
+and result on one device, and ``S`` = (n-1)/n B.
 
-links     all-gather, reduce-scatter, all-to-all: each chip receives, or sends, S; all-reduce: each at least
-          S, all together 2 S a chip (Patarasuk and Yuan, Bandwidth optimal all-reduce, 2009) where no
-          switch reduces. A switch between GPUs can (NVLS: eight H100 reduce faster than 2 S over 450 GB/s
-          allows, NVIDIA/nccl-tests#212), so S there. A permute, a broadcast: B at one chip.
-network   all-gather, reduce-scatter: the members in a slice need (p-1)/p B from outside once, together, over
-          k shares of their network; all-reduce twice that (once where a switch may reduce); all-to-all:
-          (p-1)/p B a device, since no two need the same; send: B. A permute that leaves a slice: unknown,
-          since only some do.
+links     all-gather, reduce-scatter, all-to-all: each chip receives, or sends, S. All-reduce: each chip sends
+          at least S, and the chips together 2 S per chip (Patarasuk and Yuan, Bandwidth optimal all-reduce,
+          2009) where no switch reduces. A switch between GPUs can reduce (NVLS: eight H100 are faster than
+          2 S over 450 GB/s allows, NVIDIA/nccl-tests#212), so it is S there. Permute, broadcast: B at one
+          chip.
+network   all-gather, reduce-scatter: the k devices in a slice together need (p-1)/p B from outside once,
+          over their k shares of the network. All-reduce: twice that (once where a switch may reduce).
+          All-to-all: (p-1)/p B per device, since no two devices need the same bytes. Send: B. A permute that
+          leaves a slice: unknown, since only some devices send.
 
-A slice's edge has fewer links: where the torus does not wrap around, its corner has one an axis
-(``links_of``).
+A chip at the edge of a slice has fewer links if the torus does not wrap around: a chip at a corner has one
+link per axis (``links_of``).
 """
 
 from __future__ import annotations
@@ -35,7 +36,13 @@ Mesh = Sequence[tuple[str, int]]
 
 
 class Links(msgspec.Struct, frozen=True):
-    """The number of links of a chip: the fewest, the mean and the most of all chips."""
+    """The number of links of a chip in a slice.
+
+    Attributes:
+      least: the links of the chip with the fewest.
+      mean: the mean over all chips.
+      most: the links of the chip with the most.
+    """
 
     least: float
     mean: float
@@ -43,15 +50,19 @@ class Links(msgspec.Struct, frozen=True):
 
 
 class Reach(msgspec.Struct, frozen=True):
-    """The members of a group in one slice or host, and the number of slices or hosts that it spans."""
+    """How a group of devices is spread over slices (TPU) or hosts (GPU).
+
+    Attributes:
+      inside: the number of members in one slice or host.
+      parts: the number of slices or hosts that the group spans.
+    """
 
     inside: int
     parts: int
 
 
 class Load(msgspec.Struct, frozen=True):
-    """Lower bounds on the seconds of a transfer: over the links of one chip, over all links together, and
-    over the network.
+    """Lower bounds on the seconds that a transfer takes, one for each resource.
 
     Attributes:
       edge: seconds over the links of the chip with the fewest links.
@@ -68,12 +79,17 @@ class Load(msgspec.Struct, frozen=True):
 
     @property
     def seconds(self) -> float:
-        """Return the longest of the three, as they may all be busy at once."""
+        """Return the longest of the three times, because all resources may be busy at once."""
         return max(self.edge, self.links, self.network)
 
 
 def links_of(machine: Machine, grid: Sequence[int]) -> Links | None:
-    """Return the links of a chip of one slice; None where it is unknown which slices wrap around."""
+    """Return the links of the chips of one slice; None: it is unknown whether a slice of this machine wraps
+    around.
+
+    Args:
+      grid: chips of the slice along each axis.
+    """
     if machine.platform == GPU:
         return Links(1, 1, 1)
     if machine.wraps == CUBES:
@@ -92,15 +108,22 @@ def links_of(machine: Machine, grid: Sequence[int]) -> Links | None:
 
 
 def parts_of(target: Target) -> int:
-    """Return the number of slices of a TPU target or of hosts of a GPU target; 0 in a damaged log."""
+    """Return the number of slices of a TPU target, or of hosts of a GPU target; 0 if a damaged log has no
+    grid.
+    """
     return target.slices if target.platform != GPU else target.grid[0] if target.grid else 0
 
 
 def reach(target: Target, axes: Sequence[str] | None, mesh: Mesh | None) -> Reach | None:
-    """Return the reach of groups along ``axes``; None if it is unknown, or not the same for all groups.
+    """Return how the groups of a collective along ``axes`` are spread over slices or hosts.
 
-    Devices are numbered slice by slice (host by host), and a mesh is laid over them in that order.
-    ``data:(1)2`` is the part of size 2 of axis data that has 1 before it.
+    None: it is unknown, or not the same for all groups. Devices are numbered slice by slice (host by host),
+    and the mesh has them in that order.
+
+    Args:
+      axes: mesh axes, or parts of them: ``data:(1)2`` is the part of size 2 of axis ``data`` that has 1
+        before it.
+      mesh: (axis, size) in mesh order.
     """
     parts = parts_of(target)
     if axes is None or mesh is None or parts < 1 or target.devices % parts:
@@ -125,7 +148,10 @@ def reach(target: Target, axes: Sequence[str] | None, mesh: Mesh | None) -> Reac
 
 
 def _stride(axis: str, mesh: Mesh) -> tuple[int, int] | None:
-    """Return the size of an axis or of a part of it, and the distance of its neighbours in device order."""
+    """Return (size, stride) of a mesh axis or of a part of it; None: the mesh has no such axis.
+
+    The stride is the distance in device order between neighbours along the axis.
+    """
     sub = _SUB.fullmatch(axis)
     name = sub[1] if sub else axis
     place = next((i for i, (n, _) in enumerate(mesh) if n == name), None)
@@ -143,11 +169,13 @@ def _stride(axis: str, mesh: Mesh) -> tuple[int, int] | None:
 def load(
     machine: Machine, target: Target, found: Collective, mesh: Mesh | None, everyone: bool
 ) -> Load | None:
-    """Return the least time of one execution of ``found``; None: unknown.
+    """Return the least time of one execution of a collective; None: unknown.
 
     Args:
-      everyone: whether all devices of the target are in a group. If not, a group may also use idle links of
-        other chips, and their share of the network.
+      found: the collective.
+      mesh: (axis, size) in mesh order; None: unknown.
+      everyone: whether all devices of the target are in a group. If not, a group may also use idle links and
+        the network of other chips.
     """
 
     if found.wire_bytes is None or found.axes is None:
@@ -179,7 +207,7 @@ def _over_network(
     if machine.network is None or not everyone:
         return None
     rate = machine.network.value / machine.devices_per_chip
-    if kind == "send":  # as a TPU's compiler writes what goes from slice to slice
+    if kind == "send":  # the TPU's compiler writes transfers between slices as sends
         return Load(network=once / rate)
     members = over.inside * over.parts
     whole = once * members / (members - 1)

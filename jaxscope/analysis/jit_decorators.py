@@ -1,7 +1,7 @@
-"""Write the call on a user's line with jit around it: ``jax.jit(f.init, static_argnums=2)``.
+"""Suggest how to put jit around the call on a user's line: ``jax.jit(f.init, static_argnums=2)(...)``.
 
-Reads source as text. What is written out among the arguments, a bool, a string, a size, a shape, is for
-Python and stays static; the value of a name is unknown.
+Reads source as text. Arguments that are written out as a bool, an integer, a string or a tuple of them are
+meant for Python and become static arguments. The value of a name is unknown.
 """
 
 from __future__ import annotations
@@ -15,27 +15,28 @@ import msgspec
 from jaxscope.analysis.rewrap_site import last_name, syntax
 from jaxscope.schema.libraries import JAX_ROOTS
 
-FIRST = frozenset(
-    {"init", "init_with_output", "apply", "tabulate"}
-)  # of several calls on a line the library's
+# Methods of models. If a line has several calls, the call of such a method is the one to jit.
+FIRST = frozenset({"init", "init_with_output", "apply", "tabulate"})
+# Libraries whose modules are pytrees with other leaves than arrays, and the jit that accepts them.
 MODULES = {
     "equinox": "eqx.filter_jit",
     "flax": "nnx.jit",
-}  # a class: what it makes is no tree of arrays alone
+}
 ARRAYS = JAX_ROOTS | {"numpy"}  # packages whose functions are not jitted one by one
-BUILTINS = frozenset(dir(builtins))  # print(fit(x)): it is fit that can be jitted
-MOST = 60  # characters of a function's name
+BUILTINS = frozenset(dir(builtins))  # in print(fit(x)), fit is the function to jit
+MOST = 60  # the longest name of a function that is shown, in characters
 
 
 class Jitted(msgspec.Struct, frozen=True):
     """The text of a call, changed so that the called function is under jit.
 
     Attributes:
-      call: the text, ``jax.jit(f.init, static_argnums=2)(...)``.
+      call: the text: ``jax.jit(f.init, static_argnums=2)(...)``.
       statics_unknown: whether further arguments may have to be static, because the source shows only their
         names.
-      checked: whether jit is around the argument of ``check_grads``; this function compares numbers and
-        cannot be jitted itself.
+      checked: whether the call is one of ``check_grads``. Then jit is around the function that
+        ``check_grads`` gets as an argument, because ``check_grads`` compares numbers and cannot be jitted
+        itself.
     """
 
     call: str
@@ -44,15 +45,22 @@ class Jitted(msgspec.Struct, frozen=True):
 
 
 def advice(source: str | None, line: int, library: str | None) -> Jitted | None:
-    """Return the replacement for the call on ``line``; None if it is unclear which call or how."""
+    """Return the call on ``line`` with jit around the called function; None: it is unclear which call to jit,
+    or how.
+
+    Args:
+      source: the text of the file; None: unknown.
+      line: the line on which the call begins.
+      library: the library that the line calls, such as ``flax``; None: no library.
+    """
     found = syntax(source) if source is not None else None
     here = found.calls.get(line, []) if found is not None else []
     arrays = names_of(found.imports, ARRAYS) if found is not None else set()
     calls = [c for c in here if not (isinstance(c.func, ast.Name) and c.func.id in BUILTINS)]
-    own = [c for c in calls if _root(c.func) not in arrays]  # jnp.abs(net(x)): it is net that can be jitted
+    own = [c for c in calls if _root(c.func) not in arrays]  # in jnp.abs(net(x)), net is the function to jit
     named = [c for c in calls if last_name(c.func) in FIRST]
     inner = {id(n) for c in own for n in ast.walk(c) if n is not c}
-    # state.replace(params=optax.incremental_update(...)): it is the library's function that computes
+    # In state.replace(params=optax.incremental_update(...)), the library's function does the computation.
     known = names_of(found.imports, {library or ""} - {*MODULES}) if found is not None else set()
     theirs = [c for c in own if _root(c.func) in known]
     chosen = named or (theirs if len(theirs) == 1 else [c for c in own if id(c) not in inner])
@@ -65,7 +73,7 @@ def advice(source: str | None, line: int, library: str | None) -> Jitted | None:
     name, last = ast.unparse(call.func), last_name(call.func) or ""
     if _root(call.func) in arrays:
         return None  # one operation of JAX or NumPy
-    # filter_jit takes modules, whose functions are no arrays.
+    # filter_jit accepts Equinox modules, whose leaves are not only arrays.
     filtered = library not in MODULES and _imports(found.imports, "equinox")
     if isinstance(call.func, ast.Call):  # a transform is applied: jax.grad(loss)(w, x)
         applied = name if len(name) <= MOST else f"{ast.unparse(call.func.func)[:MOST]}(...)"
@@ -75,11 +83,11 @@ def advice(source: str | None, line: int, library: str | None) -> Jitted | None:
     if last[:1].isupper():
         if library not in MODULES:
             return None
-        if library == "equinox":  # a lambda would be a new function, and compiled again, in each call
+        if library == "equinox":  # a lambda would be a new function in each call, and compiled each time
             return Jitted(f"{MODULES[library]}({name})(...)")
         return Jitted(f"{MODULES[library]}(lambda: {name}(...))()")
     if library in MODULES and last not in FIRST:
-        return None  # an object of theirs is called, with attributes that are no arrays
+        return None  # an object of the library is called, and its attributes are not only arrays
     if filtered:
         return Jitted(f"{MODULES['equinox']}({name})(...)")
     numbers = [i for i, a in enumerate(call.args) if _for_python(a)]
@@ -94,14 +102,16 @@ def advice(source: str | None, line: int, library: str | None) -> Jitted | None:
 
 
 def calls(source: str | None, line: int, names: frozenset[str]) -> bool:
-    """Return whether a function or a method of one of these ``names`` is called on ``line``."""
+    """Return whether ``line`` calls a function or a method with one of these ``names``."""
     found = syntax(source) if source is not None else None
     return found is not None and any(last_name(c.func) in names for c in found.calls.get(line, []))
 
 
 def calls_a_function(source: str | None, line: int) -> bool:
-    """Return whether a call begins on ``line`` that creates no object of a class; True where the source is
-    unknown.
+    """Return whether ``line`` calls anything that is neither a class nor a builtin function; True if the
+    source is unknown.
+
+    A name that begins with a capital letter counts as a class.
     """
     found = syntax(source) if source is not None else None
     names = [last_name(c.func) or "" for c in found.calls.get(line, [])] if found is not None else [""]
@@ -109,9 +119,11 @@ def calls_a_function(source: str | None, line: int) -> bool:
 
 
 def _for_python(node: ast.expr) -> bool:
-    """Return whether the value is written out and meant for Python.
+    """Return whether the value is written out in the source and meant for Python: a bool, an integer, a
+    string, a tuple of them.
 
-    A float may well be traced, and None is no argument to jit: neither counts.
+    A float does not count, because it may be traced; None does not count, because jit treats it as an empty
+    pytree.
     """
     if isinstance(node, ast.UnaryOp):
         return _for_python(node.operand)
@@ -129,13 +141,15 @@ def _root(node: ast.AST) -> str | None:
 
 
 def _imports(imports: Sequence[ast.Import | ast.ImportFrom], package: str) -> bool:
-    """Return whether ``imports`` bring in ``package`` or what is in it."""
+    """Return whether ``imports`` contain ``package``, a module of it or a name from it."""
     modules = [[i.module] if isinstance(i, ast.ImportFrom) else [a.name for a in i.names] for i in imports]
     return any((name or "").partition(".")[0] == package for names in modules for name in names)
 
 
 def names_of(imports: Sequence[ast.Import | ast.ImportFrom], packages: Set[str]) -> set[str]:
-    """Return the names by which ``imports`` bring in ``packages`` and what is in them."""
+    """Return the names that ``imports`` define for ``packages`` and for anything in them: ``jnp`` for
+    ``import jax.numpy as jnp``.
+    """
     found: set[str] = set()
     for node in imports:
         if isinstance(node, ast.Import):

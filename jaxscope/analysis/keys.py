@@ -160,7 +160,9 @@ def differing(old: LeafFacts, new: LeafFacts) -> list[str]:
 
 
 def placed(s: Sharding) -> tuple[object, ...]:
-    """Return the values that determine an array's placement, without its memory kind, as a tuple to compare."""
+    """Return the values that determine an array's placement, without its memory kind, as a tuple to
+    compare.
+    """
     # The text matters only for kinds whose placement is not in the other fields.
     return (s.kind, s.devices, s.mesh, s.spec, None if s.devices is not None else s.text)
 

@@ -61,7 +61,9 @@ def reached_level(reached: Sequence[str], phase: str | None = None) -> str:
 
 
 def sharding_level(a: Sharding | None, b: Sharding | None) -> str:
-    """Return the first cache whose key distinguishes the two shardings: trace, lower, compile or fast_path."""
+    """Return the first cache whose key distinguishes the two shardings: trace, lower, compile or
+    fast_path.
+    """
     if a is None or b is None:
         return TRACE if (a or b) and (a or b).mesh else LOWER  # type: ignore[union-attr]
     if a.mesh != b.mesh:

@@ -1,8 +1,8 @@
-"""List the machines that a program can be compiled for, and parse the names of targets.
+"""List the machines that a program can be compiled for, and parse the names of targets such as ``v5e:4x4``.
 
-Every figure has the public page it was read from; a figure without such a page is None (all of a TPU v2,
-the network of a v3, a v4 and an A100). For ``quoted`` figures the page could not be opened and others
-quote it. All rates are peaks stated by the vendor, the highest if pages differ; they are not measurements,
+Every figure has the public page that states it. A figure without such a page is None (all of a TPU v2, the
+network of a v3, a v4 and an A100). For figures with ``quoted`` the page could not be opened, and another page
+quotes it. All rates are peaks stated by the vendor, the highest if pages differ. They are not measurements,
 and no real program reaches them.
 """
 
@@ -26,9 +26,11 @@ class Figure(msgspec.Struct, frozen=True):
     """A number and its source.
 
     Attributes:
-      source: the address of the page that states it.
-      derived: how the number follows from the page's number, if the page has another one.
-      quoted: who quotes ``source``, if it could not be opened; None: it was read.
+      value: the number; the unit depends on the field of ``Machine``.
+      source: the address of the page that states the number.
+      derived: how the number follows from the page's number, if the page has another one; None: the page has
+        this number.
+      quoted: who quotes ``source``, if that page could not be opened; None: it was opened.
     """
 
     value: float
@@ -38,23 +40,25 @@ class Figure(msgspec.Struct, frozen=True):
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """One kind of chip. All figures are per chip.
+    """One kind of chip. All figures are per chip unless stated otherwise.
 
     Attributes:
+      name: the name in a target: ``v5e``.
+      title: the name in a sentence: ``TPU v5e``.
       platform: the platform for which JAX lowers: ``tpu`` or ``cuda``.
-      axes: number of axes of the torus that its chips form; 0: no torus, a switch connects the chips of a
+      axes: number of axes of the torus that the chips form; 0: no torus, a switch connects the GPUs of a
         host.
       devices_per_chip: number of JAX devices for each chip.
       most: the largest number of chips in one slice (TPU); None: no limit.
-      grids: slice shapes that the vendor's page lists.
+      grids: slice shapes (TPU), or ``hosts x GPUs of a host``, that the vendor's page lists.
       memory: bytes of high-bandwidth memory, nominal.
       usable: bytes of one *device* that a program can use; the compiler reserves the others.
-      flops: peak operations a second by element type, dense.
-      hbm: bytes a second between the chip and its memory.
-      link: bytes per second that one link of the torus transfers in one direction; for a GPU, bytes per
-        second that it sends to the other GPUs of its host.
+      flops: peak operations per second by element type, without sparsity.
+      hbm: bytes per second between the chip and its memory.
       links: number of links of one chip.
       wraps: which slices are connected at their ends, ``CUBES`` or ``RINGS_OF_16``; None: unknown.
+      link: bytes per second that one link of the torus transfers in one direction; for a GPU, bytes per
+        second that it sends to the other GPUs of its host.
       network: bytes per second that a chip sends to other slices or hosts.
     """
 
@@ -118,7 +122,14 @@ _CUBES = (
 
 
 def _ici(bidirectional_gb: float, links: int, page: str) -> Figure:
-    """Return the rate of one link, one direction, from a page's "bidirectional ICI bandwidth per chip"."""
+    """Return the bytes per second of one link in one direction, from a page's "bidirectional ICI bandwidth
+    per chip".
+
+    Args:
+      bidirectional_gb: the page's figure in GB/s.
+      links: number of links of the chip.
+      page: the last part of the page's address.
+    """
     per_link = bidirectional_gb * GB / 2 / links
     derived = f"{bidirectional_gb:g} GB/s a chip, both directions, over {links} links"
     return Figure(per_link, _CLOUD + page, derived)
@@ -140,7 +151,14 @@ def _libtpu(gib: float) -> Figure:
 
 
 def _cores(ops: int, ghz: float, what: str) -> Figure:
-    """Return the rate of an H100: 132 multiprocessors of 4 units (XLA), two operations per multiply-add."""
+    """Return the peak operations per second of an H100: 132 multiprocessors of 4 units (from XLA's file), two
+    operations per multiply-add.
+
+    Args:
+      ops: multiply-adds per clock of one unit.
+      ghz: the clock rate.
+      what: the element type, as XLA's file names it.
+    """
     derived = f"132 x 4 units x {ops} multiply-adds x {ghz:g} GHz ({what})"
     return Figure(132 * 4 * ops * 2 * ghz * 1e9, _XLA_H100, derived)
 
@@ -167,7 +185,7 @@ MACHINES: dict[str, Machine] = {
             usable=_libtpu(15.48),
             flops={"bf16": Figure(123 * TERA, _CLOUD + "v3")},
             hbm=Figure(900 * GB, _CLOUD + "v3"),
-            # 70 GB/s in the paper on TPU v4 would be less than what the pod is said to reduce.
+            # The paper on TPU v4 has 70 GB/s, which is too little for the all-reduce rate on the page.
             links=4, wraps=None, link=Figure(340 * TERA / 1024 / 4, _CLOUD + "v3",
                 ("340 TB/s of all-reduce of a pod of 1,024 chips with 4 links")),
             network=None,
@@ -259,17 +277,17 @@ MACHINES: dict[str, Machine] = {
     )
 }  # fmt: skip
 
-GPUS_OF_A_HOST = 8  # joined by NVLink in the DGX and HGX boards whose figures these are
+GPUS_OF_A_HOST = 8  # NVLink connects so many in the DGX and HGX boards that the figures are from
 _NAME = re.compile(r"(?:(\d{1,4})\*)?([a-z][a-z0-9]*):(\d{1,5}(?:x\d{1,5}){0,3})")
 
 
 def parse(text: str) -> Target:
-    """Parse a target: ``v5e:4x4``, ``2*v5p:4x4x4``, ``h100:8``, ``h100:128x8``.
+    """Parse the name of a target: ``v5e:4x4``, ``2*v5p:4x4x4`` (two slices), ``h100:8``, ``h100:128x8``.
 
-    A slice of TPUs consists of hosts of 2x2 chips, or is a part of one: along its first two axes libtpu
-    (0.0.42, 0.0.50) takes one chip or an even number, and of those every one it was tried on. A slice of a
-    machine whose pod is one grid is a part of that grid. Which of the grids left its compiler can wire, only
-    the compiler knows (``unlisted``).
+    A slice of TPUs consists of hosts of 2x2 chips, or is a part of one host. Along its first two axes libtpu
+    (0.0.42, 0.0.50) accepts one chip or an even number of chips. A slice of a machine whose pod is a grid
+    with two axes must be a part of that grid. For a slice that passes these checks but is not on the vendor's
+    page (``unlisted``), only the compiler knows whether it is possible.
 
     Raises:
       UsageError: there is no such machine, or it has no such grid; the hint has the nearest names.
@@ -316,7 +334,10 @@ def _spelled(grid: tuple[int, ...]) -> str:
 
 
 def unlisted(name: str) -> list[str]:
-    """Return the listed slices nearest to ``name``; empty if it is listed, names GPUs, or is no target."""
+    """Return the slices nearest to the target ``name`` that the vendor's page lists.
+
+    Empty if the page lists ``name`` itself, or if ``name`` is a target of GPUs or no target.
+    """
     match = _NAME.fullmatch(name)
     machine = MACHINES.get(match[2]) if match is not None else None
     if match is None or machine is None or machine.platform != TPU or match[3] in machine.grids:
@@ -325,12 +346,16 @@ def unlisted(name: str) -> list[str]:
 
 
 def known() -> list[str]:
-    """Return the targets that the vendors' pages list, by machine."""
+    """Return the names of all targets that the vendors' pages list, grouped by machine."""
     return [f"{m.name}:{grid}" for m in MACHINES.values() for grid in m.grids]
 
 
 def near(text: str, n: int = 3) -> list[str]:
-    """Return the listed targets nearest to ``text``: by chips if it names a machine, else by spelling."""
+    """Return up to ``n`` listed targets that are nearest to ``text``.
+
+    If ``text`` names a machine, these are its slices with the nearest number of chips; else the names with
+    the most similar spelling.
+    """
     wanted = text.strip().lower()
     name, *rest = re.split(r"[:\-](?=\d|$)", wanted.rpartition("*")[2], maxsplit=1)  # v5litepod-16
     machine = name if name in MACHINES else _like_machine(name)
@@ -347,7 +372,7 @@ def near(text: str, n: int = 3) -> list[str]:
 
 
 def _like_machine(name: str) -> str | None:
-    # v7x, tpu-v5e, v5litepod, gh100: what people write for them elsewhere.
+    # Other tools use names such as v7x, tpu-v5e, v5litepod, gh100.
     bare = name.replace("-", "").replace("_", "").removeprefix("tpu")
     spelled = {
         "v5lite": "v5e",

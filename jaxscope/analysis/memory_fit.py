@@ -1,6 +1,6 @@
 """Compute whether a program compiled for a target fits into a device's memory, and what fills the memory.
 
-A compiler that runs out of memory returns an error and no program: the facts are then taken from the error's
+A compiler that runs out of memory returns an error and no program. The facts then come from the error's
 message and from the sizes of the arguments.
 """
 
@@ -16,14 +16,14 @@ from jaxscope.analysis.stablehlo.reading import Reading
 from jaxscope.schema.keys import Memory
 from jaxscope.schema.targets import Target
 
-# Units are binary: 15.75G of a 16 GiB chip. libtpu (0.0.42, 0.0.50) prints the first before it has assigned
-# buffers, the second, with the largest buffers, after.
+# Units are binary: 15.75G of a 16 GiB chip. libtpu (0.0.42, 0.0.50) prints the first message if it fails
+# before it assigns buffers, and the second, with a list of the largest buffers, if it fails afterwards.
 _TEMPORARIES = re.compile(
     r"HLO temporaries \(([\d.]+)([KMGT]?)B?\) exceeds available (?P<space>\w+)"
     r" \((?P<room>[\d.]+)(?P<scale>[KMGT]?)B?\)"
 )
 _USED = re.compile(r"Used ([\d.]+)([KMGT]?) of (?P<room>[\d.]+)(?P<scale>[KMGT]?) (?P<space>\w+)")
-# An operation's own buffers beyond the compiler's limit for one operation, not the chip's memory.
+# The buffers of one operation exceed the compiler's limit for one operation, which is less than the memory.
 _SCOPED = re.compile(
     r"(?:allocating on stack for (?P<operation>%[^\n]{1,4000}?)\."
     r" )?Scoped allocation with size ([\d.]+)([KMGT]?)B?"
@@ -38,19 +38,19 @@ _OP_NAME = re.compile(r'op_name="([^"]*)"')
 _SOURCE = re.compile(r'source_file="([^"]*)"(?: source_line=(\d+))?')
 _SCALE = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 LARGEST = 20
-KERNEL = "tpu_custom_call"  # the target of Pallas's kernels
+KERNEL = "tpu_custom_call"  # the custom call target of Pallas kernels
 COMPILER, VENDOR = "compiler", "vendor"
 
 
 class Allocation(msgspec.Struct, frozen=True):
-    """One of the largest buffers in the compiler's message, or a value of the lowered program: its size, its
-    kind and the operation that writes it.
+    """One of the largest buffers in the compiler's message, or one of the largest values of the lowered
+    program.
 
     Attributes:
       bytes: bytes of the buffer on one device; for a ``value on all devices``, on all devices together.
-      kind: the kind in the compiler's message; ``value``: it is a value of the lowered program; None: not
-        stated.
-      shape: as HLO writes it.
+      kind: the kind in the compiler's message; ``value``: it is a value of the lowered program; ``kernel`` or
+        ``operation``: the buffers of one operation; None: not stated.
+      shape: the shape as HLO writes it.
       operation, file, line: the operation that writes it, and the source line; None: not stated.
     """
 
@@ -63,14 +63,14 @@ class Allocation(msgspec.Struct, frozen=True):
 
 
 class Fit(msgspec.Struct, frozen=True):
-    """The memory of a program on one device of its target.
+    """Whether and how a program fits into the memory of one device of its target.
 
     Attributes:
       fits: whether the program fits; None: unknown.
       used: bytes that the program needs.
       capacity: bytes of a device, stated by the compiler, else by the vendor's page.
       stated_by: source of the capacity: ``compiler`` or ``vendor``.
-      parts: the compiler's breakdown of the used bytes, by its names.
+      parts: the compiler's breakdown of the used bytes: name -> bytes.
       largest: the largest buffers, if the compiler lists them; else the largest values of the program.
       space: the compiler's name of the memory (``hbm``, ``vmem``); None: not stated.
       scoped: True if the limit is for a single operation: ``used`` is then what that operation (the only
@@ -88,12 +88,15 @@ class Fit(msgspec.Struct, frozen=True):
 
     @property
     def temporaries(self) -> int | None:
-        """Return the bytes of temporaries, if the compiler's breakdown has them."""
+        """Return the bytes of temporary buffers; None: the compiler's breakdown does not have them."""
         return next((self.parts[n] for n in ("HLO temporaries", "HLO temp") if n in self.parts), None)
 
 
 def capacity_of(target: Target) -> tuple[int, str] | None:
-    """Return the bytes of one device (not chip) of ``target`` and their source; None: not stated."""
+    """Return (bytes of one device, source) for the memory of ``target``; None: not stated.
+
+    The source is ``compiler`` or ``vendor``. A device may be a part of a chip.
+    """
     machine = MACHINES.get(target.machine)
     if machine is not None and machine.usable is not None:
         return int(machine.usable.value), COMPILER
@@ -103,8 +106,11 @@ def capacity_of(target: Target) -> tuple[int, str] | None:
 
 
 def of_program(target: Target | None, peak: int | None) -> Fit:
-    """Return the fit of a program that compiled; a compiler that checks the size would have failed
-    otherwise.
+    """Return the fit of a program that was compiled without an error.
+
+    Args:
+      target: the target for which it was compiled; None: unknown.
+      peak: bytes that it needs on one device; None: unknown.
     """
     room = capacity_of(target) if target is not None else None
     if room is None:
@@ -113,7 +119,12 @@ def of_program(target: Target | None, peak: int | None) -> Fit:
 
 
 def of_message(target: Target | None, message: str) -> Fit:
-    """Return the fit of a program whose compilation failed with ``message``."""
+    """Return the fit of a program whose compilation failed for lack of memory.
+
+    Args:
+      target: the target for which it was compiled; None: unknown.
+      message: the compiler's error message.
+    """
     scoped = _SCOPED.search(message)
     if scoped is not None:
         return _of_one_operation(scoped)
@@ -179,10 +190,14 @@ def _bytes(number: str, unit: str) -> int:
 
 
 def with_values(found: Fit, read: Reading | None) -> Fit:
-    """Return ``found``. If the compiler named no buffer, add the largest values of the lowered program.
+    """Return ``found``, with the largest values of the lowered program if the compiler named no buffer.
 
-    If the temporaries alone exceed the memory, the compiler fails before it assigns buffers. Values are not
-    buffers: the compiler's layout may pad them, and several values may share one buffer.
+    The compiler names no buffer if the temporaries alone exceed the memory, because it then fails before it
+    assigns buffers. Values are not buffers: the compiler's layout may pad them, and several values may share
+    one buffer.
+
+    Args:
+      read: the contents of the lowered program's text; None: unknown.
     """
     if found.fits is not False or found.largest or read is None:
         return found
@@ -202,24 +217,26 @@ def with_values(found: Fit, read: Reading | None) -> Fit:
 
 
 class Contributor(msgspec.Struct, frozen=True):
-    """An argument or a result, with the user's name.
+    """An argument or a result of the program, by the user's name, and its share of the memory.
 
     Attributes:
       of: ``argument`` or ``output``.
+      path: the user's name: ``state.params['w']``; None: unknown.
       bytes: bytes on one device; None: the compiler decides the sharding.
       global_bytes: bytes of the whole array; None: unknown.
     """
 
-    of: str  # argument, output
+    of: str
     path: str | None
     bytes: int | None
     global_bytes: int | None
 
 
 def contributors(read: Reading | None) -> list[Contributor] | None:
-    """Return the user's arguments and results, the largest first; None: the program's text is unknown.
+    """Return the user's arguments and results, the largest first; None: the lowered program's text is
+    unknown.
 
-    If there are several devices, the text does not state the size per device of a value without a sharding.
+    If there are several devices, the text does not state the bytes per device of a value without a sharding.
     """
     if read is None:
         return None
@@ -234,19 +251,26 @@ def contributors(read: Reading | None) -> list[Contributor] | None:
 
 
 def peak_of(memory: Memory | None, stated: int | None) -> int | None:
-    """Return the peak bytes on one device: the compiler's figure, else an upper bound from its parts."""
+    """Return the peak bytes on one device: ``stated``, the compiler's figure, else an upper bound from the
+    parts in ``memory``.
+    """
     if stated is not None or memory is None:
         return stated
     return peak_bytes(memory)
 
 
 def undivided(memory: Memory | None, peak: int | None) -> int | None:
-    """Return the compiler's ``peak`` minus the parts that it states, in bytes; None: a part is unknown.
+    """Return the bytes of the compiler's peak that the sizes in ``memory`` do not explain; None: a size is
+    unknown.
 
     A negative result means that not all parts are allocated at the same time. XLA's peak_memory_in_bytes
-    includes constants, but no part includes them: a captured f32[1024,1024] makes it exactly 4 MiB more
-    than arguments and results (CPU, JAX 0.10.2 and 0.12.0.1). Other contents of the difference are not
-    documented.
+    includes constants, but arguments, results and temporaries do not: a captured f32[1024,1024] makes the
+    peak exactly 4 MiB more than arguments and results (CPU, JAX 0.10.2 and 0.12.0.1). Other contents of the
+    difference are not documented.
+
+    Args:
+      memory: XLA's sizes of arguments, results, temporaries and aliases.
+      peak: the compiler's peak in bytes.
     """
     divided = peak_bytes(memory) if memory is not None else None
     return None if divided is None or peak is None else peak - divided

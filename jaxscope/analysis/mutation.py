@@ -1,4 +1,4 @@
-"""Find whether a program changes objects of a class after creating them. Reads source as text."""
+"""Find whether a program changes objects of a class after it has created them. Reads source as text."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ MAKING = frozenset({"__init__", "__new__", "__post_init__", "__setattr__"})
 
 
 def changed(source: str, name: str) -> bool | None:
-    """Return whether an attribute of the class ``name`` is assigned outside the methods that create an
-    object.
+    """Return whether the source assigns an attribute of an object of class ``name`` outside the methods that
+    create it.
 
     Counts assignments to a method's first parameter, assignments anywhere to an attribute that the class's
     ``__init__`` assigns, and ``setattr``. None: the class is not in this source.
@@ -40,7 +40,7 @@ def changed(source: str, name: str) -> bool | None:
 
 def holds_itself(source: str, name: str) -> bool:
     """Return whether the class ``name`` assigns attributes in its own ``__init__``, which a frozen dataclass
-    forbids.
+    does not allow.
     """
     tree = parsed(source)
     return tree is not None and any(
@@ -52,7 +52,9 @@ def holds_itself(source: str, name: str) -> bool:
 
 
 def _assigned(function: ast.AST) -> list[tuple[str | None, str]]:
-    """Return (name, attribute) of every ``name.attribute = ...`` in ``function``."""
+    """Return (name, attribute) of every ``name.attribute = ...`` in ``function``. The name is None for other
+    expressions than a name.
+    """
 
     return [pair for node in ast.walk(function) for pair in _assigned_by(node)]
 

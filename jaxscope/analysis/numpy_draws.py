@@ -1,7 +1,8 @@
-"""Find random numbers that NumPy or Python draws in the body of a jitted function: once, while it is traced.
+"""Find where NumPy or Python draws random numbers in the body of a jitted function.
 
-Reads source as text. A generator that the function itself makes of a seed is meant to be constant and left
-out.
+Such a number is drawn once, while the function is traced, and is a constant afterwards. Reads source as text.
+A random generator that the function itself creates from a seed is left out, because its numbers are meant to
+be constant.
 """
 
 from __future__ import annotations
@@ -17,10 +18,14 @@ _MAKERS = frozenset({"default_rng", "RandomState"})
 
 
 def find(source: str | None, name: str, line: int) -> tuple[int, str] | None:
-    """Return the line and the text of the first such draw in the function ``name`` that begins at ``line``.
+    """Return (line, text) of the first such draw in a function, for example ``(12, "np.random.normal")``.
 
-    None if there is no draw, or if the function calls back into Python: the callback may then draw in each
-    call.
+    None if there is no draw, or if the function uses a callback into Python, which may draw in each call.
+
+    Args:
+      source: the text of the file; None: unknown.
+      name: the name of the function.
+      line: the first line of the function, with its decorators.
     """
     found = syntax(source) if source is not None else None
     if found is None:
@@ -52,7 +57,9 @@ def _begins(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def _random_modules(imports: list[ast.Import | ast.ImportFrom]) -> set[str]:
-    """Return the texts that stand for NumPy's and Python's modules of random numbers: ``np.random``."""
+    """Return the texts that refer to NumPy's and Python's modules of random numbers in this file, such as
+    ``np.random``.
+    """
     found = set[str]()
     for node in imports:
         for a in node.names:

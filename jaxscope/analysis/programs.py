@@ -1,7 +1,7 @@
-"""Read the lowered and the compiled text of one program and join what they contain.
+"""Read the lowered text (StableHLO) and the compiled text (HLO) of one program, and join what they contain.
 
-The StableHLO has the user's lines, constants and donation, the HLO the instructions
-that run. Either may be missing.
+The StableHLO has the user's lines, constants and donation, the HLO has the instructions that run. Either text
+may be missing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_ANALYSED = 64 << 20  # bytes; reading a text takes up to twelve times its si
 
 
 class Around(msgspec.Struct, frozen=True):
-    """Facts about a program that are in the recording but not in its texts.
+    """Facts about a program that are in the recording but not in its StableHLO or HLO.
 
     Attributes:
       mesh: (axis, size) of the mesh of its arguments; None: use the mesh that the HLO prints, if any.
@@ -47,11 +47,12 @@ class Around(msgspec.Struct, frozen=True):
 
 
 class Texts(msgspec.Struct, frozen=True):
-    """The contents of the two texts of a program.
+    """The contents of the StableHLO and the HLO of a program.
 
     Attributes:
       hlo, stablehlo: the contents; None: there is no such text.
-      remats: involuntary rematerializations; None: XLA's output was not recorded.
+      remats: arrays that XLA's partitioner replicates on every device although nobody asked for it
+        ("involuntary full rematerialization"); None: XLA's output was not recorded.
     """
 
     hlo: compiled.Program | None
@@ -63,7 +64,14 @@ NOTHING = Texts(None, None)
 
 
 def analyse(hlo_text: str | None, stablehlo_text: str | None, around: Around | None = None) -> Texts:
-    """Read the texts that are given. Never raises: parts that cannot be read are listed in ``problems``."""
+    """Read the given texts of a program. Never raises: parts that cannot be read are listed in the results'
+    ``problems``.
+
+    Args:
+      hlo_text: the compiled text; None: there is none.
+      stablehlo_text: the lowered text; None: there is none.
+      around: facts from the recording.
+    """
     around = around or Around()
     hlo = compiled.analyse(hlo_text, mesh=around.mesh) if hlo_text is not None else None
     aliased = _aliased(hlo)
@@ -91,10 +99,10 @@ def analyse(hlo_text: str | None, stablehlo_text: str | None, around: Around | N
 
 
 def peak_bytes(memory: Memory) -> int | None:
-    """Return arguments + results + temporaries - aliased bytes: an upper bound on the peak memory of one
-    device.
+    """Return an upper bound of the peak memory of one device: arguments + results + temporaries - aliased
+    bytes.
 
-    The compiler's peak is not used, because it does not include the temporaries on CPU. None: a part is
+    The compiler's own peak is not used, because it does not include the temporaries on CPU. None: a part is
     unknown.
     """
     parts = (memory.argument_bytes, memory.output_bytes, memory.temp_bytes, memory.alias_bytes)
@@ -107,7 +115,7 @@ def peak_bytes(memory: Memory) -> int | None:
 def _mesh(
     hlo: compiled.Program | None, stablehlo: lowered.Reading | None
 ) -> Sequence[tuple[str, int]] | None:
-    """Return the mesh that the texts name, if it is only one."""
+    """Return the mesh that the texts name, as (axis, size); None: they name none or several."""
     if hlo is not None and hlo.mesh:
         return hlo.mesh
     named = {m.axes for m in stablehlo.meshes if m.axes} if stablehlo is not None else set()
@@ -115,8 +123,10 @@ def _mesh(
 
 
 def _with_weight(c: Collective, stablehlo: lowered.Reading) -> Collective:
-    """Return ``c`` as a gather of a weight, if the other operand of its product is split over the same
-    axes.
+    """Return ``c`` with ``weight`` set if it is an all-gather of a weight, as in fully sharded data
+    parallelism.
+
+    It is one if the gathered argument is multiplied with an operand that is split over the same mesh axes.
     """
     if c.gathered is None:
         return c
@@ -129,12 +139,13 @@ def _with_weight(c: Collective, stablehlo: lowered.Reading) -> Collective:
 
 
 def _with_constraint(c: Collective, stablehlo: lowered.Reading, hlo: compiled.Program) -> Collective:
-    """Return ``c`` with the user's sharding constraint that makes the partitioner insert it, if there is one.
+    """Return ``c`` with the user's sharding constraint that makes XLA's partitioner insert the collective, if
+    there is one.
 
-    An all-gather belongs to a constraint that does not split over its axes, an all-to-all to one that splits
-    over its axes along another dimension. The constraint is on the collective's line, or on the line of the
-    operation that computes the constrained value; the collective's result on one device has the size of the
-    constrained value or of a step towards it.
+    An all-gather belongs to a constraint that does not split over the collective's axes, an all-to-all to one
+    that splits over them along another dimension. The constraint is on the collective's line, or on the line
+    of the operation that computes the constrained value. The collective's result on one device has the size
+    of the constrained value, or of a value on the way to it.
     """
     if c.origin != "inserted" or c.kind not in ("all-gather", "all-to-all") or not c.bytes:
         return c
@@ -165,10 +176,11 @@ def _with_constraint(c: Collective, stablehlo: lowered.Reading, hlo: compiled.Pr
 
 
 def _with_other_operand(collectives: list[Collective], stablehlo: lowered.Reading) -> list[Collective]:
-    """Return the collectives, with the constraint also at the gather of the other operand of a product.
+    """Return the collectives, with the constraint also at the all-gather of the other operand of a matrix
+    product.
 
-    Where a constraint gathers one operand of a product over an axis, the partitioner gathers the other
-    operand over that axis, too, at the line of the product.
+    If a constraint causes an all-gather of one operand of a product over an axis, the partitioner also
+    gathers the other operand over that axis, and the text has the line of the product.
     """
     gathered: dict[tuple[Frame | None, str | None], set[str]] = {}
     for c in collectives:
@@ -193,9 +205,10 @@ def _with_other_operand(collectives: list[Collective], stablehlo: lowered.Readin
 
 
 def _is_step(size: int, whole: int, most: int) -> bool:
-    """Return whether ``size`` bytes are all of ``whole`` or a part of it that ``most`` devices can form.
+    """Return whether ``size`` bytes are ``whole`` bytes, or an equal part of them for each of ``most`` or
+    fewer devices.
 
-    A type of half or double size counts as the same: the compiler may convert first.
+    Half and double the size count as equal, because the compiler may convert the element type first.
     """
     return any(
         total % (2 * size) == 0 < total and most % (total // (2 * size)) == 0
@@ -204,7 +217,7 @@ def _is_step(size: int, whole: int, most: int) -> bool:
 
 
 def _axes(one: Constraint, hlo: compiled.Program) -> set[str] | None:
-    """Return the mesh axes that a constraint splits over; None: unknown."""
+    """Return the names of the mesh axes over which a constraint splits; None: unknown."""
     dimensions = _dimensions(one, hlo)
     return None if dimensions is None else {axis.partition(":")[0] for d in dimensions for axis in d}
 
@@ -216,10 +229,11 @@ def _dimensions(one: Constraint, hlo: compiled.Program) -> tuple[tuple[str, ...]
 
 
 def _possible_donations(hlo: compiled.Program, stablehlo: lowered.Reading) -> list[Donation]:
-    """Return the arguments that could be donated where only the compiled program shows which results are
-    free.
+    """Return the arguments that could be donated according to the compiled program, where the lowered text
+    does not show it.
 
-    A free result can reuse one argument of its type: the first arguments of that type are returned.
+    A result that reuses no argument's memory can reuse one argument of its type. For each type, as many
+    arguments are returned as there are such results, the first ones first.
     """
     known = {d.argument for d in stablehlo.donation}
     users = {a.index: a for a in stablehlo.arguments if a.role == "user"}
@@ -243,8 +257,8 @@ def _possible_donations(hlo: compiled.Program, stablehlo: lowered.Reading) -> li
 
 
 def _aliased(hlo: compiled.Program | None) -> Collection[int] | None:
-    """Return the positions of the program's own arguments that share a buffer with a result; None:
-    unknown.
+    """Return the numbers of the program's parameters that share a buffer with a result; None: there is no
+    compiled text.
     """
     if hlo is None or hlo.module is None:
         return None

@@ -165,7 +165,9 @@ def _same_arguments(
 
 
 def _keywords(form: str) -> list[str]:
-    """Return the keywords of a call form: ``2 positional, keywords: mask, scale`` -> ``mask`` and ``scale``."""
+    """Return the keywords of a call form: ``2 positional, keywords: mask, scale`` -> ``mask`` and
+    ``scale``.
+    """
     match = _KEYWORDS.search(form)
     return [k.strip() for k in match.group(1).split(",")] if match else []
 

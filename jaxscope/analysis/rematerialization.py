@@ -1,7 +1,7 @@
-"""Parse XLA's warnings of involuntary rematerialization: the array, the two shardings, the user's line.
+"""Parse XLA's warnings of involuntary full rematerialization: the array, its two shardings, the user's line.
 
-XLA prints one if the partitioner can go from one sharding to another only by giving every device the whole
-array.
+XLA's partitioner prints such a warning if it can change an array's sharding only by giving every device the
+whole array.
 """
 
 from __future__ import annotations
@@ -30,13 +30,16 @@ _ENDS = (". As the last resort", ". You probably want")
 
 
 class Remat(msgspec.Struct, frozen=True):
-    """One array that is replicated on every device.
+    """One array that XLA replicates on every device to change its sharding.
 
     Attributes:
-      name: the instruction at that stage of the compilation; the final text rarely contains it.
-      before, after: shardings over the axes of the mesh (``P('data', None)``), else in XLA's spelling.
-      bytes: bytes of the global array, which every device then holds; with the padding of uneven shards.
-      source: the user's line.
+      name: the instruction at that stage of the compilation; the final text rarely contains it. None: not
+        found.
+      before, after: shardings over the axes of the mesh (``P('data', None)``), else in XLA's spelling; None:
+        not found.
+      bytes: bytes of the global array, which every device then has; with the padding of uneven shards. None:
+        unknown.
+      source: the user's line; None: unknown.
       text: the warning, shortened.
     """
 
@@ -51,9 +54,14 @@ class Remat(msgspec.Struct, frozen=True):
 def find(
     warnings: Sequence[str], hlo_text: str | None, mesh: Sequence[tuple[str, int]] | None
 ) -> list[Remat]:
-    """Return each warning once, without warnings about attempts that the partitioner did not use.
+    """Return one record for each distinct warning, without warnings about attempts that the partitioner did
+    not use.
 
-    ``hlo_text`` is the text of the compiled program; the frame ids refer to its tables.
+    Args:
+      warnings: the texts of the warnings.
+      hlo_text: the text of the compiled program, whose tables translate the frame ids in the warnings into
+        lines; None: unknown.
+      mesh: (axis, size) of the mesh, which gives the axes of a sharding; None: unknown.
     """
     warnings = [text for text in warnings if not _of_a_trial(text)]
     module: Module | None = None
@@ -113,8 +121,10 @@ def _whole(shape: str, sharding: shardings.Spelled) -> int | None:
 
 
 def _source(instruction: Instruction, module: Module) -> Frame | None:
-    """Return the line of the frame id; without one the only line of the instructions with the same
-    op_name.
+    """Return the user's line of the instruction in a warning; None: unknown.
+
+    It is the line of the instruction's frame id. Without a frame id it is the line of the program's
+    instructions with the same op_name, if they have only one line.
     """
     frame = frame_id(instruction)
     if frame is not None and (found := module.frames.blamed(frame)) is not None:
@@ -130,7 +140,9 @@ def _source(instruction: Instruction, module: Module) -> Frame | None:
 
 
 def _shortened(text: str) -> str:
-    """Return a warning without the advice at its end, which is the same in every warning."""
+    """Return a warning without the advice at its end, which is the same in every warning, and with at most
+    MAX_TEXT characters.
+    """
 
     for end in _ENDS:
         text = text.partition(end)[0]

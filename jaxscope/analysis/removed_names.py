@@ -1,4 +1,5 @@
-"""Names and arguments that JAX no longer has, with what replaces them.
+"""List names and arguments that JAX no longer has, with their replacements, and find the one that caused an
+exception.
 
 Source: the changelog of JAX (CHANGELOG.md of the repository jax-ml/jax), read up to version 0.11.0, and the
 releases themselves up to 0.12.0. ``benchmarks/removed_names.py`` compares the table with a changelog,
@@ -13,7 +14,7 @@ from typing import NamedTuple
 
 from jaxscope.analysis import line_names
 
-NEVER = "never"  # in place of a version: JAX never had it
+NEVER = "never"  # stands for a version: no release of JAX had the name
 
 
 class Removed(NamedTuple):
@@ -37,7 +38,12 @@ class Removed(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line of the user's that an exception passed. ``source``: the text of its file; None: unknown."""
+    """A line of the user's code in the traceback of an exception.
+
+    Attributes:
+      source: the text of its file; None: unknown.
+      line: the line, counted from 1.
+    """
 
     source: str | None
     line: int
@@ -60,6 +66,7 @@ _MOVED_IN_0_11 = (
 )
 _PALLAS = "jax.experimental.pallas."
 
+# Name -> (what to write instead, the release that removed the name).
 NAMES: dict[str, tuple[str, str]] = {
     # jax
     "jax.tree_map": ("jax.tree.map", "0.6.0"),
@@ -227,11 +234,11 @@ NAMES: dict[str, tuple[str, str]] = {
     "Array.block_host_until_ready": ("x.block_until_ready()", "0.4.1"),
     "PRNGKeyArray.unsafe_raw_array": ("jax.random.key_data", "0.4.24"),
     "Compiled.compiler_ir": ("compiled.as_text()", "0.4.14"),
-    # the module; the object jax.config is still there
+    # the module of this name; the object jax.config still exists
     "jax.config": ("from jax import config", "0.4.29"),
 }
 
-# By function and argument.
+# (function, argument) -> (what to write instead, the release that removed the argument).
 ARGUMENTS: dict[tuple[str, str], tuple[str, str]] = {
     ("jax.experimental.pjit.pjit", "in_axis_resources"): ("in_shardings", "0.4.14"),
     ("jax.experimental.pjit.pjit", "out_axis_resources"): ("out_shardings", "0.4.14"),
@@ -266,8 +273,8 @@ ARGUMENTS: dict[tuple[str, str], tuple[str, str]] = {
     ),
 }
 
-# The release under which the changelog names what another release removed; None: it does not name it. Most
-# are the releases that deprecated it.
+# Name -> the release under which the changelog lists the removal, if that is not the release that removed
+# the name; mostly the release that deprecated it. None: the changelog does not list it.
 CHANGELOG: dict[str, str | None] = {
     "jax.tree_util.build_tree": "0.6.0",
     "jax.ad_checkpoint.checkpoint": None,
@@ -323,15 +330,15 @@ def find(
 ) -> Removed | None:
     """Return the removed name that caused an exception; None: the exception has another cause.
 
-    An error about an argument has the name of the function without its module: the line must call a
-    function of JAX.
+    JAX's error about an unknown argument has the name of the function without its module. It counts only if
+    the user's line calls a function of JAX with that name.
 
     Args:
       error: name of the exception's class.
       message: its text.
       lines: the user's lines in its traceback, innermost first.
-      library: whether a package, not the first of ``lines``, made the call that failed.
-      jax: the version that raised it.
+      library: whether an installed package made the failing call, and not the first of ``lines``.
+      jax: the version of JAX that raised it; None: unknown.
     """
     if error in ("ValueError", "RuntimeError") and _NEEDS_MESH.search(message):
         return WITH_MESH if any(line_names.in_mesh_block(*line) for line in lines) else None
@@ -351,17 +358,19 @@ def find(
 
 
 def release(version: str) -> tuple[int, ...]:
-    """Return the first three numbers of a version of JAX."""
+    """Return the first three numbers of a version of JAX: ``0.10.2`` -> ``(0, 10, 2)``."""
     return tuple(int(n) for n in re.findall(r"\d+", version)[:3])
 
 
 def _is_past(version: str, jax: str | None) -> bool:
-    """Return whether the installed ``jax`` may lack what ``version`` removed."""
+    """Return whether release ``version``, which removed a name, is not newer than the installed ``jax``, so
+    that the name is missing.
+    """
     return jax is None or version == NEVER or release(version) <= release(jax)
 
 
 def _named(message: str) -> str:
-    """Return the full name that ``message`` is about; empty if it is about nothing of JAX."""
+    """Return the full name of JAX that an error message calls missing: ``jax.tree_map``; empty: none."""
     if found := _OF_MODULE.search(message):
         return f"{found[1]}.{found[2]}"
     if found := _IMPORT.search(message):
@@ -378,7 +387,9 @@ def _named(message: str) -> str:
 
 
 def _name(name: str) -> Removed | None:
-    """Return the entry of ``name``, or of the removed module that it is in."""
+    """Return the entry of ``name``, or of the removed module that contains ``name``; None: neither was
+    removed.
+    """
     while name:
         if name in NAMES:
             return _removed(name, *NAMES[name])
@@ -387,8 +398,13 @@ def _name(name: str) -> Removed | None:
 
 
 def _argument(function: str, argument: str, line: Line) -> Removed | None:
-    """Return the entry of the function of JAX that ``line`` calls with ``argument``; None if it calls
-    none."""
+    """Return the entry of the removed ``argument`` of the function of JAX that ``line`` calls; None: there is
+    none.
+
+    Args:
+      function: the name of the function in the error, without its module; ``_clip`` for the method
+        ``Array.clip``.
+    """
     if function.startswith("_"):
         name = f"Array.{function[1:]}"
         called = [name] if line_names.calls_method(*line, function[1:]) else []

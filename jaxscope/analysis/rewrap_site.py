@@ -1,8 +1,13 @@
 """Find the line that creates a function object again: ``jax.jit(partial(f, scale))`` inside a loop.
 
-Reads the user's source as text. The recording does not contain the call of jit, so a line is returned only if
-a recorded line leads to it: the first line of the function's code, or a line on the stack of its call.
-Another line of the file that wraps a function of the same name is no evidence.
+JAX compiles a function again if it is another function object. The functions read the user's source as text.
+The recording does not contain the call of jit, so a line is returned only if a recorded line leads to it: the
+first line of the function's code, or a line on the stack of its call. Another line of the file that wraps a
+function of the same name is no evidence.
+
+The module also answers other questions about lines of source: whether a line runs once, in a loop or in some
+iterations. Lines are counted from 1. A ``source`` of None means that the source is unknown; the answer is
+then False or None.
 """
 
 from __future__ import annotations
@@ -25,15 +30,17 @@ WRAP = frozenset(
 MAX_SOURCE = 2_000_000  # characters; a longer file is not parsed
 
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
-MODULE = -1  # instead of a def's index: outside all defs
-NESTED = 16  # most nested calls to look at for one line
+MODULE = -1  # stands for the code outside all defs, where the index of a def is expected
+NESTED = 16  # the most nested calls that are examined for one line
 
 
 class Maker(NamedTuple):
-    """A line (counted from 1) that creates a function object again.
+    """A line that creates a function object again.
 
-    ``certain``: the line was running when the object was called, or it is the first line of the object's
-      code.
+    Attributes:
+      line: the line, counted from 1.
+      certain: whether the line was running when the function object was called, or is the first line of its
+        code.
     """
 
     line: int
@@ -41,12 +48,13 @@ class Maker(NamedTuple):
 
 
 class Makers:
-    """Index the lines of one source that create function objects; empty if it is not Python, or too long."""
+    """The lines of one source that create function objects; none if the source is not Python, or too long."""
 
     def __init__(self, source: str) -> None:
         self._defined = set[tuple[str, int]]()
-        # First and last line of each def, the outer ones first, and of each call by (def, name).
+        # (first line, last line) of each def, the outer ones first.
         self._functions: list[tuple[int, int]] = []
+        # (first line, last line) of each call that wraps a function, by (index of the def, wrapped name).
         self._calls: dict[tuple[int, str], list[tuple[int, int]]] = {}
         tree = parsed(source)
         if tree is not None:
@@ -55,7 +63,7 @@ class Makers:
                 lines.sort()
 
     def _walk(self, tree: ast.Module) -> None:
-        # Each node with the index of the def around it; None: a lambda.
+        # (node, index of the def around it); None: it is in a lambda.
         left: deque[tuple[ast.AST, int | None]] = deque([(tree, MODULE)])
         while left:
             node, around = left.popleft()
@@ -65,7 +73,7 @@ class Makers:
                 if node.decorator_list:
                     self._defined.add((node.name, node.decorator_list[0].lineno))
                 self._functions.append((node.lineno, node.end_lineno or node.lineno))
-                left += [(d, around) for d in node.decorator_list]  # they belong to the function around
+                left += [(d, around) for d in node.decorator_list]  # they run in the outer function
                 around = len(self._functions) - 1
                 left += [(child, around) for child in [node.args, *node.body]]
                 continue
@@ -83,19 +91,23 @@ class Makers:
                 self._calls.setdefault((around, name), []).append(span)
 
     def where_defined(self, name: str, begins: int) -> Maker | None:
-        """Return the definition of ``name`` that begins at line ``begins`` if that line also wraps it.
+        """Return the definition of ``name`` that begins at line ``begins`` if that line also wraps the
+        function; else None.
 
         Such a definition is a decorated def, or a lambda inside a call of jit or of a similar function:
-        running it creates both objects.
+        running it creates both the function and its wrapper.
         """
         return Maker(begins, True) if (name, begins) in self._defined else None
 
     def where_called(self, name: str, site: int) -> Maker | None:
-        """Return the expression that wraps ``name`` in the function around line
-        ``site``, the line of the call.
+        """Return the expression that wraps ``name`` in the Python function around a call; None: there is
+        none, or several.
 
-        Certain if it is part of the call, as in ``jax.jit(partial(name, 2))(x)``; likely if it is
-        the only one in that function.
+        The expression is certain if it is part of the call, as in ``jax.jit(partial(name, 2))(x)``. It is
+        likely if it is the only expression in that function that wraps ``name``.
+
+        Args:
+          site: the line of the call.
         """
         inside = [n for n, (first, last) in enumerate(self._functions) if first <= site <= last]
         calls = self._calls.get((inside[-1] if inside else MODULE, name), [])
@@ -124,7 +136,7 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 class Syntax(NamedTuple):
-    """The syntax of a source file, by line.
+    """The syntax of a source file.
 
     Attributes:
       tree: the parsed source.
@@ -139,9 +151,11 @@ class Syntax(NamedTuple):
     imports: list[ast.Import | ast.ImportFrom]
 
 
-@functools.lru_cache(8)  # rules ask about hundreds of lines of one file, and a walk takes 0.1 s
+@functools.lru_cache(8)  # called for hundreds of lines of one file, and a walk of the syntax takes 0.1 s
 def syntax(source: str) -> Syntax | None:
-    """Return what ``source`` has on which lines; None where ``parsed`` returns None."""
+    """Return the calls, blocks and imports of ``source``; None: it is not Python, or longer than
+    MAX_SOURCE.
+    """
     tree = parsed(source)
     if tree is None:
         return None
@@ -163,8 +177,11 @@ def imports(source: str | None, line: int) -> bool:
 
 
 def runs_once(source: str | None, line: int) -> bool:
-    """Return whether ``line`` is surely run once: in no loop and no comprehension, at module level or in a
-    function that one such line calls."""
+    """Return whether the source shows that ``line`` runs only once.
+
+    The line must be outside loops and comprehensions, and at module level or in a function that is called by
+    one line that itself runs once.
+    """
     found = syntax(source) if source is not None else None
     if found is None or not any(_has(n, line) for n in found.tree.body):
         return False
@@ -172,7 +189,7 @@ def runs_once(source: str | None, line: int) -> bool:
 
 
 def _runs_once(found: Syntax, line: int, deepest: int) -> bool:
-    """Return ``runs_once``, followed through ``deepest`` functions."""
+    """Return whether ``line`` runs only once, following calls through at most ``deepest`` functions."""
     around = [n for n in found.blocks if _has(n, line)]
     if not around:
         return True
@@ -180,14 +197,14 @@ def _runs_once(found: Syntax, line: int, deepest: int) -> bool:
         return False
     innermost = max(around, key=lambda n: n.lineno)
     if innermost.lineno == line:
-        return False  # its decorators and defaults: another function may be around
+        return False  # a decorator or a default on this line belongs to the outer function
     called = _called_at(found, getattr(innermost, "name", ""))
     return called is not None and not _has(innermost, called) and _runs_once(found, called, deepest - 1)
 
 
 def _called_at(found: Syntax, name: str) -> int | None:
-    """Return the line of the one call of ``name``, or of ``run(name)``; None: it is mentioned elsewhere,
-    too.
+    """Return the line of the only call of ``name``, or of ``run(name)``; None: the file mentions ``name``
+    nowhere or more than once, or does not call it.
     """
     mentions = [
         n for n in ast.walk(found.tree) if isinstance(n, (ast.Name, ast.Attribute)) and last_name(n) == name
@@ -201,19 +218,21 @@ def _called_at(found: Syntax, name: str) -> int | None:
     return None
 
 
-_RUN = frozenset({"run", "Fire"})  # app.run(main), asyncio.run, fire.Fire: they call it once
+_RUN = frozenset({"run", "Fire"})  # app.run(main), asyncio.run, fire.Fire call their argument once
 
 
 def in_a_loop(source: str | None, line: int) -> bool:
-    """Return whether a loop or a comprehension of the function that has ``line`` runs it again."""
+    """Return whether ``line`` is in a loop or a comprehension of its own function. Loops around that function
+    do not count.
+    """
     around = _blocks(source, line)
     begins = max((n.lineno for n in around if isinstance(n, _FUNCTIONS)), default=0)
     return any(isinstance(n, _LOOPS) and n.lineno >= begins for n in around)
 
 
 def loop_around(source: str | None, line: int) -> tuple[int, int] | None:
-    """Return the first and the last line of the innermost ``for`` or ``while`` of the function that has
-    ``line``.
+    """Return (first line, last line) of the innermost ``for`` or ``while`` around ``line`` in the same
+    function; None: there is none.
     """
     around = _blocks(source, line)
     begins = max((n.lineno for n in around if isinstance(n, _FUNCTIONS)), default=0)
@@ -223,7 +242,7 @@ def loop_around(source: str | None, line: int) -> tuple[int, int] | None:
 
 
 def _blocks(source: str | None, line: int) -> list[ast.stmt | ast.expr]:
-    """Return the loops, comprehensions and functions that ``line`` is in."""
+    """Return the loops, comprehensions and functions that contain ``line``."""
     found = syntax(source) if source is not None else None
     return [n for n in found.blocks if _has(n, line)] if found is not None else []
 
@@ -239,7 +258,8 @@ _HALF = re.compile(r"\b(?:b?float16|half)\b")
 
 
 def widens(source: str | None, line: int) -> bool:
-    """Return whether a call on ``line`` is written to change a dtype: ``x.astype(...)``, ``jnp.float32(x)``.
+    """Return whether a call on ``line`` explicitly converts a dtype: ``x.astype(...)``, ``jnp.float32(x)``,
+    ``dtype=...``.
 
     A call with a half-precision type, ``x.astype(jnp.bfloat16)``, does not count.
     """
@@ -253,8 +273,8 @@ def widens(source: str | None, line: int) -> bool:
 
 
 def kept_from_iteration_before(source: str | None, line: int) -> bool:
-    """Return whether ``line`` reads a variable that the loop sets only later, to
-    another variable: ``kept = loss``.
+    """Return whether ``line`` reads a variable that has its value from the iteration before: the loop sets it
+    further down, from another variable (``kept = loss``).
     """
     loops = [n for n in _blocks(source, line) if isinstance(n, (ast.For, ast.While))]
     around = [n for n in loops if n.lineno < line]
@@ -278,8 +298,8 @@ def reached_now_and_then(source: str | None, line: int) -> bool:
     """Return whether the source shows that only some iterations reach ``line``.
 
     This is so if the line is inside an ``if`` (or after an ``if`` with ``continue`` or ``return``) whose
-    condition has a remainder (``i % 50``) or a name that the ``if`` sets (``if now() > due: due = ...``);
-    or if the line is in a loop around another loop.
+    condition has a remainder (``i % 50``) or a name that the ``if`` sets (``if now() > due: due = ...``). It
+    is also so if the line is in an outer loop, next to an inner loop.
     """
     found = syntax(source) if source is not None else None
     if found is None:
@@ -308,14 +328,18 @@ def _is_periodic(node: ast.If, line: int) -> bool:
     if any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod) for n in test):
         return True
     if _has(node.test, line):
-        return False  # the test itself may be what reads
+        return False  # the line is the test itself, which each iteration evaluates
     read = {n.id for n in test if isinstance(n, ast.Name)}
     stored = (n for s in node.body for n in ast.walk(s) if isinstance(n, ast.Name))
     return any(n.id in read and isinstance(n.ctx, ast.Store) for n in stored)
 
 
 def _wrapped(call: ast.Call) -> Iterator[ast.expr]:
-    """Yield the arguments of a call of ``jit`` or the like, and of the wrapping calls among them."""
+    """Yield the expressions that a call of ``jit`` or a similar function gets as arguments.
+
+    An argument that is itself such a call, ``jit(partial(f, 2))``, is replaced by its own arguments: ``f``
+    and ``2``.
+    """
     for argument in [*call.args, *(k.value for k in call.keywords)]:
         if isinstance(argument, ast.Call):
             if last_name(argument.func) in WRAP:
@@ -325,7 +349,9 @@ def _wrapped(call: ast.Call) -> Iterator[ast.expr]:
 
 
 def last_name(node: ast.AST) -> str | None:
-    """Return the last part of a dotted name: ``jit`` for ``jax.jit``."""
+    """Return the last part of a dotted name: ``jit`` for ``jax.jit``; None: the expression is no dotted
+    name.
+    """
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else None

@@ -1,7 +1,7 @@
 """Compare the requested, compiled and actual sharding of one argument or result.
 
-Two shardings are equal if each device holds the same part: ``P('data')`` equals ``P('data', None)``. Where
-the devices are unknown, the number of parts per dimension is compared.
+Two shardings are equal if each device has the same part: ``P('data')`` equals ``P('data', None)``. If the
+devices are unknown, the number of parts per dimension is compared.
 """
 
 from __future__ import annotations
@@ -79,9 +79,12 @@ NOT_AS_ASKED, MOVED = "not_as_asked", "moved"
 
 
 def of_spec(spec: Spec, devices: str | None, memory_kind: str | None = None) -> Sharding:
-    """Return the sharding of a program's text as a Sharding.
+    """Return the sharding of a value in a program's text as a ``schema.keys.Sharding``.
 
-    ``devices`` are the program's device ids in the order of its device assignment.
+    Args:
+      spec: the sharding in the text.
+      devices: the program's device ids in the order of its device assignment, as text; None: unknown.
+      memory_kind: the memory of the value; None: not chosen.
     """
     if spec.dimensions is None or spec.mesh is None:
         inside = re.search(r"\{.*\}", spec.text)
@@ -100,9 +103,14 @@ def of_spec(spec: Spec, devices: str | None, memory_kind: str | None = None) -> 
 
 
 def left_open(spec: Spec, compiled: Sharding | None, rank: int) -> bool:
-    """Return whether a constraint with open dimensions (``P.UNCONSTRAINED``) permits ``compiled``.
+    """Return whether a constraint with open dimensions (``P.UNCONSTRAINED``) permits the sharding
+    ``compiled``.
 
-    It does if every dimension has a multiple of the requested number of parts, or if that is unknown.
+    It does if every dimension has a multiple of the requested number of parts, or if a number of parts is
+    unknown.
+
+    Args:
+      rank: number of dimensions of the array.
     """
     if not spec.open:
         return False
@@ -113,7 +121,9 @@ def left_open(spec: Spec, compiled: Sharding | None, rank: int) -> bool:
 
 
 def parts(s: Sharding, rank: int) -> tuple[int, ...] | None:
-    """Return the number of parts of each dimension, also where the devices are unknown; None: unknown."""
+    """Return the number of parts of each dimension, also if the devices are unknown; None: the parts are
+    unknown.
+    """
     layout = sh.layout(s, rank)
     if layout is not None:
         return layout.parts
@@ -128,7 +138,9 @@ def parts(s: Sharding, rank: int) -> tuple[int, ...] | None:
 
 
 def same(a: Sharding, b: Sharding, rank: int) -> bool | None:
-    """Return whether each device holds the same part; None: unknown."""
+    """Return whether two shardings give each device the same part of an array with ``rank`` dimensions; None:
+    unknown.
+    """
     if _memory(a) != _memory(b):
         return False
     first, second = sh.layout(a, rank), sh.layout(b, rank)
@@ -141,7 +153,7 @@ def same(a: Sharding, b: Sharding, rank: int) -> bool | None:
 
 
 def agrees(a: Sharding | None, b: Sharding | None, shape: Sequence[int] | None) -> bool:
-    """Return whether both are known and equal."""
+    """Return whether both shardings are known and are equal for an array of this shape."""
     return a is not None and b is not None and shape is not None and same(a, b, len(shape)) is True
 
 
@@ -154,8 +166,11 @@ def _devices_by_part(layout: sh.Layout) -> tuple[object, ...]:
 
 
 def disagreement(i: Intent) -> Disagreement | None:
-    """Return the first of ``not_as_asked`` and ``moved`` that applies; None: the shardings agree or are
+    """Return the difference between the shardings of an argument or result; None: the shardings agree or are
     unknown.
+
+    If the compiled sharding is not the requested one, and also the caller's argument has another sharding,
+    only the first is returned.
     """
     if i.shape is None or i.dropped:
         return None
@@ -197,7 +212,9 @@ def _times(wanted: Sharding, got: Sharding, rank: int) -> int | None:
 def spelled(s: Sharding, rank: int | None = None) -> str:
     """Return a sharding as words for a sentence: ``P('data')``, ``replicated``, ``on cpu:0``.
 
-    With ``rank``, a sharding that splits no dimension over several devices is ``replicated``.
+    Args:
+      rank: number of dimensions of the array. If it is given, a sharding over several devices that splits no
+        dimension is ``replicated``.
     """
     if s.kind == "SingleDeviceSharding":
         where = f"on {s.text}"
