@@ -27,7 +27,7 @@ class Alias(msgspec.Struct, frozen=True):
     """An output that reuses the memory of an input.
 
     Attributes:
-      output: its path into the tuple of results, ``[]`` for the whole.
+      output: the path of the output in the tuple of results: ``[1]``; ``[]`` for the whole result.
       parameter: number of the input.
       kind: ``may-alias`` or ``must-alias``.
     """
@@ -41,11 +41,15 @@ class Parameter(msgspec.Struct, frozen=True, gc=False):
     """One input of the compiled program, as one device has it.
 
     Attributes:
-      name: JAX's path of the argument (``state.params['w']``, ``x``); None where it is not printed.
-      aliased: the outputs that take its memory.
-      donor: it is listed as a donated buffer that any output may take.
-      matches: how many outputs of the same element type and dimensions alias nothing; 0 for an input
-        that is aliased itself.
+      number: the position among the inputs.
+      name: JAX's path of the argument (``state.params['w']``, ``x``); None: the text has none.
+      shape: the shape as HLO writes it, with its layout.
+      bytes: the bytes without padding; None: unknown.
+      sharding: the sharding as XLA writes it; None: the text has none.
+      aliased: the paths of the outputs that reuse its memory.
+      donor: whether it is listed as a donated buffer that any output may use.
+      matches: number of outputs of the same element type and dimensions that reuse no input's memory; 0 for
+        an input that is aliased itself.
     """
 
     number: int
@@ -64,11 +68,12 @@ class Memory(msgspec.Struct, frozen=True):
     A sum is None if the size of one of its buffers is unknown.
 
     Attributes:
-      outputs: the types of the results.
+      parameters: the inputs, by their numbers.
+      outputs: the shapes of the results as text.
       aliases: outputs that reuse the memory of an input.
-      donors: numbers of the parameters that are donated without an alias.
-      argument_bytes, output_bytes, alias_bytes: the sums over the buffers in the device's memory, with their
-        layout (module ``shapes``); arrays in the host's memory are not counted.
+      donors: numbers of the inputs that are donated without an alias.
+      argument_bytes, output_bytes, alias_bytes: the sums over the buffers in the device's memory, with the
+        padding of their layout (module ``shapes``); arrays in the host's memory are not counted.
     """
 
     parameters: list[Parameter]
@@ -127,7 +132,7 @@ def read(module: Module) -> Memory:
 
 
 def _outputs(module: Module, header: dict[str, str]) -> list[str]:
-    """Return the shapes of the results, one for each member of the program's tuple."""
+    """Return the shapes of the results as text, one for each member of the result tuple."""
     text = _result(module, header)
     shape = shapes.parse(text) if text else None
     if isinstance(shape, tuple):

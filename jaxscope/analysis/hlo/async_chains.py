@@ -1,11 +1,12 @@
-"""Find chains of TPU fusions that execute one asynchronous collective.
+"""Find the chains of TPU fusions that execute one asynchronous collective.
 
-A fusion whose root is the custom call ``AsyncCollectiveStart`` of the collective starts it; fusions
-``async_collective_fusion.N`` compute while it runs; one with ``AsyncCollectiveDone`` ends it. Each of them
-prints the collective again, with ``async_collective_fusion_config`` in its backend_config and the chain's
-number in ``frontend_attributes={chain_id="3"}``. What the start returns passes through all of them, also
-through loops that stand between start and done, so that only the start counts. Seen in modules of libtpu
-0.0.42 and 0.0.50 (JAX 0.10.2, 0.12.0.1), where each chain has one start and one done.
+A fusion whose root is a custom call ``AsyncCollectiveStart`` starts the collective, fusions
+``async_collective_fusion.N`` compute while it runs, and a fusion with ``AsyncCollectiveDone`` ends it. The
+text of each of these fusions repeats the collective, with ``async_collective_fusion_config`` in its
+backend_config and the chain's number in ``frontend_attributes={chain_id="3"}``. The result of the start
+passes through all of them, also through loops between start and done. So only the collective in the start is
+counted. Seen in modules of libtpu 0.0.42 and 0.0.50 (JAX 0.10.2, 0.12.0.1), where each chain has one start
+and one done.
 """
 
 from __future__ import annotations
@@ -22,10 +23,13 @@ Place = tuple[Computation, Instruction]
 
 
 class Chains:
-    """The chains of one module.
+    """The chains of fusions of one module, each of which executes one asynchronous collective.
+
+    In the methods, ``body`` is the computation that contains the collective. A ``Place`` is (computation,
+    instruction).
 
     Args:
-      found: its collectives, with the computations they stand in.
+      found: (computation, instruction) of the module's collectives.
     """
 
     def __init__(self, graph: CallGraph, found: Iterable[Place]) -> None:
@@ -39,20 +43,28 @@ class Chains:
                 self._parts.setdefault((_number(collective), role), []).append((body, collective))
 
     def continues(self, body: Computation, collective: Instruction) -> bool:
-        """Return whether this instruction repeats a collective that another fusion starts."""
+        """Return whether this instruction only repeats a collective that another fusion of its chain
+        starts.
+        """
         role = self._roles.get((body.name, collective.name))
         return role in (MIDDLE, DONE) and (_number(collective), START) in self._parts
 
     def start_of(self, body: Computation, collective: Instruction) -> Place | None:
-        """Return the fusion that starts the chain, and its position."""
+        """Return (computation, instruction) of the fusion that starts the chain; None: this collective is not
+        in the start.
+        """
         return self._fusion(body) if self._roles.get((body.name, collective.name)) == START else None
 
     def computes(self, collective: Instruction) -> bool:
-        """Return whether a fusion of the chain that this collective starts also computes."""
+        """Return whether the chain of this collective has a fusion between start and done, which computes
+        during the transfer.
+        """
         return (_number(collective), MIDDLE) in self._parts
 
     def end_of(self, collective: Instruction) -> Place | None:
-        """Return the fusion that ends the chain, and its position; None if the chains have no numbers."""
+        """Return (computation, instruction) of the fusion that ends the chain of this collective; None: the
+        chain has no number or no end.
+        """
         number = _number(collective)
         parts = self._parts.get((number, DONE), ()) if number is not None else ()
         places = [self._fusion(body) for body, _ in parts]
@@ -64,7 +76,9 @@ class Chains:
 
 
 def _role(body: Computation, collective: Instruction) -> str | None:
-    """Return the role of a collective in a chain (START, MIDDLE or DONE); None outside of chains."""
+    """Return the role in its chain of the fusion that contains the collective: START, MIDDLE or DONE; None:
+    there is no chain.
+    """
     for instruction in body.readers(collective.name):
         if instruction.opcode == "custom-call":
             target = (attribute(instruction.tail, "custom_call_target") or "").rstrip('"')

@@ -1,7 +1,8 @@
-"""Find the user's line of an instruction: its own frame, or that of the instructions it was made from.
+"""Find the user's line of an instruction: from its own frame, else from related instructions.
 
-An instruction made by the compiler has no frame. A fusion stands for what it holds; a part of a reducer or
-of a fusion for the instruction that calls it; a reshard for what it reads, else for what reads it.
+The compiler creates instructions without a frame. A fusion then has the line of the instructions in it. An
+instruction in a reducer or in a fusion has the line of the instruction that calls the computation. A reshard
+has the line of an operand, else of an instruction that reads its result.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ _FIELD = '" stack_frame_id='
 _FIELDS = re.compile(r'" stack_frame_id=([0-9]{1,9})[ }]')
 _ESCAPED = '\\" stack_frame_id='
 _NEIGHBOURS = 40
-# Fusions stand in fusions, two deep at most in what was seen; a hostile text goes on for ever.
+# Real fusions are nested at most two deep; the limit is for a hostile text.
 MAX_NESTING = 8
-MAX_LINES = 5_000  # that are counted of what one instruction calls
+MAX_LINES = 5_000  # the most instructions that are counted in the computations that one instruction calls
 
 
 def frame_id(instruction: Instruction) -> int | None:
@@ -30,8 +31,8 @@ def frame_id(instruction: Instruction) -> int | None:
     if at < 0 and "stack_frame_id=" not in tail:
         return None
     if at > 0 and tail[at - 1] != "\\":
-        # Behind a quote that closes op_name: only metadata separates its fields by a space. A
-        # scope's name that spells this has its quote escaped.
+        # The field follows the closing quote of op_name, since only metadata separates fields by a space.
+        # In a user's name that contains the same text, the quote is escaped.
         end = tail.find("}", at)
         found = number(tail[at + len(_FIELD) : end])
         if found is not None:
@@ -40,7 +41,9 @@ def frame_id(instruction: Instruction) -> int | None:
 
 
 def _frame_ids(computation: Computation) -> list[int]:
-    """Return the ``frame_id`` of all instructions that have one, found by one search for a fixed string."""
+    """Return the ``stack_frame_id`` of each instruction of a computation that has one, faster than
+    ``frame_id`` on each.
+    """
     text = "\n".join([i.tail for i in computation.instructions])
     if _ESCAPED in text or "{stack_frame_id=" in text:
         return [n for n in map(frame_id, computation.instructions) if n is not None]
@@ -53,7 +56,10 @@ def op_name(instruction: Instruction) -> str | None:
 
 
 class Attribution:
-    """The user's lines of the instructions of one module."""
+    """Find the user's lines of the instructions of one module.
+
+    In the methods, ``where`` is the computation that contains the instruction.
+    """
 
     def __init__(self, module: Module, graph: CallGraph) -> None:
         self._frames = module.frames
@@ -62,24 +68,27 @@ class Attribution:
         self._applied: dict[str, tuple[Computation, Instruction]] | None = None
         self._counts: dict[str, dict[int, int]] = {}
         self._sources: dict[str, list[Frame]] = {}
-        self._above: dict[str, Frame | None] = {}  # by computation: the line of the call that it stands for
+        self._above: dict[str, Frame | None] = {}  # computation -> the line of the instruction that calls it
 
     def own(self, instruction: Instruction) -> Frame | None:
-        """Return the line of the instruction's own metadata."""
+        """Return the line in the instruction's own metadata; None: there is none."""
         frame = frame_id(instruction)
         if frame is not None:
             return self._frames.blamed(frame)
         return _printed(instruction)
 
     def line(self, where: Computation, instruction: Instruction) -> Frame | None:
-        """Return the user's line, through fusions, calls and the reducers of a reduce; None: there is
-        none."""
+        """Return the user's line of an instruction; None: there is none.
+
+        Without an own line, it is that of the computations that it calls, else that of the instruction that
+        calls its computation.
+        """
         found = self._here(where, instruction)
         if found is not None:
             return found
         passed: list[str] = []
         while where.name not in self._above:
-            self._above[where.name] = None  # also where calls go in a circle
+            self._above[where.name] = None  # ends the loop if computations call one another in a circle
             passed.append(where.name)
             caller = self._caller(where)
             if caller is None:
@@ -94,7 +103,9 @@ class Attribution:
         return found
 
     def _here(self, where: Computation, instruction: Instruction) -> Frame | None:
-        """Return the line of an instruction, else of the computations it calls."""
+        """Return the line of an instruction, else the most frequent line of the computations that it calls;
+        None: there is none.
+        """
         found = self.own(instruction)
         if found is not None:
             return found
@@ -102,8 +113,11 @@ class Attribution:
         return inside[0] if inside else None
 
     def near(self, where: Computation, instruction: Instruction) -> tuple[Frame | None, bool]:
-        """Return the line of the instruction's own metadata, and False; else a guess, and True: the line of
-        the nearest instruction that it reads, else of one that reads it, else of the call of its computation.
+        """Return (line of the instruction, whether the line is a guess).
+
+        The line in the instruction's own metadata is no guess. Otherwise the line is that of the nearest
+        instruction that it reads, else of the nearest that reads it, else of the instruction that calls its
+        computation.
         """
         own = self.own(instruction)
         if own is not None:
@@ -127,7 +141,9 @@ class Attribution:
         return guess, guess is not None
 
     def at(self, file: str, line: int) -> list[tuple[str, str]]:
-        """Return (computation, instruction) of all instructions of a user's line."""
+        """Return (computation, instruction), by name, of all instructions whose own metadata has this line of
+        the user.
+        """
         return [
             (computation.name, instruction.name)
             for computation in self._module.computations.values()
@@ -136,8 +152,9 @@ class Attribution:
         ]
 
     def sources(self, computations: Iterable[Computation]) -> list[Frame]:
-        """Return the lines of the instructions of computations and of their fusions, the most frequent
-        first."""
+        """Return the lines of the instructions in the given computations and in the computations that these
+        call, the most frequent line first.
+        """
         found = list(computations)
         if len(found) == 1 and found[0].name in self._sources:
             return self._sources[found[0].name]
@@ -162,7 +179,9 @@ class Attribution:
         return frames
 
     def _numbers(self, computation: Computation) -> dict[int, int]:
-        """Return the number of instructions by line (its number in ``Frames.lines``) in a computation."""
+        """Return how many instructions of a computation each line has: index in ``Frames.lines`` -> number of
+        instructions.
+        """
         counts = self._counts.get(computation.name)
         if counts is None:
             counts = self._counts[computation.name] = {}
@@ -201,7 +220,9 @@ class Attribution:
 
 
 def _printed(instruction: Instruction) -> Frame | None:
-    """Parse ``source_file="m.py" source_line=3``, in texts without the tables of frames."""
+    """Return the line in ``source_file="m.py" source_line=3``, which texts without the tables of frames have;
+    None: there is none.
+    """
     if "source_file=" not in instruction.tail:
         return None
     found = fields(metadata(instruction.tail) or "")

@@ -1,9 +1,9 @@
-"""Find the mesh axes along which groups of devices run.
+"""Find the mesh axes along which the groups of a collective run.
 
-Every axis is cut into prime factors; the answer is the smallest set of them along which the members
-of a group differ, runs of neighbours put together again: ``data`` for a whole axis, ``data:(1)2``
-for a sub-axis of size 2 that has 1 before it (Shardy's spelling, pre-size and size). An axis of 12
-can be cut as 2x2x3, 2x3x2 or 3x2x2: the cut that needs least is taken.
+The result names a whole axis, ``data``, or a part of an axis: ``data:(1)2`` is the part of size 2 that has
+the product 1 before it (Shardy's spelling, pre-size and size). Every axis is split into prime factors. The
+result has the fewest factors along which the members of a group differ, and neighbouring factors are one
+part. An axis of 12 can be split as 2x2x3, 2x3x2 or 3x2x2: the split with the smallest parts is used.
 """
 
 from __future__ import annotations
@@ -29,11 +29,15 @@ def prime_factors(number: int) -> list[int]:
 
 
 def of_groups(groups: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
-    """Return the axes in mesh order; ``[]`` if every group has one member.
+    """Return the axes along which the groups run, in mesh order; ``[]``: every group has one member.
 
-    None for a member outside of the mesh, and for groups that are not all devices along some axes: 0 with 7
-    and 1 with 6 of an axis of 8 (``axis_index_groups``). A mesh larger than the groups is fine: the texts of
+    None: a member is outside of the mesh, or the groups are not all devices along some axes, such as 0 with 7
+    and 1 with 6 of an axis of 8 (``axis_index_groups``). The mesh may be larger than the groups: the texts of
     a program for several TPU slices list the positions of one slice only.
+
+    Args:
+      groups: the positions of the members of each group.
+      mesh: (axis, size) in mesh order.
     """
     several = list(groups)
     differing = _differing(_from_first(several), mesh)
@@ -47,7 +51,7 @@ def of_groups(groups: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
 
 
 def around(groups: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
-    """Return the whole axes along which the members of any group differ; None for a member outside of the
+    """Return the whole axes along which the members of any group differ; None: a member is outside of the
     mesh.
     """
     return of_pairs(_from_first(groups), mesh)
@@ -58,7 +62,12 @@ def _from_first(groups: Iterable[Sequence[int]]) -> Iterable[tuple[int, int]]:
 
 
 def of_pairs(pairs: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
-    """Return the whole axes on which the coordinates of the two ends of any pair differ."""
+    """Return the whole axes along which source and target of any pair differ; None: a position is outside of
+    the mesh.
+
+    Args:
+      pairs: (source, target) of a permute, as positions.
+    """
     differing = _differing(((pair[0], pair[1]) for pair in pairs), mesh)
     return None if differing is None else [name for name, _, _ in differing]
 
@@ -66,7 +75,11 @@ def of_pairs(pairs: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
 def _differing(
     pairs: Iterable[tuple[int, int]], mesh: Mesh
 ) -> list[tuple[str, int, set[tuple[int, int]]]] | None:
-    """Return the axes on which pairs differ: (name, size, the pairs of coordinates that differ)."""
+    """Return (axis, size, coordinates) for each axis along which a pair differs; None: a position is outside
+    of the mesh.
+
+    The coordinates are those of the pairs that differ along this axis: {(first, second)}.
+    """
     total = math.prod(size for _, size in mesh)
     unique = set(pairs)
     if total < 1 or any(not (0 <= a < total and 0 <= b < total) for a, b in unique):
@@ -81,8 +94,12 @@ def _differing(
 
 
 def _along(size: int, pairs: set[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the smallest runs of factors along which the pairs differ, each as
-    (product before it, its product).
+    """Return the smallest parts of an axis along which the pairs differ, each as (product of the factors
+    before it, size).
+
+    Args:
+      size: the size of the axis.
+      pairs: (first, second) coordinates along the axis.
     """
     best: list[tuple[int, int]] = [(1, size)]
     for cut in itertools.islice(_cuts(size), MAX_CUTS):
@@ -93,7 +110,7 @@ def _along(size: int, pairs: set[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _cuts(size: int) -> Iterable[tuple[int, ...]]:
-    """Return every distinct order of the prime factors; a power of two has one."""
+    """Return every distinct order of the prime factors of ``size``; a power of two has only one."""
     factors = prime_factors(size)
     if len(set(factors)) == 1 or len(factors) > 8:
         return [tuple(factors)]
@@ -101,8 +118,14 @@ def _cuts(size: int) -> Iterable[tuple[int, ...]]:
 
 
 def _varying(cut: tuple[int, ...], size: int, pairs: set[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return runs of digits that differ in any pair, as (product of the digits before, product of the
-    run)."""
+    """Return the parts of an axis along which any pair differs, each as (product of the factors before it,
+    size).
+
+    Args:
+      cut: the prime factors of the axis, in order.
+      size: the size of the axis.
+      pairs: (first, second) coordinates along the axis.
+    """
     runs: list[tuple[int, int]] = []
     before, stride, joined = 1, size, False
     for factor in cut:

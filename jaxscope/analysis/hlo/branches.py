@@ -1,7 +1,7 @@
-"""Sum over the exclusive branches of conditionals.
+"""Sum values over a program whose conditionals run only one of their branches.
 
-One run of a conditional runs one of its branches. A sum over a program is therefore at least that with the
-smallest branch of each conditional, and at most that with the largest.
+One execution of a conditional runs one branch. So the sum is at least that with the smallest branch of each
+conditional, and at most that with the largest.
 """
 
 from __future__ import annotations
@@ -13,13 +13,17 @@ import msgspec
 
 from jaxscope.analysis.hlo.calls import CallGraph
 
-# Conditionals in conditionals: a deeper computation of a hostile text may run or not.
+# The deepest nesting of conditionals that is followed. A computation below it counts as one that may run.
 MAX_DEPTH = 16
 
 
 class Branch(msgspec.Struct, frozen=True, gc=False):
-    """Branch ``number`` of the ``of`` branches of a conditional, which is named
-    ``computation/instruction``.
+    """A branch of a conditional.
+
+    Attributes:
+      conditional: the conditional: ``computation/instruction``.
+      number: the number of the branch, from 0.
+      of: how many branches the conditional has.
     """
 
     conditional: str
@@ -32,9 +36,10 @@ N = TypeVar("N", int, float)
 
 
 def paths(graph: CallGraph) -> dict[str, Path]:
-    """Return the branches that each reachable computation stands in; ``()``: it runs in each call.
+    """Return the branches that contain each reachable computation, the outermost first, by its name; ``()``:
+    it runs in each call.
 
-    A computation that is called from different branches counts as a branch of its own beside an empty one.
+    A computation that is called from different branches counts as a branch that may run or not.
     """
     found: dict[str, Path] = {}
     for name in graph.in_call_order:
@@ -66,12 +71,20 @@ def _common(several: Sequence[Path]) -> Path:
 
 
 def smallest(rows: Iterable[tuple[Path, N]]) -> N:
-    """Return the sum of the values, with the smallest branch of each conditional."""
+    """Return the sum of the values, with only the branch of each conditional that has the smallest sum.
+
+    Args:
+      rows: (branches that contain the value, value).
+    """
     return _total(list(rows), min, 0)
 
 
 def largest(rows: Iterable[tuple[Path, N]]) -> N:
-    """Return the sum of the values, with the largest branch of each conditional."""
+    """Return the sum of the values, with only the branch of each conditional that has the largest sum.
+
+    Args:
+      rows: (branches that contain the value, value).
+    """
     return _total(list(rows), max, 0)
 
 
@@ -95,7 +108,12 @@ def _total(rows: Sequence[tuple[Path, N]], pick: Callable[[Iterable[N]], N], dep
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """A sum that is between ``least`` and ``most``; None: there is no upper bound."""
+    """A lower and an upper bound of a sum.
+
+    Attributes:
+      least: the lower bound.
+      most: the upper bound; None: there is none.
+    """
 
     least: int
     most: int | None
@@ -106,7 +124,12 @@ class Bounds(msgspec.Struct, frozen=True):
 
 
 def bounds_of(rows: Iterable[tuple[Path, int | None]]) -> Bounds:
-    """Return the bounds of the sum of the values; an unknown one is at least 0."""
+    """Return the bounds of the sum of the values. If a value is unknown (None), it counts as 0 and there is
+    no upper bound.
+
+    Args:
+      rows: (branches that contain the value, value).
+    """
     given = list(rows)
     known = [(path, value) for path, value in given if value is not None]
     least = smallest(known)

@@ -1,10 +1,9 @@
 """Find which instruction calls which computation, and how often each computation runs.
 
-Calls: ``calls=`` (fusion, call, async), ``body=`` and ``condition=`` (while),
-``branch_computations=`` or ``true_computation=`` (conditional), ``to_apply=`` of ``call``. The
-reducers of reduce, all-reduce, scatter, sort, map and the like (``to_apply=`` of the others) are
-arithmetic on elements, not a part of the program's flow. Each of them may be started asynchronously
-(``fusion-start``).
+These attributes name a called computation: ``calls=`` (fusion, call, async), ``body=`` and ``condition=``
+(while), ``branch_computations=`` or ``true_computation=`` (conditional), ``to_apply=`` of ``call``. The
+``to_apply=`` of other operations (reduce, all-reduce, scatter, sort, map) names a function of elements, which
+does not count as a call. Each of the calls may be asynchronous (``fusion-start``).
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import msgspec
 from jaxscope.analysis.hlo.lexing import attribute, split
 from jaxscope.analysis.hlo.module import Computation, Instruction, Module
 
-# One scalar reducer each, whatever its key is called.
+# Opcode -> the attributes that name the computations that it calls.
 _FLOW = {
     "fusion": ("calls",),
     "while": ("body", "condition"),
@@ -29,11 +28,11 @@ _FLOW = {
 _FLOW |= {f"{opcode}-start": keys for opcode, keys in _FLOW.items()}
 FUSIONS = ("fusion", "fusion-start")
 Trips = Mapping[tuple[str, str], int | None]
-# More executions than this are no real program.
+# No real program has a computation that runs more often.
 MAX_EXECUTIONS = 1 << 62
 
 
-# Where the name of a fusion's body stands in nearly every line.
+# The usual position of the name of a fusion's body.
 _FUSION = re.compile(r"\), kind=k[A-Za-z]++, calls=%?([^\s,(){}%\"]++)(?:,|$)")
 
 
@@ -45,7 +44,9 @@ class Call(msgspec.Struct, frozen=True, gc=False):
 
 
 def names(value: str | None) -> list[str]:
-    """Return the names in ``%a`` or ``{%a, %b}``."""
+    """Return the names of computations in an attribute: ``%a`` -> ``["a"]``, ``{%a, %b}`` ->
+    ``["a", "b"]``.
+    """
     if not value:
         return []
     inner = value[1:-1] if value[0] == "{" and value[-1] == "}" else value
@@ -53,19 +54,19 @@ def names(value: str | None) -> list[str]:
 
 
 class CallGraph:
-    """The calls of one module, and the computations that ENTRY reaches.
+    """The calls of one module, and the computations that the ENTRY computation reaches.
 
     Args:
-      also: opcodes to keep for ``all``.
+      also: further opcodes whose instructions the method ``all`` can return.
 
     Attributes:
-      calls: by caller's name, in the order of the text.
-      callers: by callee's name.
-      reachable: names of computations that run, ENTRY included; all of them where there is no
-        ENTRY, because the text is truncated.
+      calls: the calls in a computation, in the order of the text, by the name of the computation.
+      callers: the calls of a computation, by its name.
+      reachable: names of computations that run, with ENTRY; all computations if the text is truncated and has
+        no ENTRY.
       in_call_order: names of the reachable computations, callers before callees, without those in a circle.
-      circular: those of them that call themselves or are called from a circle.
-      fused: those of them that are the body of a fusion, or called from inside one.
+      circular: names of the reachable computations that call themselves or are called from a circle.
+      fused: names of the reachable computations that are the body of a fusion, or are called from inside one.
     """
 
     def __init__(self, module: Module, also: Collection[str] = ()) -> None:
@@ -73,7 +74,7 @@ class CallGraph:
         self.calls: dict[str, list[Call]] = {}
         self.callers: dict[str, list[Call]] = {}
         self._by_instruction: dict[tuple[str, str], list[Call]] = {}
-        # The only pass over all instructions: those with calls and those of the opcodes in ``also``.
+        # The only pass over all instructions. It keeps those that call, and those with the opcodes ``also``.
         wanted = frozenset((*_FLOW, *also))
         self._kept = [
             (computation, instruction)
@@ -104,7 +105,9 @@ class CallGraph:
                     self._by_instruction.setdefault((caller.name, instruction.name), []).append(call)
 
     def all(self, *opcodes: str) -> list[tuple[Computation, Instruction]]:
-        """Return the instructions with these opcodes that run, in the order of the text."""
+        """Return (computation, instruction) of the instructions with these opcodes that run, in the order of
+        the text.
+        """
         if self._running is None:
             self._running = {}
             for place, (computation, instruction) in enumerate(self._kept):
@@ -116,7 +119,7 @@ class CallGraph:
         return [(computation, instruction) for _, computation, instruction in found]
 
     def of(self, caller: Computation, instruction: Instruction) -> list[Call]:
-        """Return the calls that one instruction makes."""
+        """Return the calls that ``instruction`` in the computation ``caller`` makes."""
         return self._by_instruction.get((caller.name, instruction.name), [])
 
     def _reach(self) -> set[str]:
@@ -170,13 +173,14 @@ class CallGraph:
         return [c for n, c in self.module.computations.items() if n in self.reachable and n not in self.fused]
 
     def executions(self, trips: Trips) -> dict[str, int | None]:
-        """Return how often each reachable computation runs in one call of the program.
+        """Return how often each reachable computation runs in one call of the program, by name.
+
+        The condition of a loop runs once more than its body. A branch of a conditional is counted as if it
+        ran each time (module ``branches``). None: a trip count is unknown, or computations call each other in
+        a circle.
 
         Args:
-          trips: trip count by (computation, name) of the while; None for one that is not known.
-
-        A condition runs once more than its body; a branch of a conditional is counted as if it were
-        taken each time (module ``branches``). None where a count is not known, or where calls go in a circle.
+          trips: trip count by (computation, name of the loop); None: unknown.
         """
         entry = self.module.entry
         result: dict[str, int | None] = dict.fromkeys(self.reachable)

@@ -1,11 +1,12 @@
-"""List the collectives of a module: kind, bytes, groups, mesh axes, executions, reason and source line.
+"""List the collectives of a module: kind, bytes, groups of devices, mesh axes, executions, origin and source
+line.
 
 One collective may be several instructions:
 
-- a start/done pair, also ``async-start`` of a computation that holds the collective;
-- on TPU a chain of fusions: one that holds ``AsyncCollectiveStart``, any number that compute while
-  the transfer goes on, one that holds ``AsyncCollectiveDone``, each with a copy of the
-  collective inside (``chains``);
+- a start/done pair, also ``async-start`` of a computation that contains the collective;
+- on TPU a chain of fusions, each with a copy of the collective inside (module ``async_chains``): a fusion
+  with ``AsyncCollectiveStart``, any number that compute during the transfer, and a fusion with
+  ``AsyncCollectiveDone``;
 - a TPU fusion that slices the result of an all-reduce, which is a reduce-scatter. Its bytes are those of any
   reduce-scatter: the result on one device.
 """
@@ -32,43 +33,49 @@ from jaxscope.schema.collectives import KINDS
 from jaxscope.schema.findings import CERTAIN, LIKELY
 from jaxscope.schema.keys import Frame
 
-# Their group numbers are partitions where the others' are replicas (XLA's CollectiveOpGroupMode).
+# In the groups of these collectives the numbers are partitions. In the groups of all others they are replicas
+# (XLA's CollectiveOpGroupMode).
 _PARTITION_IDS = frozenset({"all-to-all", "collective-permute", "collective-broadcast", "ragged-all-to-all"})
 _PASSES = frozenset({"bitcast", "copy", "reshape", "convert", "transpose", "get-tuple-element"})
 _MEGASCALE = "_xla_megascale"
 _TARGET = re.compile(r"_xla_megascale_target=\"?([\d,:x{}>\-]++)")
 _TRANSFER = re.compile(r"_xla_megascale_transfer_type=\"?([A-Z_]++)")
 _PAIRS = re.compile(r"_xla_send_recv_source_target_pairs=\"?(\{(?:\{[\d,\s]*+\},?\s*+)++\})")
-# Positions in all groups of one module together: a v5p pod of 8,960 chips with 117 different spellings.
+# The most positions in all groups of one module together: enough for 117 different groupings of 8,960 chips.
 MAX_IDS = 1 << 20
 MAX_READERS = 1_000
 
 
 class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "async"}):
-    """One logical collective.
+    """One logical collective of a compiled program.
 
     Attributes:
-      kind: one of KINDS.
-      name, computation: of the instruction; for a pair or a chain of its start.
-      overlap: whether anything computes between start and done; False: nothing does, or the collective is
-        not asynchronous; None: the schedule does not show it.
-      bytes: bytes of the result on one device (a tuple's sum), on every platform.
+      kind: one of KINDS: ``all-gather``, ``all-reduce``, ...
+      name, computation: the instruction and its computation; of a pair or a chain, the instruction that
+        starts it.
+      is_async: whether the collective has a start and a done.
+      overlap: whether anything computes between start and done; False: nothing does, or the collective is not
+        asynchronous; None: the schedule does not show it.
+      bytes: bytes of the result on one device (the sum over a tuple), on every platform.
       operand_bytes: bytes of the operands on one device.
-      wire_bytes: sent per device and execution (module ``wire_bytes``).
-      executions: in one call of the program, an upper bound if it is in a branch; None: a trip count is
-        unknown.
+      wire_bytes: bytes that one device sends in one execution (module ``wire_bytes``); None: unknown.
+      executions: executions in one call of the program, an upper bound if it is in a branch of a conditional;
+        None: a trip count is unknown.
       branches: the branches of conditionals that contain it, from the outermost to the innermost.
-      axes: the mesh axes and sub-axes that its groups are; None without a mesh, and if the groups are not
-        axes; ``[]`` for groups of one.
-      axes_around: if the groups are not axes (``axis_index_groups``): the whole axes that contain them;
-        else None.
+      axes: the mesh axes (or parts of axes) along which its groups run: ``data``, ``data:(1)2``. None: there
+        is no mesh, or the groups are no axes. ``[]``: each group is a single device.
+      axes_around: the whole axes that contain the groups if the groups themselves are no axes
+        (``axis_index_groups``); else None.
       group_size, groups: members of a group, and number of groups; None for a permute and for groups of
         different size.
       syntax: the syntax of the groups: explicit, iota, mesh, pairs.
-      origin: ``asked``, ``inserted`` or None (module ``origin``).
-      source_certainty: how certain ``source`` is: CERTAIN from the instruction's own metadata, LIKELY
-        from its neighbours.
-      transfer: of a send or recv between the slices of a TPU: the collective that it is a part of.
+      origin: ``asked`` (by the program), ``inserted`` (by the partitioner) or None (module ``origin``).
+      op_name: JAX's name of the operation: ``jit(f)/dot_general``; None: the text has none.
+      source: the user's line; None: unknown.
+      source_certainty: how certain ``source`` is: CERTAIN from the instruction's own metadata, LIKELY from
+        its neighbours.
+      transfer: of a send or recv between the slices of a TPU: the kind of the collective that it is a part
+        of.
       weight: the argument that an all-gather gathers for a matrix product with an operand split over the same
         axes, as with fully sharded parameters (module ``fsdp_gathers``).
       gathered: the candidate for ``weight``, if this text alone does not show the other operand's sharding.
@@ -104,39 +111,43 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
 
     @property
     def conditional(self) -> str | None:
-        """Return the conditional (``computation/name``) in a branch of which it
-        stands; None: it runs in each call.
+        """Return the innermost conditional (``computation/name``) with the collective in a branch; None: it
+        runs in each call.
         """
         return self.branches[-1].conditional if self.branches else None
 
     @property
     def sent_bytes(self) -> int | None:
-        """Return the bytes that one device sends for it in one call, at most; None: unknown."""
+        """Return the bytes that one device sends for the collective in one call of the program, at most;
+        None: unknown.
+        """
         return (
             None if self.executions is None or self.wire_bytes is None else self.executions * self.wire_bytes
         )
 
     @property
     def executions_at_least(self) -> int | None:
-        """Return its least number of executions in one call: 0 inside a conditional; None: unknown."""
+        """Return the least number of executions in one call of the program: 0 inside a conditional; None:
+        unknown.
+        """
         return 0 if self.branches else self.executions
 
 
 class Devices(NamedTuple):
-    """The number of replicas and partitions of a module; 0 if its header has none."""
+    """The number of replicas and partitions of a module; 0: the module's header has none."""
 
     replicas: int
     partitions: int
 
 
 class _Who(NamedTuple):
-    """The devices of a collective.
+    """The devices that take part in a collective.
 
     Attributes:
-      members: its groups of devices; None: unknown.
+      members: the groups of devices; None: unknown.
       axes: the mesh axes of the groups; None: unknown, or the groups are no axes.
       syntax: the format in which the text states the groups.
-      around: the whole axes that contain groups which are no axes.
+      around: the whole axes that contain the groups, if the groups are no axes.
     """
 
     members: list[groups.Group] | None
@@ -145,13 +156,14 @@ class _Who(NamedTuple):
     around: list[str] | None = None
 
 
-# The opcodes that are, or begin, a collective, with its kind.
+# Opcode of a collective, or of the start of an asynchronous one -> the kind of the collective.
 BEGINS = {opcode: kind for kind in KINDS for opcode in (kind, f"{kind}-start")}
 
 
 def raw(graph: CallGraph) -> list[tuple[Computation, Instruction, str]]:
-    """Return all collective instructions that run, with their kind, without the dones of asynchronous
-    pairs."""
+    """Return (computation, instruction, kind) of all collective instructions that run, without the dones of
+    asynchronous pairs.
+    """
     found = [(c, i, BEGINS[i.opcode]) for c, i in graph.all(*BEGINS)]
     return [each for each in found if not _is_host_transfer(each[2], each[1])]
 
@@ -163,7 +175,16 @@ def _is_host_transfer(kind: str, instruction: Instruction) -> bool:
 
 
 class Collectives:
-    """Reads the collectives of one module."""
+    """Read the collectives of one module.
+
+    Args:
+      graph: the calls of the module.
+      attribution: the user's lines of its instructions.
+      executions: how often each computation runs in one call; None: unknown.
+      paths: the branches of conditionals that contain each computation.
+      devices: the number of replicas and partitions.
+      mesh: (axis, size) of the program's mesh; None: use the mesh that the text prints, if any.
+    """
 
     def __init__(
         self,
@@ -197,7 +218,11 @@ class Collectives:
         return [_not_of(data, c) for c in found] if data else found
 
     def _printed_mesh(self) -> axes.Mesh | None:
-        """Return the first mesh with the user's axis names, as JAX 0.12 prints it, that fits the devices."""
+        """Return the first mesh in the text that has the user's axis names and fits the number of devices;
+        None: there is none.
+
+        JAX 0.12 prints such meshes in the groups of collectives.
+        """
         total = self._devices.replicas * self._devices.partitions
         for _, instruction, _ in self._raw:
             if "=mesh[" in instruction.tail:
@@ -249,7 +274,9 @@ class Collectives:
         )
 
     def _start(self, where: Computation, instruction: Instruction) -> tuple[Instruction | None, Computation]:
-        """Return the instruction that starts an asynchronous transfer, and its computation."""
+        """Return the instruction that starts an asynchronous collective (None: it is not asynchronous), and
+        its computation.
+        """
         if instruction.opcode.endswith("-start") or instruction.opcode in ("send", "recv"):
             return instruction, where
         if (chained := self._chains.start_of(where, instruction)) is not None:
@@ -316,7 +343,9 @@ class Collectives:
         return self._who(kind, instruction, instruction_attributes(instruction.tail)).axes
 
     def _between_slices(self, instruction: Instruction) -> _Who:
-        """Return the positions between which a send goes: the printed pairs, else slices of a TPU."""
+        """Return the devices of a send or recv: from the printed pairs, else from the attributes for the
+        slices of a TPU.
+        """
         found = _PAIRS.search(instruction.tail)
         if found:
             pairs = groups.pairs(found[1])
@@ -345,7 +374,9 @@ class Collectives:
         return total
 
     def _may_be_manual(self) -> bool:
-        """Return whether the program may have a shard_map or a pmap: False if the metadata has none."""
+        """Return whether the program may have a shard_map or a pmap; False if the metadata of no instruction
+        shows one.
+        """
         if self._asks is None:
             everything = (i for c in self._module.computations.values() for i in c.instructions)
             if self._module.mentions_maps:
@@ -356,8 +387,8 @@ class Collectives:
 
 
 def _transfer(instruction: Instruction) -> str | None:
-    """Return the collective between slices that a send or recv is a part of:
-    ``all-reduce``; None: a plain one.
+    """Return the kind of the collective between slices that a send or recv is a part of, such as
+    ``all-reduce``; None: it is part of none.
     """
     found = _TRANSFER.search(instruction.tail)
     kind = found[1].lower().replace("_", "-") if found else None
@@ -365,14 +396,20 @@ def _transfer(instruction: Instruction) -> str | None:
 
 
 def _not_of(data: Collection[str], c: Collective) -> Collective:
-    """Return ``c`` without a weight that is one of ``data``."""
+    """Return ``c`` without its weight if the weight is one of the arguments ``data``."""
     if c.weight in data or (c.gathered is not None and c.gathered.argument in data):
         return msgspec.structs.replace(c, weight=None, gathered=None)
     return c
 
 
 def _is_scattered(body: Computation, reduced: Instruction) -> bool:
-    """Return whether a fusion uses only slices of the result of an all-reduce."""
+    """Return whether a fusion uses only slices of the result of the all-reduce in it, so that it is a
+    reduce-scatter.
+
+    Args:
+      body: the computation of the fusion.
+      reduced: the all-reduce.
+    """
     if body.name.startswith("all-reduce-scatter"):
         return True
     waiting, seen, sliced = [reduced.name], {reduced.name}, False
@@ -389,9 +426,11 @@ def _is_scattered(body: Computation, reduced: Instruction) -> bool:
 
 
 def wire_by_axes(found: Iterable[Collective]) -> dict[str, branches.Bounds]:
-    """Sum the bytes that one device sends in one call of the program, by axes (``data``, ``data,model``).
+    """Return the bytes that one device sends in one call of the program, by mesh axes (``data``,
+    ``data,model``).
 
-    ``?`` stands for unknown axes. An unknown count or size is left out of the lower bound.
+    ``?`` stands for unknown axes. The bytes are a lower and an upper bound. An unknown count or size adds
+    nothing to the lower bound.
     """
     rows: dict[str, list[tuple[branches.Path, int | None]]] = {}
     for c in found:

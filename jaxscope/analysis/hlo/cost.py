@@ -1,9 +1,9 @@
 """Compute the floating-point operations of dots and convolutions from their shapes.
 
-A multiply-add counts two, as in XLA's HloCostAnalysis. A dot: 2 x (elements of the result) x (contracted
-elements). A convolution: 2 x batch x output features x input features of a group x the positions at which
-the kernel meets an element of the input, so that neither padding nor the holes of a dilation count: on TPU
-a batched dot is a convolution with a dilated window.
+A multiply-add counts as two operations, as in XLA's HloCostAnalysis. A dot: 2 x (elements of the result) x
+(contracted elements). A convolution: 2 x batch x output features x input features of a group x the positions
+at which the kernel meets an element of the input. So neither padding nor the holes of a dilation count, which
+matters on TPU, where a batched dot is a convolution with a dilated window.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LABELS = re.compile(r"([0-9bf?]+)_([0-9io?]+)->([0-9bf?]+)$")
 _WINDOW = re.compile(r"(\w+)=([\w\-]+)")
 _NUMBER = re.compile(r"-?\d{1,9}")
 _HOLDS = ("fusion", "call", "async")
-# Targets that move or mark data.
+# The targets of custom calls that only move or mark data begin with these words.
 _MOVES = (
     "AsyncCollective",
     "Sharding",
@@ -48,16 +48,21 @@ _MOVES = (
     "TopK",
     "PartialReduce",
 )
-# Products that XLA's GPU compiler gives to cuBLAS (xla/service/gpu/cublas_cudnn.cc).
+# The targets of matrix products in cuBLAS begin with these (xla/service/gpu/cublas_cudnn.cc).
 _GEMMS = ("__cublas$gemm", "__cublas$lt$matmul")
 MAX_POSITIONS = 100_000
-MAX_NAMED = 3  # custom kernels that a reason names
+MAX_NAMED = 3  # the most custom kernels that are named in a reason
 
 
 def flops(graph: CallGraph, where: Computation, instruction: Instruction) -> int | None:
-    """Return the flops of one instruction, with those inside a fusion or a call; None if unknown.
+    """Return the flops of one execution of an instruction, with those inside a fusion or a call; None:
+    unknown.
 
-    A custom call, a loop and a conditional are not known here; what does no matrix arithmetic is 0.
+    They are unknown for a custom call, a loop and a conditional. Operations other than matrix products count
+    0.
+
+    Args:
+      where: the computation that contains the instruction.
     """
     opcode = instruction.operation
     if opcode in _PRODUCTS:
@@ -82,13 +87,13 @@ def flops(graph: CallGraph, where: Computation, instruction: Instruction) -> int
 
 
 class Total(NamedTuple):
-    """The flops of one call of a program.
+    """The flops of one call of a program on one device.
 
     Attributes:
-      least: lower bound by the element type of the operands, ``bf16 x f32`` if they
-        differ, which is frequent on TPU.
-      bounds: of the sum over all types.
-      unknown: why the sum is not exact, as the end of a sentence; None: it is.
+      least: lower bound by the element type of the operands; ``bf16 x f32`` if the two types differ, which is
+        frequent on TPU.
+      bounds: lower and upper bound of the sum over all types.
+      unknown: why the sum is not exact, as the end of a sentence; None: it is exact.
     """
 
     least: dict[str, int]
@@ -99,10 +104,15 @@ class Total(NamedTuple):
 def total_flops(
     graph: CallGraph, executions: Mapping[str, int | None], paths: Mapping[str, branches.Path]
 ) -> Total:
-    """Sum the flops of all dots and convolutions, times their executions.
+    """Return the flops of all dots and convolutions in one call of a program.
 
-    What is unknown is left out of the lower bound: a custom call that may compute, a loop without a trip
-    count, a shape that cannot be read. The graph must have been created with ``WORK`` and ``CUSTOM_CALLS``.
+    An unknown part adds nothing to the lower bound: a custom call that may compute, a loop without a trip
+    count, a shape that cannot be read.
+
+    Args:
+      graph: the calls of the module; created with ``also=(*WORK, *CUSTOM_CALLS)``.
+      executions: how often each computation runs in one call; None: unknown.
+      paths: the branches of conditionals that contain each computation.
     """
     total: dict[str, list[tuple[branches.Path, int]]] = {}
     unknown: dict[str, None] = {}
@@ -134,9 +144,11 @@ def total_flops(
 
 
 def _work(graph: CallGraph) -> Iterator[tuple[Computation, Instruction, int | None, str | None]]:
-    """Yield each dot, convolution and custom call that may compute, with the flops of one execution.
+    """Yield (computation, instruction, flops, kernel) of each dot, convolution and custom call that may
+    compute.
 
-    The last value is the name of a custom kernel whose flops are unknown.
+    The flops are those of one execution; None: unknown. ``kernel`` is the name of a custom kernel whose flops
+    are unknown; else None.
     """
     for where, instruction in graph.all(*CUSTOM_CALLS, *WORK):
         if instruction.opcode not in CUSTOM_CALLS:
@@ -150,10 +162,12 @@ def _work(graph: CallGraph) -> Iterator[tuple[Computation, Instruction, int | No
 
 
 class LineFlops(msgspec.Struct, frozen=True):
-    """The flops of the dots and convolutions of one line of the user, in one call of a program.
+    """The flops of the dots and convolutions of one line of the user, in one call of a program on one device.
 
     Attributes:
-      flops: with the largest branch of each conditional; None: a product of the line has an unknown count.
+      source: the line.
+      flops: the flops, with the largest branch of each conditional; None: those of a product of the line are
+        unknown.
     """
 
     source: Frame
@@ -166,7 +180,12 @@ def by_line(
     executions: Mapping[str, int | None],
     paths: Mapping[str, branches.Path],
 ) -> list[LineFlops]:
-    """Return the flops by the user's line, in the order of the text; products without a line are left out."""
+    """Return the flops by the user's line, in the order of the text; products without a line are left out.
+
+    Args:
+      executions: how often each computation runs in one call; None: unknown.
+      paths: the branches of conditionals that contain each computation.
+    """
     rows: dict[tuple[str, int], list[tuple[branches.Path, int | None]]] = {}
     frames: dict[tuple[str, int], Frame] = {}
     for where, instruction, once, _ in _work(graph):
@@ -191,10 +210,10 @@ def _left_out(kernels: Counter[str]) -> str:
 
 
 def _of_gemm(where: Computation, instruction: Instruction) -> int | None:
-    """Count the flops of a product that XLA gives to cuBLAS.
+    """Return the flops of a matrix product that XLA executes with cuBLAS; None: unknown.
 
-    The contracted dimensions are in the call's own configuration; the product is the first of its
-    results, a workspace the other.
+    The contracted dimensions are in the custom call's configuration. The first result is the product, the
+    second a workspace.
     """
     config = backend_config(instruction.tail).get("gemm_backend_config")
     numbers = config.get("dot_dimension_numbers") if isinstance(config, dict) else None
@@ -261,7 +280,15 @@ def _of_convolution(where: Computation, instruction: Instruction) -> int | None:
 
 
 def _positions(window: dict[str, list[str]], number: int, data: int, kernel: int, out: int) -> int | None:
-    """Count how often an element of a kernel meets one of the data along one dimension."""
+    """Count how often an element of the kernel meets an element of the input along one dimension; None:
+    unknown.
+
+    Args:
+      window: the sizes, strides and paddings of the convolution by name, each with a text for every
+        dimension.
+      number: the number of the dimension.
+      data, kernel, out: the sizes of input, kernel and output along the dimension.
+    """
 
     def of(key: str, default: int) -> int | None:
         values = window.get(key)

@@ -1,7 +1,8 @@
 """Sum the cycles that the TPU compiler estimates for a program.
 
-``backend_config`` of fusions, copies and slices has ``"estimated_cycles":"5432"``; a loop, a call and a
-collective have none. It is the figure the compiler schedules by, of one core, without waiting for anything.
+The ``backend_config`` of fusions, copies and slices has ``"estimated_cycles":"5432"``. Loops, calls and
+collectives have none. The compiler makes its schedule by this figure. It is for one core and includes no
+waiting.
 """
 
 from __future__ import annotations
@@ -19,9 +20,13 @@ _FIGURE = re.compile(r"\d{1,15}(?=\")")
 def total(
     graph: CallGraph, executions: Mapping[str, int | None], paths: Mapping[str, branches.Path]
 ) -> branches.Bounds | None:
-    """Return the cycles of one call of the program, loops times their trip counts, without collectives.
+    """Return the cycles of one call of the program without collectives; None: no instruction has the figure.
 
-    None where no instruction has the figure.
+    The cycles of a loop's body are multiplied by the trip count.
+
+    Args:
+      executions: how often each computation runs in one call; None: unknown.
+      paths: the branches of conditionals that contain each computation.
     """
     found: list[tuple[branches.Path, int | None]] = []
     for computation in graph.top_level():

@@ -1,16 +1,16 @@
-"""Resolve a ``stack_frame_id`` to Python frames by the four tables of a module.
+"""Resolve a ``stack_frame_id`` to Python frames with the four tables of a module.
 
-Printed between the ``HloModule`` line and the first computation since JAX 0.8::
+XLA prints them between the ``HloModule`` line and the first computation since JAX 0.8::
 
     FileNames            FunctionNames     FileLocations                          StackFrames
     1 "/home/me/m.py"    1 "train.<loc>"   1 {file_name_id=1 function_name_id=1   1 {file_location_id=1
                                               line=17 end_line=17 column=0 ...}      parent_frame_id=1}
 
 Ids count from 1. **The printed parent is one too high**: ``parent_frame_id=1`` is "no parent" and
-``parent_frame_id=5`` is frame 4. Evidence: five functions that call one another, jitted on JAX
-0.8.2, 0.10.2 and 0.12.0.1, print ``5 {file_location_id=5 parent_frame_id=5}`` for the innermost,
-whose caller is frame 4, and ``8 {... parent_frame_id=8}`` for a second call of it from frame 7. A
-table with a parent 0 in it counts from 0 and is taken as it stands.
+``parent_frame_id=5`` is frame 4. Evidence: five functions that call one another, jitted on JAX 0.8.2, 0.10.2
+and 0.12.0.1, print ``5 {file_location_id=5 parent_frame_id=5}`` for the innermost, whose caller is frame 4,
+and ``8 {... parent_frame_id=8}`` for a second call of it from frame 7. If a table has a parent 0, its parents
+count from 0 and are not changed.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ def in_library(file: str) -> bool:
 
 
 class Frames:
-    """The frames of each id, innermost first, and the line to attribute.
+    """The Python frames of each ``stack_frame_id`` of a module, and the user's line among them.
 
     Args:
-      tables: text by table name, without its heading.
-      user_files: files known to be the user's own, on top of those outside of libraries.
+      tables: the text of each table without its heading, by the name of the table.
+      user_files: files that are the user's own although they are in a library's directory.
     """
 
     def __init__(self, tables: dict[str, str], user_files: Iterable[str] = ()) -> None:
@@ -53,7 +53,7 @@ class Frames:
         self._blamed: dict[int, int] = {}
         self._known: dict[
             int, tuple[Frame | None, Frame | None]
-        ] = {}  # of a stack: the user's frame, the first
+        ] = {}  # id -> (innermost frame of the user, innermost frame)
         self._numbers: dict[Frame, int] = {}
         self.lines: list[Frame] = []
 
@@ -81,7 +81,7 @@ class Frames:
         return len(self._load()[1])
 
     def stack(self, frame_id: int) -> list[Frame]:
-        """Return the frames of one id, innermost first; ``[]`` for an unknown id."""
+        """Return the frames of one id, innermost first; empty if the id is unknown."""
         locations, stacks = self._load()
         result: list[Frame] = []
         seen: set[int] = set()
@@ -93,7 +93,8 @@ class Frames:
         return result
 
     def _nearest(self, frame_id: int) -> Frame | None:
-        """Return the innermost frame of a stack in a file of the user's, else the innermost of all.
+        """Return the innermost frame of a stack in a file of the user, else the innermost frame; None: the id
+        is unknown.
 
         Each id is visited once, however many stacks contain it.
         """
@@ -112,16 +113,18 @@ class Frames:
         return own or first
 
     def blamed(self, frame_id: int) -> Frame | None:
-        """Return the line to attribute: the innermost of the user's frames.
+        """Return the frame to which an instruction with this id is attributed; None: the id is unknown.
 
-        Where all frames are a library's, the innermost one.
+        It is the innermost of the user's frames, or the innermost frame if all are a library's.
         """
         number = self.number(frame_id)
         return None if number < 0 else self.lines[number]
 
     def number(self, frame_id: int) -> int:
-        """Return the index of the attributed line in ``lines``, which has each line once; -1 if there is
-        none."""
+        """Return the index in ``lines`` of the frame that ``blamed`` returns; -1: there is none.
+
+        ``lines`` contains each frame once.
+        """
         try:
             return self._blamed[frame_id]
         except KeyError:

@@ -1,10 +1,10 @@
 """Find the all-gathers of weights: the communication of fully sharded parameters (FSDP).
 
 The operand of such a gather is an argument of the program, perhaps converted, with another layout, or a slice
-of a stack of them in a loop; the result is an operand of a matrix product whose other operand is split over
-the gathered axes, like a batch. A batch that is gathered for a weight split over the same axes looks
-the same. What tells them apart: a weight is state, which reuses its memory for a result or has a
-result of its type in a program with derivatives; else it is the second operand of the forward products
+of a stack of weights in a loop. The result is an operand of a matrix product whose other operand is split
+over the gathered axes, like a batch. The gather of a batch for a weight that is split over the same axes
+looks the same. Two facts distinguish them. A weight is state: it reuses its memory for a result, or it has a
+result of its type in a program with derivatives. Or else it is the second operand of the forward products
 (``x @ w``, a convolution's kernel).
 """
 
@@ -21,8 +21,8 @@ from jaxscope.analysis.hlo.lexing import attribute, number, operand_text, operan
 from jaxscope.analysis.hlo.module import Computation, Instruction
 from jaxscope.schema.collectives import KINDS
 
-# What hands on one array as it is: another type, layout or shape, a slice of a stack, the other half of a
-# pair.
+# Operations whose result is their operand with another type, layout or shape, a slice of it, or the result of
+# an asynchronous start.
 _HANDS_ON = frozenset(
     {
         *(
@@ -42,16 +42,16 @@ _HANDS_ON = frozenset(
 )
 _CALLS = frozenset({"fusion", "call", "async"})
 _PRODUCTS = frozenset({"dot", "convolution", "ragged-dot", "scaled-dot"})
-# In the targets of custom calls that multiply matrices: __cublas$gemm, __onednn$matmul, __cudnn$conv...
+# Parts of the targets of custom calls that multiply matrices: __cublas$gemm, __onednn$matmul, __cudnn$conv...
 _MULTIPLIES = ("gemm", "matmul", "cudnn$conv", "dot")
-# What is gathered, summed or sent around is no longer split as its operand is.
+# The result of these collectives is no longer split as the operand is.
 _COMBINES = tuple(kind for kind in KINDS if kind not in ("send", "recv"))
-# What differs between devices although no input that it is computed from is split.
+# The result of these operations differs between devices, even if no input of the computation is split.
 _LEAVES_PARTS = ("all-to-all", "reduce-scatter", "ragged-all-to-all", "partition-id", "replica-id")
 _DERIVATIVE = "transpose(jvp("  # in JAX's names of operations
-# A custom call of TPUs that puts together the parts of one array that were copied one by one.
+# A custom call of TPUs that joins the parts of an array that were copied one by one.
 _PUTS_TOGETHER = "ConcatBitcast"
-MAX_STEPS = 4_000  # instructions looked at for one gather
+MAX_STEPS = 4_000  # the most instructions that are examined for one gather
 
 Place = tuple[Computation, Instruction]
 
@@ -60,10 +60,10 @@ class Gathered(NamedTuple):
     """An argument that is gathered for a matrix product.
 
     Attributes:
-      argument: its name.
-      beside: numbers of the program's inputs that the product's other operand is computed from.
-      shown: whether the text shows that operand to be split over the gathered axes. JAX 0.12 does
-        not print the sharding of inputs.
+      argument: the path of the argument: ``params['w']``.
+      beside: numbers of the program's inputs from which the product's other operand is computed.
+      shown: whether the text shows that the other operand is split over the gathered axes. JAX 0.12 does not
+        print the sharding of inputs.
     """
 
     argument: str
@@ -72,7 +72,15 @@ class Gathered(NamedTuple):
 
 
 class Weights:
-    """Find the gathered weights of one module. ``mesh``: the axes in which shardings are expressed."""
+    """Find the gathered weights of one module.
+
+    Args:
+      graph: the calls of the module.
+      mesh: (axis, size) of the mesh in whose axes shardings are expressed; None: unknown.
+      axes_of: returns the mesh axes of a collective; None: unknown.
+      end_of: returns the fusion that ends the chain of fusions which execute a collective (module
+        ``async_chains``); None: there is no chain.
+    """
 
     def __init__(
         self,
@@ -82,18 +90,25 @@ class Weights:
         end_of: Callable[[Instruction], Place | None],
     ) -> None:
         self._graph = graph
-        self._end_of = end_of  # the fusion that ends a chain of fusions which execute a collective
+        self._end_of = end_of
         self._parameters: dict[int, aliases.Parameter] | None = None
         self._has_derivatives = False
         self.multiplied_with_themselves: set[str] = (
             set()
         )  # arguments such as the rows of a kernel matrix: x @ x.T
         self._mesh = mesh
-        self._axes_of = axes_of  # of a collective; None: not known
+        self._axes_of = axes_of
         self._axes: dict[str, frozenset[str]] = {}
 
     def of(self, where: Computation, gather: Instruction, axes: Sequence[str] | None) -> Gathered | None:
-        """Return the argument that ``gather`` completes for a matrix product; None for another gather."""
+        """Return the argument that an all-gather gathers for a matrix product; None: the gather has another
+        purpose.
+
+        Args:
+          where: the computation that contains the gather.
+          gather: the all-gather.
+          axes: the mesh axes along which it gathers; None: unknown.
+        """
         wanted = {axis.partition(":")[0] for axis in axes or ()}
         # Several arrays gathered at once: the first that is an argument for a product.
         for name in operands(gather.tail) if wanted else ():
@@ -143,7 +158,9 @@ class Weights:
         return bool(forward) and 0 not in forward
 
     def _split(self, parameter: Instruction) -> frozenset[str]:
-        """Return the axes that an input of the program is split over."""
+        """Return the mesh axes over which an input of the program is split; empty if the text does not state
+        it.
+        """
         if parameter.name not in self._axes:
             text = attribute(parameter.tail, "sharding")
             spelled = shardings.read(text, self._mesh) if text else None
@@ -154,7 +171,9 @@ class Weights:
         return self._axes[parameter.name]
 
     def _source(self, where: Computation, name: str) -> Instruction | None:
-        """Return the input of the program that ``name`` is, passed on unchanged; None for another value."""
+        """Return the input of the program that the value ``name`` is, apart from its type and layout; None:
+        it is another value.
+        """
         for _ in range(MAX_STEPS):
             instruction = where.find(name)
             if instruction is None:
@@ -190,7 +209,9 @@ class Weights:
         return found[0].callee if found else None
 
     def _passed(self, body: Computation, parameter: Instruction) -> tuple[Computation, str] | None:
-        """Return the operand that one caller passes as ``parameter`` of ``body``."""
+        """Return (caller, name of the operand) that is passed as ``parameter`` to a computation with a single
+        caller; else None.
+        """
         at = number(operand_text(parameter.tail))
         calls = [c for c in self._graph.callers.get(body.name, ()) if c.instruction.operation in _CALLS]
         if at is None or len(calls) != 1:
@@ -199,15 +220,18 @@ class Weights:
         return (calls[0].caller, inputs[at]) if at < len(inputs) else None
 
     def _element(self, where: Computation, instruction: Instruction) -> tuple[Computation, str] | None:
-        """Return the member of a get-tuple-element: of a tuple created here, or of a loop's if the loop keeps
-        it."""
+        """Return (computation, name) of the value that a get-tuple-element selects; None: unknown.
+
+        It is followed through a tuple that is created in the same computation, and through loops that keep
+        the member unchanged.
+        """
         at, inputs = number(attribute(instruction.tail, "index")), operands(instruction.tail)
         carried = where.find(inputs[0]) if inputs else None
         if at is None or carried is None:
             return None
         if carried.opcode == "tuple":
             return _operand(where, carried, at)
-        if carried.opcode == "parameter":  # of a loop's body: as it came in, where every turn hands it on
+        if carried.opcode == "parameter":  # of a loop's body: the initial value, if no iteration changes it
             root = where.root
             again = _operand(where, root, at) if root is not None and root.opcode == "tuple" else None
             same = where.find(again[1]) if again is not None else None
@@ -227,8 +251,10 @@ class Weights:
     def _multiplied_with(
         self, where: Computation, gather: Instruction
     ) -> Iterator[tuple[Computation, str, int, Instruction]]:
-        """Yield the other operands of the products that use the result of ``gather``, passed on unchanged,
-        with the position of the gathered operand and the product.
+        """Yield the other operand of each matrix product that uses the result of ``gather``, apart from its
+        type and layout.
+
+        The items are (computation, name of the other operand, position of the gathered operand, the product).
         """
         end = self._end_of(gather)
         waiting: list[Place] = [(where, gather), *([end] if end is not None else [])]
@@ -260,7 +286,7 @@ class Weights:
                     ]
                 elif reader.operation in _HANDS_ON or reader.opcode == "get-tuple-element":
                     nexts.append((place, reader))
-            if one.root:  # of a fusion that does nothing but hand it on, or ends in the gather
+            if one.root:  # the result of a fusion that only passes it on, or that ends with the gather
                 nexts += [
                     (c.caller, c.instruction)
                     for c in self._graph.callers.get(place.name, ())
@@ -273,7 +299,7 @@ class Weights:
                     waiting.append((where_next, next_one))
 
     def _made_of(self, where: Computation, name: str, axes: set[str]) -> Iterator[Instruction]:
-        """Yield the inputs of the program that ``name`` is computed from.
+        """Yield the inputs of the program from which the value ``name`` is computed.
 
         A collective along ``axes`` is yielded itself; its operands are not followed.
         """
@@ -310,8 +336,10 @@ class Weights:
         return own is None or not axes.isdisjoint(axis.partition(":")[0] for axis in own)
 
     def _elements(self, where: Computation, instruction: Instruction) -> list[tuple[Computation, str] | None]:
-        """Return the sources of a tuple's element: of a loop's, its initial value and that of each
-        iteration."""
+        """Return (computation, name) of the values that a get-tuple-element may select.
+
+        For a member of a loop's tuple these are its initial value and its value after an iteration.
+        """
         at, inputs = number(attribute(instruction.tail, "index")), operands(instruction.tail)
         carried = where.find(inputs[0]) if inputs else None
         if at is None or carried is None:
@@ -341,11 +369,13 @@ def _of_root(body: Computation, at: int) -> tuple[Computation, str] | None:
 
 
 def _only_hands_on(body: Computation) -> bool:
-    """Return whether a fusion only passes an array on: slice indices are computed from scalars."""
+    """Return whether a fusion only passes an array on, perhaps sliced, so that it computes nothing but scalar
+    indices.
+    """
     return all(
         i.operation in _HANDS_ON
         or i.opcode in ("parameter", "constant")
-        or i.shape.partition("[")[2].startswith("]")  # a scalar: an index
+        or i.shape.partition("[")[2].startswith("]")  # a scalar, such as an index
         for i in body.instructions
     )
 

@@ -1,4 +1,6 @@
-"""List the fusions by kind and contents, the elementwise operations outside of them, and custom calls."""
+"""List the fusions of a program by kind and contents, the elementwise operations outside of them, and the
+custom calls.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from jaxscope.analysis.hlo.module import Computation, Instruction
 from jaxscope.schema.keys import Frame
 
 KINDS = ("loop", "input", "output", "custom")
-# XLA's HloInstruction::IsElementwise, plus the two that only spread or number elements.
+# XLA's HloInstruction::IsElementwise, and also broadcast and iota.
 ELEMENTWISE = frozenset(
     {
         *("abs", "add", "and", "atan2", "cbrt", "ceil", "clamp", "clz", "compare", "complex", "convert"),
@@ -46,11 +48,13 @@ class Fusion(msgspec.Struct, frozen=True, gc=False):
     """One fusion outside of other fusions.
 
     Attributes:
-      ops: how many instructions of each opcode it holds, nested fusions opened, parameters and
-        the nested fusions themselves left out.
-      bytes_in, bytes_out: its parameters and its result on one device; None where one is not known.
-      sources: lines of what it holds, the most frequent first, at most eight.
-      executions: per call of the program; None where a trip count is not known.
+      name, computation: the name of the instruction and of the computation that contains it.
+      kind: ``loop``, ``input``, ``output``, ``custom``.
+      ops: opcode -> number of instructions in it and in fusions inside it; parameters and those fusions
+        themselves are not counted.
+      bytes_in, bytes_out: bytes of its parameters and of its result on one device; None: one is unknown.
+      sources: lines of the instructions in it, the most frequent first, at most eight.
+      executions: executions in one call of the program; None: a trip count is unknown.
     """
 
     name: str
@@ -64,17 +68,19 @@ class Fusion(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def moved_bytes(self) -> int | None:
-        """Return the bytes that it reads and writes in one call of the program; None: unknown."""
+        """Return the bytes that the fusion reads and writes in one call of the program; None: unknown."""
         if self.bytes_in is None or self.bytes_out is None or self.executions is None:
             return None
         return (self.bytes_in + self.bytes_out) * self.executions
 
 
 class Fusions(msgspec.Struct, frozen=True):
-    """List the fusions that run.
+    """The fusions that run in a program.
 
     Attributes:
-      total, by_kind: outside of other fusions; ``nested`` and ``nested_by_kind``: inside of them.
+      total, by_kind: number of fusions outside of other fusions, in all and by kind.
+      nested, nested_by_kind: the same for fusions inside other fusions.
+      each: the fusions outside of other fusions.
     """
 
     total: int
@@ -85,12 +91,12 @@ class Fusions(msgspec.Struct, frozen=True):
 
 
 class Alone(msgspec.Struct, frozen=True):
-    """Elementwise operations the compiler did not fuse.
+    """The elementwise operations that the compiler did not fuse.
 
     Attributes:
-      unfused: how many stand outside of fusions.
-      wrapped: how many fusions hold a single elementwise operation (how XLA's CPU backend runs one
-        that was not fused).
+      unfused: number of such operations outside of fusions.
+      wrapped: number of fusions with a single elementwise operation. XLA's CPU backend creates them for
+        operations that are not fused.
     """
 
     unfused: int
@@ -109,7 +115,7 @@ def read(graph: CallGraph, attribution: Attribution, executions: dict[str, int |
             continue
         by_kind[kind] = by_kind.get(kind, 0) + 1
         calls = graph.of(caller, instruction)
-        body = calls[0].callee if calls else None  # a text that was cut may lack it
+        body = calls[0].callee if calls else None  # None in a truncated text
         if body is not None and body.name not in held:
             sizes = [shapes.text_bytes(i.shape) for i in body.instructions if i.opcode == "parameter"]
             held[body.name] = contents(graph, body), _sum(sizes)
@@ -130,14 +136,18 @@ def read(graph: CallGraph, attribution: Attribution, executions: dict[str, int |
 
 
 def _lines(attribution: Attribution, fusion: Instruction, body: Computation | None) -> list[Frame]:
-    """Return the source lines of a fusion's contents, else its own; none for one that only copies."""
+    """Return the source lines of the instructions in a fusion, the most frequent first, else the fusion's own
+    line, if any.
+    """
     found = attribution.sources([body])[:MAX_SOURCES] if body else []
     own = None if found else attribution.own(fusion)
     return found if own is None else [own]
 
 
 def kind_of(fusion: Instruction) -> str:
-    """Return ``loop``, ``input``, ``output``, ``custom``, or the name of an unknown kind."""
+    """Return the kind of a fusion: ``loop``, ``input``, ``output``, ``custom``, or the name of an unknown
+    kind.
+    """
     tail = fusion.tail
     found = _KIND.match(tail, tail.find(")"))
     kind = found[1] if found else attribute(tail, "kind") or "kUnknown"
@@ -162,7 +172,7 @@ def _is_scalar(instruction: Instruction) -> bool:
 
 
 def custom_calls(graph: CallGraph) -> dict[str, int]:
-    """Count the custom calls that run, also inside of fusions, by target."""
+    """Return how many custom calls run, also inside of fusions: target -> number."""
     found: dict[str, int] = {}
     for _, instruction in graph.all(*CUSTOM_CALLS):
         target = unquote(attribute(instruction.tail, "custom_call_target") or "?")
@@ -171,7 +181,10 @@ def custom_calls(graph: CallGraph) -> dict[str, int]:
 
 
 def contents(graph: CallGraph, body: Computation) -> dict[str, int]:
-    """Count the opcodes in a fusion's body, with those of nested fusions."""
+    """Return how many instructions of each opcode are in a fusion's body and in the fusions inside it.
+
+    Parameters and the inner fusions themselves are not counted.
+    """
     ops: dict[str, int] = {}
     waiting, seen = [(body, 0)], {body.name}
     while waiting:
@@ -180,7 +193,7 @@ def contents(graph: CallGraph, body: Computation) -> dict[str, int]:
             opcode = instruction.opcode
             ops[opcode] = ops.get(opcode, 0) + 1
         for call in graph.calls.get(current.name, ()) if depth < MAX_NESTING else ():
-            if call.callee.name not in seen:  # a circle is no fusion
+            if call.callee.name not in seen:  # only a damaged text has computations that call each other
                 seen.add(call.callee.name)
                 waiting.append((call.callee, depth + 1))
     for opcode in _NO_OPS:

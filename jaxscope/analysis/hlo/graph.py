@@ -1,4 +1,6 @@
-"""The instructions of a compiled program as a graph: what each reads, and which fusion or loop it is in."""
+"""Read the instructions of a compiled program as a graph: their operands, and the fusions and loops that
+contain them.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,16 @@ class Node(msgspec.Struct, frozen=True):
     """One instruction.
 
     Attributes:
-      id: unique in the program: the computation's name and its own.
-      group: the fusions, loops and calls around it, by name, the outermost first.
-      bytes: bytes of its result, on one device; None: unknown.
-      flops: the flops of one execution, on one device; None: unknown.
-      line: the user's.
-      operation: JAX's name for where it comes from: ``jit(step)/dot_general``.
+      id: unique in the program: ``computation/instruction``.
+      name: the name of the instruction.
+      opcode: the operation.
+      shape: the shape of the result, as HLO writes it.
+      group: the names of the fusions, loops and calls around it, the outermost first.
+      bytes: bytes of its result on one device; None: unknown.
+      flops: the flops of one execution on one device; None: unknown.
+      line: the user's line; None: unknown.
+      sharding: the sharding as XLA writes it; None: the text has none.
+      operation: JAX's name of the operation: ``jit(step)/dot_general``; None: the text has none.
     """
 
     id: str
@@ -43,8 +49,14 @@ class Node(msgspec.Struct, frozen=True):
 
 
 class Edge(msgspec.Struct, frozen=True):
-    """``target`` reads ``source`` as its operand number ``position``; of the result of a computation that it
-    calls, -1."""
+    """One operand of an instruction.
+
+    Attributes:
+      source: the id of the node that computes the operand.
+      target: the id of the node that reads it.
+      position: the number of the operand; -1: ``source`` is the result of a computation that ``target``
+        calls.
+    """
 
     source: str
     target: str
@@ -52,7 +64,13 @@ class Edge(msgspec.Struct, frozen=True):
 
 
 class Graph(msgspec.Struct, frozen=True):
-    """The graph of one program. ``cut``: it has more than MAX_NODES instructions; the rest is left out."""
+    """The graph of one program.
+
+    Attributes:
+      nodes: the instructions.
+      edges: their operands.
+      cut: whether the program has more than MAX_NODES instructions, so that some are left out.
+    """
 
     nodes: list[Node]
     edges: list[Edge]
@@ -60,7 +78,12 @@ class Graph(msgspec.Struct, frozen=True):
 
 
 def of(text: str, user_files: Iterable[str] = ()) -> Graph:
-    """Read the graph of a compiled text. What cannot be read is left out."""
+    """Return the graph of a compiled text. Lines that cannot be read are left out.
+
+    Args:
+      text: the text of the compiled module.
+      user_files: files that are the user's own although they are in a library's directory.
+    """
     module = read(text, user_files)
     calls = CallGraph(module, tuple({i.opcode for c in module.computations.values() for i in c.instructions}))
     attribution = Attribution(module, calls)
@@ -84,7 +107,11 @@ def _id(where: Computation, name: str) -> str:
 
 
 def _groups(computations: dict[str, Computation], calls: CallGraph) -> dict[str, tuple[str, ...]]:
-    """Return the group of each computation that runs; of several calls of one, the first counts."""
+    """Return the names of the fusions, loops and calls around each computation that runs, by the
+    computation's name.
+
+    If a computation is called several times, the first call counts.
+    """
     found: dict[str, tuple[str, ...]] = {c.name: () for c in computations.values() if c.entry}
     waiting = [computations[name] for name in found]
     while waiting:

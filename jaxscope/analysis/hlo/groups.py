@@ -1,18 +1,19 @@
-"""Parse the groups of devices of a collective, written in five formats, to lists of positions.
+"""Parse the groups of devices of a collective, written in four formats, to lists of positions.
 
 ======================  ====================================================================
-explicit                ``{{0,2},{1,3}}``; ``{}`` is one group of everybody
+explicit                ``{{0,2},{1,3}}``; ``{}`` is one group of all devices
 iota                    ``[2,4]<=[4,2]T(1,0)``: number and size of groups, then the positions
-                        0..n-1 reshaped to ``[4,2]``, transposed by ``(1,0)`` and read off
-mesh                    ``mesh['a'=4,'b'=2] {'b'}``: one group per position on the other axes;
-                        ``{'a':(2)2}`` is a sub-axis (pre-size, size); axis names may be made
-                        up by the partitioner (``axis_0``); a mesh that is not in order of its
-                        ids adds ``, device_ids=([4,16]T(1,0))`` or ``, device_ids=(3,1,0,2)``
+                        0..n-1 reshaped to ``[4,2]``, transposed by ``(1,0)`` and flattened
+mesh                    ``mesh['a'=4,'b'=2] {'b'}``: one group along b for each position on the
+                        other axes; ``{'a':(2)2}`` is a part of an axis: (size of the part before
+                        it) and its own size. The partitioner invents names like ``axis_0``. A
+                        mesh that does not have its ids in order adds
+                        ``, device_ids=([4,16]T(1,0))`` or ``, device_ids=(3,1,0,2)``
 source_target_pairs     ``{{0,1},{1,2}}`` of a collective-permute
 ======================  ====================================================================
 
-Positions are those of the module's device assignment, which for a JAX mesh is
-``mesh.devices.flat``, not device ids. Sources: XLA's replica_group.h and mesh_and_axis.h.
+Positions are indices in the module's device assignment, which for a JAX mesh is ``mesh.devices.flat``; they
+are not device ids. Sources: XLA's replica_group.h and mesh_and_axis.h.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import math
 import re
 from typing import NamedTuple
 
-# 8,960 devices are the largest slice one can ask for; a text can ask for more than memory has.
+# The largest slice of a TPU has 9,216 chips. The limit protects from a text with more than memory can hold.
 MAX_IDS = 1 << 16
 MAX_AXES = 32
 _INTEGERS = re.compile(r"\d{1,9}")
@@ -34,7 +35,7 @@ _MESH = re.compile(
 AXIS = re.compile(r"(?:'([^']*+)'|\"([^\"]*+)\"|([^\s,='\"]++))=(\d{1,9})")
 USED = re.compile(r"(?:'([^']*+)'|\"([^\"]*+)\"|([^\s,:'\"]++))(?::\((\d{1,9})\)(\d{1,9}))?")
 _CROSSED = re.compile(r"\{([\d,]*+)\}x\{(\d{1,6}):(\d{1,6})\}$")
-_SLICE = 100_000  # the number of a device between slices: that of its slice times this, plus its own
+_SLICE = 100_000  # in transfers between slices, device 2 of slice 1 has the number 1 * _SLICE + 2
 _GROUP = re.compile(r"\{([\d,\s]*+)\}")
 MADE_UP = re.compile(r"axis_\d+$|_axis_\d+$")
 
@@ -42,9 +43,12 @@ Group = tuple[int, ...]
 
 
 class Groups(NamedTuple):
-    """Groups of positions, their format, and the mesh if the text has one.
+    """Groups of positions, as a text states them.
 
-    ``mesh`` is ``[(axis, size)]``, only where the names are the user's.
+    Attributes:
+      members: the groups.
+      syntax: the format of the text: explicit, iota, mesh, pairs.
+      mesh: (axis, size) of the mesh in the text; None: it has none, or its axis names are not the user's.
     """
 
     members: list[Group]
@@ -53,9 +57,10 @@ class Groups(NamedTuple):
 
 
 def parse(text: str) -> Groups | None:
-    """Parse the value of ``replica_groups=``; None if it cannot be read or is too large.
+    """Parse the value of ``replica_groups=``; None: it cannot be read or is too large.
 
-    ``{}`` gives no member: what "everybody" is depends on the module (see ``positions``).
+    ``{}`` gives an empty list of groups. It means all devices, but their number is only in the module (see
+    ``positions``).
     """
     text = text.strip()
     if text.startswith("["):
@@ -69,7 +74,9 @@ def parse(text: str) -> Groups | None:
 
 
 def pairs(text: str) -> Groups | None:
-    """Parse the value of ``source_target_pairs=``; each member is (source, target)."""
+    """Parse the value of ``source_target_pairs=``; each member is (source, target). None: it cannot be read
+    or is too large.
+    """
     text = text.strip()
     if not _EXPLICIT.match(text) or len(text) > MAX_IDS * 10:
         return None
@@ -78,12 +85,14 @@ def pairs(text: str) -> Groups | None:
 
 
 def between_slices(text: str, in_slice: int) -> Groups | None:
-    """Parse ``_xla_megascale_target``, the groups of a transfer between the slices of a TPU.
+    """Parse ``_xla_megascale_target``, the groups of a transfer between the slices of a TPU; None: it cannot
+    be read.
 
     Args:
-      text: ``{1,2}x{0:3}``, each of the devices 0 to 3 of slice 1 with that of slice 2; or a list of groups
-        or of pairs ``100002->200002``, where device 2 of slice 1 is 100002. Slices count from 1.
-      in_slice: devices of a slice.
+      text: ``{1,2}x{0:3}``: each of the devices 0 to 3 of slice 1 with the same device of slice 2; or a list
+        of groups, or of pairs ``100002->200002``, where 100002 is device 2 of slice 1. Slices are counted
+        from 1.
+      in_slice: number of devices of a slice.
     """
     crossed = _CROSSED.match(text)
     if crossed:
@@ -111,7 +120,9 @@ def numbers(text: str | None) -> list[int] | None:
 
 
 def iota(dims: list[int], permutation: list[int] | None) -> list[int] | None:
-    """Return 0..n-1 reshaped to ``dims`` and transposed, flat; None if the sizes do not match."""
+    """Return 0..n-1 reshaped to ``dims``, transposed by ``permutation`` and flattened; None: the sizes do not
+    match.
+    """
     if len(dims) > MAX_AXES or not 0 < math.prod(dims) <= MAX_IDS:
         return None
     order = list(range(len(dims))) if permutation is None else permutation
@@ -154,7 +165,7 @@ def _mesh_groups(text: str) -> Groups | None:
     order = device_order(found["ids"], total)
     if order is None:
         return None
-    # Every axis is cut into (size, is it part of the group) digits, major to minor.
+    # Split every axis, from major to minor, into parts that belong to the group and parts that do not.
     used: dict[str, list[tuple[int, int]]] = {}
     sequence: list[tuple[str, int]] = []
     for a, b, c, before, size in USED.findall(found["used"]):
@@ -216,12 +227,17 @@ def positions(
     global_ids: bool,
     partition_ids: bool,
 ) -> list[Group] | None:
-    """Convert the printed groups to groups of positions ``replica * partitions + partition``.
+    """Convert the printed groups to groups of positions ``replica * partitions + partition``; None: unknown.
 
-    What the numbers mean follows XLA's CollectiveOpGroupMode: without a channel they are replicas;
-    with one and ``use_global_device_ids`` they are positions; with one and without it they are
-    partitions (``partition_ids``: all-to-all, collective-permute and the like) or replicas of which
-    all partitions take part (all-reduce, all-gather, reduce-scatter).
+    Args:
+      groups: the printed groups; None: they could not be read.
+      replicas, partitions: the numbers in the module's header.
+      has_channel, global_ids: whether the collective has a channel, and ``use_global_device_ids``. As in
+        XLA's CollectiveOpGroupMode, printed numbers without a channel are replicas. With a channel and global
+        ids they are positions. With only a channel they are partitions or replicas, by ``partition_ids``.
+      partition_ids: whether the collective is an all-to-all, a collective-permute or the like, whose numbers
+        are partitions. The numbers of an all-reduce, all-gather or reduce-scatter are replicas, of which all
+        partitions take part.
     """
     everybody = replicas * partitions
     if groups is None or not 0 < everybody <= MAX_IDS:

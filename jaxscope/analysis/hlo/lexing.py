@@ -1,11 +1,11 @@
-"""Split an instruction's text at its commas, outside of brackets and quoted strings.
+"""Split the text of an instruction at its commas, outside of brackets and quoted strings.
 
-Grammar of the part behind ``opcode(``, as XLA prints it::
+Most functions get the "tail" of an instruction, the part of its line behind ``opcode(``, as XLA prints it::
 
     operand, operand), key=value, key={...}, metadata={...}, backend_config={...json...}
 
-Linear in the length of the text and free of recursion, whatever the text: only possessive
-patterns (Python 3.11), so that nothing is tried twice.
+The time is linear in the length of the text and there is no recursion, whatever the text. All patterns are
+possessive (Python 3.11), so that none tries a text twice.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _CONTROL = {"n": 10, "t": 9, "r": 13, "a": 7, "b": 8, "f": 12, "v": 11}
 
 
 def number(text: str | None, digits: int = 9) -> int | None:
-    """Parse a decimal number of at most ``digits`` digits; None for other text."""
+    """Parse a decimal number of at most ``digits`` digits; None: the text is something else."""
     if text and len(text) <= digits and text.isascii() and text.isdigit():
         return int(text)
     return None
 
 
 def closing(text: str, start: int) -> int:
-    """Return the position of the bracket that closes the one before ``start``; -1 if there is none."""
+    """Return the position of the bracket that closes the one before position ``start``; -1: there is none."""
     if start == 0:  # the usual operand list holds no bracket of its own
         end = text.find(")")
         if end < 0 or not ("(" in text[:end] or "{" in text[:end] or '"' in text[:end]):
@@ -54,7 +54,9 @@ def closing(text: str, start: int) -> int:
 
 
 def split(text: str) -> list[str]:
-    """Return the parts between the commas at depth 0, stripped; ``[]`` for empty text."""
+    """Split a text at the commas outside of brackets and strings: ``a, f(b, c)`` -> ``["a", "f(b, c)"]``;
+    ``[]`` for empty text.
+    """
     parts, depth, start = [], 0, 0
     for found in _STOP.finditer(text):
         sign = found[0]
@@ -77,10 +79,11 @@ def operand_text(tail: str) -> str:
 
 
 def operands(tail: str) -> list[str]:
-    """Return the names of the operands; of a constant or a parameter, the words in their place.
+    """Return the names of an instruction's operands from its tail: ``%a, %b), dim=0`` -> ``["a", "b"]``.
 
-    XLA writes ``%a`` or ``a``, with the shape in front in older texts (``f32[2]{0} %a``), and
-    every fifth operand after a comment ``/*index=5*/``.
+    For a constant or a parameter these are the words in the same place: its value or its number. XLA writes
+    ``%a`` or ``a``, in older texts with the shape in front (``f32[2]{0} %a``), and a comment ``/*index=5*/``
+    before every fifth operand.
     """
     text = operand_text(tail)
     if "%" in text and '"' not in text:
@@ -91,7 +94,7 @@ def operands(tail: str) -> list[str]:
 
 
 def attribute(tail: str, key: str) -> str | None:
-    """Return the value of one attribute as text; None if it is missing."""
+    """Return the value of one attribute of an instruction as text, from its tail; None: it is missing."""
     if key not in tail:
         return None
     position = closing(tail, 0) + 1
@@ -107,8 +110,11 @@ def attribute(tail: str, key: str) -> str | None:
 
 
 def attributes(text: str, until: str | None = None) -> dict[str, str]:
-    """Return all attributes of a text that starts with a comma, up to one named ``until``; of two with one
-    name the first."""
+    """Parse ``, key=value, key={...}`` to a dict. Of two attributes with one name, the first counts.
+
+    Args:
+      until: the name of the attribute at which to stop; None: read all.
+    """
     result: dict[str, str] = {}
     position = 0
     while (found := _KEY.match(text, position)) and found[1] != until:
@@ -119,7 +125,9 @@ def attributes(text: str, until: str | None = None) -> dict[str, str]:
 
 
 def instruction_attributes(tail: str) -> dict[str, str]:
-    """Return the attributes that XLA prints before ``metadata`` and ``backend_config``."""
+    """Return the attributes of an instruction that XLA prints before ``metadata`` and ``backend_config``,
+    from its tail.
+    """
     end = closing(tail, 0)
     return attributes(tail[end + 1 :], until="metadata") if end >= 0 else {}
 
@@ -139,11 +147,13 @@ def _value_end(text: str, start: int) -> int:
 
 
 def metadata(tail: str) -> str | None:
-    """Return the text between the braces of ``metadata={...}``."""
+    """Return the text between the braces of ``metadata={...}`` in an instruction's tail; None: it is
+    missing.
+    """
     start = tail.find(", metadata={")
     if start < 0:
         return None
-    if '"' in tail[:start]:  # an attribute in front of it could spell it inside a string
+    if '"' in tail[:start]:  # a string in an earlier attribute may contain the same text
         value = attribute(tail, "metadata")
         return value[1:-1] if value and value[0] == "{" and value[-1] == "}" else None
     found = _METADATA.match(tail, start + 2)
@@ -151,7 +161,7 @@ def metadata(tail: str) -> str | None:
 
 
 def fields(body: str) -> dict[str, str]:
-    """Parse ``op_name="a\\"b" stack_frame_id=7`` to a dict, with strings unescaped."""
+    r"""Parse the text of metadata to a dict, with strings unescaped: ``op_name="a\"b" stack_frame_id=7``."""
     return {k: unquote(v) for k, v in _FIELD.findall(body)}
 
 
@@ -180,10 +190,9 @@ def _unescape(found: re.Match[str]) -> str:
 
 
 def backend_config(tail: str) -> dict[str, Any]:
-    """Parse ``backend_config={...}`` as JSON; ``{}`` if it is missing or not an object.
+    """Parse ``backend_config={...}`` in an instruction's tail as JSON; ``{}`` if it is missing or no object.
 
-    It is printed as JSON whose key order changes from one compilation to the next, or as a
-    quoted string that holds JSON.
+    XLA prints JSON, whose order of keys differs between compilations, or a quoted string that contains JSON.
     """
     text = attribute(tail, "backend_config")
     if not text:

@@ -1,4 +1,4 @@
-"""Sum what a compiled program does by the user's line: fusions, their bytes, bytes sent, flops."""
+"""Sum the work of a compiled program by the user's line: fusions, their bytes, bytes sent, flops."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from jaxscope.analysis.hlo.program import Program
 
 
 class LineCost(msgspec.Struct):
-    """What one call of a program does for one line of the user, on one device.
+    """The work of one line of the user in one call of a program, on one device.
 
     Attributes:
-      fusions: those that hold instructions of the line.
-      moved_bytes: read and written by the fusions that hold more of this line
-        than of any other; None: unknown.
-      collectives: the kinds of the line's collectives, each with its number.
-      sent_bytes: by the collectives of the line; None: unknown.
+      fusions: number of fusions with an instruction of the line.
+      moved_bytes: bytes that are read and written by the fusions with more instructions of this line than of
+        any other; None: unknown.
+      collectives: kind -> number of the line's collectives.
+      sent_bytes: bytes that the line's collectives send; None: unknown.
       flops: the flops of the dots and convolutions of the line; None: unknown.
     """
 
@@ -26,11 +26,13 @@ class LineCost(msgspec.Struct):
     flops: int | None = 0
 
 
-Place = tuple[str, int]  # file, 1-based line
+Place = tuple[str, int]  # (file, line), lines counted from 1
 
 
 def of_program(program: Program) -> dict[Place, LineCost]:
-    """Return the cost of each line of the user that the program has an instruction with a cost of."""
+    """Return the cost of the user's lines, by (file, line). Lines without a fusion, a collective or flops are
+    left out.
+    """
     found: dict[Place, LineCost] = {}
 
     def at(file: str, line: int) -> LineCost:

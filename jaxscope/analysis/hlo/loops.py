@@ -1,10 +1,10 @@
 """Find the trip counts of while loops: printed by the backend, or computed from the induction variable.
 
-CPU and GPU print ``backend_config={"known_trip_count":{"n":"6"}}``; TPU does not. Then the condition
-is looked at as an expression of the loop's tuple, ``compare(element i, bound)``, the body for
-``element i + step``, and the call for where element i starts. Values are followed through copies,
-bitcasts, conversions, tuples, fusions and calls, and through elements that the body passes on
-unchanged, also to the loop around.
+CPU and GPU print ``backend_config={"known_trip_count":{"n":"6"}}``; TPU does not. Without it, three
+expressions of the loop's tuple are analysed: the condition, ``compare(element i, bound)``; the body's
+``element i + step``; and the initial value of element i at the loop's call. Values are followed through
+copies, bitcasts, conversions, tuples, fusions and calls, and through elements that the body passes on
+unchanged, also to an outer loop.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from jaxscope.analysis.hlo.module import Computation, Instruction
 _INTEGER = re.compile(r"-?[0-9]{1,18}\Z")
 _PASSES = frozenset({"copy", "bitcast", "convert", "reshape", "optimization-barrier", "broadcast"})
 MAX_DEPTH = 60
-# Instructions looked at for one loop, and for all loops of a module: a hostile text can make values
-# fan out. A long line counts for several.
+# The most instructions that are examined for one loop, and for all loops of a module, because a hostile text
+# can have values with very many sources. A long line counts as several.
 MAX_STEPS = 2_000
 MAX_STEPS_IN_ALL = 300_000
 _LONG = 300
@@ -32,11 +32,12 @@ class Loop(msgspec.Struct, frozen=True):
     """A while loop that runs.
 
     Attributes:
-      trip_count: iterations; None if it depends on data or is unknown.
-      how: ``printed`` or ``inferred``; None where there is no count.
-      computation: where the loop stands; ``body`` is what it runs.
-      executions: how often the whole loop is entered in one call of the program; None where that
-        is not known.
+      name: the name of the instruction.
+      trip_count: iterations each time the loop is entered; None: it depends on data or is unknown.
+      how: ``printed`` or ``inferred``; None: there is no count.
+      computation: the computation that contains the loop.
+      body: the computation that the loop repeats; None: unknown.
+      executions: how often the whole loop is entered in one call of the program; None: unknown.
     """
 
     name: str
@@ -52,9 +53,12 @@ class Constant(NamedTuple):
 
 
 class Element(NamedTuple):
-    """Member ``member`` of the computation's tuple parameter ``parameter``, plus ``offset``.
+    """The value of a member of a computation's tuple parameter, plus a constant.
 
-    A member of -1 is the parameter itself.
+    Attributes:
+      parameter: the number of the parameter.
+      member: the number of the member; -1: the parameter itself, which is no tuple.
+      offset: the constant.
     """
 
     parameter: int
@@ -72,9 +76,13 @@ Value = Constant | Element | Comparison | None
 
 
 class Inside(NamedTuple):
-    """A call and its caller; its operands are the parameters of the called computation.
+    """A call that led to the computation that is examined, so that its parameters have the values of the
+    call's operands.
 
-    ``outer``: the call around it.
+    Attributes:
+      caller: the computation that contains the call.
+      call: the instruction that calls.
+      outer: the call that led to ``caller``; None: there is none.
     """
 
     caller: Computation
@@ -83,7 +91,11 @@ class Inside(NamedTuple):
 
 
 def find(graph: CallGraph) -> tuple[list[Loop], dict[str, int | None]]:
-    """Return all loops that run, in the order of the text, and how often every computation runs."""
+    """Return all loops that run, in the order of the text, and how often each computation runs in one call,
+    by name.
+
+    The number is None where a trip count is unknown.
+    """
     found: list[Loop] = []
     left = MAX_STEPS_IN_ALL
     for computation, instruction in graph.all("while", "while-start"):
@@ -97,7 +109,11 @@ def find(graph: CallGraph) -> tuple[list[Loop], dict[str, int | None]]:
 
 
 def trips(found: list[Loop], unknown: int | None = None) -> Trips:
-    """Return the trip counts by computation and loop; ``unknown`` replaces those that are unknown."""
+    """Return the trip counts by (computation, name of the loop).
+
+    Args:
+      unknown: the value for a loop whose trip count is unknown.
+    """
     return {
         (loop.computation, loop.name): unknown if loop.trip_count is None else loop.trip_count
         for loop in found
@@ -144,7 +160,12 @@ _MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "NE": "NE", "EQ": "
 
 
 def iterations(start: int, bound: int, step: int, direction: str) -> int | None:
-    """Count the iterations of ``while start <direction> bound: start += step``; None if it never ends."""
+    """Return how often ``while start <direction> bound: start += step`` iterates; None: unknown, or it never
+    ends.
+
+    Args:
+      direction: ``LT``, ``LE``, ``GT``, ``GE`` or ``NE``.
+    """
     if direction == "NE":
         if start == bound:
             return 0
@@ -163,7 +184,9 @@ def iterations(start: int, bound: int, step: int, direction: str) -> int | None:
 
 
 class _Reading:
-    """The values in one loop's computations as expressions of their parameters; counts its steps."""
+    """Evaluate values in the computations of one loop as expressions of their parameters, within a limit of
+    steps.
+    """
 
     def __init__(self, graph: CallGraph, limit: int) -> None:
         self._graph = graph
@@ -221,7 +244,14 @@ class _Reading:
         inside: Inside | None = None,
         depth: int = 0,
     ) -> Value:
-        """Return member ``index`` of a tuple without evaluating the others."""
+        """Return the value of member ``index`` of a tuple without evaluating the other members; None:
+        unknown.
+
+        Args:
+          where: the computation that contains ``instruction``, the tuple.
+          inside: the call that led to ``where``; None: there is none.
+          depth: the number of steps that led here.
+        """
         if instruction is None or not self._may_look(instruction, depth):
             return None
         if instruction.opcode == "tuple":
@@ -246,11 +276,13 @@ class _Reading:
         return calls[0].callee if calls else None
 
     def _of(self, where: Computation, instruction: Instruction | None, index: int) -> Value:
-        """Return member ``index``, or the value itself for a loop without a tuple (index -1)."""
+        """Return the value of member ``index`` of a tuple, or of ``instruction`` itself if the loop has no
+        tuple (index -1).
+        """
         return self.value(where, instruction) if index < 0 else self.member(where, instruction, index)
 
     def step(self, body: Computation, index: int) -> int | None:
-        """Return by how much the body changes element ``index``."""
+        """Return how much one iteration of the body adds to element ``index``; None: unknown."""
         value = self._of(body, body.root, index)
         if isinstance(value, Element) and value.parameter == 0 and value.member == index:
             return value.offset
@@ -259,20 +291,22 @@ class _Reading:
     def unchanged(
         self, caller: Computation, loop: Instruction, body: Computation, value: Value
     ) -> Constant | None:
-        """Return the value of an element that the body does not change."""
+        """Return the constant that ``value``, an element of the loop's tuple that the body does not change,
+        has; None: unknown.
+        """
         if not isinstance(value, Element) or value.parameter != 0 or self.step(body, value.member) != 0:
             return None
         start = self.initial(caller, loop, value.member)
         return None if start is None else Constant(start.value + value.offset)
 
     def initial(self, caller: Computation, loop: Instruction, index: int, depth: int = 0) -> Constant | None:
-        """Return the value of element ``index`` when the loop is entered."""
+        """Return the value of element ``index`` when the loop is entered; None: unknown."""
         if depth > MAX_DEPTH:
             return None
         value = self._of(caller, _operand(caller, loop, 0), index)
         if isinstance(value, Constant):
             return value
-        # An element of the loop around, which its body passes on unchanged.
+        # The value is an element of the outer loop's tuple, which the outer body does not change.
         outer = self._graph.callers.get(caller.name, ())
         if isinstance(value, Element) and len(outer) == 1 and outer[0].key == "body":
             around = outer[0]
@@ -283,7 +317,9 @@ class _Reading:
 
 
 def _hands_on(opcode: str) -> bool:
-    """Return whether the instruction gives the result of an earlier asynchronous start."""
+    """Return whether the opcode returns the result of an asynchronous start: ``-done``, ``-update``,
+    ``copy-start``.
+    """
     return opcode.endswith(("-done", "-update")) or opcode == "copy-start"
 
 

@@ -1,7 +1,7 @@
-"""A compiled HLO module as data: computations and instructions, one text line each.
+"""A compiled HLO module as data: computations and their instructions, one text line each.
 
-The line of an instruction is split into five parts. Operands and attributes are parsed by ``lexing`` only
-when they are needed, because those of most instructions are not.
+The line of an instruction is split into five parts. Operands and attributes stay one text, the tail.
+``lexing`` parses the tail only when it is needed, because most tails never are.
 """
 
 from __future__ import annotations
@@ -15,16 +15,27 @@ from jaxscope.analysis.hlo.lexing import operands
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """A line (1-based) that could not be read, shortened, and the reason."""
+    """A line of the text that could not be read.
+
+    Attributes:
+      line: the line, counted from 1.
+      text: the reason, with a part of the line.
+    """
 
     line: int
     text: str
 
 
-class Instruction(msgspec.Struct, frozen=True, gc=False):  # never in a circle
-    """``ROOT %name = shape opcode(tail``.
+class Instruction(
+    msgspec.Struct, frozen=True, gc=False
+):  # refers only to text, so never in a reference cycle
+    """One line of a computation, ``ROOT %name = shape opcode(tail``, split into parts.
 
     Attributes:
+      root: whether the line begins with ROOT: the instruction is the result of its computation.
+      name: the name, without ``%``.
+      shape: the shape of the result as text.
+      opcode: the operation.
       tail: everything behind the opening parenthesis: operands, ``)``, attributes, metadata.
     """
 
@@ -36,18 +47,18 @@ class Instruction(msgspec.Struct, frozen=True, gc=False):  # never in a circle
 
     @property
     def operation(self) -> str:
-        """Return the operation without ``-start``: ``fusion`` of ``fusion-start``.
+        """Return the opcode without ``-start``: ``fusion`` for ``fusion-start``.
 
-        XLA prints any operation that runs asynchronously alone in a computation as ``NAME-start`` with the
+        XLA prints an operation that is the only one in an asynchronous computation as ``NAME-start`` with the
         operation's own attributes, ``NAME-update`` and ``NAME-done``.
         """
         return self.opcode.removesuffix("-start")
 
 
 class Computation:
-    """One computation; its instructions are in the order of the text.
+    """One computation of a module, with its instructions in the order of the text.
 
-    That is the order of the schedule if the module has ``is_scheduled=true``.
+    That is the order of execution if the module has ``is_scheduled=true``.
     """
 
     __slots__ = ("_by_name", "_readers", "entry", "instructions", "line", "name")
@@ -66,7 +77,7 @@ class Computation:
         return self._by_name.get(name)
 
     def readers(self, name: str) -> Sequence[Instruction]:
-        """Return the instructions of this computation that have ``name`` among their operands."""
+        """Return the instructions of this computation that have the instruction ``name`` as an operand."""
         if self._readers is None:
             self._readers = {}
             for instruction in self.instructions:
@@ -77,7 +88,7 @@ class Computation:
 
     @property
     def root(self) -> Instruction | None:
-        """Return the instruction marked ROOT; None in a truncated computation."""
+        """Return the instruction marked ROOT; None: the computation is truncated."""
         # Nearly always the last one, except in scheduled modules.
         for instruction in reversed(self.instructions):
             if instruction.root:
@@ -89,12 +100,16 @@ class Computation:
 
 
 class Module:
-    """The contents of a text.
+    """The contents of the text of a compiled module.
 
     Attributes:
+      name: the name behind ``HloModule``; None: the text has no such line.
       header: the attributes of the ``HloModule`` line, as text.
-      computations: by name, in the order of the text.
-      mentions_maps: do the letters of a shard_map or pmap stand anywhere in the text?
+      frames: the tables that translate frame ids into lines.
+      computations: the computations by name, in the order of the text.
+      entry: the computation with which the program begins; None: the text is truncated.
+      problems: the lines that could not be read.
+      mentions_maps: whether the text contains the word of a shard_map or pmap anywhere.
     """
 
     __slots__ = ("computations", "entry", "frames", "header", "mentions_maps", "name", "problems")

@@ -1,14 +1,14 @@
-"""Find the origin of a collective: the user's program (a psum in a shard_map) or the partitioner.
+"""Find the origin of a collective: the user's program (a psum in a shard_map) or XLA's partitioner.
 
 JAX writes the primitive at the end of ``op_name``. A collective whose ``op_name`` ends in one of JAX's
-collective primitives, below a ``shard_map`` or a ``pmap``, was in the traced program, be it that
-the user wrote it or that differentiation put its transpose there. One that carries the name of
-anything else (``dot_general``, ``reduce_sum``, ``sharding_constraint``, an argument's) was inserted
-while partitioning that operation. Both were checked on JAX 0.8.2, 0.10.2 and 0.12.0.1 for every
-collective of ``jax.lax`` under shard_map (automatic axes too), pmap, grad, and for partitioned
-matmuls, sums, reshapes, rolls, constraints and output shardings; e.g. ``psum`` is
-``jit(f)/shard_map/psum_invariant``, ``psum_scatter`` is ``reduce_scatter``, the sum over a
-contracted dimension is ``jit(f)/dot_general``. A reshard for an output has no ``op_name`` at all.
+collective primitives, below a ``shard_map`` or a ``pmap``, was in the traced program: the user wrote it, or
+differentiation added it as the transpose of another. A collective whose ``op_name`` ends in anything else
+(``dot_general``, ``reduce_sum``, ``sharding_constraint``, the name of an argument) was inserted while that
+operation was partitioned. Both were checked on JAX 0.8.2, 0.10.2 and 0.12.0.1 for every collective of
+``jax.lax`` under shard_map (automatic axes too), pmap, grad, and for partitioned matmuls, sums, reshapes,
+rolls, constraints and output shardings. For example, ``psum`` is ``jit(f)/shard_map/psum_invariant``,
+``psum_scatter`` is ``reduce_scatter``, the sum over a contracted dimension is ``jit(f)/dot_general``. A
+reshard for an output has no ``op_name`` at all.
 """
 
 from __future__ import annotations
@@ -26,26 +26,30 @@ PRIMITIVES = frozenset(
     }
 )
 _MANUAL = re.compile(r"(?:^|[/(])(?:shard_map|pmap|xmap)(?:$|[/()])")
-# In the frontend attributes of an instruction, and in the backend configuration of a GPU's.
+# The first is in the frontend attributes, the second in the backend configuration of a GPU's instruction.
 _GENERATED = ('is_spmd_generated="true"', '"is_spmd_generated":true')
 _SUFFIX = re.compile(r"(?:\.\d+|\.clone|\.remat)+$")
 
 
 def is_manual(op_name: str) -> bool:
-    """Return whether the operation is inside a shard_map or a pmap."""
+    """Return whether the operation with this ``op_name`` is inside a shard_map or a pmap."""
     return _MANUAL.search(op_name) is not None
 
 
 def primitive(op_name: str) -> str:
-    """Return the last component: ``jit(f)/shard_map/psum`` -> ``psum``; of several joined by ``;`` the
-    first."""
+    """Return the last component of an ``op_name``: ``jit(f)/shard_map/psum`` -> ``psum``. If several names
+    are joined by ``;``, it is that of the first.
+    """
     return op_name.partition(";")[0].rpartition("/")[2].partition("[")[0]
 
 
 def is_generated(tail: str) -> bool:
-    """Return whether the text states that the partitioner inserted the instruction.
+    """Return whether the text of an instruction states that the partitioner inserted it.
 
-    XLA writes this since JAX 0.12; older texts give False.
+    XLA writes this since JAX 0.12; the result is False for texts of older versions.
+
+    Args:
+      tail: the text behind ``opcode(``.
     """
     return any(mark in tail for mark in _GENERATED)
 
@@ -53,15 +57,16 @@ def is_generated(tail: str) -> bool:
 def origin(
     op_name: str | None, name: str, may_be_manual: Callable[[], bool], *, generated: bool = False
 ) -> str | None:
-    """Return ``asked`` (by the program), ``inserted`` (by the partitioner) or None (unknown).
+    """Return the origin of a collective: ``asked`` (the program), ``inserted`` (the partitioner) or None
+    (unknown).
 
     Args:
-      generated: whether the text states that the partitioner inserted it.
-      op_name: of the collective's own metadata.
-      name: the name of the instruction; a collective of the program is named after its primitive
+      op_name: the ``op_name`` in the collective's own metadata; None: there is none.
+      name: the name of the instruction; XLA names a collective of the program after its primitive
         (``psum.7``).
       may_be_manual: returns whether the program may have a shard_map or a pmap; called only without
         ``op_name``.
+      generated: whether the text states that the partitioner inserted the collective.
     """
     if generated:
         return "inserted"

@@ -1,6 +1,7 @@
 """Analyse one compiled text: all figures of a program that the report shows from its HLO.
 
-``analyse`` never raises: what could not be read is in ``problems`` and its place is None or empty.
+``analyse`` never raises. A part that cannot be read is listed in ``problems``, and its figures are None or
+empty.
 """
 
 from __future__ import annotations
@@ -19,24 +20,32 @@ from jaxscope.analysis.hlo.reader import read
 
 
 class Program(msgspec.Struct, frozen=True):
-    """The contents of one compiled program.
+    """The figures of one compiled program. All bytes and flops are for one device.
 
     Attributes:
-      module: the name after ``HloModule``.
-      instructions: in the whole text; 0 of a text that could not be read.
-      scheduled: the order of the text is the order of execution.
-      mesh: the axes that ``collectives[].axes`` speak of: as given, else as printed in the text.
-      wire_by_axes: bytes that one device sends in one call, by axes joined with a comma; ``?`` where
-        the axes are not known.
-      flops: the flops of dots and convolutions in one call on one device (module ``cost``); None: the text
-        was not read.
-      flops_by_type: a lower bound of the same by HLO element type of the operands; ``bf16 x f32`` where
-        they differ.
-      flops_unknown: why ``flops`` is not exact, where the text was read.
-      flops_by_line: the flops of the same by the user's line; those without a line are in none.
-      moved_bytes: bytes that one call surely moves between memory and cores (module ``traffic``).
-      cycles: of one call, as a TPU's compiler estimates them (module ``cycles``); None: it does not.
-      wrapped_elementwise: fusions that hold a single elementwise operation.
+      module: the name behind ``HloModule``; None: the text has none.
+      num_partitions, replica_count: the numbers in the module's header; None: the text could not be read.
+      scheduled: whether the order of the text is the order of execution.
+      mesh: (axis, size) of the mesh to which the axes of the collectives refer: the given one, else the
+        printed one.
+      instructions, computations: their number in the whole text; 0: the text could not be read.
+      fusions: the fusions that run.
+      unfused_elementwise: number of elementwise operations outside of fusions.
+      wrapped_elementwise: number of fusions with a single elementwise operation.
+      custom_calls: target of a custom call -> how many run.
+      collectives: the collectives that run.
+      loops: the while loops that run.
+      memory: the inputs and outputs, and which outputs reuse the memory of inputs.
+      wire_by_axes: bytes that one device sends in one call, by axes joined with a comma; ``?``: the axes are
+        unknown.
+      flops: the flops of dots and convolutions in one call (module ``cost``); None: the text was not read.
+      problems: the lines that could not be read.
+      cycles: the TPU compiler's estimate of the cycles of one call (module ``cycles``); None: there is none.
+      flops_by_type: a lower bound of ``flops`` by HLO element type of the operands; ``bf16 x f32`` if they
+        differ.
+      flops_unknown: why ``flops`` is not exact; None: it is exact, or the text was not read.
+      moved_bytes: bytes that one call certainly moves between memory and cores (module ``traffic``).
+      flops_by_line: ``flops`` by the user's line, without the products that have no line.
     """
 
     module: str | None
@@ -62,7 +71,7 @@ class Program(msgspec.Struct, frozen=True):
     moved_bytes: int | None = None
     flops_by_line: list[cost.LineFlops] = []
 
-    # Under these names the figures are in the JSON report: exact, or None; then their bounds.
+    # The JSON report has these names. The first of each group is the exact figure, or None; then the bounds.
 
     @property
     def wire_bytes_by_axes(self) -> dict[str, int | None]:
@@ -100,11 +109,12 @@ class Program(msgspec.Struct, frozen=True):
 def analyse(
     text: str, *, mesh: Sequence[tuple[str, int]] | None = None, user_files: Iterable[str] = ()
 ) -> Program:
-    """Analyse the compiled text of one program.
+    """Analyse the compiled text of one program. Never raises.
 
     Args:
       text: ``compiled.as_text()`` of JAX 0.8 to 0.12, or a file of ``--xla_dump_to``.
-      mesh: (axis, size) in mesh order; groups are positions in ``mesh.devices.flat``.
+      mesh: (axis, size) in mesh order, for the axes of collectives; the positions in their groups are indices
+        in ``mesh.devices.flat``. None: use the mesh that the text prints, if any.
       user_files: files that are the user's own although they are in a library's directory.
     """
     try:
@@ -118,7 +128,7 @@ def analyse(
 
 
 def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> Program:
-    """Analyse a module that has been read."""
+    """Analyse a parsed module; ``mesh`` is as in ``analyse``."""
     problems = list(module.problems)
     header = attributes(module.header)
     replicas, partitions = number(header.get("replica_count")), number(header.get("num_partitions"))

@@ -1,9 +1,9 @@
 """Parse the text of a compiled module to ``Module``; parts that cannot be read become ``problems``.
 
-The text is XLA's ``HloModule::ToString`` as JAX 0.8 to 0.12 give it for CPU, TPU and GPU, and as
-``--xla_dump_to`` writes it: with or without ``%`` before names, with or without signatures and
-operand shapes, with anything printed before or behind. Two passes of one regular expression each,
-and one object per instruction; attributes are not looked at here.
+The text is XLA's ``HloModule::ToString`` as JAX 0.8 to 0.12 return it for CPU, TPU and GPU, and as
+``--xla_dump_to`` writes it: with or without ``%`` before names, with or without signatures and operand
+shapes, with any other output before or behind it. The text is searched twice with one regular expression
+each. Each instruction becomes one object, whose attributes are not parsed here.
 """
 
 from __future__ import annotations
@@ -24,13 +24,18 @@ _TABLE = re.compile(rf"^[ \t]*+({'|'.join(TABLES)})[ \t]*$", re.MULTILINE)
 _BLANK = re.compile(r"\n[ \t]*+\n")
 _CLOSE = re.compile(r"^[ \t]*\}", re.MULTILINE)
 MAX_PROBLEMS = 50
-# Of one instruction: a backend_config of several lines has some dozens.
+# The most lines of one instruction. A backend_config with line breaks has a few dozen lines.
 MAX_LINES = 10_000
 _SHOWN = 120
 
 
 def read(text: str, user_files: Iterable[str] = ()) -> Module:
-    """Read a module. Never raises; a text that is not HLO gives no computations and a problem."""
+    """Parse the text of a compiled module. Never raises; a text that is not HLO gives no computations and a
+    problem.
+
+    Args:
+      user_files: files that are the user's own although they are in a library's directory.
+    """
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     problems = _Problems(text)
@@ -55,7 +60,7 @@ def read(text: str, user_files: Iterable[str] = ()) -> Module:
             problems.add(header.start(), f"a second computation is named {name}; only the first is read")
             continue
         begin = header.end() + 1
-        # The last one: a value with line breaks may hold a brace at the beginning of a line too.
+        # Use the last such brace, because a value with line breaks may also have a brace at a line's start.
         end = text.rfind("\n}", header.end(), limit) + 1
         close = _CLOSE.match(text, end) if end else _CLOSE.search(text, min(begin, limit), limit)
         if close is None:
@@ -76,14 +81,16 @@ def read(text: str, user_files: Iterable[str] = ()) -> Module:
 
 
 def _lines_with(text: str, mark: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
-    """Yield matches at the beginning of the lines that contain ``mark``. A search for a fixed string is ten
-    times faster than one for a pattern at the beginning of every line."""
+    """Yield the matches of ``pattern`` at the beginning of the lines that contain the text ``mark``.
+
+    The search for a fixed text is ten times faster than matching a pattern at the beginning of every line.
+    """
     at = text.find(mark)
     while at >= 0:
         found = pattern.match(text, text.rfind("\n", 0, at) + 1)
         if found:
             yield found
-        end = text.find("\n", at)  # once a line, however often it holds the mark
+        end = text.find("\n", at)  # yield a line once, even if it contains the mark several times
         at = text.find(mark, end) if end >= 0 else -1
 
 
@@ -101,8 +108,12 @@ def _instructions(
 
 
 def _carefully(text: str, begin: int, end: int, problems: _Problems) -> list[tuple[str, ...]]:
-    """Read line by line: skip blank lines and comments, and join a line that continues the one before
-    (a backend_config with line breaks in it) is joined to it, others are problems."""
+    """Parse the lines of a computation one by one, for texts in which not every line is an instruction.
+
+    Blank lines and comments are skipped. A line that continues an instruction (a backend_config with line
+    breaks) is appended to it. All others become problems. The result has the five parts of each instruction's
+    line.
+    """
     rows: list[list[str]] = []
     parts: list[list[str]] = []
     opened = 0  # braces of the last instruction; counted, not parsed: a few in strings do no harm here
@@ -129,7 +140,7 @@ def _tables(text: str, start: int, end: int, problems: _Problems) -> dict[str, s
     tables: dict[str, str] = {}
     for number, table in enumerate(found):
         limit = found[number + 1].start() if number + 1 < len(found) else end
-        # A table ends at the first blank line: what follows is not its business.
+        # A table ends at the first blank line.
         blank = _BLANK.search(text, table.end(), limit)
         stop = blank.start() if blank else limit
         tables.setdefault(table[1], text[table.end() + 1 : stop])
@@ -139,7 +150,7 @@ def _tables(text: str, start: int, end: int, problems: _Problems) -> dict[str, s
 
 
 def _foreign(text: str, begin: int, end: int, problems: _Problems) -> None:
-    """Note the lines between computations that belong to none."""
+    """Add a problem for each line of ``text[begin:end]`` that belongs to no computation and no table."""
     between = text[begin:end]
     if not between.strip():
         return
@@ -152,7 +163,7 @@ def _foreign(text: str, begin: int, end: int, problems: _Problems) -> None:
 
 
 def _set_lines(text: str, computations: dict[str, Computation]) -> None:
-    """Convert offsets to line numbers, counted once from the beginning."""
+    """Replace the offset in ``Computation.line`` by the line number, for all computations in one pass."""
     line, position = 1, 0
     for computation in computations.values():
         line += text.count("\n", position, computation.line)
@@ -161,7 +172,9 @@ def _set_lines(text: str, computations: dict[str, Computation]) -> None:
 
 
 class _Problems:
-    """The problems of a text with line numbers: the first fifty, then only their number."""
+    """The problems of a text with line numbers. After MAX_PROBLEMS of them, only the number of further ones
+    is noted.
+    """
 
     def __init__(self, text: str) -> None:
         self.found: list[Problem] = []

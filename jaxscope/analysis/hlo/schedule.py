@@ -1,11 +1,13 @@
-"""Find the work between the start and the done of a transfer in a scheduled computation."""
+"""Find whether anything computes between the start and the done of a transfer, in a computation in execution
+order.
+"""
 
 from __future__ import annotations
 
 from jaxscope.analysis.hlo.lexing import operands
 from jaxscope.analysis.hlo.module import Computation, Instruction
 
-# Takes no time of its own on the device: names, views, other transfers.
+# These operations take no time of their own on the device: names, views, other transfers.
 _NO_WORK = frozenset(
     {
         *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "token"),
@@ -17,15 +19,15 @@ MAX_UPDATES = 1_000
 
 
 def computes(instruction: Instruction) -> bool:
-    """Return whether the instruction occupies the device."""
+    """Return whether the instruction occupies the device: it is no view, no start and no done."""
     opcode = instruction.opcode
     return opcode not in _NO_WORK and not opcode.endswith(("-start", "-done", "-update"))
 
 
 class Schedule:
-    """The order of the instructions of one computation.
+    """The instructions of one computation, in the order of execution.
 
-    Two instructions of one name, which only a damaged text has, count as the last of them.
+    Only a damaged text has two instructions with one name; then the last one counts.
     """
 
     def __init__(self, where: Computation) -> None:
@@ -42,7 +44,9 @@ class Schedule:
                     self._done.setdefault(name, instruction)
 
     def done_of(self, start: Instruction) -> Instruction | None:
-        """Return the ``-done`` of a start, through ``-update``s; None if it is in another computation."""
+        """Return the ``-done`` that belongs to a ``-start``, also through ``-update`` instructions; None: it
+        is in another computation.
+        """
         found = self._done.get(start.name)
         for _ in range(MAX_UPDATES):
             if found is None or found.opcode.endswith("-done"):
@@ -51,15 +55,16 @@ class Schedule:
         return None
 
     def overlapped(self, start: Instruction, end: Instruction | None = None) -> bool | None:
-        """Return whether an instruction computes between the start and its done.
+        """Return whether an instruction computes between a start and its done; None: the done is unknown.
 
         Args:
-          end: the done, where it is not the one that ``done_of`` finds.
+          start: the instruction that starts the transfer.
+          end: the instruction that ends the transfer; None: the one that ``done_of`` finds.
         """
         end = end or self.done_of(start)
         first = self._place.get(start.name)
         last = None if end is None else self._place.get(end.name)
         if first is None or last is None or last <= first:
             return None
-        # A chain's first fusion counts as work of its own; what it starts runs beside what follows.
+        # The start itself may be a fusion that computes. Only instructions after it count.
         return self._work[last] > self._work[first + 1]

@@ -1,7 +1,8 @@
 """Parse shapes as HLO prints them: ``bf16[8,128]{1,0:T(8,128)(2,1)S(1)}`` and tuples of them.
 
-Element type, dimensions (``<=8`` is a bounded dynamic one), layout (minor to major), tiles,
-element size in bits ``E(4)`` and memory space ``S(1)``, as in XLA's ShapeUtil and LayoutUtil.
+A shape has an element type, dimensions (``<=8`` is a dynamic one with a bound), the layout (minor to major),
+tiles ``T(8,128)``, the element size in bits ``E(4)`` and the memory space ``S(1)``, as in XLA's ShapeUtil and
+LayoutUtil.
 """
 
 from __future__ import annotations
@@ -25,20 +26,21 @@ _TILE = re.compile(r"\(([0-9*,]*+)\)")
 MAX_DEPTH = 64
 MAX_DIGITS = 18
 HOST = 5  # the memory space of a TPU's host
-BUFFER = 512  # a TPU's buffers are multiples of it, in bytes
-ADDRESS = 8
+BUFFER = 512  # the size of a TPU's buffer is a multiple of it, in bytes
+ADDRESS = 8  # bytes of one address in the buffer of a tuple
 MAX_TILES = 8
 
 
 class Array(msgspec.Struct, frozen=True, gc=False):
-    """One array.
+    """The shape of one array.
 
     Attributes:
-      dims: sizes, the bound of a dynamic one; None for one without a bound (``?``).
-      layout: dimension numbers from minor to major, None if not printed.
-      bits: the bits of one element in memory, None for a type we do not know.
-      space: memory space, 0 is the default one (on TPU 1 is VMEM, 5 the host).
-      tiles: as printed, e.g. ``(8,128)(2,1)``.
+      dtype: the element type: ``bf16``.
+      dims: the sizes; of a dynamic dimension its bound; None for one without a bound (``?``).
+      layout: dimension numbers from minor to major; None: not printed.
+      bits: bits of one element in memory; None: the type is unknown.
+      space: the memory space; 0 is the default one (on TPU 1 is VMEM, 5 is the host's memory).
+      tiles: the tiles as printed: ``(8,128)(2,1)``.
     """
 
     dtype: str
@@ -59,7 +61,7 @@ class Array(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def bytes(self) -> int | None:
-        """Return the bytes of the elements, without the padding that tiles add."""
+        """Return the bytes of the elements, without the padding that tiles add; None: unknown."""
         elements = self.elements
         if elements is None or self.bits is None:
             return None
@@ -67,8 +69,9 @@ class Array(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def allocated_bytes(self) -> int | None:
-        """Return the bytes of the array's buffer: a TPU fills up the tiles of its layout; others do not
-        tile.
+        """Return the bytes of the array's buffer; None: unknown.
+
+        On a TPU this includes the padding to full tiles. Arrays on other machines have no tiles.
         """
         if not self.tiles or self.layout is None or self.bits is None or None in self.dims:
             return self.bytes
@@ -83,7 +86,7 @@ def _buffer(size: int) -> int:
 
 
 def _in_whole_tiles(sizes: list[int], tiles: str) -> int | None:
-    """Return the elements of an array whose tiles are filled up.
+    """Return the number of elements with the padding to full tiles; None: the tiles cannot be read.
 
     Args:
       sizes: from the major to the minor dimension.
@@ -107,13 +110,13 @@ def _in_whole_tiles(sizes: list[int], tiles: str) -> int | None:
     return math.prod(sizes)
 
 
-# A tuple is a Python tuple. None: unreadable.
+# The shape of a tuple is a Python tuple of shapes. None stands for a member that cannot be read.
 Shape = Array | tuple["Shape | None", ...]
 
 
 @functools.lru_cache(maxsize=8192)
 def parse(text: str) -> Shape | None:
-    """Parse a shape; None for other text."""
+    """Parse a shape; None: the text is no shape."""
     if len(text) > 200_000:
         return None
     return _parse(_COMMENT.sub("", text).strip(), 0)
@@ -157,8 +160,11 @@ def _layout(text: str | None) -> tuple[tuple[int, ...] | None, int, str, int | N
 
 
 def _bits(dtype: str) -> int | None:
-    """Return the bits of an element: 8 for ``f8e4m3fn``, 16 for ``bf16``, 64 for ``c64``; smaller types take
-    a byte unless the layout has another size (``E(4)``)."""
+    """Return the bits of an element in memory: 8 for ``f8e4m3fn``, 16 for ``bf16``, 64 for ``c64``; None: the
+    type is unknown.
+
+    Types of less than 8 bits use a byte, unless the layout has another size (``E(4)``).
+    """
     if dtype == "pred":
         return 8
     found = _BITS.match(dtype)
@@ -166,17 +172,17 @@ def _bits(dtype: str) -> int | None:
 
 
 def members(text: str) -> list[str]:
-    """Return the texts of a tuple's members; of an array, its own text."""
+    """Return the texts of a tuple's members; of an array, a list with its own text."""
     text = _COMMENT.sub("", text).strip()
     return split(text[1:-1]) if text.startswith("(") and text.endswith(")") else [text]
 
 
 def device_bytes(shape: Shape | None) -> int | None:
-    """Return the bytes that an array, or all members of a tuple, take in a device's memory; None: one is
+    """Return the bytes that a value occupies in a device's memory: an array, or all members of a tuple; None:
     unknown.
 
-    Arrays in the memory of a TPU's host count 0. The tuple itself counts, too, a list of addresses: it takes
-    a buffer of a TPU (32 bytes on v5p).
+    Arrays in the memory of a TPU's host count 0. A tuple also has a list of its members' addresses, which
+    occupies a buffer of its own.
     """
     if shape is None or isinstance(shape, Array):
         return None if shape is None else 0 if shape.space == HOST else shape.allocated_bytes
@@ -188,7 +194,7 @@ def device_bytes(shape: Shape | None) -> int | None:
 
 
 def total_bytes(shape: Shape | None) -> int | None:
-    """Return the bytes of an array, or of all members of a tuple, without padding; None if one is unknown."""
+    """Return the bytes of an array, or of all members of a tuple, without padding; None: one is unknown."""
     if shape is None:
         return None
     if isinstance(shape, Array):
@@ -203,12 +209,14 @@ def total_bytes(shape: Shape | None) -> int | None:
 
 
 def of_result(opcode: str, text: str) -> Shape | None:
-    """Return the shape of an instruction's result. One that starts something prints more than its result::
+    """Return the shape of an instruction's result; None: the text cannot be read.
 
-    copy-start                          (result, operand, context)
-    all-reduce-start                    the result alone; since JAX 0.12 ((operands), result)
-    send, recv                          (payload, u32[], token[])
-    every other NAME-start              (operand, result, context...), either may be a tuple
+    The shape of an instruction that starts a transfer contains more than the result::
+
+        copy-start                          (result, operand, context)
+        all-reduce-start                    the result alone; since JAX 0.12 ((operands), result)
+        send, recv                          (payload, u32[], token[])
+        every other NAME-start              (operand, result, context...), either may be a tuple
     """
     shape = parse(text)
     if not isinstance(shape, tuple) or not shape:
@@ -222,11 +230,13 @@ def of_result(opcode: str, text: str) -> Shape | None:
 
 
 def result_bytes(opcode: str, text: str) -> int | None:
-    """Return the bytes of an instruction's result."""
+    """Return the bytes of an instruction's result, from its opcode and the text of its shape; None:
+    unknown.
+    """
     return total_bytes(of_result(opcode, text))
 
 
 @functools.lru_cache(maxsize=8192)
 def text_bytes(text: str) -> int | None:
-    """Return the bytes of a shape given as text."""
+    """Return the bytes of a shape given as text, without padding: ``f32[8,128]`` -> 4096; None: unknown."""
     return total_bytes(parse(text))

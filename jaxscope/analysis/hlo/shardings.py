@@ -1,15 +1,16 @@
-"""Convert a sharding as the partitioner prints it to the mesh axes of each dimension.
+"""Convert a sharding as XLA's partitioner prints it to the mesh axes that split each dimension.
 
 ======================  ====================================================================
-GSPMD                   ``{devices=[4,1,2]<=[2,4]T(1,0) last_tile_dim_replicate}``: tiles of each
-                        dimension, then groups of tiles that hold the same; positions by iota as in
-                        ``groups``, or one by one (``{devices=[2,2]0,2,1,3}``)
-mesh                    ``{mesh['a'=2,'b'=4], [{'b', 'a'}, {}]}``, ``'b':(1)2`` for a sub-axis
+GSPMD                   ``{devices=[4,1,2]<=[2,4]T(1,0) last_tile_dim_replicate}``: number of tiles
+                        along each dimension, then the number of devices with the same tile; the
+                        positions follow as an iota as in ``groups``, or one by one
+                        (``{devices=[2,2]0,2,1,3}``)
+mesh                    ``{mesh['a'=2,'b'=4], [{'b', 'a'}, {}]}``, ``'b':(1)2`` for a part of an axis
                         (XLA of 2026, JAX 0.12)
-the rest                ``{replicated}``, ``{maximal device=0}``, ``{manual}``
+others                  ``{replicated}``, ``{maximal device=0}``, ``{manual}``
 ======================  ====================================================================
 
-Positions are those of ``mesh.devices.flat``. Source: XLA's hlo_sharding.cc, and texts of both versions.
+Positions are indices in ``mesh.devices.flat``. Source: XLA's hlo_sharding.cc, and texts of both versions.
 """
 
 from __future__ import annotations
@@ -36,15 +37,24 @@ Dimensions = tuple[tuple[str, ...], ...]
 
 
 class Spelled(msgspec.Struct, frozen=True):
-    """``tiles``: parts of each dimension; None: not tiled, or not read. ``dimensions``: the mesh axes of
-    each, major to minor; None: they are no axes of the mesh."""
+    """A parsed sharding.
+
+    Attributes:
+      tiles: number of parts along each dimension; None: not tiled, or not read.
+      dimensions: the mesh axes that split each dimension, major to minor; None: the parts are not along axes
+        of the mesh.
+    """
 
     tiles: tuple[int, ...] | None = None
     dimensions: Dimensions | None = None
 
 
 def read(text: str, mesh: Mesh | None) -> Spelled:
-    """Parse ``text`` with its braces; ``mesh``: (axis, size) of the program's mesh, if known."""
+    """Parse the text of a sharding, with its braces.
+
+    Args:
+      mesh: (axis, size) of the program's mesh; None: unknown.
+    """
     text = text.strip()[:20_000]
     if text == "{replicated}":
         return Spelled((), ())
@@ -99,7 +109,7 @@ def _named(found: re.Match[str], mesh: Mesh | None) -> Spelled:
     order = groups.device_order(found[2], total)
     if mesh is None or order is None:
         return Spelled(tiles)
-    # The coordinates of each position on their mesh, and from these its tile along each dimension.
+    # The coordinates of each position on the printed mesh, and from these its tile along each dimension.
     there = _coordinates(order, [size for _, size in own])
     names = [name for name, _ in own]
     at = []
@@ -115,7 +125,11 @@ def _named(found: re.Match[str], mesh: Mesh | None) -> Spelled:
 
 
 def _coordinates(flat: Sequence[int], dims: Sequence[int]) -> list[list[int]]:
-    """Return, for each dimension, the index in an array of shape ``dims`` at each position of ``flat``."""
+    """Return, for each dimension, a list: position -> coordinate along that dimension.
+
+    Args:
+      flat: the positions, in row-major order of an array of shape ``dims``.
+    """
     found = []
     stride = len(flat)
     for size in dims:
@@ -128,7 +142,13 @@ def _coordinates(flat: Sequence[int], dims: Sequence[int]) -> list[list[int]]:
 
 
 def _axes(tiles: Sequence[int], coordinates: Sequence[list[int]], mesh: Mesh) -> Dimensions | None:
-    """Return the axes whose digits in order count the tiles of each dimension."""
+    """Return the mesh axes that split each dimension into tiles, major to minor; None: the tiles are not
+    along axes.
+
+    Args:
+      tiles: number of tiles along each dimension.
+      coordinates: for each dimension, the number of the tile at each position.
+    """
     total = math.prod(size for _, size in mesh)
     if any(len(along) != total for along in coordinates[: len(tiles)]):
         return None

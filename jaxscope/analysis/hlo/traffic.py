@@ -2,7 +2,7 @@
 cores.
 
 Each argument and each result counts once, without padding, and only if it is certainly read or written as a
-whole. Not counted: an argument that is only sliced (the slices count), only returned, or only read by an
+whole. Not counted are: an argument that is only sliced (the slices count), only returned, or only read by an
 instruction that may read a part of it (an unknown kernel, a branch); a result that overwrites a part of an
 argument, or that a loop, a branch or such a kernel writes; values in the host's memory.
 """
@@ -27,7 +27,7 @@ _SLICES = (
     "reduce-window",
 )
 _VIEWS = ("bitcast", "reshape", "get-tuple-element", "opt-barrier", "optimization-barrier", "domain")
-# What may look at a part of an operand, or at none.
+# These operations may read only a part of an operand, or nothing.
 _MAYBE = (
     "conditional", "call", "custom-call", "async", "async-update", "async-done", "tuple", "copy-done",
     "infeed", "outfeed", "after-all", "add-dependency", "get-dimension-size", "set-dimension-size",
@@ -43,14 +43,18 @@ _NOT_WRITTEN = (
     "async",
     "infeed",
 )
-# Kernels of libraries that take all of their operands and write all of their results.
+# Prefixes of library kernels that read all of their operands and write all of their results.
 _MATRICES = ("__cublas", "__cudnn")
 MAX_DEPTH = 12
 MAX_STEPS = 200_000
 
 
 class Traffic:
-    """Compute the traffic of one module; ``executions`` by computation."""
+    """Compute the traffic of one module.
+
+    Args:
+      executions: how often each computation runs in one call of the program, by name; None: unknown.
+    """
 
     def __init__(self, graph: CallGraph, executions: Mapping[str, int | None]) -> None:
         self._graph = graph
@@ -58,7 +62,9 @@ class Traffic:
         self._left = MAX_STEPS
 
     def total(self) -> int | None:
-        """Return the bytes per call; None: the program has no entry, or is too large to follow."""
+        """Return the bytes that one call moves, at least; None: the program has no entry computation, or is
+        too large to follow.
+        """
         entry = self._graph.module.entry
         if entry is None or entry.root is None:
             return None
@@ -67,7 +73,9 @@ class Traffic:
         return total if self._left > 0 else None
 
     def _read(self, where: Computation, name: str, size: int, times: int, depth: int) -> int:
-        """Return the bytes of value ``name`` that ``times`` runs of ``where`` read; at most its ``size``."""
+        """Return the bytes of the value ``name`` that ``times`` runs of the computation ``where`` read; at
+        most ``size``, its own bytes.
+        """
         most = 0
         for reader in where.readers(name):
             self._left -= 1
@@ -104,7 +112,7 @@ class Traffic:
             if any(i.opcode in _MAYBE and i.opcode != "tuple" for i in inside):
                 return 0
             return size if any(body.readers(p.name) for p in found) else 0
-        # A fusion computes only the parts of a value that it uses: with a slice in it, not the whole.
+        # A fusion reads only the parts of a value that it uses, so with a slice in it perhaps not everything.
         most = 0
         for parameter in found:
             readers = body.readers(parameter.name)
@@ -114,7 +122,7 @@ class Traffic:
         return most
 
     def _inside(self, body: Computation) -> list[Instruction]:
-        """Return the instructions of a fusion's body, and of the fusions in it."""
+        """Return the instructions of a fusion's body and of all computations that it calls."""
         found: list[Instruction] = []
         waiting, seen = [body], {body.name}
         while waiting:
@@ -128,7 +136,9 @@ class Traffic:
         return found
 
     def _in_loops(self, where: Computation, packed: Instruction, name: str, size: int, depth: int) -> int:
-        """Return the bytes read of a tuple member that loops take."""
+        """Return the bytes that loops read of the value ``name``, which is passed to them as a member of the
+        tuple ``packed``.
+        """
         places = [i for i, o in enumerate(operands(packed.tail)) if o == name]
         most = 0
         for loop in where.readers(packed.name):
@@ -173,7 +183,9 @@ class Traffic:
 
 
 def _size(text: str) -> int:
-    """Return the bytes of an array in the device's memory; 0 for other values and unknown sizes."""
+    """Return the bytes of an array in the device's memory; 0 for tuples, arrays in the host's memory and
+    unknown sizes.
+    """
     shape = shapes.parse(text)
     if (
         not isinstance(shape, shapes.Array)
@@ -192,5 +204,5 @@ def _is_matrix(instruction: Instruction) -> bool:
 
 
 def _strides(instruction: Instruction) -> bool:
-    """Return whether a convolution may skip elements."""
+    """Return whether the instruction is a convolution that may skip elements of its input."""
     return instruction.opcode == "convolution" and "stride=" in (attribute(instruction.tail, "window") or "")

@@ -1,23 +1,23 @@
 """Compute the bytes that one device sends for one collective.
 
-With ``n`` devices in a group and the algorithms that reach the lower bound on a ring (Chan, Heimlich,
-Purkayastha, van de Geijn: Collective communication, 2007), where ``B`` is the size of the largest
-side on one device (result of an all-gather, input of a reduce-scatter, either side of the others):
+The formulas are for ``n`` devices in a group and the algorithms that reach the lower bound on a ring (Chan,
+Heimlich, Purkayastha, van de Geijn: Collective communication, 2007). ``B`` is the bytes of the larger of
+operand and result on one device: the result of an all-gather, the operand of a reduce-scatter.
 
 =====================  ==============================================================
 all-reduce             2 (n-1)/n B: a reduce-scatter, then an all-gather
 all-gather             (n-1)/n B
 reduce-scatter         (n-1)/n B
-all-to-all             (n-1)/n B: everything but the own part
+all-to-all             (n-1)/n B: everything but the device's own part
 collective-permute     B, if any device sends to another one
 collective-broadcast   B
-ragged-all-to-all      not known: the sizes are data
-send                   B; between slices of a TPU what its collective sends, where B is the
-                       payload, the input of the collective
-recv                   0, its bytes are those of the send
+ragged-all-to-all      unknown: the sizes depend on data
+send                   B. Between the slices of a TPU a send is a part of another collective:
+                       then it is the bytes of that collective
+recv                   0: its bytes are counted at the send
 =====================  ==============================================================
 
-A tree or a switch that reduces (NVLS, SHARP) sends less, a latency-bound algorithm more.
+A tree, or a switch that reduces (NVLS, SHARP), sends less; an algorithm for low latency sends more.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ def wire_bytes(
     moves: bool = True,
     transfer: str | None = None,
 ) -> int | None:
-    """Return the bytes sent per device and execution, rounded down; None if something is unknown.
+    """Return the bytes that one device sends in one execution of a collective, rounded down; None: unknown.
 
     Args:
-      result_bytes: the result on one device (the payload of a send).
-      group_size: members of a group.
-      transfer: for a send between slices, the collective that it is a part of.
+      kind: the kind of the collective: ``all-gather``, ...
+      result_bytes: bytes of the result on one device (of a send: of the data that is sent); None: unknown.
+      group_size: number of devices in a group; None: unknown.
       moves: for a permute, whether any pair has two different ends.
+      transfer: for a send between the slices of a TPU, the kind of the collective that it is a part of.
     """
     if kind == "recv":
         return 0
