@@ -1,1 +1,3 @@
-"""Reads what JAX lowered a function to: StableHLO text, without jax and without MLIR."""
+"""Read the StableHLO text to which JAX lowered a function, without jax and without MLIR. ``reading.analyse``
+is the entry.
+"""

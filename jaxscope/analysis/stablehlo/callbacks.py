@@ -1,8 +1,8 @@
-"""Find calls from a program into Python on the host: ``pure_callback``, ``io_callback``, ``debug.print``,
-``debug.callback``; infeed and outfeed.
+"""Find calls from a program into Python on the host (``pure_callback``, ``io_callback``, ``debug.print``,
+``debug.callback``), and infeed and outfeed.
 
-On CPU and GPU each is one custom call. On TPU it is a ``send`` for every operand and a ``recv`` for every
-result, all at one location. The text does not name the Python function.
+On CPU and GPU each callback is one custom call. On TPU it is a ``send`` for every operand and a ``recv`` for
+every result, all at one location. The text does not name the Python function.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ TOKEN = "!stablehlo.token"
 
 
 class Callback(msgspec.Struct, frozen=True):
-    """A call from the program into Python.
+    """A call from the program into Python on the host.
 
     Attributes:
-      kind: JAX's name of the primitive, infeed or outfeed; None: not in the location.
-      target: the custom call's target.
-      count: occurrences, with called functions inlined and loop bodies counted once.
-      ordered: whether a token keeps it in order with the others; None: unknown.
-      in_loop: it runs in every iteration of a loop.
-      bytes_to_host, bytes_from_host: of one call.
-      in_branch: it runs only if a branch is taken.
+      kind: JAX's name of the primitive, or ``infeed`` or ``outfeed``; None: the location does not have it.
+      target: the custom call's target; None: it is no custom call.
+      count: number of callbacks, with called functions inlined and loop bodies counted once.
+      ordered: whether a token keeps it in order with other effects; None: unknown.
+      in_loop: whether it runs in every iteration of a loop.
+      bytes_to_host, bytes_from_host: bytes of one call; None: unknown.
+      source: the user's line; None: unknown.
+      in_branch: whether it runs only if a branch of a conditional is taken.
     """
 
     kind: str | None
@@ -49,7 +50,9 @@ class Callback(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources) -> list[Callback]:
-    """Return the callbacks in the order of the text."""
+    """Return the callbacks, infeeds and outfeeds in the order of the text; those of sends and receives come
+    last.
+    """
     found: list[Callback] = []
     transfers: dict[tuple[str, int, int], list[int]] = {}
     for index, op in enumerate(module.ops):

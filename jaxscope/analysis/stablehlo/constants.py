@@ -1,8 +1,8 @@
 """Find the constants of a program: arrays that its trace captured.
 
-JAX writes a captured array as a constant at the head of the function, with the location of the lowered call:
-the relevant line is that of its first use. Values may be elided, which leaves the type; the name comes from
-the trace (``schema.keys.Captured``) by shape and dtype.
+JAX writes a captured array as a constant at the beginning of the function. Its location is that of the call
+that was lowered, so the line of its first use is reported instead. A text may omit the values of a constant
+and have only its type. The name comes from the recorded trace (``schema.keys.Captured``), by shape and dtype.
 """
 
 from __future__ import annotations
@@ -16,20 +16,23 @@ from jaxscope.analysis.stablehlo.module import CONSTANTS, Module, Op
 from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.keys import Captured, Frame
 
-SMALL = 16  # elements: capture prints these in full, and JAX itself creates some (shapes, key schedules)
+SMALL = 16  # constants with so few elements are left out: JAX itself creates some (shapes, key schedules)
 
 
 class Constant(msgspec.Struct, frozen=True):
-    """An array in a program.
+    """A constant array of a program.
 
     Attributes:
-      line: the line of the text.
-      source: the line of its first use.
-      name: the variable, if it is the only one of this shape and dtype, or the name of the program's
-        argument.
-      names: all variables of this shape and dtype.
-      splat: all elements are equal, so that XLA stores one.
-      argument: position of the program's argument that JAX passes it as (newer versions); None: a constant.
+      type: the MLIR type as text: ``tensor<4xf32>``.
+      shape, dtype, bytes: those of the array; None: unknown.
+      line: the line of the text, counted from 1.
+      source: the user's line of its first use; None: unknown.
+      name: the variable, if only one has this shape and dtype, or the name of the program's argument; None:
+        unknown.
+      names: all captured variables of this shape and dtype.
+      splat: whether all elements are equal, so that XLA stores only one.
+      argument: position of the program's argument as which JAX passes the array (newer versions); None: it is
+        a constant in the text.
     """
 
     type: str
@@ -45,7 +48,11 @@ class Constant(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources, captured: Sequence[Captured] = ()) -> list[Constant]:
-    """Return the constants of more than SMALL elements, the largest first."""
+    """Return the constants of more than SMALL elements, the largest first.
+
+    Args:
+      captured: the arrays that the trace captured, for the names.
+    """
     found: list[tuple[int | None, Constant]] = []
     wanted = {
         index
@@ -82,8 +89,12 @@ def find(module: Module, sources: Sources, captured: Sequence[Captured] = ()) ->
 
 
 def first_uses(module: Module, wanted: set[int], first: int = 0, end: int | None = None) -> dict[int, int]:
-    """Return the first operation that uses each of the values ``wanted``: an operation, or -1 - k for an
-    argument."""
+    """Return the index of the first operation that uses each of some values: value -> index.
+
+    Args:
+      wanted: the values: the index of an operation, or -1 - k for argument k.
+      first, end: the range of operations to search; ``end`` None: all.
+    """
     found: dict[int, int] = {}
     if not wanted:
         return found
@@ -113,7 +124,10 @@ def _constant(
 
 
 def _names(constants: list[Constant], captured: Sequence[Captured]) -> list[tuple[str, ...]]:
-    """Return the possible names of each constant: none if an unnamed capture has the same shape and dtype."""
+    """Return the possible names of each constant: the captured variables with its shape and dtype.
+
+    A constant has no names if one of these captured arrays has no name, because it may be that array.
+    """
     by_kind: dict[tuple[object, object], list[str | None]] = {}
     for c in captured:
         by_kind.setdefault((c.shape, c.dtype), []).append(c.name)

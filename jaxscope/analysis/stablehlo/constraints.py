@@ -1,9 +1,9 @@
 """Find the shardings requested by ``with_sharding_constraint`` and ``reshard``, and those that split
 unevenly.
 
-A constraint is an operation on a value. It belongs to an argument if its operand is the argument, to a result
-if its output is returned unchanged; both also through calls of private functions (a jitted function called
-inside another).
+A constraint is an operation on a value. It belongs to an argument of the program if its operand is that
+argument, and to a result if its output is returned unchanged. Both are also found through calls of private
+functions, which JAX creates for a jitted function called inside another.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from jaxscope.analysis.stablehlo.shardings import KINDS, Mesh, Spec, stated
 from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.keys import Frame
 
-MAX_DEPTH = 100  # calls of calls
-MAX_VISITS = 10_000  # of functions, on the way of arguments into calls
+MAX_DEPTH = 100  # the most nested calls that are followed
+MAX_VISITS = 10_000  # the most calls through which arguments are followed
 MAX_UNEVEN = 200
 MAX_LISTED = 500
-MAX_MAKERS = 40  # operations before one constraint
-MAX_INSIDE = 200  # operations of a function that is called there
-# Operations that may have operands of their result's shape.
+MAX_MAKERS = 40  # the most operations that are examined before one constraint
+MAX_INSIDE = 200  # the most operations of a called function that are examined
+# Operations that are not elementwise although an operand may have the shape of the result.
 NOT_ELEMENTWISE = frozenset(
     {
         *("dot_general", "dot", "convolution", "sort", "gather", "scatter", "fft", "cholesky", "reverse"),
@@ -50,10 +50,11 @@ class Uneven(msgspec.Struct, frozen=True):
 
     Attributes:
       asked: the requested sharding.
-      shape, dtype, bytes: of the global value.
-      dimension, parts: the dimension that is split, and into how many parts.
+      shape, dtype, bytes: those of the global value; None: unknown.
+      dimension, parts: the number of the dimension that is split, and the number of parts.
       of: ``argument`` or ``result``; None: a value inside the program.
       count: number of such constraints at this line.
+      source: the user's line; None: unknown.
     """
 
     asked: Spec
@@ -78,10 +79,11 @@ class Constraint(msgspec.Struct, frozen=True):
     Attributes:
       asked: the requested sharding.
       bytes: bytes of the global value.
-      parts: requested parts per dimension.
-      made_at: the lines (file, line) of the operation that computes the value and of the elementwise
-        operations between the two, the nearest first.
-      used_at: the lines of the operations that read the constrained value.
+      parts: number of requested parts per dimension.
+      source: the user's line of the constraint.
+      made_at: (file, line) of the operation that computes the value, and of elementwise operations between
+        that operation and the constraint, the nearest first.
+      used_at: (file, line) of the operations that read the constrained value.
       argument: the name of the program's argument that is constrained; None: a computed value.
       backward: whether differentiation created it; None: unknown.
     """
@@ -97,12 +99,17 @@ class Constraint(msgspec.Struct, frozen=True):
 
 
 class Constraints:
-    """The constraints of one module. ``arguments`` and ``results``: by position in the entry function."""
+    """The constraints of one module.
+
+    Attributes:
+      arguments: position of an argument of the program -> (requested sharding, user's line or None).
+      results: the same for the results.
+    """
 
     def __init__(self, module: Module, sources: Sources, meshes: Mapping[str, Mesh]) -> None:
         self._module, self._sources, self._meshes = module, sources, meshes
         self._functions = {f.name: i for i, f in enumerate(module.functions)}
-        self._of: dict[int, str] = {}  # operation -> argument or result
+        self._of: dict[int, str] = {}  # index of a constraint -> "argument" or "result"
         main = module.main()
         self.arguments: dict[int, Request] = {}
         self.results: dict[int, Request] = {}
@@ -119,7 +126,7 @@ class Constraints:
         return None if spec is None else (spec, self._sources.frame(index))
 
     def _read_arguments(self, main: Function) -> None:
-        """Collect the constraints on arguments; an argument with differing constraints has none."""
+        """Fill ``arguments``. An argument with several different constraints is left out."""
         found: dict[int, list[int]] = {}
         waiting: list[tuple[Function, tuple[int | None, ...]]] = [(main, tuple(range(len(main.arguments))))]
         seen: set[tuple[str, tuple[int | None, ...]]] = set()
@@ -156,7 +163,9 @@ class Constraints:
                     self.results[position] = request
 
     def _made_by(self, function: Function, position: int) -> int | None:
-        """Return the constraint arguments output is this result of the function; None: there is none."""
+        """Return the index of the constraint whose output a function returns as result number ``position``;
+        None: there is none.
+        """
         for _ in range(MAX_DEPTH):
             end = self._module.ops[function.end - 1] if function.end > function.first else None
             if end is None or end.name != "func.return" or position >= len(end.operands):
@@ -173,7 +182,9 @@ class Constraints:
         return None
 
     def listed(self) -> list[Constraint]:
-        """Return the constraints with a known line and size, in the order of the text."""
+        """Return the constraints whose line and size are known, in the order of the text; at most
+        MAX_LISTED.
+        """
         found = []
         readers: dict[int, list[int]] = {
             i: [] for i, op in enumerate(self._module.ops) if self._is_request(op)
@@ -215,7 +226,14 @@ class Constraints:
     def _makers(
         self, constraint: Op, shape: tuple[int | None, ...] | None
     ) -> tuple[tuple[tuple[str, int], ...], str | None]:
-        """Return the lines of the operations before a constraint, up to the first that is not elementwise."""
+        """Return (lines, argument) of the operations that compute the operand of a constraint.
+
+        The lines are (file, line) of the operations back to the first that is not elementwise, the nearest
+        first. The argument is the name of the program's argument if the operand is an argument; else None.
+
+        Args:
+          shape: the shape of the constrained value.
+        """
         module, function = self._module, self._module.functions[constraint.function]
         lines: dict[tuple[str, int], None] = {}
         waiting, seen, argument = list(constraint.operands), set[int](), None
@@ -237,7 +255,9 @@ class Constraints:
         return tuple(lines), argument if len(seen) == 1 else None
 
     def _element_by_element(self, op: Op) -> bool:
-        """Return whether ``op``, or the function that it calls, is elementwise."""
+        """Return whether ``op``, or the function that it calls, computes each element from the same elements
+        of its operands.
+        """
         called = self._functions.get(op.callee or "") if op.name in CALLS else None
         inside: Iterable[Op] = (op,)
         if called is not None:
@@ -261,7 +281,9 @@ class Constraints:
         return types.tensor(text).shape
 
     def uneven(self) -> list[Uneven]:
-        """Return the constraints that split a dimension unevenly, the largest value first."""
+        """Return the constraints that split a dimension into unequal parts, the largest value first; at most
+        MAX_UNEVEN.
+        """
         found: dict[tuple[object, ...], Uneven] = {}
         for index, op in enumerate(self._module.ops):
             times = self._sources.times[op.function]
@@ -300,7 +322,12 @@ def _at(values: Sequence[int | None], position: int) -> int | None:
 
 
 def attach(of: Iterable[values.Value], asked: Mapping[int, Request]) -> tuple[values.Value, ...]:
-    """Return the values with the shardings requested for them."""
+    """Return the values with the shardings that constraints request for them.
+
+    Args:
+      of: the arguments or the results of the program.
+      asked: position -> (requested sharding, user's line or None).
+    """
     return tuple(
         v
         if v.index not in asked

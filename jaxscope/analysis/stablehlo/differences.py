@@ -1,6 +1,4 @@
-"""Compare two lowered programs by the user's lines: which operations each has there that the other has
-not.
-"""
+"""Compare two lowered programs by the user's lines: the operations that only one of the two programs has."""
 
 from __future__ import annotations
 
@@ -14,19 +12,21 @@ from jaxscope.analysis.stablehlo.module import NOT_OPERATIONS, Module
 from jaxscope.analysis.stablehlo.sources import Sources
 from jaxscope.schema.keys import Frame
 
-MOST = 4  # operations named of one line
-LONGEST = 80
-# Addresses and numbers of host callbacks differ between processes that do the same.
+MOST = 4  # the most operations that are listed for one line
+LONGEST = 80  # characters of an operation's text
+# Addresses and numbers of host callbacks differ between processes that run the same program.
 _OWN = re.compile(r"(backend_config|call_target_id|index|descriptor) = (\"\d+\"|\d+|\{[^{}]*\})|\b\d{12,}\b")
 _ALIAS = re.compile(r" loc\([^()]*(?:\([^()]*\))?\)|\n#loc[^\n]*")
 _ZEROS = re.compile(r"(\d\.\d*?)0+e\+00\b")
 
 
 class AtLine(NamedTuple):
-    """The operations of a line that only one of two programs has, as text.
+    """The operations of one line that only one of two programs has, as text: ``add 16xf32``.
 
     Attributes:
-      source: None where the operations have no user's line.
+      source: the user's line; None: the operations have none.
+      before: operations that only the first program has.
+      after: operations that only the second program has.
     """
 
     source: Frame | None
@@ -35,13 +35,19 @@ class AtLine(NamedTuple):
 
 
 def same_for_all_processes(text: str) -> str:
-    """Return ``text`` without locations, addresses and numbers of callbacks."""
+    """Return the text of a program without locations, addresses and callback numbers, which differ between
+    processes.
+    """
     return _OWN.sub("", _ALIAS.sub("", "\n" + text))
 
 
 def by_line(before: str, after: str) -> list[AtLine]:
-    """Return the lines whose operations differ, in the order of the text; constants by the line that uses
-    them.
+    """Return the lines whose operations differ between two programs, in the order of the text.
+
+    A constant belongs to the line of the operation that uses it.
+
+    Args:
+      before, after: the StableHLO of the two programs.
     """
     old, new = Counter(_operations(reader.read(before))), Counter(_operations(reader.read(after)))
     gone, come = old - new, new - old
@@ -70,7 +76,9 @@ def _operations(module: Module) -> Iterator[tuple[Frame | None, str]]:
 
 
 def _spelled(name: str, callee: str | None, detail: str, outputs: tuple[str, ...]) -> str:
-    """Return ``constant dense<2.0> f32`` or ``reduce applies add across dimensions = [0] 16xf32``."""
+    """Return an operation as text: ``constant dense<2.0> f32`` or
+    ``reduce applies add across dimensions = [0] 16xf32``.
+    """
     types = ", ".join(t.removeprefix("tensor<").removesuffix(">") for t in outputs)
     what = " ".join(
         detail.replace("stablehlo.", "").replace("%", "").replace("( init: )", "").strip(" ,").split()

@@ -1,11 +1,11 @@
-"""Find the inputs that were donated, whether they were reused, and the inputs that could be donated.
+"""Find the inputs that were donated, whether their memory is reused, and the inputs that could be donated.
 
-JAX matches donated arguments, in order, with outputs whose part on one device has the same shape and dtype
-(and memory kind): a pair becomes ``tf.aliasing_output``. Where the output's sharding or layout is left to
-XLA, or only the number of elements is the same, the argument becomes ``jax.buffer_donor`` and XLA decides;
-so does every other one where a partitioned program states no sharding for an output. What is left is
-dropped with a warning, and the text does not show that it was ever donated. (``_set_up_aliases`` in the
-lowering of JAX 0.10 and 0.12.)
+JAX matches donated arguments, in order, with outputs whose part on one device has the same shape, dtype and
+memory kind. A matched argument gets the attribute ``tf.aliasing_output``. If the sharding or layout of the
+output is left to XLA, or only the number of elements is equal, the argument gets ``jax.buffer_donor`` and XLA
+decides. This also applies to every other donated argument if a partitioned program states no sharding for an
+output. The remaining donations are dropped with a warning, and the text does not show them.
+(``_set_up_aliases`` in the lowering of JAX 0.10 and 0.12.)
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from jaxscope.analysis.avals import short_aval
 from jaxscope.analysis.stablehlo.module import Argument, Module
 from jaxscope.analysis.stablehlo.values import Value
 
-MAX_COMPARED = 100  # outputs of one kind, for the sake of a reason
+MAX_COMPARED = 100  # the most outputs of one type that are examined to find a reason
 ALIAS, DONOR = "tf.aliasing_output", "jax.buffer_donor"
 
 
@@ -26,11 +26,13 @@ class Donation(msgspec.Struct, frozen=True):
     """The donation of one input.
 
     Attributes:
+      path: the path of the argument; None: unknown.
       status: aliased, unused (donated and not reused) or possible (not donated, and an output could reuse
         it); None: donated, and XLA's decision is unknown.
-      reason: why it is not reused, or the condition for reuse.
-      argument: its position in the program; None: JAX dropped it.
-      bytes, device_bytes: of the global array and of its part on one device.
+      reason: why it is not reused, or the condition for reuse; None: there is nothing to add.
+      argument: the position in the program; None: JAX dropped the argument.
+      type: the MLIR type as text; None: JAX dropped the argument.
+      bytes, device_bytes: bytes of the global array and of its part on one device; None: unknown.
       output: the result that reuses it or could reuse it.
     """
 
@@ -52,9 +54,10 @@ def find(
     unread: Collection[str] = (),
     aliased: Collection[int] | None = None,
 ) -> list[Donation]:
-    """Return the donations of a module's arguments, in order; arguments without one are left out.
+    """Return the donations of a module's arguments, in order; arguments without a donation are left out.
 
     Args:
+      arguments, results: those of the program.
       donated: paths of the arguments that the call donated; None: unknown.
       unread: paths of the arguments that JAX dropped because the program never reads them.
       aliased: positions of the arguments that share a buffer with an output in the compiled program; None:
@@ -79,7 +82,7 @@ def find(
             found.append(_offered(value, outputs, aliased))
         elif donated is not None and value.name in donated:
             found.append(_donation(value, "unused", unusable(value, outputs)))
-        elif not offered:  # what a donor may take is not free
+        elif not offered:  # an output that XLA may give to a donated argument is not free
             output = outputs.take(value)
             if output is not None:
                 sure = not partitioned or output.sharding is not None
@@ -93,15 +96,21 @@ def find(
 
 
 class _Outputs:
-    """The results by type. ``taken``: the argument that JAX assigned to a result, by the result's
-    position."""
+    """The results of a program, grouped by type.
+
+    Attributes:
+      taken: position of a result -> the argument whose memory it reuses by JAX's decision.
+      alike: (shape, dtype) -> the results of this type, the last first.
+      shaped: shape -> the results of this shape, the last first.
+      free: type on one device -> the results that no argument is assigned to, the last first.
+    """
 
     def __init__(self, results: Sequence[Value], taken: Mapping[int, Value]) -> None:
         self.taken = taken
         self.alike: dict[object, list[Value]] = {}
         self.shaped: dict[object, list[Value]] = {}
         self.free: dict[object, list[Value]] = {}
-        for result in reversed(results):  # taken from the end: the first comes first
+        for result in reversed(results):  # pop() then returns the first result first
             if result.role != "user" or result.shape is None:
                 continue
             self.alike.setdefault((result.shape, result.dtype), []).append(result)
@@ -110,7 +119,8 @@ class _Outputs:
                 self.free.setdefault(_slot(result, result.sharding is None), []).append(result)
 
     def take(self, value: Value) -> Value | None:
-        """Remove and return the first output that could reuse ``value``; None: there is none.
+        """Remove and return the first output that could reuse the memory of the argument ``value``; None:
+        there is none.
 
         An output without a sharding is compared by its global shape, because XLA may choose any sharding.
         """
@@ -127,7 +137,7 @@ def _slot(value: Value, whole: bool) -> object:
 
 
 def unusable(value: Value, outputs: _Outputs) -> str | None:
-    """Return why no output can reuse a donated argument; None: no reason is known."""
+    """Return why no output can reuse a donated argument, as a clause; None: no reason is known."""
     whole = outputs.alike.get((value.shape, value.dtype), [])[:MAX_COMPARED]
     if not whole:
         shaped = outputs.shaped.get(value.shape, [])[:MAX_COMPARED]

@@ -1,4 +1,7 @@
-"""List the largest values that a lowered program computes and that no compiler fuses away."""
+"""List the largest values that a lowered program computes and that XLA has to store in memory.
+
+A value is included only if it is the result of an operation that XLA does not fuse into another.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +36,8 @@ class LargeValue(msgspec.Struct, frozen=True):
 
     Attributes:
       bytes: bytes of the whole array, on all devices together.
-      shape: with its dtype: ``f32[4096,512]``.
-      operation: ``dot_general``.
+      shape: the shape with its dtype: ``f32[4096,512]``.
+      operation: the operation: ``dot_general``.
       source: the user's line; None: unknown.
     """
 
@@ -45,7 +48,7 @@ class LargeValue(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources) -> list[LargeValue]:
-    """Return the largest results, the largest first; equal ones of one line once."""
+    """Return the largest results, the largest first. Of equal results of one line, only one is returned."""
     found: set[LargeValue] = set()
     for index, op in enumerate(module.ops):
         if op.name not in IN_MEMORY or not sources.times[op.function]:

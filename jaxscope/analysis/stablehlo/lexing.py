@@ -1,8 +1,8 @@
-"""Cutting a line of MLIR's printer into its parts: result names, operation, operands, attributes,
-types, location.
+"""Split a line of MLIR's printer into its parts: result names, operation, operands, attributes, types,
+location.
 
-The printer puts one operation, or the edge of one region, on a line. Brackets inside strings and the
-``>`` of an arrow do not count.
+The printer writes one operation, or the beginning or end of one region, on each line. Brackets inside strings
+and the ``>`` of an arrow do not count as brackets.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ OPERATION = re.compile(r'(?:(%[^=]*?) = )?("?)([A-Za-z_][\w$.-]*)\2')
 VALUE = re.compile(r"%[\w$.-]++(?:#\d++)?+")
 OPERAND = re.compile(VALUE.pattern + r"(?! =|:)")  # possessive: no shorter name may match instead
 DEFINED = re.compile(r"(%[\w$.-]++)(?=: | =)")
-MAX_TRIES = 20  # of places where a line's location can begin
+MAX_TRIES = 20  # the most positions at which a line's location may begin that are tried
 SIMPLE_TYPE = re.compile(r"tensor<[^<>]*>")
 NAME_ONLY = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def unquote(text: str) -> str:
-    """Return the content of an MLIR string literal: ``\\"``, ``\\\\`` and two hex digits per byte of
-    UTF-8."""
+    r"""Return the content of an MLIR string literal, in which ``\"``, ``\\`` and two hex digits for a byte of
+    UTF-8 are escapes.
+    """
     if text.startswith('"') and text.endswith('"') and len(text) > 1:
         text = text[1:-1]
     if "\\" not in text:
@@ -40,7 +41,7 @@ def unquote(text: str) -> str:
 
 
 def closing(text: str, start: int) -> int:
-    """Return the index of the bracket that closes the one at ``start``; -1 if there is none."""
+    """Return the index of the bracket that closes the one at ``start``; -1: there is none."""
     depth = 0
     for token in TOKEN.finditer(text, start):
         kind = token[0]
@@ -54,7 +55,9 @@ def closing(text: str, start: int) -> int:
 
 
 def split(text: str) -> list[str]:
-    """Split at the commas outside of brackets and strings; without empty pieces."""
+    """Split a text at the commas outside of brackets and strings, without empty parts: ``a, f<b, c>`` ->
+    ``["a", "f<b, c>"]``.
+    """
     if not any(c in text for c in '"([{<'):
         return [piece for p in text.split(",") if (piece := p.strip())]
     pieces, depth, begin = [], 0, 0
@@ -73,7 +76,9 @@ def split(text: str) -> list[str]:
 
 
 def attributes(text: str) -> dict[str, str]:
-    """Parse ``{a = 1 : i32, b, "c d" = "x"}`` (with or without braces) to a dict of texts."""
+    """Parse ``{a = 1 : i32, b, "c d" = "x"}``, with or without braces, to a dict of texts; ``b`` has an empty
+    text.
+    """
     text = text.strip()
     if text.startswith("{"):
         end = closing(text, 0)
@@ -86,7 +91,9 @@ def attributes(text: str) -> dict[str, str]:
 
 
 def dictionary(text: str) -> dict[str, str]:
-    """Return the attributes in the rest of an operation: of ``<{...}>`` and of ``{...}`` outside brackets."""
+    """Return the attributes in the text behind an operation's name: those in ``<{...}>`` and in ``{...}``
+    outside of brackets.
+    """
     found: dict[str, str] = {}
     depth = 0
     skip = 0
@@ -109,23 +116,27 @@ def dictionary(text: str) -> dict[str, str]:
 
 
 def location(line: str) -> tuple[str, str]:
-    """Return the line without its trailing ``loc(...)``, and the text inside; "" if there is none."""
+    """Split a line into the line without its trailing ``loc(...)``, and the text inside; "": there is no
+    location.
+    """
     if not line.endswith(")"):
         return line, ""
     at = line.rfind(" loc(")
     if at >= 0 and line.startswith("#", at + 5) and line.find(")", at) == len(line) - 1:
-        return line[:at], line[at + 5 : -1]  # a name: nearly every line
+        return line[:at], line[at + 5 : -1]  # the location is a #loc name, as in nearly every line
     for _ in range(MAX_TRIES):
         if at < 0:
             break
         if closing(line, at + 4) == len(line) - 1:
             return line[:at], line[at + 5 : -1]
-        at = line.rfind(" loc(", 0, at)  # it stood inside a string
+        at = line.rfind(" loc(", 0, at)  # the one found was inside a string
     return line, ""
 
 
 def signature(line: str) -> tuple[str, str]:
-    """Return the part before the types, and the types, of an operation without its location."""
+    """Split an operation's line without its location into the part before the types, and the types:
+    ``%0 = f %a : T`` -> (``%0 = f %a``, ``T``).
+    """
     at = line.rfind(" : ")
     if at < 0:
         return line, ""
@@ -149,8 +160,9 @@ def signature(line: str) -> tuple[str, str]:
 
 
 def types(text: str) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
-    """Return the types of operands and results of ``(A, B) -> C``; None and all types of the short form ``A,
-    B``."""
+    """Return (types of the operands, types of the results) of ``(A, B) -> C``; of the short form ``A, B``,
+    (None, all types).
+    """
     before, arrow, after = text.partition("->")
     if not arrow:
         return None, tuple(_types(text))

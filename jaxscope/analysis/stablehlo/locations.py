@@ -1,10 +1,10 @@
 """Parse MLIR's locations into JAX's name of an operation and the Python frames that created it.
 
-JAX writes ``"jit(f)/jvp()/add"(callsite("inner"("a.py":3:4 to :9) at "outer"("a.py":7:1 to :5)))``: the name
-stack with a chain of call sites in parentheses, innermost first, each a function's name with its line.
-Without full tracebacks (``jax_include_full_tracebacks_in_locations``) the name stack has one line and no
-function's name. ``"add:"("jit(f)/add"(...))`` repeats the primitive's name. Format: MLIR's builtin location
-attributes.
+JAX writes ``"jit(f)/jvp()/add"(callsite("inner"("a.py":3:4 to :9) at "outer"("a.py":7:1 to :5)))``. This is
+the name stack, and in parentheses a chain of call sites, innermost first, each with the name and the line of
+a function. Without full tracebacks (``jax_include_full_tracebacks_in_locations``) the name stack has only one
+line and no function's name. ``"add:"("jit(f)/add"(...))`` repeats the primitive's name. Format: MLIR's
+builtin location attributes.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import msgspec
 from jaxscope.analysis.stablehlo import lexing
 from jaxscope.schema.keys import Frame
 
-MAX_FRAMES = 100  # JAX's default; the cost of a chain that grows by a frame per line must not be quadratic
-MAX_NESTED = 100  # locations written inside one another, not by #loc names
+MAX_FRAMES = 100  # JAX's default; bounds the time for a text in which each location adds a frame to another
+MAX_NESTED = 100  # the deepest nesting of locations that are written inside one another without #loc names
 
 QUOTED = r'"((?:[^"\\]|\\.)*)"'
 NAMED = re.compile(rf"{QUOTED}\((#[\w$.-]+)\)")
@@ -31,9 +31,9 @@ class Place(msgspec.Struct, frozen=True):
     """The origin of an operation.
 
     Attributes:
-      name: JAX's name stack and primitive.
-      frames: innermost first; a function's name is "" if the location has none.
-      span: the innermost frame's line and columns as text, which differ for two calls on one line.
+      name: JAX's name stack and primitive: ``jit(f)/jvp()/add``; None: unknown.
+      frames: the Python frames, innermost first; the function is "" if the location does not name it.
+      span: the innermost frame's file, line and columns as text, which differ for two calls on one line.
     """
 
     name: str | None = None
@@ -45,8 +45,13 @@ NOWHERE = Place()
 
 
 class _Node(msgspec.Struct, frozen=True):
-    """A parsed location. ``kind``: file (a line), function (a name with a line: a function's or an
-    operation's, depending on what contains it) or place."""
+    """A parsed location.
+
+    Attributes:
+      kind: ``file`` (a line), ``function`` (a name with a line; the name is that of a function or of an
+        operation, depending on the location that contains it) or ``place``.
+      place: the origin so far.
+    """
 
     kind: str
     place: Place
@@ -56,7 +61,14 @@ UNKNOWN = _Node("place", NOWHERE)
 
 
 class Locations:
-    """The ``#loc`` lines of one module, and every location resolved so far."""
+    """Resolve the locations of one module; each is parsed once.
+
+    Args:
+      aliases: ``#loc`` name -> the text of its location.
+
+    Attributes:
+      unread: texts of locations that could not be parsed.
+    """
 
     def __init__(self, aliases: dict[str, str]) -> None:
         self._aliases = aliases
@@ -65,18 +77,20 @@ class Locations:
         self.unread: set[str] = set()
 
     def place(self, text: str) -> Place:
-        """Return the place of the text between the parentheses of ``loc(...)``."""
+        """Return the origin for the text between the parentheses of ``loc(...)``."""
         found = self._places.get(text)
         if found is None:
             node = self._resolve(text)
             found = node.place
-            if node.kind == "function":  # nothing contains it: the operation's name, not a function's
+            if node.kind == "function":  # no location contains it, so the name is that of the operation
                 found = _renamed(found, found.frames[0].function, "")
             self._places[text] = found
         return found
 
     def _resolve(self, text: str) -> _Node:
-        """Resolve names with an explicit stack: a chain may be longer than Python's recursion limit."""
+        """Resolve a location and all that it refers to, without recursion, because a chain may be longer than
+        Python's recursion limit.
+        """
         waiting = [text]
         entered: set[str] = set()
         while waiting:
@@ -107,7 +121,7 @@ class Locations:
             return UNKNOWN
         if text.startswith("#"):
             return self._known.get(self._aliases.get(text, ""), UNKNOWN)
-        if found := NAMED.fullmatch(text):  # the three forms nearly every line has
+        if found := NAMED.fullmatch(text):  # nearly every location has one of the next three forms
             return _named(lexing.unquote(found[1]), self._read(found[2]))
         if found := CALLSITE.fullmatch(text):
             return _callsite(self._read(found[1]), self._read(found[2]))
@@ -123,7 +137,11 @@ class Locations:
         return node
 
     def _parse(self, text: str, at: int, depth: int) -> tuple[_Node, int]:
-        """Return the location that begins at ``at``, and its end. Raises _Unread."""
+        """Return (location that begins at ``at``, index of its end). Raises _Unread if there is none.
+
+        Args:
+          depth: number of locations around it.
+        """
         if depth > MAX_NESTED:
             raise _Unread
         if found := ALIAS.match(text, at):
@@ -147,7 +165,10 @@ class Locations:
         raise _Unread
 
     def _fused(self, text: str, at: int, depth: int) -> tuple[_Node, int]:
-        """Return the location of fused operations: the first with frames, else the first with a name."""
+        """Parse ``[a, b]``, the locations of fused operations, and return (one of them, index of the end).
+
+        It is the first location with frames, else the first with a name.
+        """
         if text.startswith("<", at):
             end = lexing.closing(text, at)
             if end < 0:
@@ -165,7 +186,7 @@ class Locations:
 
 
 class _Unread(Exception):
-    """Not a location as MLIR prints them."""
+    """The text is not a location as MLIR prints it."""
 
 
 def _after(text: str, at: int, expected: str) -> int:
@@ -181,7 +202,9 @@ def _file(found: re.Match[str]) -> _Node:
 
 
 def _renamed(place: Place, name: str | None, function: str) -> Place:
-    """Return the place of one line, with the names around it."""
+    """Return a place with another name, and with only its innermost frame, whose function is named
+    ``function``.
+    """
     frame = place.frames[0]
     return Place(name, (Frame(file=frame.file, line=frame.line, function=function),), place.span)
 

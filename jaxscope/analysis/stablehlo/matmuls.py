@@ -1,4 +1,6 @@
-"""Count matrix products and convolutions by operand types, result type and precision."""
+"""Count the matrix products and convolutions of a lowered program by operand types, result type and
+precision.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,13 @@ _PART = re.compile(r"(\w++) = (\w++)")
 
 
 class Product(msgspec.Struct, frozen=True):
-    """Products of one line.
+    """The matrix products of one line that have the same types and precision.
 
     Attributes:
-      operands: ``f32 x f32 -> f32``.
-      precision: a level of StableHLO (``HIGHEST``), or the requested algorithm (``tf32_tf32_f32 x3``).
-      count: occurrences, with called functions inlined and loop bodies counted once.
+      operands: the types: ``f32 x f32 -> f32``.
+      precision: a precision of StableHLO (``HIGHEST``), or the requested algorithm (``tf32_tf32_f32 x3``).
+      count: number of products, with called functions inlined and loop bodies counted once.
+      source: the user's line; None: unknown.
     """
 
     operands: str

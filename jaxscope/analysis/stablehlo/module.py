@@ -1,5 +1,7 @@
-"""A StableHLO module as data: functions, their arguments and results, and every operation in the order
-of the text. Knows nothing of how it is read or of what is looked for in it.
+"""A StableHLO module as data: functions, their arguments and results, and every operation in the order of the
+text.
+
+``reader`` parses a text to it, and the other modules of the package analyse it.
 """
 
 from __future__ import annotations
@@ -12,7 +14,12 @@ CALLS = frozenset({"func.call", "call"})
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """A part that could not be read, at a 1-based line of the text."""
+    """A part of the text that could not be read.
+
+    Attributes:
+      line: the line, counted from 1; 0: unknown.
+      text: the reason.
+    """
 
     line: int
     text: str
@@ -22,18 +29,19 @@ class Op(msgspec.Struct, frozen=True, gc=False):
     """One operation.
 
     Attributes:
-      line: its line in the text.
-      function: position of its function in ``Module.functions``.
-      block: number of the region that it is in.
-      parent: position of the operation that has this region; None: the function itself.
-      results: how many results it has.
-      operands: positions of the operations that produce its operands; -1 - k is argument k of the function.
+      name: the name with its dialect: ``stablehlo.add``.
+      line: the line in the text, counted from 1.
+      function: index of its function in ``Module.functions``.
+      block: number of the region that contains it.
+      parent: index of the operation that has this region; None: the region is the function's body.
+      results: number of results.
+      operands: indices of the operations that produce the operands; -1 - k is argument k of the function.
         Arguments of regions are left out.
-      inputs, outputs: types, as text.
-      detail: the rest of the line, with each value written ``%``.
+      inputs, outputs: types of the operands and results, as text.
+      detail: the rest of the line, with ``%`` for each value.
       location: the text in ``loc(...)``.
-      callee: the called function, or the target of a custom call.
-      picks: of a return: which result of the operation each operand is; empty where each is the first.
+      callee: the called function, or the target of a custom call; None: it calls nothing.
+      picks: of a return: for each operand, which result of the operation it is; empty if each is the first.
     """
 
     name: str
@@ -52,7 +60,13 @@ class Op(msgspec.Struct, frozen=True, gc=False):
 
 
 class Argument(msgspec.Struct, frozen=True):
-    """An argument of a function. ``name`` is its location: the argument's path as JAX prints it."""
+    """An argument of a function.
+
+    Attributes:
+      type: the MLIR type as text: ``tensor<4xf32>``.
+      name: the path of the argument as JAX writes it into the argument's location; None: there is none.
+      attributes: the attributes as text, by name.
+    """
 
     type: str
     name: str | None = None
@@ -68,8 +82,11 @@ class Function(msgspec.Struct, frozen=True):
     """A function of a module.
 
     Attributes:
-      line: its line in the text.
+      name: the name without ``@``.
+      public: whether it is not marked as private.
+      line: the line in the text, counted from 1.
       first, end: its operations are ``Module.ops[first:end]``.
+      arguments, results: the arguments and results, in order.
     """
 
     name: str
@@ -85,9 +102,12 @@ class Module(msgspec.Struct, frozen=True):
     """A StableHLO module.
 
     Attributes:
-      ops: the operations of all functions.
-      locations: the ``#loc`` lines, by name.
-      symbols: operations of the module itself that are no functions (``sdy.mesh @mesh``), by symbol.
+      name: the name: ``jit_step``; None: the text has none.
+      attributes: the attributes of the module as text, by name.
+      functions: the functions, in the order of the text.
+      ops: the operations of all functions, in the order of the text.
+      locations: ``#loc`` name -> the text of its location.
+      symbols: symbol -> line, for operations of the module that are no functions (``sdy.mesh @mesh``).
       problems: the lines that could not be read.
     """
 
@@ -100,7 +120,9 @@ class Module(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
 
     def main(self) -> Function | None:
-        """Return the entry: ``@main``, else the only public function."""
+        """Return the function with which the program begins: ``@main``, else the only public function; None:
+        there is neither.
+        """
         named = [f for f in self.functions if f.name == "main"]
         public = named or [f for f in self.functions if f.public]
         return public[0] if len(public) == 1 or named else None

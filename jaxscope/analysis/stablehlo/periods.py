@@ -1,4 +1,4 @@
-"""Find the stretches of a sequence of numbers that repeat themselves."""
+"""Find the stretches of a sequence of numbers that consist of equal parts, such as ``1 2 3 1 2 3 1 2 3``."""
 
 from __future__ import annotations
 
@@ -9,15 +9,22 @@ from itertools import islice
 
 import msgspec
 
-GRAMS = (1, 4, 16)  # lengths of the windows whose distances suggest a period
-CANDIDATES = 24  # of each
+GRAMS = (1, 4, 16)  # the distance between equal windows of these lengths may be a period
+CANDIDATES = 24  # the most distances that are tried for each length
 MAX_STRETCHES = 1000
-FULL = 0.8  # a shorter period is preferred if it covers this share of a stretch
+FULL = 0.8  # a stretch with a shorter period is preferred if it has this share of the length
 
 
 class Stretch(msgspec.Struct, frozen=True):
-    """``sequence[start : start + period * times]`` is ``times`` equal parts. ``length``: with an incomplete
-    part after."""
+    """A part of a sequence that repeats: ``sequence[start : start + period * times]`` consists of ``times``
+    equal parts.
+
+    Attributes:
+      start: where it begins.
+      period: the length of one part.
+      times: the number of complete parts.
+      length: the length with an incomplete part at the end.
+    """
 
     start: int
     period: int
@@ -30,7 +37,11 @@ class Stretch(msgspec.Struct, frozen=True):
 
 
 def find(sequence: Sequence[int], least_times: int = 3) -> list[Stretch]:
-    """Return stretches that do not overlap, the longest first, each with its shortest period."""
+    """Return repeating stretches that do not overlap, the longest first, each with its shortest period.
+
+    Args:
+      least_times: the least number of equal parts.
+    """
     found: list[Stretch] = []
     for period in candidates(sequence):
         equal = bytes(map(operator.eq, sequence, islice(sequence, period, None)))
@@ -48,7 +59,9 @@ def find(sequence: Sequence[int], least_times: int = 3) -> list[Stretch]:
 
 
 def candidates(sequence: Sequence[int]) -> list[int]:
-    """Return the distances at which windows repeat most often, in increasing order."""
+    """Return the possible periods, in increasing order: the distances at which equal windows occur most
+    often.
+    """
     chosen: set[int] = set()
     n = len(sequence)
     for size in GRAMS:

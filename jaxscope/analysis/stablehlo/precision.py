@@ -1,6 +1,6 @@
-"""Find conversions to wider floats (bf16 to f32) and 64-bit floating point.
+"""Find conversions to wider floating-point types (bf16 to f32), and 64-bit floating point.
 
-A product of bf16 that accumulates in f32 is no upcast: nothing is converted.
+A product of bf16 operands that accumulates in f32 is not included, because nothing is converted.
 """
 
 from __future__ import annotations
@@ -25,12 +25,15 @@ MAX_LISTED = 500
 
 
 class Upcast(msgspec.Struct, frozen=True):
-    """Conversions of one line from one dtype to a wider one.
+    """The conversions of one line from one dtype to a wider one.
 
     Attributes:
-      count: occurrences, with called functions inlined and loop bodies counted once.
-      bytes: bytes of all their results.
+      before, after: the two dtypes: ``bfloat16``, ``float32``.
+      count: number of conversions, with called functions inlined and loop bodies counted once.
+      bytes: bytes of all their results; None: unknown.
+      source: the user's line; None: unknown.
       backward: whether differentiation created them; None: unknown.
+      name: JAX's name of the first of them: ``jit(f)/convert_element_type``; None: unknown.
     """
 
     before: str
@@ -43,8 +46,14 @@ class Upcast(msgspec.Struct, frozen=True):
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """Operations of one line that produce 64-bit floats from other types. ``kind``: constant, convert or
-    other."""
+    """The operations of one line that produce 64-bit floats from other types.
+
+    Attributes:
+      kind: ``constant``, ``convert`` or ``other``.
+      operation: the operation: ``stablehlo.convert``.
+      count: number of operations, with called functions inlined and loop bodies counted once.
+      source: the user's line; None: unknown.
+    """
 
     kind: str
     operation: str
@@ -53,12 +62,12 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 class Doubles(msgspec.Struct, frozen=True):
-    """64-bit floating point in a program.
+    """The 64-bit floating point in a program.
 
     Attributes:
-      operations: number that produce it.
-      arguments: names of 64-bit arguments.
-      origins: the operations that produce it from other types.
+      operations: number of operations with a 64-bit result, with called functions inlined.
+      arguments: names of the program's 64-bit arguments; None for an argument without a name.
+      origins: the operations that produce 64-bit floats from other types.
     """
 
     operations: int
@@ -67,7 +76,9 @@ class Doubles(msgspec.Struct, frozen=True):
 
 
 def upcasts(module: Module, sources: Sources) -> list[Upcast]:
-    """Return the upcasts of arrays, the largest first; those of scalars cost nothing."""
+    """Return the conversions of arrays to wider floats, the largest first. Conversions of scalars are left
+    out, because they cost nothing.
+    """
     found: dict[tuple[str, str, Frame | None, bool | None], tuple[int, int | None, str | None]] = {}
     for index, op in enumerate(module.ops):
         if not op.name.endswith(".convert") or not op.inputs or not op.outputs:
@@ -100,7 +111,7 @@ def _bits(dtype: str) -> int:
 
 
 def doubles(module: Module, sources: Sources) -> Doubles | None:
-    """Return the 64-bit floating point of the program; None if it has none."""
+    """Return the 64-bit floating point of the program; None: it has none."""
     operations = 0
     origins: dict[tuple[str, str, Frame | None], int] = {}
     for index, op in enumerate(module.ops):

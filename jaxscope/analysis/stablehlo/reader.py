@@ -1,5 +1,4 @@
-"""StableHLO text -> Module, a line at a time. Whatever the text holds: what can be read is read, and what
-cannot is a Problem with its line.
+"""Parse StableHLO text to a ``Module``, one line at a time. A line that cannot be read becomes a ``Problem``.
 
 The format is that of MLIR's printer, generic and pretty forms mixed, with ``#loc`` names for locations.
 """
@@ -20,13 +19,19 @@ FULL_NAMES = {"call": "func.call", "return": "func.return", "constant": "func.co
 
 
 class _Open:
-    """A region being read, and the operation that owns it. ``owner`` None: a function's body."""
+    """A region that is being read.
+
+    Attributes:
+      owner: index of the operation that has the region; None: the region is a function's body.
+      block: the number of the region.
+      last: index of the last operation read in it; None: none so far.
+    """
 
     __slots__ = ("block", "last", "owner")
 
     def __init__(self, owner: int | None, block: int) -> None:
         self.owner, self.block = owner, block
-        self.last: int | None = None  # the last operation read in it
+        self.last: int | None = None
 
 
 class _Reader:
@@ -99,12 +104,14 @@ class _Reader:
             self.symbols[name] = value
 
     def _define(self, line: str) -> None:
-        """Read the arguments of a region: their values are not followed further."""
+        """Note the names of values that a line defines without an operation, such as the arguments of a
+        region.
+        """
         for name in lexing.DEFINED.findall(line):
             self.names[name] = None
 
     def _edge(self, number: int, line: str) -> None:
-        """Begin a region of the operation just read: ``cond {`` or `` reducer(...) {``."""
+        """Begin a region of the last operation, at a line like ``cond {`` or ``reducer(...) {``."""
         self._define(line)
         owner = self.open[-1].last if self.open else None
         if owner is None:
@@ -126,7 +133,7 @@ class _Reader:
         return left
 
     def _close(self, number: int, line: str) -> None:
-        """End a region: ``}``, ``} do {``, ``}, {``, ``}) : (A) -> B loc(...)``."""
+        """End a region at a line like ``}``, ``} do {``, ``}, {`` or ``}) : (A) -> B loc(...)``."""
         if not self.open:
             self.modules -= 1
             if self.modules < 0:
@@ -205,7 +212,14 @@ class _Reader:
             self._enter(index)
 
     def _operands(self, head: str, name: str) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
-        """Return how many operands there are, those that are known, and which result of each is meant."""
+        """Return (number of operands, indices of the operations that produce them, which result of each is
+        used).
+
+        Operands that are arguments of regions are only in the number. The third is empty except for a return.
+
+        Args:
+          head: the line behind the name of the operation, without types and location.
+        """
         values = lexing.OPERAND.findall(lexing.STRING.sub('""', head) if '"' in head else head)
         names = self.names
         known = [names.get(v.partition("#")[0]) for v in values]
@@ -215,7 +229,9 @@ class _Reader:
         return len(values), tuple([k for k in known if k is not None]), picks
 
     def _name_results(self, defined: str, index: int) -> int:
-        """Note the names of the results of operation ``index``. Return how many there are."""
+        """Note the names of the results of operation ``index``, from a text like ``%5:2``, and return how
+        many there are.
+        """
         results = 0
         for part in defined.split(", "):
             value, _, many = part.partition(":")
@@ -224,7 +240,9 @@ class _Reader:
         return results
 
     def _bare(self, head: str) -> str:
-        """Return a key that is equal for operations that differ only in the values they take."""
+        """Return the text with ``%`` for every value, so that operations that differ only in their operands
+        have equal texts.
+        """
         if "%" in head:
             head = lexing.VALUE.sub("%", head)
         return self.interned.setdefault(head, head)
@@ -238,14 +256,14 @@ class _Reader:
         inputs, outputs = found
         if inputs is not None:
             return inputs, outputs
-        # The short form names a type once where it is the same: ``add %0, %1 : T``, ``select %p, %a,
-        # %b : P, T``, ``while(...) : T, U``. The results are the last of them.
+        # The short form has a type that repeats only once: ``add %0, %1 : T``, ``select %p, %a, %b : P, T``,
+        # ``while(...) : T, U``. The last ones are the types of the results.
         n = max(count, len(operands))
         taken = outputs + outputs[-1:] * (n - len(outputs)) if n else ()
         return taken[:n], outputs[-results:] if results else ()
 
     def _outside(self, number: int, line: str, name: str) -> None:
-        """Read an operation of the module itself: the module, a function, a mesh."""
+        """Read an operation outside of functions: the module itself, a function or a mesh."""
         name = name.removeprefix("builtin.")
         symbol = SYMBOL.search(line)
         called = None if symbol is None else symbol[2] or lexing.unquote(symbol[1] or "")
@@ -292,13 +310,15 @@ NO_TYPES = frozenset({"func.return", "stablehlo.return", "sdy.return", "mhlo.ret
 
 
 def _number(value: str) -> int:
-    """Return the number of the operation's result: 2 for ``%5#2``."""
+    """Return the number of the operation's result that a value is: 2 for ``%5#2``, 0 for ``%5``."""
     digits = value.partition("#")[2]
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 7 else 0
 
 
 def _argument(piece: str) -> tuple[str, Argument]:
-    """Parse ``%arg0: tensor<4xf32> {a = 1} loc("x")``; a declaration has the type only."""
+    """Parse ``%arg0: tensor<4xf32> {a = 1} loc("x")`` to (name of the value, argument). A declaration has
+    only the type.
+    """
     rest, location = lexing.location(piece)
     value, colon, rest = rest.partition(": ")
     if not colon:
@@ -316,7 +336,9 @@ def _type_and_attributes(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _results(text: str) -> list[Result]:
-    """Parse the text after a function's arguments: ``-> (T {a = 1}, U) attributes {...} {``."""
+    """Parse the text behind a function's arguments, ``-> (T {a = 1}, U) attributes {...} {``, to its
+    results.
+    """
     if not text.startswith("->"):
         return []
     text = text[2:].strip()

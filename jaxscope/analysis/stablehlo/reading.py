@@ -1,4 +1,4 @@
-"""Read a lowered program's text: the entry point of this package."""
+"""Read a lowered program's text: the entry of this package."""
 
 from __future__ import annotations
 
@@ -30,10 +30,27 @@ class Reading(msgspec.Struct, frozen=True):
     """The contents of a program's StableHLO.
 
     Attributes:
-      printed: number of operations in the text, without terminators.
-      op_counts: with called functions inlined, as XLA does first, and loop bodies counted once.
+      module: the name of the module; None: the text has none.
+      num_partitions, num_replicas: the numbers in the module's attributes; None: unknown.
+      printed: number of operations in the text, without returns.
+      op_counts: operation -> number, with called functions inlined, as XLA does first, and loop bodies
+        counted once.
       located: number of operations with a location.
       resolved: number of operations with a user's line.
+      arguments, results: those of the program.
+      meshes: the meshes in the text.
+      shardings: the shardings stated inside the program.
+      sharding_constraints: the sharding constraints with a known line.
+      uneven: constraints that split a dimension into unequal parts.
+      repeated: blocks of operations that the text repeats, such as a Python loop.
+      constants: arrays that the trace captured.
+      doubles: 64-bit floating point; None: there is none.
+      upcasts: conversions to wider floats.
+      callbacks: calls into Python on the host.
+      products: matrix products and convolutions.
+      large: the largest values.
+      donation: donated arguments and arguments that could be donated.
+      problems: the lines that could not be read.
     """
 
     module: str | None = None
@@ -73,12 +90,14 @@ def analyse(
     """Read a program's text. Never raises.
 
     Args:
-      captured: arrays captured by the trace, which name constants.
-      paths: the paths of all the caller's arguments in order.
+      text: the StableHLO.
+      captured: arrays captured by the trace, for the names of constants.
+      paths: the paths of all the caller's arguments, in order.
       dropped: positions in ``paths`` of the arguments that the program does not take.
       donated: paths of the donated arguments; None: unknown.
-      aliased: positions of the program's own arguments that the compiled program reuses; None: unknown.
-      standing: returns the owner of a file (the user, a library, ...).
+      aliased: numbers of the program's parameters whose memory a result reuses in the compiled program; None:
+        unknown.
+      standing: returns the owner of a file: the user, an installed package or a library.
     """
     module = reader.read(text)
     sources = Sources(module, standing)
@@ -97,7 +116,7 @@ def of_module(
     donated: Collection[str] | None = None,
     aliased: Collection[int] | None = None,
 ) -> Reading:
-    """Do the same for a parsed module. Arguments as of ``analyse``."""
+    """Return the contents of a parsed module. The arguments are those of ``analyse``."""
     known = shardings.meshes(module)
     coverage = sources.coverage()
     main = module.main()

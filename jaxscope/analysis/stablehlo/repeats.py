@@ -1,8 +1,8 @@
-"""Blocks of operations that follow one another again and again: a Python loop written out, which could be
-a ``lax.scan``.
+"""Find blocks of operations that a program repeats: a Python loop that was traced, which could be a
+``lax.scan``.
 
-Two operations are alike when they do the same to the same types. What a loop changes from turn to turn
-does not count: which values it takes, the place a slice is cut, scalar constants, channel numbers.
+Two operations are alike if they do the same to the same types. Differences that a loop makes between
+iterations do not count: the operands, the position of a slice, scalar constants, channel numbers.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from jaxscope.schema.keys import Frame
 
 LEAST_TIMES = 3
 LEAST_LENGTH = 2
-LEAST_OPERATIONS = 24  # all turns together: the three slices of ``q, k, v = qkv`` are no loop
+LEAST_OPERATIONS = 24  # in all iterations together: the three slices of ``q, k, v = qkv`` are no loop
 MAX_LISTED = 50
-SHARED = 0.8  # of an iteration's operations: those that must stand under one line to call it theirs
+SHARED = 0.8  # the share of an iteration's operations that a line must have caused to be the iteration's line
 VARIES = re.compile(r"handle = \d+|index = \d+ : ui64|@[\w$.-]+")
 SLICED = re.compile(r"\[[^\]]*\]")
 
 
 class Repeated(msgspec.Struct, frozen=True):
-    """A block of operations that is written several times: constants are not counted, calls are written out.
+    """A block of operations that the program repeats. Constants are not counted, calls are inlined.
 
     Attributes:
-      length: operations of one turn.
-      times: the number of iterations.
-      line: the line of the text, where the first iteration begins.
-      carried: an iteration takes a result of the one before it, like the carry of a scan; otherwise they
+      length: number of operations in one iteration.
+      times: number of iterations.
+      line: the line of the text at which the first iteration begins.
+      carried: whether each iteration uses a result of the one before, like the carry of a scan. If not, they
         are independent (the same update of many arrays).
-      in_loop: it is inside a loop already (``unroll=``).
-      source: the user's line that repeats it.
-      first, end: positions of its operations.
-      backward: differentiation produced it.
-      under: the user's lines above its operations, as (file, number), outermost first.
+      in_loop: whether the block is already inside a loop (``unroll=``).
+      source: the user's line that repeats it; None: unknown.
+      first, end: the operations are in ``Module.ops[first:end]``.
+      backward: whether differentiation created it.
+      under: the user's lines that called its operations, as (file, line), outermost first.
     """
 
     length: int
@@ -57,7 +57,7 @@ class Repeated(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources) -> list[Repeated]:
-    """Return the repeated blocks, the largest first, without those inside JAX's own functions."""
+    """Return the repeated blocks, the largest first, without repetitions of JAX's own functions."""
     kinds, weights = _kinds(module, sources)
     blocks: dict[int, list[int]] = {}
     for index, op in enumerate(module.ops):
@@ -100,9 +100,12 @@ def find(module: Module, sources: Sources) -> list[Repeated]:
 
 
 def _is_jax_own(sources: Sources, turn: Sequence[int]) -> bool:
-    """Return whether the repetition is JAX's own: a random number generator's rounds, a polynomial.
+    """Return whether the repetition is JAX's own: the rounds of a random number generator, a polynomial.
 
-    Then no operation has a frame of the user's, or all belong to one and the same expression.
+    Then no operation has a frame of the user, or all belong to one expression.
+
+    Args:
+      turn: the indices of one iteration's operations.
     """
     ops = sources.module.ops
     if not any(ops[i].location for i in turn):
@@ -114,10 +117,11 @@ def _is_jax_own(sources: Sources, turn: Sequence[int]) -> bool:
 
 
 def _kinds(module: Module, sources: Sources) -> tuple[list[int], list[int]]:
-    """Number the operations, equal ones alike, and count the operations each one stands for.
+    """Return (number, weight) lists over all operations: equal operations have equal numbers.
 
-    Regions and called functions are compared, too: callees come before their callers, regions before their
-    owners.
+    The weight is how many operations one stands for, with those in its regions and in the function that it
+    calls. Regions and called functions are compared, too. For this, callees come before their callers, and
+    regions before their operation.
     """
     numbers: dict[object, int] = {}
     bodies: dict[str, tuple[object, int]] = {}
@@ -159,7 +163,11 @@ def _kinds(module: Module, sources: Sources) -> tuple[list[int], list[int]]:
 
 
 def _carried(module: Module, turns: Sequence[Sequence[int]]) -> bool:
-    """Return whether every iteration after the first uses a value of the one before it."""
+    """Return whether every iteration after the first uses a value of the iteration before.
+
+    Args:
+      turns: the indices of the operations of each iteration.
+    """
     for before, turn in itertools.pairwise(turns):
         made = set(before)
         if not any(made.intersection(module.ops[i].operands) for i in turn):
@@ -168,11 +176,16 @@ def _carried(module: Module, turns: Sequence[Sequence[int]]) -> bool:
 
 
 def _source(sources: Sources, turn: Sequence[int], inside: Sequence[int], repeated: set[int]) -> Frame | None:
-    """Return the line that makes the turns.
+    """Return the user's line that makes the iterations; None: no operation has a frame of the user.
 
-    Their operations share the outer frames down to some line. Where nothing else stands under that line, it
-    is the call in the loop's body; otherwise it calls the function that loops, and the loop's body begins at
-    the first line of the turn in that function.
+    The operations share their outer frames down to some line. If that line causes no other operations, it is
+    the call in the loop's body. Otherwise it calls the function with the loop, and the result is the first
+    line of the iteration in that function.
+
+    Args:
+      turn: the indices of one iteration's operations.
+      inside: the indices of all iterations' operations.
+      repeated: the indices of the operations in any repeated block.
     """
     chains = [c for i in turn if (c := _chain(sources, i))]
     if not chains:
@@ -204,7 +217,9 @@ def _chain(sources: Sources, index: int) -> tuple[Frame, ...]:
 
 
 def _under(sources: Sources, turn: Sequence[int]) -> list[tuple[str, int]]:
-    """Return the lines shared by most operations of an iteration that have frames, outermost first."""
+    """Return (file, line) of the user's lines that called most operations of an iteration, outermost
+    first.
+    """
     chains = [c for i in turn if (c := _chain(sources, i))]
     depths: dict[tuple[str, int], list[int]] = {}
     for chain in chains:
@@ -217,10 +232,16 @@ def _under(sources: Sources, turn: Sequence[int]) -> list[tuple[str, int]]:
 def _elsewhere(
     sources: Sources, shared: list[Frame], below: set[Frame], inside: Sequence[int], repeated: set[int]
 ) -> bool:
-    """Return whether the last shared line causes anything but the turns.
+    """Return whether the last of the ``shared`` frames also causes operations outside of the iterations.
 
-    One more turn that differs a little (the last of a backward pass) has the lines below it that the others
-    have.
+    An iteration that differs a little (the last of a backward pass) does not count: the lines below that
+    frame are the same.
+
+    Args:
+      shared: the frames that the operations of the iterations share, outermost first.
+      below: the next frames of these operations.
+      inside: the indices of all iterations' operations.
+      repeated: the indices of the operations in any repeated block.
     """
     ops = sources.module.ops
     here = ops[inside[0]]

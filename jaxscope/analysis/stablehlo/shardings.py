@@ -1,7 +1,8 @@
-"""Read meshes and shardings of a program: Shardy's attributes, and GSPMD's strings unparsed.
+"""Read the meshes and shardings of a lowered program: Shardy's attributes are parsed, GSPMD's strings stay
+text.
 
-Format: ``#sdy.sharding<@mesh, [{"data"}, {}, {"x":(1)2, ?}], replicated={"y"}>``, one pair of braces a
-dimension, ``?`` where the partitioner may add axes, ``"x":(1)2`` a part of an axis.
+Shardy's format is ``#sdy.sharding<@mesh, [{"data"}, {}, {"x":(1)2, ?}], replicated={"y"}>``: one pair of
+braces for each dimension, ``?`` where the partitioner may add axes, ``"x":(1)2`` for a part of an axis.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ AXIS = re.compile(r'"([^"\\]*)"=(\d{1,9})')
 IDS = re.compile(r"device_ids=\[([\d, ]*)\]")
 USED = re.compile(r'"([^"\\]*)"(:\(\d+\)\d+)?')
 GROUP = re.compile(r"(\w+)=\{([^{}]*)\}")
-# What a reader would call it, by operation or by a custom call's target.
+# Operation or target of a custom call -> the kind of sharding that it states (Mark.kind).
 KINDS = {
     "sdy.sharding_constraint": "constraint",
     "sdy.reshard": "reshard",
@@ -35,7 +36,13 @@ MAX_LISTED = 500
 
 
 class Mesh(msgspec.Struct, frozen=True):
-    """A mesh. ``device_ids`` None: in order."""
+    """A mesh in the text.
+
+    Attributes:
+      name: the name without ``@``.
+      axes: (axis, size) of each axis.
+      device_ids: the device ids; None: 0, 1, 2, ...
+    """
 
     name: str
     axes: tuple[tuple[str, int], ...]
@@ -46,9 +53,11 @@ class Spec(msgspec.Struct, frozen=True):
     """A sharding as the text states it.
 
     Attributes:
-      mesh: (axis, size) of each axis.
-      dimensions: the axes of each dimension; None: not read (a GSPMD string).
-      open: the partitioner may shard it further.
+      text: JAX's spelling ``P('data', None)``, else the text itself.
+      mesh: (axis, size) of each axis; None: unknown.
+      dimensions: the mesh axes that split each dimension; None: not read (a GSPMD string).
+      open: whether the partitioner may split it further.
+      groups: (name, axes) of further groups of axes: ``replicated``, ``unreduced``.
       order: the devices of the mesh as positions; None: in order.
     """
 
@@ -56,17 +65,18 @@ class Spec(msgspec.Struct, frozen=True):
     mesh: tuple[tuple[str, int], ...] | None = None
     dimensions: tuple[tuple[str, ...], ...] | None = None
     open: bool = False
-    groups: tuple[tuple[str, tuple[str, ...]], ...] = ()  # replicated, unreduced
+    groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
     order: tuple[int, ...] | None = None
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """Equal shardings stated inside a program on one line.
+    """Equal shardings that one line states inside a program.
 
     Attributes:
       kind: constraint, reshard, manual (shard_map), placement (memory kind) or layout.
-      text: the sharding; of ``manual`` its axes.
+      text: the sharding; of ``manual`` its axes; of ``placement`` the memory kind.
       count: how many there are on this line.
+      source: the user's line; None: unknown.
     """
 
     kind: str
@@ -91,7 +101,11 @@ def meshes(module: Module) -> dict[str, Mesh]:
 
 
 def spec(text: str, known: Mapping[str, Mesh]) -> Spec:
-    """Parse an attribute's text: ``#sdy.sharding<...>``, ``<@mesh, [...]>`` or a GSPMD string."""
+    """Parse the text of a sharding: ``#sdy.sharding<...>``, ``<@mesh, [...]>`` or a GSPMD string.
+
+    Args:
+      known: the meshes of the module, by name.
+    """
     at = text.find("<")
     if text.startswith('"') or at < 0:
         return Spec(lexing.unquote(text))
@@ -118,7 +132,9 @@ def spec(text: str, known: Mapping[str, Mesh]) -> Spec:
 
 
 def partition_spec(dimensions: tuple[tuple[str, ...], ...] | None) -> str | None:
-    """Return the sharding as JAX prints it: ``P('data', None, ('x', 'y'))``."""
+    """Return the sharding as JAX prints it, ``P('data', None, ('x', 'y'))``, from the axes of each dimension;
+    None for None.
+    """
     if dimensions is None:
         return None
     parts = ["None" if not d else repr(d[0]) if len(d) == 1 else repr(d) for d in dimensions]
@@ -126,7 +142,11 @@ def partition_spec(dimensions: tuple[tuple[str, ...], ...] | None) -> str | None
 
 
 def of_attributes(attributes: Mapping[str, str], known: Mapping[str, Mesh]) -> Spec | None:
-    """Return the sharding in the attributes of an argument or a result."""
+    """Return the sharding in the attributes of an argument or a result; None: there is none.
+
+    Args:
+      known: the meshes of the module, by name.
+    """
     text = attributes.get("sdy.sharding") or attributes.get("mhlo.sharding")
     return None if text is None else spec(text, known)
 
@@ -144,7 +164,11 @@ def marks(module: Module, sources: Sources, known: Mapping[str, Mesh]) -> list[M
 
 
 def stated(op: Op, known: Mapping[str, Mesh]) -> Spec | None:
-    """Return the sharding that a constraint or a reshard requests."""
+    """Return the sharding that a constraint or a reshard requests; None: it cannot be read.
+
+    Args:
+      known: the meshes of the module, by name.
+    """
     if op.name.startswith("sdy."):
         at = op.detail.find("<")
         return spec(op.detail[at:], known) if at >= 0 else None

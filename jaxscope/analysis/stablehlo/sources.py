@@ -1,7 +1,8 @@
-"""Map operations to the user's lines and back, through calls of private functions.
+"""Map the operations of a lowered program to the user's lines and back, through calls of private functions.
 
-JAX lowers a jitted function once and calls it from several places. Its operations then have only the frames
-inside it, and those of JAX's own functions (``relu``, ``_where``) none: their lines follow from the calls.
+JAX lowers a jitted function once and calls it from several places. The operations of the function have only
+the frames inside it. Those of JAX's own functions (``relu``, ``_where``) have no frame of the user at all.
+Their lines follow from the calls.
 """
 
 from __future__ import annotations
@@ -16,22 +17,38 @@ from jaxscope.analysis.stablehlo.module import CALLS, NOT_OPERATIONS, Module
 from jaxscope.schema.file_owner import STANDING, Standing
 from jaxscope.schema.keys import Frame
 
-MAX_SITES = 64  # lines one function is called from
-MANY = 10**9  # calls of calls of calls multiply
+MAX_SITES = 64  # the most lines of calls that are kept for one function
+MANY = 10**9  # the highest count of a function's copies, because nested calls multiply
 LOOPS = frozenset({"stablehlo.while", "mhlo.while"})
 BRANCHES = frozenset({"stablehlo.case", "stablehlo.if", "mhlo.case", "mhlo.if"})
 
 
 class Coverage(msgspec.Struct, frozen=True):
-    """The number of operations with a known location (``located``), and of those with a user's line
-    (``resolved``)."""
+    """How many operations of a program have a line.
+
+    Attributes:
+      located: number of operations with a known location.
+      resolved: number of operations with a user's line.
+    """
 
     located: int
     resolved: int
 
 
 class Sources:
-    """The origin of each operation of a module. Built once per module."""
+    """The origin of each operation of a module. Built once per module.
+
+    In the methods, ``index`` is the index of the operation in ``Module.ops``.
+
+    Attributes:
+      called: for each function, the indices of the operations that call it.
+      callees: for each function, the indices of the functions that it calls.
+      order: indices of the functions, each after all functions that call it.
+      times: for each function, how many copies of it the program has once all calls are inlined.
+
+    Args:
+      standing: the function that returns the owner of a file: the user, an installed package or a library.
+    """
 
     def __init__(self, module: Module, standing: Callable[[str], Standing] = STANDING) -> None:
         self.module = module
@@ -40,7 +57,7 @@ class Sources:
         self._own: dict[str, Blame] = {}
         self._all: dict[tuple[str, int, int | None], tuple[Blame, ...]] = {}
         names = {f.name: i for i, f in enumerate(module.functions)}
-        self.called: list[list[int]] = [[] for _ in module.functions]  # function -> operations calling it
+        self.called: list[list[int]] = [[] for _ in module.functions]
         self.callees: list[set[int]] = [set() for _ in module.functions]
         for index, op in enumerate(module.ops):
             if op.name in CALLS and op.callee in names:
@@ -61,7 +78,7 @@ class Sources:
         return self.locations.place(self.module.ops[index].location)
 
     def own(self, index: int) -> Blame:
-        """Return the user's line in the operation's own frames, without those of callers."""
+        """Return the user's line in the operation's own frames, without those of calls of its function."""
         text = self.module.ops[index].location
         found = self._own.get(text)
         if found is None:
@@ -69,7 +86,9 @@ class Sources:
         return found
 
     def blames(self, index: int) -> tuple[Blame, ...]:
-        """Return every line that causes the operation; several if calls share it."""
+        """Return every line of the user that causes the operation; several if its function is called from
+        several lines.
+        """
         climbed = []
         while True:
             op = self.module.ops[index]
@@ -83,33 +102,38 @@ class Sources:
             if not outward or op.parent is None:
                 found = self._through_calls(own, op.function)
                 break
-            # JAX gives what it adds inside a shard_map no frame: it is the shard_map's line then.
+            # Operations that JAX adds inside a shard_map have no frame. They get the line of the shard_map.
             index = op.parent
         for key in climbed:
             self._all[key] = found
         return found
 
     def frame(self, index: int) -> Frame | None:
-        """Return the user's line; None: there is none, or there are several."""
+        """Return the user's line of an operation; None: there is none, or there are several."""
         found = self.blames(index)
         return found[0].frame if len(found) == 1 else None
 
     def frames(self, index: int) -> tuple[Frame, ...]:
-        """Return every user's line of the operation."""
+        """Return all of the user's lines that cause an operation."""
         return tuple(b.frame for b in self.blames(index) if b.frame is not None)
 
     def in_loop(self, index: int) -> bool:
-        """Return whether it runs in every iteration of a loop, here or around a call."""
+        """Return whether the operation is in a loop, in its own function or around one of the calls of that
+        function.
+        """
         return self._looped[index] or self._function_looped[self.module.ops[index].function]
 
     def in_branch(self, index: int) -> bool:
-        """Return whether it runs only if a branch is taken, here or around every call."""
+        """Return whether the operation is in a branch of a conditional, in its own function or around every
+        call of that function.
+        """
         return self._branched[index] or self._function_branched[self.module.ops[index].function]
 
     def backward(self, index: int) -> bool | None:
-        """Return whether differentiation made the operation; None where calls differ or nothing has a name.
+        """Return whether differentiation created the operation.
 
-        JAX writes ``transpose(...)`` into the name of the operation or of the call around it.
+        JAX then writes ``transpose(...)`` into the name of the operation or of the call of its function.
+        None: calls of its function differ, or there are no names.
         """
         name = self.place(index).name
         if name is not None and "transpose(" in name:
@@ -120,7 +144,9 @@ class Sources:
         return None if name is None else False
 
     def lines(self) -> dict[tuple[str, int], list[int]]:
-        """Return the operations that each line (file, line) caused."""
+        """Return the operations that each line of the user causes: (file, line) -> indices in
+        ``Module.ops``.
+        """
         found: dict[tuple[str, int], list[int]] = {}
         for index, op in enumerate(self.module.ops):
             if op.name not in NOT_OPERATIONS:
@@ -149,7 +175,7 @@ class Sources:
         return tuple(better) or (own,)
 
     def _sites_of(self, function: int) -> tuple[Blame, ...]:
-        """Add the frames of the calls of a function; those of its callers are known already."""
+        """Return the user's lines from which a function is called, through further calls if necessary."""
         found: dict[Frame | None, Blame] = {}
         for index in self.called[function]:
             for site in self.blames(index):
@@ -159,7 +185,10 @@ class Sources:
         return tuple(found.values()) or (NOBODY,)
 
     def _calling_order(self) -> list[int]:
-        """Return every function after all that call it; a cycle (which MLIR forbids) is cut somewhere."""
+        """Return the indices of all functions, each after all functions that call it.
+
+        In a cycle of calls, which MLIR forbids, one function is placed before its caller.
+        """
         waiting = [len({self.module.ops[i].function for i in calls}) for calls in self.called]
         ready = [f for f, n in enumerate(waiting) if n == 0]
         order: list[int] = []
@@ -182,11 +211,14 @@ class Sources:
     def _inside(
         self, names: Collection[str], calls: Callable[[list[bool]], bool]
     ) -> tuple[list[bool], list[bool]]:
-        """Return for each operation whether it is inside one of ``names``, and the same for each function.
+        """Return, for each operation and for each function, whether it is inside an operation with one of
+        ``names``.
 
-        ``calls`` decides for a function from all its calls: any of them, or all.
+        Args:
+          names: the names of loops or of conditionals.
+          calls: decides for a function from a bool for each of its calls: ``any`` or ``all``.
         """
-        inside: list[bool] = []  # an operation's parent stands before it
+        inside: list[bool] = []  # the parent of an operation comes before it in ops
         ops = self.module.ops
         for op in ops:
             inside.append(op.parent is not None and (inside[op.parent] or ops[op.parent].name in names))
@@ -197,15 +229,17 @@ class Sources:
         return inside, looped
 
     def _differentiated(self) -> None:
-        """Find for each function whether differentiation created all of its calls."""
+        """Fill ``_backward``: for each function, whether differentiation created all of its calls; None: the
+        calls differ.
+        """
         for f in self.order:
             by_call = {self.backward(i) for i in self.called[f]}
             self._backward[f] = by_call.pop() if len(by_call) == 1 else None
 
     def _times(self) -> list[int]:
-        """Count how often each function occurs once every call is written out.
+        """Return how many copies of each function the program has once all calls are inlined, at most MANY.
 
-        Loops count once; at most MANY; a private function that nobody calls counts 0.
+        A call in a loop counts once. A private function that nobody calls has 0 copies.
         """
         times = [0] * len(self.module.functions)
         main = self.module.main()

@@ -1,4 +1,4 @@
-"""Parse MLIR types to shape, dtype (by JAX's name) and bytes."""
+"""Parse MLIR types: ``tensor<4xbf16>`` -> shape, dtype (by JAX's name) and bytes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,12 @@ class Tensor(msgspec.Struct, frozen=True):
     """A type of StableHLO.
 
     Attributes:
-      shape: None: not a tensor, or unranked; a dimension that is None is dynamic.
-      dtype: None: unknown.
-      bytes: bytes of the whole tensor. A bool is one byte; types narrower than a byte are packed.
+      text: the type as text: ``tensor<4x?xbf16>``.
+      shape: the sizes; None for a dynamic one. None: not a tensor, or unranked.
+      dtype: JAX's name of the element type: ``bfloat16``; None: unknown.
+      elements: number of elements; None: unknown.
+      bytes: bytes of the whole tensor. A bool is one byte; types narrower than a byte are packed. None:
+        unknown.
     """
 
     text: str
@@ -34,7 +37,7 @@ class Tensor(msgspec.Struct, frozen=True):
 
 @functools.lru_cache(maxsize=8192)
 def tensor(text: str) -> Tensor:
-    """Parse ``tensor<4x?xbf16>``; another type gives a Tensor with its text only."""
+    """Parse ``tensor<4x?xbf16>``. Any other type gives a Tensor with only its text."""
     if not (text.startswith("tensor<") and text.endswith(">")):
         return Tensor(text)
     body = text[7:-1]
@@ -57,7 +60,9 @@ def tensor(text: str) -> Tensor:
 
 
 def _element(name: str) -> tuple[str | None, int | None]:
-    """Return the dtype and the bits of one element."""
+    """Return (dtype, bits of one element) of an element type: ``bf16`` -> ``("bfloat16", 16)``; None:
+    unknown.
+    """
     if name in FLOATS:
         return FLOATS[name], BITS[FLOATS[name]]
     if name == "i1":
@@ -72,5 +77,5 @@ def _element(name: str) -> tuple[str | None, int | None]:
 
 
 def is_float64(text: str) -> bool:
-    """Return whether the type holds 64-bit floating point, real or complex."""
+    """Return whether the elements of the type are 64-bit floating point, real or complex."""
     return "f64" in text and tensor(text).dtype in ("float64", "complex128")

@@ -1,7 +1,7 @@
 """Read a program's arguments and results: names, types, shardings, and their parts on one device.
 
-The text has the argument names of the function given to jit. If that is a library's wrapper, the caller's
-paths (of the recorded key, in the same order) are more useful.
+The names in the text are those of the function that jit got. If that is a library's wrapper, the caller's
+paths are more useful. They come from the recorded cache key and have the same order.
 """
 
 from __future__ import annotations
@@ -23,11 +23,16 @@ class Value(msgspec.Struct, frozen=True):
     """An argument or a result of a program.
 
     Attributes:
+      index: the position among the arguments or among the results.
+      name: the path by the user's names; None: unknown.
+      type: the MLIR type as text: ``tensor<4xf32>``.
+      shape, dtype, bytes: those of the global value; None: unknown.
+      device_shape, device_bytes: those of the part on one device, or of the whole value without a sharding;
+        None: unknown.
+      sharding: the sharding in the text; None: there is none.
+      memory_kind: the memory kind in the text; None: there is none.
       role: user, token (of an ordered effect), constant (a captured array that JAX passes as an argument) or
         dimension (of a symbolic shape).
-      shape, bytes: of the global value.
-      device_shape, device_bytes: of the part on one device; of the whole without a sharding; None: not
-        readable.
       asked: the sharding that a constraint inside the program requests for it (module ``constraints``).
       asked_at: the line of that constraint.
     """
@@ -53,10 +58,13 @@ def arguments(
     paths: Sequence[str] = (),
     dropped: Collection[int] = (),
 ) -> tuple[Value, ...]:
-    """Return the arguments of ``main``, named by ``paths`` if their number fits, else by the text's names.
+    """Return the arguments of ``main``, with the caller's names if their number matches, else with the names
+    in the text.
 
     Args:
-      paths: the paths of all the caller's arguments in order.
+      main: the function with which the program begins.
+      meshes: the meshes of the module, by name.
+      paths: the paths of all the caller's arguments, in order.
       dropped: positions in ``paths`` of the arguments that the program does not take.
     """
     found = [_value(i, a.name, a, meshes) for i, a in enumerate(main.arguments)]
@@ -115,7 +123,9 @@ def _role(attributes: Mapping[str, str]) -> str:
 def device_shape(
     shape: tuple[int | None, ...] | None, sharding: shardings.Spec | None
 ) -> tuple[int | None, ...] | None:
-    """Return the shape of the part of an array of ``shape`` on one device."""
+    """Return the shape of the part of an array on one device; None: unknown. Without a sharding it is
+    ``shape`` itself.
+    """
     if shape is None or sharding is None:
         return shape
     cut = parts(sharding, len(shape))
@@ -125,7 +135,7 @@ def device_shape(
 
 
 def parts(sharding: shardings.Spec, rank: int) -> list[int] | None:
-    """Return the number of parts of each dimension; None if it cannot be read."""
+    """Return the number of parts along each of ``rank`` dimensions; None: the sharding cannot be read."""
     if sharding.dimensions is None:
         if found := TILES.search(sharding.text):
             tiles = [int(n) for n in found[1].split(",") if n and len(n) < 10]
