@@ -48,8 +48,11 @@ def short_aval(
     weak_type: bool | None = None,
     type_name: str | None = None,
 ) -> str:
-    """Write an abstract value: ``f32[32,512]``. If ``weak_type`` is True, `` weak`` follows; the Python type
-    comes first if it is given.
+    """Write an abstract value: ``f32[32,512]``, ``i32[] weak``, ``float f32[] weak``; ``?`` if it is unknown.
+
+    Args:
+      weak_type: whether to add `` weak``.
+      type_name: the class of the Python object, which is put first; None: leave it out.
     """
     if shape is None and dtype is None:
         return type_text(type_name) if type_name else "?"

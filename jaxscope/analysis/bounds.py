@@ -175,9 +175,9 @@ def _compute(machine: Machine, flops: Mapping[str, int] | None) -> float | None:
 
 
 def _rate(machine: Machine, kind: str) -> float | None:
-    """Return the operations per second of one chip for an element type; None: unknown.
+    """Return the operations per second of one chip for an element type, ``bf16``; None: unknown.
 
-    For operands of two types, ``s8 x bf16``, it is the faster rate.
+    For operands of two types, ``kind`` is ``bf16 x s8``, and the faster rate is returned.
     """
     found = []
     for one in kind.split(" x "):

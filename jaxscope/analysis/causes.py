@@ -113,16 +113,16 @@ class Circumstances(msgspec.Struct, frozen=True):
       wrappers: the wrappers around the function, the outermost first: ``jax.pmap``.
       signature: the function's parameters as text: ``(x, s=2.0)``; None: unknown.
       eager: whether the call is an operation applied outside jit.
-      cleared: how often JAX's caches were cleared after the call before.
-      full: (entries, capacity) of each of JAX's bounded caches that is nearly full, by the name of the cache.
+      cleared: how often JAX's caches were cleared between the two calls.
+      full: name of a bounded cache of JAX that is nearly full -> (entries, capacity).
       effects: names of the function's effects.
       other_program: whether both calls are under a transform but need different programs: they are under
         different transforms, or one is the forward and one the backward program.
       created_at: the user's line that created the function object again; None: unknown.
       created_there: whether that line is certain.
-      number_before: the number of the compilation before: 4 in ``train_step#4``.
-      of_leaves: a cache for ``_of_leaves``: (leaves before, leaves after, causes found) by (id of the first,
-        id of the second, level).
+      number_before: the number of the compilation before: 4 in ``train_step#4``; None: unknown.
+      of_leaves: results of ``_of_leaves``: (id of the leaves before, id of the leaves after, level) ->
+        (leaves before, leaves after, causes found).
     """
 
     level: str
@@ -145,12 +145,21 @@ class Circumstances(msgspec.Struct, frozen=True):
 
 
 def first(level: str) -> Cause:
-    """Return the cause of the first call of a function."""
+    """Return the cause of a miss that has no earlier call to compare with: it is the first call of the
+    function.
+
+    Args:
+      level: the first cache that missed: trace, lower, compile or fast_path.
+    """
     return Cause("first", level, None, None, None, CERTAIN)
 
 
 def unread_key(level: str) -> Cause:
-    """Return the cause of a miss whose key was not recorded."""
+    """Return the cause of a miss whose key was not recorded.
+
+    Args:
+      level: the first cache that missed: trace, lower, compile or fast_path.
+    """
     return Cause("unknown", level, None, None, None, CERTAIN, detail=NotRecorded())
 
 
@@ -212,7 +221,12 @@ def _explains(c: Cause, at: Circumstances) -> bool:
 
 
 def _at_the_level(found: list[Cause], at: Circumstances) -> list[Cause]:
-    """Return ``found`` with the level of its first cause, the decisive one, set to the level of the miss."""
+    """Return the causes ``found``, with the level of the decisive cause, the first, set to the level of the
+    miss.
+
+    If the level changes, the cause becomes only likely, because an earlier cache with the differing fact in
+    its key was a hit.
+    """
     head = found[0]
     if _explains(head, at) and head.level != at.level:
         # The fact belongs to the key of an earlier cache, and that cache was a hit: the cause is only likely.
@@ -433,7 +447,7 @@ def _of_leaves(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
 
 
 def _leaves(before: Facts, after: Facts, at: Circumstances) -> list[tuple[str, Cause]]:
-    """Return (leaf path, cause) for every field of every leaf that differs."""
+    """Return (path of the leaf, cause) for every field that differs, of all leaves that both calls have."""
     found: list[tuple[str, Cause]] = []
     for path, new in after.leaves.items():
         old = before.leaves.get(path)

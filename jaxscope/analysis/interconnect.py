@@ -121,9 +121,9 @@ def reach(target: Target, axes: Sequence[str] | None, mesh: Mesh | None) -> Reac
     and the mesh has them in that order.
 
     Args:
-      axes: mesh axes, or parts of them: ``data:(1)2`` is the part of size 2 of axis ``data`` that has 1
-        before it.
-      mesh: (axis, size) in mesh order.
+      axes: mesh axes, or parts of them (module ``hlo.axes``): ``data:(2)4`` is the part of size 4 of axis
+        ``data`` after a part of size 2; None: unknown.
+      mesh: (axis, size) in mesh order; None: unknown.
     """
     parts = parts_of(target)
     if axes is None or mesh is None or parts < 1 or target.devices % parts:

@@ -1,4 +1,6 @@
-"""Flatten a recorded cache key into facts, and compare two facts as JAX does."""
+"""Flatten a recorded cache key into facts (one for each leaf, static value and setting), and compare facts as
+JAX does.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +19,12 @@ class LeafFacts(NamedTuple):
     """The facts of one array-like leaf of a call's arguments, for comparing two leaves with ``==``.
 
     Unlike a ``schema.keys.Leaf`` it has no path, and it has the sharding itself instead of an index.
+
+    Attributes:
+      type: the class of the Python object: ``jax.Array``, ``numpy.ndarray``, ``float``.
+      shape, dtype, weak_type: the abstract value; None: unknown.
+      sharding, committed, memory_kind, layout: where and how the array is stored; None: unknown, or no
+        jax.Array.
     """
 
     type: str
@@ -116,7 +124,7 @@ def static_value(item: Static | None) -> StaticValue | None:
 
 
 def same_static(a: Static, b: Static) -> bool:
-    """Return whether JAX treats the two static values as equal, as far as the recording shows.
+    """Return whether JAX treats two static values as equal, as far as the recording shows.
 
     Values that are compared by value are equal if their text, type and hash are equal (the text may be
     truncated, the hash is not). Values that are compared by identity are equal if their serial number is

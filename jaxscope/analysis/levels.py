@@ -124,14 +124,18 @@ def _split(body: str) -> list[str]:
 
 
 def leaf_level(field: str, a: LeafFacts, b: LeafFacts) -> str:
-    """Return the cache that misses if ``field`` (``shape``, ``dtype``, ...) differs between two leaves at one
-    path.
+    """Return the cache (trace, lower, compile or fast_path) that misses if a field differs between two leaves
+    at one path.
+
+    Args:
+      field: the field: ``shape``, ``dtype``, ``sharding``, ...
+      a, b: the leaf in the two keys.
     """
     return sharding_level(a.sharding, b.sharding) if field == "sharding" else LEAF[field]
 
 
 def whole_level(name: str) -> str:
-    """Return the cache that misses if a fact of the whole call differs.
+    """Return the cache (trace, lower, compile or fast_path) that misses if a fact of the whole call differs.
 
     Args:
       name: the fact: ``tree``, ``function_object``, ``options.inline``, ``context.`` and the name of a
@@ -146,7 +150,8 @@ def whole_level(name: str) -> str:
 def differences(before: Facts, after: Facts) -> Iterator[tuple[str, int]]:
     """Yield (cache that misses, distance) for every fact that differs between two keys.
 
-    The distance is ``UNLIKE``, or less for static values that are nearly the same (``_unlike``).
+    The cache is trace, lower, compile or fast_path. The distance is ``UNLIKE``, or less for static values
+    that are nearly the same (``_unlike``).
     """
     if before.leaves != after.leaves:
         for path in union(before.leaves, after.leaves):
@@ -203,7 +208,8 @@ def distance(before: Facts, after: Facts) -> dict[str, int]:
 def rank(
     before: Facts, after: Facts, level: str, limit: tuple[int, int, int] | None = None
 ) -> tuple[int, int, int] | None:
-    """Return the distance of two keys for a miss at ``level``, as three numbers that compare like a tuple.
+    """Return the distance of two keys for a cache miss at ``level``, as three numbers; a smaller tuple is
+    nearer.
 
     The numbers are: how many facts that differ miss an earlier cache than ``level``, how many other facts
     differ, and the sum of the distances of all these facts. If the first number is not 0, the earlier cache
@@ -211,7 +217,8 @@ def rank(
     config with another value.
 
     Args:
-      limit: the distance of the nearest key so far. If this pair is not nearer, the result is None.
+      level: the first cache that missed: trace, lower, compile or fast_path.
+      limit: the distance of the nearest key so far. If these two keys are not nearer, the result is None.
     """
     at = LEVELS.index(level)
     earlier = later = much = 0

@@ -152,10 +152,11 @@ def root(node: ast.AST) -> str | None:
 
 
 def argument(call: ast.Call, signature: str | None, parameter: str) -> ast.expr | None:
-    """Return the expression that ``call`` passes as ``parameter``; None: unknown, or the default is used.
+    """Return the expression that ``call`` passes for the function's parameter ``parameter``; None: unknown,
+    or the default is used.
 
     Args:
-      signature: the signature of the function, as text: ``(w, x, key)``.
+      signature: the signature of the function, as text: ``(w, x, key)``; None: unknown.
     """
     for k in call.keywords:
         if k.arg == parameter:

@@ -127,6 +127,7 @@ def _with_weight(c: Collective, stablehlo: lowered.Reading) -> Collective:
     parallelism.
 
     It is one if the gathered argument is multiplied with an operand that is split over the same mesh axes.
+    The lowered text has the shardings of arguments that the compiled text may lack.
     """
     if c.gathered is None:
         return c

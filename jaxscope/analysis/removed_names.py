@@ -23,11 +23,10 @@ class Removed(NamedTuple):
     Attributes:
       name: ``jax.tree_map``, ``Array.device()``, or ``jax.numpy.clip(a_min=)`` for an argument.
       instead: what to write instead; empty if there is no replacement.
-      version: the release that removed it, or NEVER.
-      changelog: the release under which JAX's changelog names the removal; None: it is not in the
-        changelog.
-      deprecated: JAX still has it, but it does less than its replacement; ``version`` is then the release
-        that deprecated it.
+      version: the release that removed it, or NEVER if no release had it.
+      changelog: the release under which JAX's changelog lists the removal; None: it is not in the changelog.
+      deprecated: True if JAX still has the name, but it does less than its replacement; ``version`` is then
+        the release that deprecated it.
     """
 
     name: str

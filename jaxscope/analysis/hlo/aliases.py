@@ -1,11 +1,14 @@
 """Read the inputs and outputs of a compiled program, and which outputs reuse the memory of inputs.
 
-Formats, on the ``HloModule`` line::
+The facts are in three attributes of the ``HloModule`` line::
 
-    input_output_alias={ {0}: (2, {}, may-alias), {1,0}: (3, {}, must-alias) }   output index: (parameter,
-                                                                                index, kind)
-    buffer_donor={ (1, {}), (4, {}) }         donated, not tied to an output by the time of lowering
+    input_output_alias={ {0}: (2, {}, may-alias), {1,0}: (3, {}, must-alias) }
+    buffer_donor={ (1, {}), (4, {}) }
     entry_computation_layout={(f32[4]{0}, ...)->(f32[4]{0}, ...)}
+
+The first has, for the path of an output, (number of the input, path in it, kind). The second has the donated
+inputs that were not assigned to an output when the program was lowered. The third has the shapes of inputs
+and outputs.
 """
 
 from __future__ import annotations

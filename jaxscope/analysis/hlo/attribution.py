@@ -25,7 +25,9 @@ MAX_LINES = 5_000  # the most instructions that are counted in the computations 
 
 
 def frame_id(instruction: Instruction) -> int | None:
-    """Return the ``stack_frame_id`` of an instruction's metadata; None: there is none."""
+    """Return the ``stack_frame_id`` in an instruction's metadata, which refers to the tables of Python
+    frames; None: there is none.
+    """
     tail = instruction.tail
     at = tail.find(_FIELD)
     if at < 0 and "stack_frame_id=" not in tail:
@@ -78,10 +80,10 @@ class Attribution:
         return _printed(instruction)
 
     def line(self, where: Computation, instruction: Instruction) -> Frame | None:
-        """Return the user's line of an instruction; None: there is none.
+        """Return the user's line of an instruction in the computation ``where``; None: there is none.
 
-        Without an own line, it is that of the computations that it calls, else that of the instruction that
-        calls its computation.
+        Without a line of its own, it has that of the computations that it calls, else that of the instruction
+        that calls ``where``.
         """
         found = self._here(where, instruction)
         if found is not None:
@@ -113,11 +115,11 @@ class Attribution:
         return inside[0] if inside else None
 
     def near(self, where: Computation, instruction: Instruction) -> tuple[Frame | None, bool]:
-        """Return (line of the instruction, whether the line is a guess).
+        """Return (line of an instruction in the computation ``where``, whether the line is a guess).
 
         The line in the instruction's own metadata is no guess. Otherwise the line is that of the nearest
-        instruction that it reads, else of the nearest that reads it, else of the instruction that calls its
-        computation.
+        instruction that it reads, else of the nearest that reads it, else of the instruction that calls
+        ``where``.
         """
         own = self.own(instruction)
         if own is not None:

@@ -1,9 +1,10 @@
 """Find the mesh axes along which the groups of a collective run.
 
-The result names a whole axis, ``data``, or a part of an axis: ``data:(1)2`` is the part of size 2 that has
-the product 1 before it (Shardy's spelling, pre-size and size). Every axis is split into prime factors. The
-result has the fewest factors along which the members of a group differ, and neighbouring factors are one
-part. An axis of 12 can be split as 2x2x3, 2x3x2 or 3x2x2: the split with the smallest parts is used.
+The result names a whole axis, ``data``, or a part of an axis. Device coordinates along an axis of size 8 have
+the digits 2 x 2 x 2, the major digit first. ``data:(2)4`` is the part of size 4 that follows digits with the
+product 2 (Shardy's spelling, pre-size and size). Every axis is split into prime factors. The result has the
+fewest factors along which the members of a group differ, and neighbouring factors are one part. An axis of 12
+can be split as 2x2x3, 2x3x2 or 3x2x2: the split with the smallest parts is used.
 """
 
 from __future__ import annotations

@@ -274,8 +274,8 @@ class Collectives:
         )
 
     def _start(self, where: Computation, instruction: Instruction) -> tuple[Instruction | None, Computation]:
-        """Return the instruction that starts an asynchronous collective (None: it is not asynchronous), and
-        its computation.
+        """Return (instruction that starts the collective, its computation); (None, ``where``): the collective
+        is not asynchronous.
         """
         if instruction.opcode.endswith("-start") or instruction.opcode in ("send", "recv"):
             return instruction, where

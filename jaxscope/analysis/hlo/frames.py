@@ -81,7 +81,7 @@ class Frames:
         return len(self._load()[1])
 
     def stack(self, frame_id: int) -> list[Frame]:
-        """Return the frames of one id, innermost first; empty if the id is unknown."""
+        """Return the frames of a ``stack_frame_id``, innermost first; empty if the id is unknown."""
         locations, stacks = self._load()
         result: list[Frame] = []
         seen: set[int] = set()
@@ -113,7 +113,8 @@ class Frames:
         return own or first
 
     def blamed(self, frame_id: int) -> Frame | None:
-        """Return the frame to which an instruction with this id is attributed; None: the id is unknown.
+        """Return the frame to which an instruction with this ``stack_frame_id`` is attributed; None: the id
+        is unknown.
 
         It is the innermost of the user's frames, or the innermost frame if all are a library's.
         """

@@ -171,8 +171,11 @@ class Weights:
         return self._axes[parameter.name]
 
     def _source(self, where: Computation, name: str) -> Instruction | None:
-        """Return the input of the program that the value ``name`` is, apart from its type and layout; None:
-        it is another value.
+        """Return the input of the program that a value is, apart from its type and layout; None: it is
+        another value.
+
+        Args:
+          where, name: the computation and the name of the instruction that gives the value.
         """
         for _ in range(MAX_STEPS):
             instruction = where.find(name)
@@ -299,7 +302,8 @@ class Weights:
                     waiting.append((where_next, next_one))
 
     def _made_of(self, where: Computation, name: str, axes: set[str]) -> Iterator[Instruction]:
-        """Yield the inputs of the program from which the value ``name`` is computed.
+        """Yield the inputs of the program from which the value ``name`` in the computation ``where`` is
+        computed.
 
         A collective along ``axes`` is yielded itself; its operands are not followed.
         """

@@ -74,16 +74,24 @@ def split(text: str) -> list[str]:
 
 
 def operand_text(tail: str) -> str:
+    """Return the text of an instruction's operands, without the closing parenthesis.
+
+    Args:
+      tail: the part of the instruction's line behind ``opcode(``.
+    """
     end = closing(tail, 0)
     return tail if end < 0 else tail[:end]
 
 
 def operands(tail: str) -> list[str]:
-    """Return the names of an instruction's operands from its tail: ``%a, %b), dim=0`` -> ``["a", "b"]``.
+    """Return the names of an instruction's operands: ``%a, %b), dim=0`` -> ``["a", "b"]``.
 
     For a constant or a parameter these are the words in the same place: its value or its number. XLA writes
     ``%a`` or ``a``, in older texts with the shape in front (``f32[2]{0} %a``), and a comment ``/*index=5*/``
     before every fifth operand.
+
+    Args:
+      tail: the part of the instruction's line behind ``opcode(``.
     """
     text = operand_text(tail)
     if "%" in text and '"' not in text:
@@ -94,7 +102,12 @@ def operands(tail: str) -> list[str]:
 
 
 def attribute(tail: str, key: str) -> str | None:
-    """Return the value of one attribute of an instruction as text, from its tail; None: it is missing."""
+    """Return the value of one attribute of an instruction as text; None: it is missing.
+
+    Args:
+      tail: the part of the instruction's line behind ``opcode(``.
+      key: the name of the attribute.
+    """
     if key not in tail:
         return None
     position = closing(tail, 0) + 1
@@ -125,8 +138,11 @@ def attributes(text: str, until: str | None = None) -> dict[str, str]:
 
 
 def instruction_attributes(tail: str) -> dict[str, str]:
-    """Return the attributes of an instruction that XLA prints before ``metadata`` and ``backend_config``,
-    from its tail.
+    """Return the attributes of an instruction that XLA prints before ``metadata`` and ``backend_config``, as
+    text by name.
+
+    Args:
+      tail: the part of the instruction's line behind ``opcode(``.
     """
     end = closing(tail, 0)
     return attributes(tail[end + 1 :], until="metadata") if end >= 0 else {}
@@ -147,8 +163,10 @@ def _value_end(text: str, start: int) -> int:
 
 
 def metadata(tail: str) -> str | None:
-    """Return the text between the braces of ``metadata={...}`` in an instruction's tail; None: it is
-    missing.
+    """Return the text between the braces of an instruction's ``metadata={...}``; None: it is missing.
+
+    Args:
+      tail: the part of the instruction's line behind ``opcode(``.
     """
     start = tail.find(", metadata={")
     if start < 0:
@@ -190,9 +208,12 @@ def _unescape(found: re.Match[str]) -> str:
 
 
 def backend_config(tail: str) -> dict[str, Any]:
-    """Parse ``backend_config={...}`` in an instruction's tail as JSON; ``{}`` if it is missing or no object.
+    """Parse an instruction's ``backend_config={...}`` as JSON; ``{}`` if it is missing or no object.
 
     XLA prints JSON, whose order of keys differs between compilations, or a quoted string that contains JSON.
+
+    Args:
+      tail: the part of the instruction's line behind ``opcode(``.
     """
     text = attribute(tail, "backend_config")
     if not text:

@@ -109,7 +109,7 @@ def find(graph: CallGraph) -> tuple[list[Loop], dict[str, int | None]]:
 
 
 def trips(found: list[Loop], unknown: int | None = None) -> Trips:
-    """Return the trip counts by (computation, name of the loop).
+    """Return the trip counts of the loops ``found`` by (computation, name of the loop).
 
     Args:
       unknown: the value for a loop whose trip count is unknown.
@@ -282,7 +282,9 @@ class _Reading:
         return self.value(where, instruction) if index < 0 else self.member(where, instruction, index)
 
     def step(self, body: Computation, index: int) -> int | None:
-        """Return how much one iteration of the body adds to element ``index``; None: unknown."""
+        """Return how much one iteration of the loop's body adds to element ``index`` of the loop's tuple;
+        None: unknown.
+        """
         value = self._of(body, body.root, index)
         if isinstance(value, Element) and value.parameter == 0 and value.member == index:
             return value.offset
@@ -291,8 +293,12 @@ class _Reading:
     def unchanged(
         self, caller: Computation, loop: Instruction, body: Computation, value: Value
     ) -> Constant | None:
-        """Return the constant that ``value``, an element of the loop's tuple that the body does not change,
-        has; None: unknown.
+        """Return the constant value of an element of the loop's tuple that the body does not change; None:
+        unknown, or it changes.
+
+        Args:
+          caller: the computation that contains the loop.
+          value: the element.
         """
         if not isinstance(value, Element) or value.parameter != 0 or self.step(body, value.member) != 0:
             return None
@@ -300,7 +306,12 @@ class _Reading:
         return None if start is None else Constant(start.value + value.offset)
 
     def initial(self, caller: Computation, loop: Instruction, index: int, depth: int = 0) -> Constant | None:
-        """Return the value of element ``index`` when the loop is entered; None: unknown."""
+        """Return the value of element ``index`` of a loop's tuple when the loop is entered; None: unknown.
+
+        Args:
+          caller: the computation that contains the loop.
+          depth: the number of outer loops that were followed.
+        """
         if depth > MAX_DEPTH:
             return None
         value = self._of(caller, _operand(caller, loop, 0), index)

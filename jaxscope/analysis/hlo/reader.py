@@ -108,7 +108,8 @@ def _instructions(
 
 
 def _carefully(text: str, begin: int, end: int, problems: _Problems) -> list[tuple[str, ...]]:
-    """Parse the lines of a computation one by one, for texts in which not every line is an instruction.
+    """Parse the lines of ``text[begin:end]``, a computation, one by one, because not every line is an
+    instruction.
 
     Blank lines and comments are skipped. A line that continues an instruction (a backend_config with line
     breaks) is appended to it. All others become problems. The result has the five parts of each instruction's

@@ -124,7 +124,8 @@ def _constant(
 
 
 def _names(constants: list[Constant], captured: Sequence[Captured]) -> list[tuple[str, ...]]:
-    """Return the possible names of each constant: the captured variables with its shape and dtype.
+    """Return the possible names of each constant: the captured variables with its shape and dtype, in the
+    order of ``constants``.
 
     A constant has no names if one of these captured arrays has no name, because it may be that array.
     """

@@ -78,6 +78,9 @@ def _operations(module: Module) -> Iterator[tuple[Frame | None, str]]:
 def _spelled(name: str, callee: str | None, detail: str, outputs: tuple[str, ...]) -> str:
     """Return an operation as text: ``constant dense<2.0> f32`` or
     ``reduce applies add across dimensions = [0] 16xf32``.
+
+    Args:
+      name, callee, detail, outputs: the fields of ``module.Op``.
     """
     types = ", ".join(t.removeprefix("tensor<").removesuffix(">") for t in outputs)
     what = " ".join(

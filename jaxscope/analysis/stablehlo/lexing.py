@@ -170,7 +170,7 @@ def types(text: str) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
 
 
 def _bare(text: str) -> str:
-    """Remove parentheses around the whole text."""
+    """Remove the parentheses around a text, if one pair encloses all of it: ``(A, B)`` -> ``A, B``."""
     text = text.strip()
     return text[1:-1] if text.startswith("(") and closing(text, 0) == len(text) - 1 else text
 

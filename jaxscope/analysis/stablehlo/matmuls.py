@@ -42,7 +42,9 @@ class Product(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources) -> list[Product]:
-    """Return the products, the most frequent first."""
+    """Return the matrix products and convolutions, grouped by line, types and precision, the most frequent
+    first.
+    """
     found: dict[tuple[str, str, Frame | None], int] = {}
     for index, op in enumerate(module.ops):
         times = sources.times[op.function]

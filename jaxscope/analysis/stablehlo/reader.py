@@ -111,7 +111,11 @@ class _Reader:
             self.names[name] = None
 
     def _edge(self, number: int, line: str) -> None:
-        """Begin a region of the last operation, at a line like ``cond {`` or ``reducer(...) {``."""
+        """Begin a region of the last operation, at a line like ``cond {`` or ``reducer(...) {``.
+
+        Args:
+          number: the number of the line.
+        """
         self._define(line)
         owner = self.open[-1].last if self.open else None
         if owner is None:
@@ -133,7 +137,11 @@ class _Reader:
         return left
 
     def _close(self, number: int, line: str) -> None:
-        """End a region at a line like ``}``, ``} do {``, ``}, {`` or ``}) : (A) -> B loc(...)``."""
+        """End a region at a line like ``}``, ``} do {``, ``}, {`` or ``}) : (A) -> B loc(...)``.
+
+        Args:
+          number: the number of the line.
+        """
         if not self.open:
             self.modules -= 1
             if self.modules < 0:
@@ -263,7 +271,12 @@ class _Reader:
         return taken[:n], outputs[-results:] if results else ()
 
     def _outside(self, number: int, line: str, name: str) -> None:
-        """Read an operation outside of functions: the module itself, a function or a mesh."""
+        """Read an operation outside of functions: the module itself, a function or a mesh.
+
+        Args:
+          number: the number of the line.
+          name: the operation: ``func.func``.
+        """
         name = name.removeprefix("builtin.")
         symbol = SYMBOL.search(line)
         called = None if symbol is None else symbol[2] or lexing.unquote(symbol[1] or "")

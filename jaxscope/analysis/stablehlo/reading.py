@@ -116,7 +116,11 @@ def of_module(
     donated: Collection[str] | None = None,
     aliased: Collection[int] | None = None,
 ) -> Reading:
-    """Return the contents of a parsed module. The arguments are those of ``analyse``."""
+    """Return the contents of a parsed module. The other arguments are those of ``analyse``.
+
+    Args:
+      sources: the lines of the module's operations.
+    """
     known = shardings.meshes(module)
     coverage = sources.coverage()
     main = module.main()

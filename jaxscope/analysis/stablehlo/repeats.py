@@ -211,7 +211,9 @@ def _source(sources: Sources, turn: Sequence[int], inside: Sequence[int], repeat
 
 
 def _chain(sources: Sources, index: int) -> tuple[Frame, ...]:
-    """Return the user's frames of an operation, outermost first."""
+    """Return the user's frames of the operation with this index in ``Module.ops``, outermost first; empty if
+    there are none.
+    """
     found = sources.own(index)
     return () if found.frame is None else (found.frame, *found.callers)[::-1]
 
