@@ -60,7 +60,7 @@ def op_name(instruction: Instruction) -> str | None:
 class Attribution:
     """Find the user's lines of the instructions of one module.
 
-    In the methods, ``where`` is the computation that contains the instruction.
+    In the methods, ``computation`` is the one that contains the instruction.
     """
 
     def __init__(self, module: Module, graph: CallGraph) -> None:
@@ -79,47 +79,47 @@ class Attribution:
             return self._frames.blamed(frame)
         return _printed(instruction)
 
-    def line(self, where: Computation, instruction: Instruction) -> Frame | None:
-        """Return the user's line of an instruction in the computation ``where``; None: there is none.
+    def line(self, computation: Computation, instruction: Instruction) -> Frame | None:
+        """Return the user's line of an instruction in ``computation``; None: there is none.
 
         Without a line of its own, it has that of the computations that it calls, else that of the instruction
-        that calls ``where``.
+        that calls ``computation``.
         """
-        found = self._here(where, instruction)
+        found = self._here(computation, instruction)
         if found is not None:
             return found
         passed: list[str] = []
-        while where.name not in self._above:
-            self._above[where.name] = None  # ends the loop if computations call one another in a circle
-            passed.append(where.name)
-            caller = self._caller(where)
+        while computation.name not in self._above:
+            self._above[computation.name] = None  # ends the loop if computations call one another in a circle
+            passed.append(computation.name)
+            caller = self._caller(computation)
             if caller is None:
                 break
-            where = caller[0]
+            computation = caller[0]
             found = self._here(*caller)
             if found is not None:
                 break
         else:
-            found = self._above[where.name]
+            found = self._above[computation.name]
         self._above.update(dict.fromkeys(passed, found))
         return found
 
-    def _here(self, where: Computation, instruction: Instruction) -> Frame | None:
+    def _here(self, computation: Computation, instruction: Instruction) -> Frame | None:
         """Return the line of an instruction, else the most frequent line of the computations that it calls;
         None: there is none.
         """
         found = self.own(instruction)
         if found is not None:
             return found
-        inside = self.sources(self._callees(where, instruction))
+        inside = self.sources(self._callees(computation, instruction))
         return inside[0] if inside else None
 
-    def near(self, where: Computation, instruction: Instruction) -> tuple[Frame | None, bool]:
-        """Return (line of an instruction in the computation ``where``, whether the line is a guess).
+    def near(self, computation: Computation, instruction: Instruction) -> tuple[Frame | None, bool]:
+        """Return (line of an instruction in ``computation``, whether the line is a guess).
 
         The line in the instruction's own metadata is no guess. Otherwise the line is that of the nearest
         instruction that it reads, else of the nearest that reads it, else of the instruction that calls
-        ``where``.
+        ``computation``.
         """
         own = self.own(instruction)
         if own is not None:
@@ -129,16 +129,16 @@ class Attribution:
             for _ in range(_NEIGHBOURS):
                 if not waiting:
                     break
-                for other in step(where, waiting.pop(0)):
+                for other in step(computation, waiting.pop(0)):
                     if other.name in seen:
                         continue
                     seen.add(other.name)
-                    inside = self.sources(self._callees(where, other))
+                    inside = self.sources(self._callees(computation, other))
                     found = self.own(other) or (inside[0] if inside else None)
                     if found is not None:
                         return found, True
                     waiting.append(other)
-        caller = self._caller(where)
+        caller = self._caller(computation)
         guess = self.line(*caller) if caller else None
         return guess, guess is not None
 
@@ -193,32 +193,32 @@ class Attribution:
                     counts[line] = counts.get(line, 0) + 1
         return counts
 
-    def _callees(self, where: Computation, instruction: Instruction) -> list[Computation]:
-        return [c.callee for c in self._graph.of(where, instruction)]
+    def _callees(self, computation: Computation, instruction: Instruction) -> list[Computation]:
+        return [c.callee for c in self._graph.of(computation, instruction)]
 
-    def _caller(self, where: Computation) -> tuple[Computation, Instruction] | None:
-        calls = self._graph.callers.get(where.name)
+    def _caller(self, computation: Computation) -> tuple[Computation, Instruction] | None:
+        calls = self._graph.callers.get(computation.name)
         if calls:
             return calls[0].caller, calls[0].instruction
         if self._applied is None:
             self._applied = {}
-            for computation in self._module.computations.values():
-                for instruction in computation.instructions:
+            for caller in self._module.computations.values():
+                for instruction in caller.instructions:
                     if "to_apply=" in instruction.tail:
                         name = (attribute(instruction.tail, "to_apply") or "").lstrip("%")
-                        self._applied.setdefault(name, (computation, instruction))
-        return self._applied.get(where.name)
+                        self._applied.setdefault(name, (caller, instruction))
+        return self._applied.get(computation.name)
 
     @staticmethod
-    def _read_by(where: Computation, instruction: Instruction) -> list[Instruction]:
+    def _read_by(computation: Computation, instruction: Instruction) -> list[Instruction]:
         if instruction.opcode in ("parameter", "constant"):
             return []
-        found = (where.find(name) for name in operands(instruction.tail)[:_NEIGHBOURS])
+        found = (computation.find(name) for name in operands(instruction.tail)[:_NEIGHBOURS])
         return [i for i in found if i is not None]
 
     @staticmethod
-    def _readers_of(where: Computation, instruction: Instruction) -> list[Instruction]:
-        return list(where.readers(instruction.name)[:_NEIGHBOURS])
+    def _readers_of(computation: Computation, instruction: Instruction) -> list[Instruction]:
+        return list(computation.readers(instruction.name)[:_NEIGHBOURS])
 
 
 def _printed(instruction: Instruction) -> Frame | None:

@@ -231,31 +231,35 @@ class Collectives:
                     return found.mesh
         return None
 
-    def _collective(self, where: Computation, instruction: Instruction, kind: str) -> Collective:
+    def _collective(self, computation: Computation, instruction: Instruction, kind: str) -> Collective:
         attributes = instruction_attributes(instruction.tail)
         who = self._who(kind, instruction, attributes)
-        operand_bytes = self._operand_bytes(where, instruction)
+        operand_bytes = self._operand_bytes(computation, instruction)
         size, members = shapes.result_bytes(instruction.opcode, instruction.shape), _group_size(who.members)
-        if kind == "all-reduce" and where.name in self._graph.fused and _is_scattered(where, instruction):
+        if (
+            kind == "all-reduce"
+            and computation.name in self._graph.fused
+            and _is_scattered(computation, instruction)
+        ):
             kind, size = "reduce-scatter", size // members if size is not None and members else None
         moves = who.members is None or any(len(set(m)) > 1 for m in who.members)
         transfer = _transfer(instruction) if kind in ("send", "recv") else None
         sent = wire_bytes(kind, size, members, moves=moves, transfer=transfer)
-        start, start_in = self._start(where, instruction)
+        start, start_in = self._start(computation, instruction)
         name = op_name(instruction)
         permutes = who.syntax == "pairs"
-        source, guessed = self._attribution.near(where, instruction)
-        gathered = self._weights.of(where, instruction, who.axes) if kind == "all-gather" else None
+        source, guessed = self._attribution.near(computation, instruction)
+        gathered = self._weights.of(computation, instruction, who.axes) if kind == "all-gather" else None
         return Collective(
             kind=kind,
             name=instruction.name,
-            computation=where.name,
+            computation=computation.name,
             is_async=start is not None,
             overlap=False if start is None else self._overlap(start_in, start, instruction),
             bytes=size,
             operand_bytes=operand_bytes,
             wire_bytes=sent,
-            executions=self._executions.get(where.name),
+            executions=self._executions.get(computation.name),
             axes=who.axes,
             group_size=None if permutes else members,
             groups=None if permutes or who.members is None else len(who.members),
@@ -270,23 +274,27 @@ class Collectives:
             transfer=transfer,
             weight=gathered.argument if gathered is not None and gathered.shown else None,
             gathered=gathered if gathered is not None and not gathered.shown else None,
-            branches=self._paths.get(where.name, ()),
+            branches=self._paths.get(computation.name, ()),
         )
 
-    def _start(self, where: Computation, instruction: Instruction) -> tuple[Instruction | None, Computation]:
-        """Return (instruction that starts the collective, its computation); (None, ``where``): the collective
-        is not asynchronous.
+    def _start(
+        self, computation: Computation, instruction: Instruction
+    ) -> tuple[Instruction | None, Computation]:
+        """Return (instruction that starts the collective, computation that contains it).
+
+        If the collective is not asynchronous, the instruction is None, and the computation is that of the
+        collective.
         """
         if instruction.opcode.endswith("-start") or instruction.opcode in ("send", "recv"):
-            return instruction, where
-        if (chained := self._chains.start_of(where, instruction)) is not None:
+            return instruction, computation
+        if (chained := self._chains.start_of(computation, instruction)) is not None:
             return chained[1], chained[0]
-        for call in self._graph.callers.get(where.name, ()):
+        for call in self._graph.callers.get(computation.name, ()):
             if call.instruction.opcode.endswith("-start"):
                 return call.instruction, call.caller
-        return None, where
+        return None, computation
 
-    def _overlap(self, where: Computation, start: Instruction, collective: Instruction) -> bool | None:
+    def _overlap(self, computation: Computation, start: Instruction, collective: Instruction) -> bool | None:
         if not self._scheduled:
             return None
         chained = start.opcode == "fusion"
@@ -295,10 +303,10 @@ class Collectives:
         config = backend_config(start.tail).get("collective_backend_config")
         if isinstance(config, dict) and config.get("is_sync") is True:
             return False
-        if where.name not in self._schedules:
-            self._schedules[where.name] = Schedule(where)
+        if computation.name not in self._schedules:
+            self._schedules[computation.name] = Schedule(computation)
         end = self._chains.end_of(collective) if chained else None
-        return self._schedules[where.name].overlapped(start, end[1] if end is not None else None)
+        return self._schedules[computation.name].overlapped(start, end[1] if end is not None else None)
 
     def _who(self, kind: str, instruction: Instruction, attributes: dict[str, str]) -> _Who:
         text = attributes.get("source_target_pairs")
@@ -363,10 +371,10 @@ class Collectives:
             along = of(between.members, self.mesh)
         return _Who(between.members, along, between.syntax)
 
-    def _operand_bytes(self, where: Computation, instruction: Instruction) -> int | None:
+    def _operand_bytes(self, computation: Computation, instruction: Instruction) -> int | None:
         total = 0
         for name in operands(instruction.tail):
-            operand = where.find(name)
+            operand = computation.find(name)
             size = None if operand is None else shapes.text_bytes(operand.shape)
             if size is None:
                 return None
@@ -378,11 +386,11 @@ class Collectives:
         shows one.
         """
         if self._asks is None:
-            everything = (i for c in self._module.computations.values() for i in c.instructions)
+            instructions = (i for c in self._module.computations.values() for i in c.instructions)
             if self._module.mentions_maps:
-                self._asks = any("map" in i.tail and is_manual(op_name(i) or "") for i in everything)
+                self._asks = any("map" in i.tail and is_manual(op_name(i) or "") for i in instructions)
             else:
-                self._asks = not any("op_name=" in i.tail for i in everything)
+                self._asks = not any("op_name=" in i.tail for i in instructions)
         return self._asks
 
 
@@ -395,9 +403,9 @@ def _transfer(instruction: Instruction) -> str | None:
     return "collective-permute" if kind == "one-to-one" else kind if kind in KINDS else None
 
 
-def _not_of(data: Collection[str], c: Collective) -> Collective:
-    """Return ``c`` without its weight if the weight is one of the arguments ``data``."""
-    if c.weight in data or (c.gathered is not None and c.gathered.argument in data):
+def _not_of(arguments: Collection[str], c: Collective) -> Collective:
+    """Return ``c`` without its weight if the weight is one of these arguments of the program."""
+    if c.weight in arguments or (c.gathered is not None and c.gathered.argument in arguments):
         return msgspec.structs.replace(c, weight=None, gathered=None)
     return c
 

@@ -54,7 +54,7 @@ MAX_POSITIONS = 100_000
 MAX_NAMED = 3  # the most custom kernels that are named in a reason
 
 
-def flops(graph: CallGraph, where: Computation, instruction: Instruction) -> int | None:
+def flops(graph: CallGraph, computation: Computation, instruction: Instruction) -> int | None:
     """Return the flops of one execution of an instruction, with those inside a fusion or a call; None:
     unknown.
 
@@ -62,15 +62,19 @@ def flops(graph: CallGraph, where: Computation, instruction: Instruction) -> int
     0.
 
     Args:
-      where: the computation that contains the instruction.
+      computation: the computation that contains the instruction.
     """
     opcode = instruction.operation
     if opcode in _PRODUCTS:
-        return _of_dot(where, instruction) if opcode == "dot" else _of_convolution(where, instruction)
+        return (
+            _of_dot(computation, instruction)
+            if opcode == "dot"
+            else _of_convolution(computation, instruction)
+        )
     if opcode not in _HOLDS:
         return None if opcode in ("custom-call", "while", "conditional") else 0
     total = 0
-    waiting, seen = [c.callee for c in graph.of(where, instruction)], set[str]()
+    waiting, seen = [c.callee for c in graph.of(computation, instruction)], set[str]()
     while waiting:
         body = waiting.pop()
         if body.name in seen:
@@ -117,21 +121,21 @@ def total_flops(
     total: dict[str, list[tuple[branches.Path, int]]] = {}
     unknown: dict[str, None] = {}
     kernels: Counter[str] = Counter()
-    for where, instruction, once, kernel in _work(graph):
+    for computation, instruction, once, kernel in _work(graph):
         if kernel is not None:
             kernels[kernel] += 1
             continue
-        times = executions.get(where.name)
+        times = executions.get(computation.name)
         if times is None:
             unknown["the text does not state the trip count of a loop with matrix products"] = None
             continue
         if once is None:
             unknown["the shapes of a matrix product could not be read"] = None
             continue
-        left, right = _array(where, instruction, 0), _array(where, instruction, 1)
+        left, right = _array(computation, instruction, 0), _array(computation, instruction, 1)
         types = {"?" if side is None else side.dtype for side in (left, right)}
         kind = " x ".join(sorted(types))
-        total.setdefault(kind, []).append((paths.get(where.name, ()), times * once))
+        total.setdefault(kind, []).append((paths.get(computation.name, ()), times * once))
     found = branches.bounds_of(row for rows in total.values() for row in rows)
     if kernels:
         unknown[_left_out(kernels)] = None
@@ -150,15 +154,15 @@ def _work(graph: CallGraph) -> Iterator[tuple[Computation, Instruction, int | No
     The flops are those of one execution; None: unknown. ``kernel`` is the name of a custom kernel whose flops
     are unknown; else None.
     """
-    for where, instruction in graph.all(*CUSTOM_CALLS, *WORK):
+    for computation, instruction in graph.all(*CUSTOM_CALLS, *WORK):
         if instruction.opcode not in CUSTOM_CALLS:
-            yield where, instruction, flops(graph, where, instruction), None
+            yield computation, instruction, flops(graph, computation, instruction), None
             continue
         target = unquote(attribute(instruction.tail, "custom_call_target") or "")
         if target.startswith(_MOVES):
             continue
-        once = _of_gemm(where, instruction) if target.startswith(_GEMMS) else None
-        yield where, instruction, once, (target[:60] or "without a name") if once is None else None
+        once = _of_gemm(computation, instruction) if target.startswith(_GEMMS) else None
+        yield computation, instruction, once, (target[:60] or "without a name") if once is None else None
 
 
 class LineFlops(msgspec.Struct, frozen=True):
@@ -188,14 +192,14 @@ def by_line(
     """
     rows: dict[tuple[str, int], list[tuple[branches.Path, int | None]]] = {}
     frames: dict[tuple[str, int], Frame] = {}
-    for where, instruction, once, _ in _work(graph):
-        frame = attribution.line(where, instruction)
+    for computation, instruction, once, _ in _work(graph):
+        frame = attribution.line(computation, instruction)
         if frame is None:
             continue
-        times = executions.get(where.name)
+        times = executions.get(computation.name)
         count = None if once is None or times is None else once * times
         frames.setdefault((frame.file, frame.line), frame)
-        rows.setdefault((frame.file, frame.line), []).append((paths.get(where.name, ()), count))
+        rows.setdefault((frame.file, frame.line), []).append((paths.get(computation.name, ()), count))
     found = []
     for place, counted in rows.items():
         known = [(path, n) for path, n in counted if n is not None]
@@ -209,7 +213,7 @@ def _left_out(kernels: Counter[str]) -> str:
     return f"without {n} custom kernel{'s' if n > 1 else ''}: {', '.join(sorted(kernels)[:MAX_NAMED])}"
 
 
-def _of_gemm(where: Computation, instruction: Instruction) -> int | None:
+def _of_gemm(computation: Computation, instruction: Instruction) -> int | None:
     """Return the flops of a matrix product that XLA executes with cuBLAS; None: unknown.
 
     The contracted dimensions are in the custom call's configuration. The first result is the product, the
@@ -217,7 +221,10 @@ def _of_gemm(where: Computation, instruction: Instruction) -> int | None:
     """
     config = backend_config(instruction.tail).get("gemm_backend_config")
     numbers = config.get("dot_dimension_numbers") if isinstance(config, dict) else None
-    left, result = _array(where, instruction, 0), shapes.of_result(instruction.opcode, instruction.shape)
+    left, result = (
+        _array(computation, instruction, 0),
+        shapes.of_result(instruction.opcode, instruction.shape),
+    )
     if isinstance(result, tuple) and result:
         result = result[0]
     contracted = numbers.get("lhs_contracting_dimensions") if isinstance(numbers, dict) else None
@@ -235,15 +242,18 @@ def _of_gemm(where: Computation, instruction: Instruction) -> int | None:
     return total
 
 
-def _array(where: Computation, instruction: Instruction, number: int) -> shapes.Array | None:
+def _array(computation: Computation, instruction: Instruction, number: int) -> shapes.Array | None:
     inputs = operands(instruction.tail)
-    operand = where.find(inputs[number]) if number < len(inputs) else None
+    operand = computation.find(inputs[number]) if number < len(inputs) else None
     shape = shapes.parse(operand.shape) if operand else None
     return shape if isinstance(shape, shapes.Array) else None
 
 
-def _of_dot(where: Computation, instruction: Instruction) -> int | None:
-    left, result = _array(where, instruction, 0), shapes.of_result(instruction.opcode, instruction.shape)
+def _of_dot(computation: Computation, instruction: Instruction) -> int | None:
+    left, result = (
+        _array(computation, instruction, 0),
+        shapes.of_result(instruction.opcode, instruction.shape),
+    )
     if left is None or not isinstance(result, shapes.Array) or result.elements is None:
         return None
     total = 2 * result.elements
@@ -256,8 +266,8 @@ def _of_dot(where: Computation, instruction: Instruction) -> int | None:
     return total
 
 
-def _of_convolution(where: Computation, instruction: Instruction) -> int | None:
-    left, kernel = _array(where, instruction, 0), _array(where, instruction, 1)
+def _of_convolution(computation: Computation, instruction: Instruction) -> int | None:
+    left, kernel = _array(computation, instruction, 0), _array(computation, instruction, 1)
     result = shapes.of_result(instruction.opcode, instruction.shape)
     labels = _LABELS.match(attribute(instruction.tail, "dim_labels") or "")
     if left is None or kernel is None or labels is None or not isinstance(result, shapes.Array):

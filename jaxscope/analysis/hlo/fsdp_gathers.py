@@ -100,32 +100,34 @@ class Weights:
         self._axes_of = axes_of
         self._axes: dict[str, frozenset[str]] = {}
 
-    def of(self, where: Computation, gather: Instruction, axes: Sequence[str] | None) -> Gathered | None:
+    def of(
+        self, computation: Computation, gather: Instruction, axes: Sequence[str] | None
+    ) -> Gathered | None:
         """Return the argument that an all-gather gathers for a matrix product; None: the gather has another
         purpose.
 
         Args:
-          where: the computation that contains the gather.
+          computation: the computation that contains the gather.
           gather: the all-gather.
           axes: the mesh axes along which it gathers; None: unknown.
         """
         wanted = {axis.partition(":")[0] for axis in axes or ()}
         # Several arrays gathered at once: the first that is an argument for a product.
         for name in operands(gather.tail) if wanted else ():
-            source = self._source(where, name)
-            found = self._of_argument(where, gather, source, wanted) if source is not None else None
+            source = self._source(computation, name)
+            found = self._of_argument(computation, gather, source, wanted) if source is not None else None
             if found is not None:
                 return found
         return None
 
     def _of_argument(
-        self, where: Computation, gather: Instruction, source: Instruction, wanted: set[str]
+        self, computation: Computation, gather: Instruction, source: Instruction, wanted: set[str]
     ) -> Gathered | None:
         beside: set[int] = set()
         shown = False
         forward: set[int] = set()  # where the gathered array stands in products: first or second operand
         backward: set[int] = set()
-        for other, name, place, product in self._multiplied_with(where, gather):
+        for other, name, place, product in self._multiplied_with(computation, gather):
             (backward if "transpose(" in (op_name(product) or "") else forward).add(place)
             if self._source(other, name) is source and not self._is_state(source):
                 self.multiplied_with_themselves.add(op_name(source) or source.name)
@@ -170,34 +172,34 @@ class Weights:
             )
         return self._axes[parameter.name]
 
-    def _source(self, where: Computation, name: str) -> Instruction | None:
+    def _source(self, computation: Computation, name: str) -> Instruction | None:
         """Return the input of the program that a value is, apart from its type and layout; None: it is
         another value.
 
         Args:
-          where, name: the computation and the name of the instruction that gives the value.
+          computation, name: the computation and the name of the instruction that gives the value.
         """
         for _ in range(MAX_STEPS):
-            instruction = where.find(name)
+            instruction = computation.find(name)
             if instruction is None:
                 return None
             if instruction.opcode == "parameter":
-                if where.entry:
+                if computation.entry:
                     return instruction
-                outside = self._passed(where, instruction)
+                outside = self._passed(computation, instruction)
                 if outside is None:
                     return None
-                where, name = outside
+                computation, name = outside
             elif instruction.opcode == "get-tuple-element":
-                element = self._element(where, instruction)
+                element = self._element(computation, instruction)
                 if element is None:
                     return None
-                where, name = element
+                computation, name = element
             elif instruction.operation in _CALLS:
-                body = self._body(where, instruction)
+                body = self._body(computation, instruction)
                 if body is None or body.root is None or not _only_hands_on(body):
                     return None
-                where, name = body, body.root.name
+                computation, name = body, body.root.name
             elif instruction.operation in _HANDS_ON or _puts_together(instruction):
                 inputs = operands(instruction.tail)
                 if not inputs:
@@ -207,8 +209,8 @@ class Weights:
                 return None
         return None
 
-    def _body(self, where: Computation, instruction: Instruction) -> Computation | None:
-        found = self._graph.of(where, instruction)
+    def _body(self, computation: Computation, instruction: Instruction) -> Computation | None:
+        found = self._graph.of(computation, instruction)
         return found[0].callee if found else None
 
     def _passed(self, body: Computation, parameter: Instruction) -> tuple[Computation, str] | None:
@@ -222,37 +224,41 @@ class Weights:
         inputs = operands(calls[0].instruction.tail)
         return (calls[0].caller, inputs[at]) if at < len(inputs) else None
 
-    def _element(self, where: Computation, instruction: Instruction) -> tuple[Computation, str] | None:
+    def _element(self, computation: Computation, instruction: Instruction) -> tuple[Computation, str] | None:
         """Return (computation, name) of the value that a get-tuple-element selects; None: unknown.
 
         It is followed through a tuple that is created in the same computation, and through loops that keep
         the member unchanged.
         """
         at, inputs = number(attribute(instruction.tail, "index")), operands(instruction.tail)
-        carried = where.find(inputs[0]) if inputs else None
+        carried = computation.find(inputs[0]) if inputs else None
         if at is None or carried is None:
             return None
         if carried.opcode == "tuple":
-            return _operand(where, carried, at)
+            return _operand(computation, carried, at)
         if carried.opcode == "parameter":  # of a loop's body: the initial value, if no iteration changes it
-            root = where.root
-            again = _operand(where, root, at) if root is not None and root.opcode == "tuple" else None
-            same = where.find(again[1]) if again is not None else None
+            root = computation.root
+            again = _operand(computation, root, at) if root is not None and root.opcode == "tuple" else None
+            same = computation.find(again[1]) if again is not None else None
             if same is None or same.opcode != "get-tuple-element" or attribute(same.tail, "index") != str(at):
                 return None
-            loops = [c for c in self._graph.callers.get(where.name, ()) if c.instruction.opcode == "while"]
+            loops = [
+                c for c in self._graph.callers.get(computation.name, ()) if c.instruction.opcode == "while"
+            ]
             return self._into_loop(loops[0].caller, loops[0].instruction, at) if len(loops) == 1 else None
         if carried.opcode == "while":
-            return self._into_loop(where, carried, at)
+            return self._into_loop(computation, carried, at)
         return None
 
-    def _into_loop(self, where: Computation, loop: Instruction, at: int) -> tuple[Computation, str] | None:
+    def _into_loop(
+        self, computation: Computation, loop: Instruction, at: int
+    ) -> tuple[Computation, str] | None:
         inputs = operands(loop.tail)
-        start = where.find(inputs[0]) if inputs else None
-        return _operand(where, start, at) if start is not None and start.opcode == "tuple" else None
+        start = computation.find(inputs[0]) if inputs else None
+        return _operand(computation, start, at) if start is not None and start.opcode == "tuple" else None
 
     def _multiplied_with(
-        self, where: Computation, gather: Instruction
+        self, computation: Computation, gather: Instruction
     ) -> Iterator[tuple[Computation, str, int, Instruction]]:
         """Yield the other operand of each matrix product that uses the result of ``gather``, apart from its
         type and layout.
@@ -260,8 +266,8 @@ class Weights:
         The items are (computation, name of the other operand, position of the gathered operand, the product).
         """
         end = self._end_of(gather)
-        waiting: list[Place] = [(where, gather), *([end] if end is not None else [])]
-        seen = {(where.name, gather.name)}
+        waiting: list[Place] = [(computation, gather), *([end] if end is not None else [])]
+        seen = {(computation.name, gather.name)}
         while waiting and len(seen) < MAX_STEPS:
             place, one = waiting.pop()
             nexts: list[Place] = []
@@ -295,19 +301,18 @@ class Weights:
                     for c in self._graph.callers.get(place.name, ())
                     if c.instruction.operation in _CALLS
                 ]
-            for where_next, next_one in nexts:
-                key = (where_next.name, next_one.name)
+            for next_computation, next_one in nexts:
+                key = (next_computation.name, next_one.name)
                 if key not in seen:
                     seen.add(key)
-                    waiting.append((where_next, next_one))
+                    waiting.append((next_computation, next_one))
 
-    def _made_of(self, where: Computation, name: str, axes: set[str]) -> Iterator[Instruction]:
-        """Yield the inputs of the program from which the value ``name`` in the computation ``where`` is
-        computed.
+    def _made_of(self, computation: Computation, name: str, axes: set[str]) -> Iterator[Instruction]:
+        """Yield the inputs of the program from which the value ``name`` in ``computation`` is computed.
 
         A collective along ``axes`` is yielded itself; its operands are not followed.
         """
-        waiting, seen = [(where, name)], {(where.name, name)}
+        waiting, seen = [(computation, name)], {(computation.name, name)}
         while waiting and len(seen) < MAX_STEPS:
             place, current = waiting.pop()
             instruction = place.find(current)
@@ -339,32 +344,36 @@ class Weights:
         own = self._axes_of(collective)
         return own is None or not axes.isdisjoint(axis.partition(":")[0] for axis in own)
 
-    def _elements(self, where: Computation, instruction: Instruction) -> list[tuple[Computation, str] | None]:
+    def _elements(
+        self, computation: Computation, instruction: Instruction
+    ) -> list[tuple[Computation, str] | None]:
         """Return (computation, name) of the values that a get-tuple-element may select.
 
         For a member of a loop's tuple these are its initial value and its value after an iteration.
         """
         at, inputs = number(attribute(instruction.tail, "index")), operands(instruction.tail)
-        carried = where.find(inputs[0]) if inputs else None
+        carried = computation.find(inputs[0]) if inputs else None
         if at is None or carried is None:
             return []
         if carried.opcode == "tuple":
-            return [_operand(where, carried, at)]
-        if carried.opcode == "parameter" and not where.entry:
-            loops = [c for c in self._graph.callers.get(where.name, ()) if c.instruction.opcode == "while"]
+            return [_operand(computation, carried, at)]
+        if carried.opcode == "parameter" and not computation.entry:
+            loops = [
+                c for c in self._graph.callers.get(computation.name, ()) if c.instruction.opcode == "while"
+            ]
             before = [self._into_loop(c.caller, c.instruction, at) for c in loops]
-            return [*before, _of_root(where, at)]
+            return [*before, _of_root(computation, at)]
         if carried.opcode == "while":
             bodies = names(attribute(carried.tail, "body"))
             body = self._graph.module.computations.get(bodies[0]) if bodies else None
             after = [_of_root(body, at)] if body is not None else []
-            return [self._into_loop(where, carried, at), *after]
-        return [(where, name) for name in inputs]
+            return [self._into_loop(computation, carried, at), *after]
+        return [(computation, name) for name in inputs]
 
 
-def _operand(where: Computation, instruction: Instruction, at: int) -> tuple[Computation, str] | None:
+def _operand(computation: Computation, instruction: Instruction, at: int) -> tuple[Computation, str] | None:
     inputs = operands(instruction.tail)
-    return (where, inputs[at]) if 0 <= at < len(inputs) else None
+    return (computation, inputs[at]) if 0 <= at < len(inputs) else None
 
 
 def _of_root(body: Computation, at: int) -> tuple[Computation, str] | None:

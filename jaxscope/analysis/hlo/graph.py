@@ -102,8 +102,8 @@ def of(text: str, user_files: Iterable[str] = ()) -> Graph:
     return Graph(nodes, [e for e in edges if e.source in known and e.target in known])
 
 
-def _id(where: Computation, name: str) -> str:
-    return f"{where.name}/{name}"
+def _id(computation: Computation, name: str) -> str:
+    return f"{computation.name}/{name}"
 
 
 def _groups(computations: dict[str, Computation], calls: CallGraph) -> dict[str, tuple[str, ...]]:
@@ -125,27 +125,33 @@ def _groups(computations: dict[str, Computation], calls: CallGraph) -> dict[str,
 
 
 def _node(
-    where: Computation, i: Instruction, group: tuple[str, ...], calls: CallGraph, attribution: Attribution
+    computation: Computation,
+    i: Instruction,
+    group: tuple[str, ...],
+    calls: CallGraph,
+    attribution: Attribution,
 ) -> Node:
     return Node(
-        _id(where, i.name),
+        _id(computation, i.name),
         i.name,
         i.opcode,
         i.shape,
         group,
         shapes.result_bytes(i.opcode, i.shape),
-        cost.flops(calls, where, i),
-        attribution.line(where, i),
+        cost.flops(calls, computation, i),
+        attribution.line(computation, i),
         instruction_attributes(i.tail).get("sharding"),
         op_name(i),
     )
 
 
-def _edges(where: Computation, i: Instruction, calls: CallGraph) -> list[Edge]:
+def _edges(computation: Computation, i: Instruction, calls: CallGraph) -> list[Edge]:
     if i.opcode in ("parameter", "constant"):
         return []
-    found = [Edge(_id(where, name), _id(where, i.name), n) for n, name in enumerate(operands(i.tail))]
-    called = calls.of(where, i)
+    found = [
+        Edge(_id(computation, name), _id(computation, i.name), n) for n, name in enumerate(operands(i.tail))
+    ]
+    called = calls.of(computation, i)
     if i.operation in PASSES_ON and len(called) == 1:
         body = called[0].callee
         taken = {operands(p.tail)[0]: p for p in body.parameters() if operands(p.tail)}
@@ -156,4 +162,6 @@ def _edges(where: Computation, i: Instruction, calls: CallGraph) -> list[Edge]:
             for e in found
         ]
     roots = [(c.callee, c.callee.root) for c in called]
-    return found + [Edge(_id(c, root.name), _id(where, i.name), -1) for c, root in roots if root is not None]
+    return found + [
+        Edge(_id(c, root.name), _id(computation, i.name), -1) for c, root in roots if root is not None
+    ]

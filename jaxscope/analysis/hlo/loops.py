@@ -199,7 +199,7 @@ class _Reading:
 
     def value(
         self,
-        where: Computation,
+        computation: Computation,
         instruction: Instruction | None,
         inside: Inside | None = None,
         depth: int = 0,
@@ -222,23 +222,23 @@ class _Reading:
             index = number(attribute(instruction.tail, "index"))
             if index is None:
                 return None
-            return self.member(where, _operand(where, instruction, 0), index, inside, depth + 1)
+            return self.member(computation, _operand(computation, instruction, 0), index, inside, depth + 1)
         if opcode in _PASSES or _hands_on(opcode):
-            return self.value(where, _operand(where, instruction, 0), inside, depth + 1)
+            return self.value(computation, _operand(computation, instruction, 0), inside, depth + 1)
         if opcode in ("add", "subtract", "compare"):
-            left = self.value(where, _operand(where, instruction, 0), inside, depth + 1)
-            right = self.value(where, _operand(where, instruction, 1), inside, depth + 1)
+            left = self.value(computation, _operand(computation, instruction, 0), inside, depth + 1)
+            right = self.value(computation, _operand(computation, instruction, 1), inside, depth + 1)
             if opcode == "compare":
                 return Comparison(attribute(instruction.tail, "direction") or "", left, right)
             return _sum(left, right, 1 if opcode == "add" else -1)
-        callee = self._callee(where, instruction)
+        callee = self._callee(computation, instruction)
         if callee is not None:
-            return self.value(callee, callee.root, Inside(where, instruction, inside), depth + 1)
+            return self.value(callee, callee.root, Inside(computation, instruction, inside), depth + 1)
         return None
 
     def member(
         self,
-        where: Computation,
+        computation: Computation,
         instruction: Instruction | None,
         index: int,
         inside: Inside | None = None,
@@ -248,14 +248,14 @@ class _Reading:
         unknown.
 
         Args:
-          where: the computation that contains ``instruction``, the tuple.
-          inside: the call that led to ``where``; None: there is none.
+          computation: the computation that contains ``instruction``, the tuple.
+          inside: the call that led to ``computation``; None: there is none.
           depth: the number of steps that led here.
         """
         if instruction is None or not self._may_look(instruction, depth):
             return None
         if instruction.opcode == "tuple":
-            return self.value(where, _operand(where, instruction, index), inside, depth + 1)
+            return self.value(computation, _operand(computation, instruction, index), inside, depth + 1)
         if instruction.opcode == "parameter":
             place = number(operand_text(instruction.tail).strip())
             if place is None or inside is None:
@@ -263,23 +263,29 @@ class _Reading:
             outer = _operand(inside.caller, inside.call, place)
             return self.member(inside.caller, outer, index, inside.outer, depth + 1)
         if instruction.opcode in _PASSES or _hands_on(instruction.opcode):
-            return self.member(where, _operand(where, instruction, 0), index, inside, depth + 1)
-        callee = self._callee(where, instruction)
+            return self.member(computation, _operand(computation, instruction, 0), index, inside, depth + 1)
+        callee = self._callee(computation, instruction)
         if callee is not None:
-            return self.member(callee, callee.root, index, Inside(where, instruction, inside), depth + 1)
+            return self.member(
+                callee, callee.root, index, Inside(computation, instruction, inside), depth + 1
+            )
         return None
 
-    def _callee(self, where: Computation, instruction: Instruction) -> Computation | None:
+    def _callee(self, computation: Computation, instruction: Instruction) -> Computation | None:
         if instruction.operation not in ("fusion", "call", "async"):
             return None
-        calls = self._graph.of(where, instruction)
+        calls = self._graph.of(computation, instruction)
         return calls[0].callee if calls else None
 
-    def _of(self, where: Computation, instruction: Instruction | None, index: int) -> Value:
+    def _of(self, computation: Computation, instruction: Instruction | None, index: int) -> Value:
         """Return the value of member ``index`` of a tuple, or of ``instruction`` itself if the loop has no
         tuple (index -1).
         """
-        return self.value(where, instruction) if index < 0 else self.member(where, instruction, index)
+        return (
+            self.value(computation, instruction)
+            if index < 0
+            else self.member(computation, instruction, index)
+        )
 
     def step(self, body: Computation, index: int) -> int | None:
         """Return how much one iteration of the loop's body adds to element ``index`` of the loop's tuple;
@@ -334,9 +340,9 @@ def _hands_on(opcode: str) -> bool:
     return opcode.endswith(("-done", "-update")) or opcode == "copy-start"
 
 
-def _operand(where: Computation, instruction: Instruction, place: int) -> Instruction | None:
+def _operand(computation: Computation, instruction: Instruction, place: int) -> Instruction | None:
     inputs = operands(instruction.tail)
-    return where.find(inputs[place]) if place < len(inputs) else None
+    return computation.find(inputs[place]) if place < len(inputs) else None
 
 
 def _sum(left: Value, right: Value, sign: int) -> Value:

@@ -30,12 +30,12 @@ class Schedule:
     Only a damaged text has two instructions with one name; then the last one counts.
     """
 
-    def __init__(self, where: Computation) -> None:
+    def __init__(self, computation: Computation) -> None:
         self._place: dict[str, int] = {}
         self._work: list[int] = []  # how many instructions compute before each place
         self._done: dict[str, Instruction] = {}
         work = 0
-        for place, instruction in enumerate(where.instructions):
+        for place, instruction in enumerate(computation.instructions):
             self._place[instruction.name] = place
             self._work.append(work)
             work += computes(instruction)

@@ -72,36 +72,41 @@ class Traffic:
         total = read + self._written(entry, entry.root)
         return total if self._left > 0 else None
 
-    def _read(self, where: Computation, name: str, size: int, times: int, depth: int) -> int:
-        """Return the bytes of the value ``name`` that ``times`` runs of the computation ``where`` read; at
-        most ``size``, its own bytes.
+    def _read(self, computation: Computation, name: str, size: int, times: int, depth: int) -> int:
+        """Return the bytes of the value ``name`` that ``times`` runs of ``computation`` read; at most
+        ``size``, its own bytes.
+
+        Args:
+          depth: the number of views and loops that were followed.
         """
         most = 0
-        for reader in where.readers(name):
+        for reader in computation.readers(name):
             self._left -= 1
             if most >= size or depth > MAX_DEPTH or self._left < 0:
                 break
-            most = max(most, self._by(where, reader, name, size, times, depth))
+            most = max(most, self._by(computation, reader, name, size, times, depth))
         return min(most, size)
 
     def _by(
-        self, where: Computation, reader: Instruction, name: str, size: int, times: int, depth: int
+        self, computation: Computation, reader: Instruction, name: str, size: int, times: int, depth: int
     ) -> int:
         opcode = reader.operation
         if opcode in _VIEWS:
-            return self._read(where, reader.name, size, times, depth + 1)
+            return self._read(computation, reader.name, size, times, depth + 1)
         if opcode in ("dynamic-slice", "slice"):
             return times * _size(reader.shape) if operands(reader.tail)[:1] == [name] else 0
         if opcode == "fusion":
-            return self._in_fusion(where, reader, name, size, times)
+            return self._in_fusion(computation, reader, name, size, times)
         if opcode == "tuple":
-            return self._in_loops(where, reader, name, size, depth)
+            return self._in_loops(computation, reader, name, size, depth)
         if opcode == "custom-call" and _is_matrix(reader):
             return size
         return 0 if opcode in _SLICES or opcode in _MAYBE or opcode == "while" or _strides(reader) else size
 
-    def _in_fusion(self, where: Computation, fusion: Instruction, name: str, size: int, times: int) -> int:
-        calls = self._graph.of(where, fusion)
+    def _in_fusion(
+        self, computation: Computation, fusion: Instruction, name: str, size: int, times: int
+    ) -> int:
+        calls = self._graph.of(computation, fusion)
         if len(calls) != 1:
             return 0
         body = calls[0].callee
@@ -135,16 +140,18 @@ class Traffic:
                     waiting.append(call.callee)
         return found
 
-    def _in_loops(self, where: Computation, packed: Instruction, name: str, size: int, depth: int) -> int:
+    def _in_loops(
+        self, computation: Computation, packed: Instruction, name: str, size: int, depth: int
+    ) -> int:
         """Return the bytes that loops read of the value ``name``, which is passed to them as a member of the
         tuple ``packed``.
         """
         places = [i for i, o in enumerate(operands(packed.tail)) if o == name]
         most = 0
-        for loop in where.readers(packed.name):
+        for loop in computation.readers(packed.name):
             if loop.opcode != "while":
                 continue
-            for call in self._graph.of(where, loop):
+            for call in self._graph.of(computation, loop):
                 times = self._executions.get(call.callee.name)
                 if call.key != "body" or not times:
                     continue
@@ -159,20 +166,20 @@ class Traffic:
 
     def _written(self, entry: Computation, root: Instruction) -> int:
         names = operands(root.tail) if root.opcode == "tuple" else [root.name]
-        return sum(self._made(entry, name) for name in names)
+        return sum(self._bytes_written_by(entry, name) for name in names)
 
-    def _made(self, entry: Computation, name: str) -> int:
-        made = entry.find(name)
+    def _bytes_written_by(self, entry: Computation, name: str) -> int:
+        writer = entry.find(name)
         for _ in range(MAX_DEPTH):
-            if made is None or (made.opcode not in _VIEWS and not made.opcode.endswith("-done")):
+            if writer is None or (writer.opcode not in _VIEWS and not writer.opcode.endswith("-done")):
                 break
-            made = entry.find((operands(made.tail) or [""])[0])
-        if made is None or made.opcode in _VIEWS or made.opcode == "tuple":
+            writer = entry.find((operands(writer.tail) or [""])[0])
+        if writer is None or writer.opcode in _VIEWS or writer.opcode == "tuple":
             return 0
-        if made.operation in _NOT_WRITTEN and not _is_matrix(made):
+        if writer.operation in _NOT_WRITTEN and not _is_matrix(writer):
             return 0
-        if made.operation == "fusion":
-            calls = self._graph.of(entry, made)
+        if writer.operation == "fusion":
+            calls = self._graph.of(entry, writer)
             if len(calls) != 1 or any(
                 i.opcode in ("dynamic-update-slice", "scatter", "custom-call")
                 for i in self._inside(calls[0].callee)
