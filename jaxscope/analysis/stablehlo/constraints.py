@@ -321,16 +321,18 @@ def _at(values: Sequence[int | None], position: int) -> int | None:
     return values[position] if 0 <= position < len(values) else None
 
 
-def attach(of: Iterable[values.Value], asked: Mapping[int, Request]) -> tuple[values.Value, ...]:
+def attach(
+    program_values: Iterable[values.Value], requests: Mapping[int, Request]
+) -> tuple[values.Value, ...]:
     """Return the values with the shardings that constraints request for them.
 
     Args:
-      of: the arguments or the results of the program.
-      asked: position -> (requested sharding, user's line or None).
+      program_values: the arguments or the results of the program.
+      requests: position -> (requested sharding, user's line or None).
     """
     return tuple(
         v
-        if v.index not in asked
-        else msgspec.structs.replace(v, asked=asked[v.index][0], asked_at=asked[v.index][1])
-        for v in of
+        if v.index not in requests
+        else msgspec.structs.replace(v, asked=requests[v.index][0], asked_at=requests[v.index][1])
+        for v in program_values
     )

@@ -68,8 +68,8 @@ def find(module: Module, sources: Sources) -> list[Repeated]:
         if len(members) < LEAST_TIMES or sum(weights[i] for i in members) < LEAST_OPERATIONS:
             continue
         for stretch in periods.find([kinds[i] for i in members], LEAST_TIMES):
-            turn = members[stretch.start : stretch.start + stretch.period]
-            length = sum(weights[i] for i in turn)
+            iteration = members[stretch.start : stretch.start + stretch.period]
+            length = sum(weights[i] for i in iteration)
             if length >= LEAST_LENGTH and length * stretch.times >= LEAST_OPERATIONS:
                 found.append((members, stretch))
     found.sort(key=lambda f: -sum(weights[i] for i in f[0][f[1].start : f[1].end]))
@@ -78,42 +78,42 @@ def find(module: Module, sources: Sources) -> list[Repeated]:
     listed = []
     for members, stretch in found:
         inside = members[stretch.start : stretch.end]
-        turns = [inside[k : k + stretch.period] for k in range(0, len(inside), stretch.period)]
-        if _is_jax_own(sources, turns[0]):
+        iterations = [inside[k : k + stretch.period] for k in range(0, len(inside), stretch.period)]
+        if _is_jax_own(sources, iterations[0]):
             continue
         first = module.ops[inside[0]]
         listed.append(
             Repeated(
-                length=sum(weights[i] for i in turns[0]),
+                length=sum(weights[i] for i in iterations[0]),
                 times=stretch.times,
                 line=first.line,
-                carried=_carried(module, turns),
+                carried=_carried(module, iterations),
                 in_loop=sources.in_loop(inside[0]),
-                source=_source(sources, turns[1], inside, repeated),
+                source=_source(sources, iterations[1], inside, repeated),
                 first=inside[0],
                 end=inside[-1] + 1,
-                backward=2 * sum(sources.backward(i) is True for i in turns[1]) > len(turns[1]),
-                under=_under(sources, turns[1]),
+                backward=2 * sum(sources.backward(i) is True for i in iterations[1]) > len(iterations[1]),
+                under=_under(sources, iterations[1]),
             )
         )
     return sorted(listed, key=lambda r: (-r.length * r.times, r.line))
 
 
-def _is_jax_own(sources: Sources, turn: Sequence[int]) -> bool:
+def _is_jax_own(sources: Sources, iteration: Sequence[int]) -> bool:
     """Return whether the repetition is JAX's own: the rounds of a random number generator, a polynomial.
 
     Then no operation has a frame of the user, or all belong to one expression.
 
     Args:
-      turn: the indices of one iteration's operations.
+      iteration: the indices of one iteration's operations.
     """
     ops = sources.module.ops
-    if not any(ops[i].location for i in turn):
+    if not any(ops[i].location for i in iteration):
         return False
-    if all(sources.own(i).frame is None for i in turn):
+    if all(sources.own(i).frame is None for i in iteration):
         return True
-    spans = {sources.place(i).span for i in turn}
-    return len(spans) == 1 and "" not in spans and not any(ops[i].name in CALLS for i in turn)
+    spans = {sources.place(i).span for i in iteration}
+    return len(spans) == 1 and "" not in spans and not any(ops[i].name in CALLS for i in iteration)
 
 
 def _kinds(module: Module, sources: Sources) -> tuple[list[int], list[int]]:
@@ -162,20 +162,22 @@ def _kinds(module: Module, sources: Sources) -> tuple[list[int], list[int]]:
     return kinds, weights
 
 
-def _carried(module: Module, turns: Sequence[Sequence[int]]) -> bool:
+def _carried(module: Module, iterations: Sequence[Sequence[int]]) -> bool:
     """Return whether every iteration after the first uses a value of the iteration before.
 
     Args:
-      turns: the indices of the operations of each iteration.
+      iterations: the indices of the operations of each iteration.
     """
-    for before, turn in itertools.pairwise(turns):
+    for before, after in itertools.pairwise(iterations):
         made = set(before)
-        if not any(made.intersection(module.ops[i].operands) for i in turn):
+        if not any(made.intersection(module.ops[i].operands) for i in after):
             return False
     return True
 
 
-def _source(sources: Sources, turn: Sequence[int], inside: Sequence[int], repeated: set[int]) -> Frame | None:
+def _source(
+    sources: Sources, iteration: Sequence[int], inside: Sequence[int], repeated: set[int]
+) -> Frame | None:
     """Return the user's line that makes the iterations; None: no operation has a frame of the user.
 
     The operations share their outer frames down to some line. If that line causes no other operations, it is
@@ -183,11 +185,11 @@ def _source(sources: Sources, turn: Sequence[int], inside: Sequence[int], repeat
     line of the iteration in that function.
 
     Args:
-      turn: the indices of one iteration's operations.
+      iteration: the indices of one iteration's operations.
       inside: the indices of all iterations' operations.
       repeated: the indices of the operations in any repeated block.
     """
-    chains = [c for i in turn if (c := _chain(sources, i))]
+    chains = [c for i in iteration if (c := _chain(sources, i))]
     if not chains:
         return None
     shared: list[Frame] = []
@@ -218,11 +220,11 @@ def _chain(sources: Sources, index: int) -> tuple[Frame, ...]:
     return () if found.frame is None else (found.frame, *found.callers)[::-1]
 
 
-def _under(sources: Sources, turn: Sequence[int]) -> list[tuple[str, int]]:
+def _under(sources: Sources, iteration: Sequence[int]) -> list[tuple[str, int]]:
     """Return (file, line) of the user's lines that called most operations of an iteration, outermost
     first.
     """
-    chains = [c for i in turn if (c := _chain(sources, i))]
+    chains = [c for i in iteration if (c := _chain(sources, i))]
     depths: dict[tuple[str, int], list[int]] = {}
     for chain in chains:
         for line, depth in {(f.file, f.line): depth for depth, f in enumerate(chain)}.items():

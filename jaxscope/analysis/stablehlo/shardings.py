@@ -100,11 +100,11 @@ def meshes(module: Module) -> dict[str, Mesh]:
     return found
 
 
-def spec(text: str, known: Mapping[str, Mesh]) -> Spec:
+def spec(text: str, meshes: Mapping[str, Mesh]) -> Spec:
     """Parse the text of a sharding: ``#sdy.sharding<...>``, ``<@mesh, [...]>`` or a GSPMD string.
 
     Args:
-      known: the meshes of the module, by name.
+      meshes: the meshes of the module, by name.
     """
     at = text.find("<")
     if text.startswith('"') or at < 0:
@@ -118,7 +118,7 @@ def spec(text: str, known: Mapping[str, Mesh]) -> Spec:
     free = False
     for piece in pieces:
         if piece.startswith("@"):
-            mesh = known.get(lexing.unquote(piece[1:]))
+            mesh = meshes.get(lexing.unquote(piece[1:]))
             axes, order = (None, None) if mesh is None else (mesh.axes, mesh.device_ids)
         elif piece.startswith("mesh<"):
             axes = tuple((n, int(s)) for n, s in AXIS.findall(piece))
@@ -141,46 +141,46 @@ def partition_spec(dimensions: tuple[tuple[str, ...], ...] | None) -> str | None
     return f"P({', '.join(parts)})"
 
 
-def of_attributes(attributes: Mapping[str, str], known: Mapping[str, Mesh]) -> Spec | None:
+def of_attributes(attributes: Mapping[str, str], meshes: Mapping[str, Mesh]) -> Spec | None:
     """Return the sharding in the attributes of an argument or a result; None: there is none.
 
     Args:
-      known: the meshes of the module, by name.
+      meshes: the meshes of the module, by name.
     """
     text = attributes.get("sdy.sharding") or attributes.get("mhlo.sharding")
-    return None if text is None else spec(text, known)
+    return None if text is None else spec(text, meshes)
 
 
-def marks(module: Module, sources: Sources, known: Mapping[str, Mesh]) -> list[Mark]:
+def marks(module: Module, sources: Sources, meshes: Mapping[str, Mesh]) -> list[Mark]:
     found: dict[tuple[str, str, Frame | None], int] = {}
     for index, op in enumerate(module.ops):
         kind = KINDS.get(op.name) or (KINDS.get(op.callee or "") if "custom_call" in op.name else None)
         times = sources.times[op.function]
         if kind is None or not times:
             continue
-        key = (kind, _text(op, kind, known), sources.frame(index))
+        key = (kind, _text(op, kind, meshes), sources.frame(index))
         found[key] = found.get(key, 0) + times
     return [Mark(k, t, n, f) for (k, t, f), n in found.items()][:MAX_LISTED]
 
 
-def stated(op: Op, known: Mapping[str, Mesh]) -> Spec | None:
+def stated(op: Op, meshes: Mapping[str, Mesh]) -> Spec | None:
     """Return the sharding that a constraint or a reshard requests; None: it cannot be read.
 
     Args:
-      known: the meshes of the module, by name.
+      meshes: the meshes of the module, by name.
     """
     if op.name.startswith("sdy."):
         at = op.detail.find("<")
-        return spec(op.detail[at:], known) if at >= 0 else None
-    return of_attributes(lexing.dictionary(op.detail), known)
+        return spec(op.detail[at:], meshes) if at >= 0 else None
+    return of_attributes(lexing.dictionary(op.detail), meshes)
 
 
-def _text(op: Op, kind: str, known: Mapping[str, Mesh]) -> str:
+def _text(op: Op, kind: str, meshes: Mapping[str, Mesh]) -> str:
     if op.name.startswith("sdy.") and kind == "manual":
         axes = re.search(r"manual_axes=\{([^{}]*)\}", op.detail)
         return "" if axes is None else ", ".join(a + b for a, b in USED.findall(axes[1]))
     if kind == "placement":
         inner = lexing.attributes(lexing.dictionary(op.detail).get("mhlo.frontend_attributes", ""))
         return lexing.unquote(inner.get("_xla_buffer_placement", ""))
-    found = stated(op, known)
+    found = stated(op, meshes)
     return "" if found is None else found.text
