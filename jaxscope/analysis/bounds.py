@@ -122,7 +122,7 @@ def _axes(
     target: Target,
     collectives: Sequence[Collective],
     mesh: interconnect.Mesh | None,
-    everyone: bool,
+    all_devices: bool,
 ) -> dict[str, float | None]:
     """Return the seconds of the collectives by mesh axes (``data``, ``data,model``, ``?``).
 
@@ -130,12 +130,12 @@ def _axes(
     these axes is unknown.
 
     Args:
-      everyone: whether the program runs on all devices of the target.
+      all_devices: whether the program runs on all devices of the target.
     """
     loads: dict[str, list[tuple[branches.Path, interconnect.Load | None]]] = {}
     for found in collectives:
         name = "?" if found.axes is None else ",".join(found.axes)
-        one = interconnect.load(machine, target, found, mesh, everyone)
+        one = interconnect.load(machine, target, found, mesh, all_devices)
         known = one is not None and found.executions is not None
         each = one.times(found.executions) if known else None  # type: ignore[union-attr, arg-type]
         loads.setdefault(name, []).append((found.branches, each))

@@ -66,13 +66,13 @@ def choices(observed: Mapping[int, int]) -> list[Choice]:
         counts.append(counts[-1] + n)
     # least[k][j]: the fewest elements, with padding, of the first j sizes in k runs. cut[k][j]: the index at
     # which the last of these runs begins.
-    many = len(sizes)
-    least = [[0.0] + [float("inf")] * many]
-    cut: list[list[int]] = [[0] * (many + 1)]
+    size_count = len(sizes)
+    least = [[0.0] + [float("inf")] * size_count]
+    cut: list[list[int]] = [[0] * (size_count + 1)]
     found: list[Choice] = []
-    for k in range(1, min(MOST, many) + 1):
-        row, where = [float("inf")] * (many + 1), [0] * (many + 1)
-        for j in range(k, many + 1):
+    for k in range(1, min(MOST, size_count) + 1):
+        row, where = [float("inf")] * (size_count + 1), [0] * (size_count + 1)
+        for j in range(k, size_count + 1):
             top = sizes[j - 1][0]
             for i in range(k - 1, j):
                 cost = least[k - 1][i] + top * (counts[j] - counts[i])
@@ -80,8 +80,8 @@ def choices(observed: Mapping[int, int]) -> list[Choice]:
                     row[j], where[j] = cost, i
         least.append(row)
         cut.append(where)
-        padded = row[many]
-        chosen, j = [], many
+        padded = row[size_count]
+        chosen, j = [], size_count
         for level in range(k, 0, -1):
             chosen.append(sizes[j - 1][0])
             j = cut[level][j]

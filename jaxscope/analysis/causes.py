@@ -163,51 +163,53 @@ def unread_key(level: str) -> Cause:
     return Cause("unknown", level, None, None, None, CERTAIN, detail=NotRecorded())
 
 
-def between(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
+def between(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
     """Return the causes of a cache miss, the decisive one first; never empty.
 
     Args:
       before: the key of the earlier call with which the miss is compared.
       after: the key that missed.
-      at: the circumstances of the miss.
+      miss: the circumstances of the miss.
     """
-    if at.entry != at.entry_before and ("transform" in (at.entry, at.entry_before) or at.entry == "nested"):
-        return [_transform(at.level, at.entry, at.entry_before)]
-    if at.entry == "transform" and at.other_program:
-        return [_transform(at.level, at.entry, at.entry)]
-    found = differences(before, after, at)
-    explained = any(LEVELS.index(c.level) <= LEVELS.index(at.level) for c in found)
-    if at.entry != at.entry_before and "aot" in (at.entry, at.entry_before):
-        level = at.level if not explained else FAST_PATH
-        found.append(_ahead_of_time(level, at.entry_before, at.number_before, differs=explained))
-    elif not explained and at.entry_before == "nested" and at.entry == "call" and not at.cleared:
-        found.append(_transform(at.level, at.entry, at.entry_before))
-    elif not explained and at.entry == "aot":
-        found.append(_ahead_of_time(at.level, "call", at.number_before, differs=False))
+    if miss.entry != miss.entry_before and (
+        "transform" in (miss.entry, miss.entry_before) or miss.entry == "nested"
+    ):
+        return [_transform(miss.level, miss.entry, miss.entry_before)]
+    if miss.entry == "transform" and miss.other_program:
+        return [_transform(miss.level, miss.entry, miss.entry)]
+    found = differences(before, after, miss)
+    explained = any(LEVELS.index(c.level) <= LEVELS.index(miss.level) for c in found)
+    if miss.entry != miss.entry_before and "aot" in (miss.entry, miss.entry_before):
+        level = miss.level if not explained else FAST_PATH
+        found.append(_ahead_of_time(level, miss.entry_before, miss.number_before, differs=explained))
+    elif not explained and miss.entry_before == "nested" and miss.entry == "call" and not miss.cleared:
+        found.append(_transform(miss.level, miss.entry, miss.entry_before))
+    elif not explained and miss.entry == "aot":
+        found.append(_ahead_of_time(miss.level, "call", miss.number_before, differs=False))
     elif not explained:
-        found.append(_unexplained(after, at))
-    if at.level != FAST_PATH and any(_explains(c, at) and c.kind != "unknown" for c in found):
+        found.append(_unexplained(after, miss))
+    if miss.level != FAST_PATH and any(_explains(c, miss) and c.kind != "unknown" for c in found):
         found = [
             c for c in found if c.level != FAST_PATH or c.kind == "aot"
         ]  # a fast-path miss alone compiles nothing
-    found.sort(key=lambda c: (not _explains(c, at), LEVELS.index(c.level), _ORDER.index(c.kind)))
-    return _at_the_level(found, at)
+    found.sort(key=lambda c: (not _explains(c, miss), LEVELS.index(c.level), _ORDER.index(c.kind)))
+    return _at_the_level(found, miss)
 
 
-def differences(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
+def differences(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
     """Return one cause for each difference of two keys, whether or not one missed after the other. Empty: the
     keys are equal.
     """
     found = [
-        *_whole(before, after, at),
-        *(statics := _statics(before, after, at)),
-        *structure(before, after, at.signature, statics_differ=bool(statics)),
-        *_of_leaves(before, after, at),
+        *_whole(before, after, miss),
+        *(statics := _statics(before, after, miss)),
+        *structure(before, after, miss.signature, statics_differ=bool(statics)),
+        *_of_leaves(before, after, miss),
     ]
-    if at.wrappers[:1] == ["jax.pmap"] and any(c.kind == "static_value" for c in found):
+    if miss.wrappers[:1] == ["jax.pmap"] and any(c.kind == "static_value" for c in found):
         found = [c for c in found if c.kind != "new_function"]  # pmap wraps once for each static value
     found = _without_consequences(found, before, after)
-    if at.eager and any(
+    if miss.eager and any(
         c.kind in SHAPES for c in found
     ):  # the parameters of an operation follow from the shapes
         found = [c for c in found if c.path is not None or c.kind not in ("static_value", "new_function")]
@@ -216,11 +218,11 @@ def differences(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
     return found
 
 
-def _explains(c: Cause, at: Circumstances) -> bool:
-    return LEVELS.index(c.level) <= LEVELS.index(at.level)
+def _explains(c: Cause, miss: Circumstances) -> bool:
+    return LEVELS.index(c.level) <= LEVELS.index(miss.level)
 
 
-def _at_the_level(found: list[Cause], at: Circumstances) -> list[Cause]:
+def _at_the_level(found: list[Cause], miss: Circumstances) -> list[Cause]:
     """Return the causes ``found``, with the level of the decisive cause, the first, set to the level of the
     miss.
 
@@ -228,16 +230,16 @@ def _at_the_level(found: list[Cause], at: Circumstances) -> list[Cause]:
     its key was a hit.
     """
     head = found[0]
-    if _explains(head, at) and head.level != at.level:
+    if _explains(head, miss) and head.level != miss.level:
         # The fact belongs to the key of an earlier cache, and that cache was a hit: the cause is only likely.
-        return [msgspec.structs.replace(head, level=at.level, certainty=LIKELY), *found[1:]]
+        return [msgspec.structs.replace(head, level=miss.level, certainty=LIKELY), *found[1:]]
     return found
 
 
 # -- the call as a whole ---------------------------------------------------------------------------
 
 
-def _whole(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
+def _whole(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
     found: list[Cause] = []
     if before.whole is after.whole:
         return found
@@ -247,11 +249,11 @@ def _whole(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
             continue
         group, _, item = name.partition(".")
         if name == "function_object":
-            found.append(_other_operation(at) if at.eager else _new_function(x, y, at))
+            found.append(_other_operation(miss) if miss.eager else _new_function(x, y, miss))
         elif group == "options":
             if item.endswith("_argnames") and _changed(f"options.{item[:-5]}nums", before, after):
                 continue  # JAX derives the names from the numbers
-            found.append(Cause("options", at.level, item, _setting(x), _setting(y), CERTAIN))
+            found.append(Cause("options", miss.level, item, _setting(x), _setting(y), CERTAIN))
         elif group == "context":
             if item == MESH_DEVICES and _changed("context.abstract_mesh_context_manager", before, after):
                 continue  # the mesh itself is another one
@@ -259,18 +261,18 @@ def _whole(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
     return found
 
 
-def _other_operation(at: Circumstances) -> Cause:
+def _other_operation(miss: Circumstances) -> Cause:
     """Return the cause for an operation outside jit whose parameters differ.
 
     If a parameter of the operation is a function (the body of a ``scan`` or ``cond``), the cause is that this
     function is new; else a parameter has another value.
     """
-    if at.name not in OF_FUNCTIONS:
+    if miss.name not in OF_FUNCTIONS:
         return Cause("static_value", TRACE, None, None, None, LIKELY)
     return Cause("new_function", TRACE, None, None, None, LIKELY, detail=NewFunction(BODY))
 
 
-def _new_function(before: str | None, after: str | None, at: Circumstances) -> Cause:
+def _new_function(before: str | None, after: str | None, miss: Circumstances) -> Cause:
     """Return the cause for another function object of the same definition.
 
     The cause is only likely if the line that created the object is only likely.
@@ -279,8 +281,8 @@ def _new_function(before: str | None, after: str | None, at: Circumstances) -> C
       before, after: the serial numbers of the two function objects as text; None: unknown.
     """
     a, b = (None if x is None else FunctionObject(int(x) if x.isdecimal() else None) for x in (before, after))
-    detail = NewFunction(at.form, tuple(at.wrappers), at.qualname, at.created_at, at.created_there)
-    certainty = CERTAIN if at.created_there or at.created_at is None else LIKELY
+    detail = NewFunction(miss.form, tuple(miss.wrappers), miss.qualname, miss.created_at, miss.created_there)
+    certainty = CERTAIN if miss.created_there or miss.created_at is None else LIKELY
     return Cause("new_function", TRACE, None, a, b, certainty, detail=detail)
 
 
@@ -321,7 +323,7 @@ def _changed(name: str, before: Facts, after: Facts) -> bool:
 # -- static values ---------------------------------------------------------------------------------
 
 
-def _statics(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
+def _statics(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
     found: list[Cause] = []
     if before.static is after.static:
         return found
@@ -334,7 +336,7 @@ def _statics(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
         if _same(was, now) or path.startswith("<") or _is_whole(was) or _is_whole(now):
             continue
         if was is not None and now is not None:
-            found.append(_static(path, was, now, at, inside=_inside(path, after)))
+            found.append(_static(path, was, now, miss, inside=_inside(path, after)))
         elif not (path in before.leaves or path in after.leaves):  # else the leaf's cause covers it
             kind = "tree_static" if _inside(path, after) else "static_value"
             found.append(Cause(kind, TRACE, path, static_value(was), static_value(now), CERTAIN))
@@ -365,16 +367,16 @@ def _same(was: Static | None, now: Static | None) -> bool:
     return was is not None and now is not None and same_static(was, now)
 
 
-def _static(path: str, was: Static, now: Static, at: Circumstances, *, inside: bool) -> Cause:
+def _static(path: str, was: Static, now: Static, miss: Circumstances, *, inside: bool) -> Cause:
     kind = "tree_static" if inside else "static_value"
     a, b = static_value(was), static_value(now)
     same_text = was.type == now.type and was.repr == now.repr
     same_object = now.serial is not None and was.serial == now.serial
     # If the trace was a hit, the two values compare equal; the fast path missed because their hashes differ.
-    unstable = at.level != TRACE and now.compares == "value"
+    unstable = miss.level != TRACE and now.compares == "value"
     if unstable or now.unstable_hash or (same_text and now.compares in BY_IDENTITY and not same_object):
         reason = UNSTABLE_HASH if unstable or now.unstable_hash else _identity_reason(now)
-        level = at.level if unstable else TRACE
+        level = miss.level if unstable else TRACE
         return Cause("static_identity", level, path, a, b, CERTAIN, detail=StaticDetail(reason, inside))
     if same_text:
         certainty = CERTAIN if now.type in ("str", "bytes") else LIKELY
@@ -431,22 +433,22 @@ def _is_whole(s: Static | None) -> bool:
 # -- leaves ----------------------------------------------------------------------------------------
 
 
-def _of_leaves(before: Facts, after: Facts, at: Circumstances) -> list[Cause]:
+def _of_leaves(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
     """Return the causes for the array leaves that differ, several leaves with the same change merged into one
     cause.
 
-    The result is stored in ``at.of_leaves``, because the same two sets of leaves are often compared again:
+    The result is stored in ``miss.of_leaves``, because the same two sets of leaves are often compared again:
     one batch of another size is passed to many functions.
     """
-    pair = id(before.leaves), id(after.leaves), at.level
-    known = at.of_leaves.get(pair)
+    pair = id(before.leaves), id(after.leaves), miss.level
+    known = miss.of_leaves.get(pair)
     if known is None:  # the entry keeps the leaves alive, so that their ids are not reused
-        found = folded(_leaves(before, after, at))
-        known = at.of_leaves[pair] = before.leaves, after.leaves, found
+        found = folded(_leaves(before, after, miss))
+        known = miss.of_leaves[pair] = before.leaves, after.leaves, found
     return known[2]
 
 
-def _leaves(before: Facts, after: Facts, at: Circumstances) -> list[tuple[str, Cause]]:
+def _leaves(before: Facts, after: Facts, miss: Circumstances) -> list[tuple[str, Cause]]:
     """Return (path of the leaf, cause) for every field that differs, of all leaves that both calls have."""
     found: list[tuple[str, Cause]] = []
     for path, new in after.leaves.items():
@@ -456,11 +458,13 @@ def _leaves(before: Facts, after: Facts, at: Circumstances) -> list[tuple[str, C
         fields = leaf_differences(old, new)
         if "Tracer" in (old.type, new.type):  # inside another trace a leaf has a type and no placement
             fields = [n for n in fields if n in ("shape", "dtype", "weak_type")]
-        found += [(path, c) for c in _leaf(path, old, new, fields, at)]
+        found += [(path, c) for c in _leaf(path, old, new, fields, miss)]
     return found
 
 
-def _leaf(path: str, old: LeafFacts, new: LeafFacts, fields: Sequence[str], at: Circumstances) -> list[Cause]:
+def _leaf(
+    path: str, old: LeafFacts, new: LeafFacts, fields: Sequence[str], miss: Circumstances
+) -> list[Cause]:
     aval = [f for f in fields if f in ("shape", "dtype", "weak_type")]
     types = array_type(old), array_type(new)
     if "dtype" in aval and any(m in (x.dtype or "") for x in (old, new) for m in _KEYS):
@@ -483,7 +487,7 @@ def _leaf(path: str, old: LeafFacts, new: LeafFacts, fields: Sequence[str], at: 
         and (placed or on_mesh)
         and ("memory_kind" not in fields or _moved(old.sharding, new.sharding))
     ):
-        kind, level = _sharding(old.sharding, new.sharding, at)
+        kind, level = _sharding(old.sharding, new.sharding, miss)
         found.append(Cause(kind, level, path, _placement(old), _placement(new), CERTAIN))
     if "committed" in fields and not any(c.kind in ("mesh", "sharding") for c in found):
         found.append(Cause("committed", LOWER, path, _commitment(old), _commitment(new), CERTAIN))
@@ -515,7 +519,7 @@ def _moved(a: Sharding | None, b: Sharding | None) -> bool:
     return a is None or b is None or (a.mesh, a.spec, a.devices) != (b.mesh, b.spec, b.devices)
 
 
-def _sharding(a: Sharding | None, b: Sharding | None, at: Circumstances) -> tuple[str, str]:
+def _sharding(a: Sharding | None, b: Sharding | None, miss: Circumstances) -> tuple[str, str]:
     """Return (kind of the cause, first cache that misses) for the difference between two shardings.
 
     The kind is ``mesh``, ``device``, ``equal_sharding`` or ``sharding``.
@@ -526,7 +530,7 @@ def _sharding(a: Sharding | None, b: Sharding | None, at: Circumstances) -> tupl
     if a is not None and b is not None:
         if level == COMPILE:
             return "device", COMPILE
-        if at.level == FAST_PATH and (a.devices, a.mesh) == (b.devices, b.mesh):
+        if miss.level == FAST_PATH and (a.devices, a.mesh) == (b.devices, b.mesh):
             # Lowering and executable were hits: JAX treats the two shardings as equal there.
             return "equal_sharding", FAST_PATH
     return "sharding", level
@@ -551,26 +555,28 @@ def _without_consequences(found: list[Cause], before: Facts, after: Facts) -> li
     return [c for c in found if not follows(c)]
 
 
-def _unexplained(after: Facts, at: Circumstances) -> Cause:
+def _unexplained(after: Facts, miss: Circumstances) -> Cause:
     """Return the cause of a miss although the keys are equal: the function's effects, cleared caches, an
     entry evicted from a full cache, another program of a transform, or unknown.
     """
-    if at.level == FAST_PATH:
-        if at.effects or any(leaf.type.endswith("Ref") for leaf in after.leaves.values()):
-            names = tuple(sorted({n.partition("<")[0] for n in at.effects}))
+    if miss.level == FAST_PATH:
+        if miss.effects or any(leaf.type.endswith("Ref") for leaf in after.leaves.values()):
+            names = tuple(sorted({n.partition("<")[0] for n in miss.effects}))
             effects = Effects(names, refs=bool(names) and REF_EFFECTS.issuperset(names))
             return Cause("effects", FAST_PATH, None, None, None, CERTAIN, detail=effects)
-        full = {n: f for n, f in at.full.items() if n.startswith("fast path")}
+        full = {n: f for n, f in miss.full.items() if n.startswith("fast path")}
         if full:
             return _evicted(FAST_PATH, full)
         return _unknown(FAST_PATH, after)
-    if at.cleared:
-        return Cause("cleared", at.level, None, None, None, CERTAIN, detail=Cleared(at.cleared))
-    if at.full:
-        return _evicted(at.level, at.full)
-    if at.entry == "transform":  # a transform compiles several programs for one call, with the same arguments
-        return _transform(at.level, at.entry, at.entry)
-    return _unknown(at.level, after, missing=tuple(sorted(after.unread)))
+    if miss.cleared:
+        return Cause("cleared", miss.level, None, None, None, CERTAIN, detail=Cleared(miss.cleared))
+    if miss.full:
+        return _evicted(miss.level, miss.full)
+    if (
+        miss.entry == "transform"
+    ):  # a transform compiles several programs for one call, with the same arguments
+        return _transform(miss.level, miss.entry, miss.entry)
+    return _unknown(miss.level, after, missing=tuple(sorted(after.unread)))
 
 
 def _evicted(level: str, full: dict[str, tuple[int, int]]) -> Cause:

@@ -128,7 +128,7 @@ def reach(target: Target, axes: Sequence[str] | None, mesh: Mesh | None) -> Reac
     parts = parts_of(target)
     if axes is None or mesh is None or parts < 1 or target.devices % parts:
         return None
-    held = target.devices // parts
+    devices_per_part = target.devices // parts
     inside = spans = 1
     for axis in axes:
         found = _stride(axis, mesh)
@@ -136,12 +136,12 @@ def reach(target: Target, axes: Sequence[str] | None, mesh: Mesh | None) -> Reac
             return None
         size, stride = found
         extent = size * stride
-        if parts == 1 or (extent <= held and held % extent == 0):
+        if parts == 1 or (extent <= devices_per_part and devices_per_part % extent == 0):
             inside *= size
-        elif stride % held == 0:
+        elif stride % devices_per_part == 0:
             spans *= size
-        elif held % stride == 0 and extent % held == 0:
-            inside, spans = inside * (held // stride), spans * (extent // held)
+        elif devices_per_part % stride == 0 and extent % devices_per_part == 0:
+            inside, spans = inside * (devices_per_part // stride), spans * (extent // devices_per_part)
         else:
             return None
     return Reach(inside, spans)
@@ -167,15 +167,15 @@ def _stride(axis: str, mesh: Mesh) -> tuple[int, int] | None:
 
 
 def load(
-    machine: Machine, target: Target, found: Collective, mesh: Mesh | None, everyone: bool
+    machine: Machine, target: Target, found: Collective, mesh: Mesh | None, all_devices: bool
 ) -> Load | None:
     """Return the least time of one execution of a collective; None: unknown.
 
     Args:
       found: the collective.
       mesh: (axis, size) in mesh order; None: unknown.
-      everyone: whether all devices of the target are in a group. If not, a group may also use idle links and
-        the network of other chips.
+      all_devices: whether all devices of the target are in a group. If not, a group may also use idle links
+        and the network of other chips.
     """
 
     if found.wire_bytes is None or found.axes is None:
@@ -191,20 +191,20 @@ def load(
     if twice and machine.platform == GPU:
         sent, twice = once, False
     if over.parts > 1:
-        return _over_network(machine, found.kind, over, once, twice, everyone)
+        return _over_network(machine, found.kind, over, once, twice, all_devices)
     links = links_of(machine, target.grid)
     if machine.link is None or links is None or links.most <= 0:
         return None
     rate = machine.link.value
-    if not everyone or found.kind not in (*_MOVED, "all-reduce"):
+    if not all_devices or found.kind not in (*_MOVED, "all-reduce"):
         return Load(links=sent / (links.most * rate))
     return Load(edge=once / (links.least * rate), links=sent / (links.mean * rate))
 
 
 def _over_network(
-    machine: Machine, kind: str, over: Reach, once: float, twice: bool, everyone: bool
+    machine: Machine, kind: str, over: Reach, once: float, twice: bool, all_devices: bool
 ) -> Load | None:
-    if machine.network is None or not everyone:
+    if machine.network is None or not all_devices:
         return None
     rate = machine.network.value / machine.devices_per_chip
     if kind == "send":  # the TPU's compiler writes transfers between slices as sends

@@ -221,7 +221,7 @@ def rank(
       limit: the distance of the nearest key so far. If these two keys are not nearer, the result is None.
     """
     at = LEVELS.index(level)
-    earlier = later = much = 0
+    earlier = later = unlikeness = 0
     if limit == (0, 0, 0):
         return None
     for missed, unlike in differences(before, after):
@@ -229,10 +229,10 @@ def rank(
             earlier += 1
         else:
             later += 1
-        much += unlike
-        if limit is not None and (earlier, later, much) >= limit:
+        unlikeness += unlike
+        if limit is not None and (earlier, later, unlikeness) >= limit:
             return None
-    return (earlier, later, much) if limit is None or (earlier, later, much) < limit else None
+    return (earlier, later, unlikeness) if limit is None or (earlier, later, unlikeness) < limit else None
 
 
 def leaf_differences(old: LeafFacts, new: LeafFacts) -> list[str]:

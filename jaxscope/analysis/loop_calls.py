@@ -256,7 +256,7 @@ def stays_the_same(node: ast.expr, repeated: Sequence[ast.AST]) -> bool:
     )
 
 
-def turns_alone(of: LoopCall, jitted: Collection[str], modules: Collection[str]) -> bool:
+def turns_alone(loop_call: LoopCall, jitted: Collection[str], modules: Collection[str]) -> bool:
     """Return whether an iteration of the loop computes only the call, operations of JAX and calls like
     ``append``.
 
@@ -264,15 +264,15 @@ def turns_alone(of: LoopCall, jitted: Collection[str], modules: Collection[str])
     calls other Python functions of the user, has an ``if``, or leaves the loop.
 
     Args:
-      of: the call and its loop.
+      loop_call: the call and its loop.
       jitted: names of jitted functions.
       modules: names by which this source refers to JAX and its modules.
     """
-    for node in of.body:
+    for node in loop_call.body:
         for n in ast.walk(node):
             if isinstance(n, (ast.Break, ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Raise, ast.If)):
                 return False
-            if isinstance(n, ast.Call) and n is not of.call:
+            if isinstance(n, ast.Call) and n is not loop_call.call:
                 name = last_name(n.func)
                 if not (name in jitted or name in _HARMLESS or (root(n.func) or "") in modules):
                     return False

@@ -189,7 +189,7 @@ def _bytes(number: str, unit: str) -> int:
         return 0
 
 
-def with_values(found: Fit, read: Reading | None) -> Fit:
+def with_values(found: Fit, lowered: Reading | None) -> Fit:
     """Return ``found``, with the largest values of the lowered program if the compiler named no buffer.
 
     The compiler names no buffer if the temporaries alone exceed the memory, because it then fails before it
@@ -197,11 +197,11 @@ def with_values(found: Fit, read: Reading | None) -> Fit:
     one buffer.
 
     Args:
-      read: the contents of the lowered program's text; None: unknown.
+      lowered: the contents of the lowered program's text; None: unknown.
     """
-    if found.fits is not False or found.largest or read is None:
+    if found.fits is not False or found.largest or lowered is None:
         return found
-    kind = "value" if read.num_partitions == 1 else "value on all devices"
+    kind = "value" if lowered.num_partitions == 1 else "value on all devices"
     values = [
         Allocation(
             bytes=v.bytes,
@@ -211,7 +211,7 @@ def with_values(found: Fit, read: Reading | None) -> Fit:
             file=v.source.file if v.source is not None else None,
             line=v.source.line if v.source is not None else None,
         )
-        for v in read.large
+        for v in lowered.large
     ]
     return msgspec.structs.replace(found, largest=values)
 
@@ -232,16 +232,16 @@ class Contributor(msgspec.Struct, frozen=True):
     global_bytes: int | None
 
 
-def contributors(read: Reading | None) -> list[Contributor] | None:
+def contributors(lowered: Reading | None) -> list[Contributor] | None:
     """Return the user's arguments and results, the largest first; None: the lowered program's text is
     unknown.
 
     If there are several devices, the text does not state the bytes per device of a value without a sharding.
     """
-    if read is None:
+    if lowered is None:
         return None
-    values = [("argument", v) for v in read.arguments] + [("output", v) for v in read.results]
-    alone = read.num_partitions == 1
+    values = [("argument", v) for v in lowered.arguments] + [("output", v) for v in lowered.results]
+    alone = lowered.num_partitions == 1
     found = [
         Contributor(of, v.name, v.device_bytes if alone or v.sharding is not None else None, v.bytes)
         for of, v in values
@@ -250,12 +250,14 @@ def contributors(read: Reading | None) -> list[Contributor] | None:
     return sorted(found, key=lambda c: -(c.bytes or 0))
 
 
-def peak_of(memory: Memory | None, stated: int | None) -> int | None:
-    """Return the peak bytes on one device: ``stated``, the compiler's figure, else an upper bound from the
-    parts in ``memory``.
+def peak_of(memory: Memory | None, compiler_peak: int | None) -> int | None:
+    """Return the peak bytes on one device: ``compiler_peak`` if it is known, else an upper bound from the
+    sizes in ``memory``.
+
+    None: neither is known.
     """
-    if stated is not None or memory is None:
-        return stated
+    if compiler_peak is not None or memory is None:
+        return compiler_peak
     return peak_bytes(memory)
 
 

@@ -205,28 +205,28 @@ def _with_other_operand(collectives: list[Collective], stablehlo: lowered.Readin
     return [with_constraint(c) for c in collectives] if gathered else collectives
 
 
-def _is_step(size: int, whole: int, most: int) -> bool:
-    """Return whether ``size`` bytes are ``whole`` bytes, or an equal part of them for each of ``most`` or
+def _is_step(size: int, whole: int, devices: int) -> bool:
+    """Return whether ``size`` bytes are ``whole`` bytes, or an equal part of them for each of ``devices`` or
     fewer devices.
 
     Half and double the size count as equal, because the compiler may convert the element type first.
     """
     return any(
-        total % (2 * size) == 0 < total and most % (total // (2 * size)) == 0
+        total % (2 * size) == 0 < total and devices % (total // (2 * size)) == 0
         for total in (whole, 2 * whole, 4 * whole)
     )
 
 
-def _axes(one: Constraint, hlo: compiled.Program) -> set[str] | None:
+def _axes(constraint: Constraint, hlo: compiled.Program) -> set[str] | None:
     """Return the names of the mesh axes over which a constraint splits; None: unknown."""
-    dimensions = _dimensions(one, hlo)
+    dimensions = _dimensions(constraint, hlo)
     return None if dimensions is None else {axis.partition(":")[0] for d in dimensions for axis in d}
 
 
-def _dimensions(one: Constraint, hlo: compiled.Program) -> tuple[tuple[str, ...], ...] | None:
-    if one.asked.dimensions is not None or math.prod(one.parts) == 1:
-        return one.asked.dimensions or ()
-    return shardings.read(one.asked.text, hlo.mesh).dimensions
+def _dimensions(constraint: Constraint, hlo: compiled.Program) -> tuple[tuple[str, ...], ...] | None:
+    if constraint.asked.dimensions is not None or math.prod(constraint.parts) == 1:
+        return constraint.asked.dimensions or ()
+    return shardings.read(constraint.asked.text, hlo.mesh).dimensions
 
 
 def _possible_donations(hlo: compiled.Program, stablehlo: lowered.Reading) -> list[Donation]:

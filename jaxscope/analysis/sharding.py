@@ -205,8 +205,8 @@ def _named(s: Sharding, rank: int) -> Layout | None:
                 index = index * sizes[a] + where[a]
             part = part * count + index
         order[part].append(position)
-    waiting = math.prod(sizes[a] for a in unreduced)
-    return Layout(parts, tuple(map(tuple, order)), mesh.devices, waiting)
+    unreduced_devices = math.prod(sizes[a] for a in unreduced)
+    return Layout(parts, tuple(map(tuple, order)), mesh.devices, unreduced_devices)
 
 
 _TILES = re.compile(r"devices=\[([\d,]+)\](?:<=\[([\d,]+)\](?:T\(([\d,]+)\))?|([\d,]+))")
@@ -252,16 +252,16 @@ def _integers(text: str) -> list[int]:
     return [int(p[:9]) for p in text.split(",") if p]
 
 
-def _iota(shape: Sequence[int], turned: Sequence[int]) -> list[int] | None:
-    """Compute ``arange(prod(shape)).reshape(shape).transpose(turned).ravel()``; None: ``turned`` is no
+def _iota(shape: Sequence[int], permutation: Sequence[int]) -> list[int] | None:
+    """Compute ``arange(prod(shape)).reshape(shape).transpose(turned).ravel()``; None: ``permutation`` is no
     permutation.
     """
-    if sorted(turned) != [*range(len(shape))]:
+    if sorted(permutation) != [*range(len(shape))]:
         return None
     strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
     return [
-        sum(i * strides[d] for i, d in zip(at, turned, strict=True))
-        for at in itertools.product(*(range(shape[d]) for d in turned))
+        sum(i * strides[d] for i, d in zip(at, permutation, strict=True))
+        for at in itertools.product(*(range(shape[d]) for d in permutation))
     ]
 
 
@@ -280,15 +280,15 @@ def cells(s: Sharding, shape: Sequence[int]) -> list[Cell] | None:
     if found is None or any(count < 1 for count in found.parts):
         return None
     shard = shard_shape(shape, found.parts)
-    held: dict[int, Cell] = {}
+    by_position: dict[int, Cell] = {}
     for part, positions in zip(itertools.product(*map(range, found.parts)), found.order, strict=True):
         slices = tuple(
             (min(size, i * step), min(size, (i + 1) * step))
             for i, step, size in zip(part, shard, shape, strict=True)
         )
         for position in positions:
-            held[position] = Cell(found.devices[position], part, slices)
-    return [held[p] for p in sorted(held)]
+            by_position[position] = Cell(found.devices[position], part, slices)
+    return [by_position[p] for p in sorted(by_position)]
 
 
 def padding(shape: Sequence[int], found: Layout) -> int:
