@@ -35,7 +35,11 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class Results:
-    """The leaves of a compiled function's result, with indices that are computed once, on demand."""
+    """The leaves of a compiled function's result, and two indices of them that are computed once, on demand.
+
+    Attributes:
+      leaves: the leaves, in the order of the result.
+    """
 
     def __init__(self, leaves: Sequence[Result] = ()) -> None:
         self.leaves = tuple(leaves)

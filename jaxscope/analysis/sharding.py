@@ -253,8 +253,8 @@ def _integers(text: str) -> list[int]:
 
 
 def _iota(shape: Sequence[int], permutation: Sequence[int]) -> list[int] | None:
-    """Compute ``arange(prod(shape)).reshape(shape).transpose(turned).ravel()``; None: ``permutation`` is no
-    permutation.
+    """Compute ``arange(prod(shape)).reshape(shape).transpose(permutation).ravel()``; None: ``permutation`` is
+    not one.
     """
     if sorted(permutation) != [*range(len(shape))]:
         return None

@@ -57,14 +57,15 @@ class Intent(msgspec.Struct, frozen=True):
 
 
 class Disagreement(msgspec.Struct, frozen=True):
-    """A difference between two of the requested, compiled and actual shardings.
+    """A difference between two of the requested, compiled and actual shardings of an argument or result.
 
     Attributes:
-      kind: ``not_as_asked`` (the compiled sharding differs from the requested one) or ``moved`` (the
-      sharding of the caller's argument differs from the one that the program requires, so that each of
-      these calls copies it).
-      wanted, got: requested and compiled sharding; for ``moved`` compiled and actual sharding.
-      reason: one clause; None: unknown.
+      kind: ``not_as_asked`` (the compiled sharding differs from the requested one) or ``moved`` (the sharding
+        of the caller's argument differs from the one that the program requires, so that each call copies the
+        argument).
+      wanted, got: the requested and the compiled sharding; for ``moved`` the compiled and the actual
+        sharding.
+      reason: why they differ, as one clause; None: unknown.
       times: bytes per device, divided by the bytes per device with the requested sharding; None: unknown.
     """
 

@@ -1,8 +1,8 @@
 """Find the user's line of an instruction: from its own frame, else from related instructions.
 
-The compiler creates instructions without a frame. A fusion then has the line of the instructions in it. An
-instruction in a reducer or in a fusion has the line of the instruction that calls the computation. A reshard
-has the line of an operand, else of an instruction that reads its result.
+Instructions that the compiler creates have no frame of their own. A fusion then has the line of the
+instructions in it. An instruction in a reducer or in a fusion has the line of the instruction that calls the
+computation. A reshard has the line of an operand, else of an instruction that reads its result.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ class Attribution:
     def line(self, computation: Computation, instruction: Instruction) -> Frame | None:
         """Return the user's line of an instruction in ``computation``; None: there is none.
 
-        Without a line of its own, it has that of the computations that it calls, else that of the instruction
-        that calls ``computation``.
+        An instruction without a line of its own has that of the computations that it calls, else that of the
+        instruction that calls ``computation``.
         """
         found = self._here(computation, instruction)
         if found is not None:

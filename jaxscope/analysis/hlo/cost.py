@@ -151,8 +151,8 @@ def _work(graph: CallGraph) -> Iterator[tuple[Computation, Instruction, int | No
     """Yield (computation, instruction, flops, kernel) of each dot, convolution and custom call that may
     compute.
 
-    The flops are those of one execution; None: unknown. ``kernel`` is the name of a custom kernel whose flops
-    are unknown; else None.
+    ``flops`` are those of one execution, or None if they are unknown. ``kernel`` is the name of a custom
+    kernel whose flops are unknown, else None.
     """
     for computation, instruction in graph.all(*CUSTOM_CALLS, *WORK):
         if instruction.opcode not in CUSTOM_CALLS:

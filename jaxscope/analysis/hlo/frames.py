@@ -1,6 +1,6 @@
 """Resolve a ``stack_frame_id`` to Python frames with the four tables of a module.
 
-XLA prints them between the ``HloModule`` line and the first computation since JAX 0.8::
+XLA prints these tables between the ``HloModule`` line and the first computation since JAX 0.8::
 
     FileNames            FunctionNames     FileLocations                          StackFrames
     1 "/home/me/m.py"    1 "train.<loc>"   1 {file_name_id=1 function_name_id=1   1 {file_location_id=1

@@ -227,8 +227,8 @@ class Weights:
     def _element(self, computation: Computation, instruction: Instruction) -> tuple[Computation, str] | None:
         """Return (computation, name) of the value that a get-tuple-element selects; None: unknown.
 
-        It is followed through a tuple that is created in the same computation, and through loops that keep
-        the member unchanged.
+        The value is found if the tuple is created in the same computation, or if it is carried by loops that
+        do not change the member.
         """
         at, inputs = number(attribute(instruction.tail, "index")), operands(instruction.tail)
         carried = computation.find(inputs[0]) if inputs else None

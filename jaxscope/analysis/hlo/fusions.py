@@ -136,8 +136,8 @@ def read(graph: CallGraph, attribution: Attribution, executions: dict[str, int |
 
 
 def _lines(attribution: Attribution, fusion: Instruction, body: Computation | None) -> list[Frame]:
-    """Return the source lines of the instructions in a fusion, the most frequent first, else the fusion's own
-    line, if any.
+    """Return the source lines of the instructions in a fusion, the most frequent first; else the fusion's own
+    line; else none.
     """
     found = attribution.sources([body])[:MAX_SOURCES] if body else []
     own = None if found else attribution.own(fusion)

@@ -5,9 +5,9 @@ explicit                ``{{0,2},{1,3}}``; ``{}`` is one group of all devices
 iota                    ``[2,4]<=[4,2]T(1,0)``: number and size of groups, then the positions
                         0..n-1 reshaped to ``[4,2]``, transposed by ``(1,0)`` and flattened
 mesh                    ``mesh['a'=4,'b'=2] {'b'}``: one group along b for each position on the
-                        other axes; ``{'a':(2)2}`` is a part of an axis: (size of the part before
-                        it) and its own size. The partitioner invents names like ``axis_0``. A
-                        mesh that does not have its ids in order adds
+                        other axes. ``{'a':(2)2}`` is a part of axis a: in brackets the product of
+                        the sizes before the part, then its size. The partitioner invents names
+                        like ``axis_0``. A mesh that does not have its ids in order adds
                         ``, device_ids=([4,16]T(1,0))`` or ``, device_ids=(3,1,0,2)``
 source_target_pairs     ``{{0,1},{1,2}}`` of a collective-permute
 ======================  ====================================================================

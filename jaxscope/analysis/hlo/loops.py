@@ -334,8 +334,9 @@ class _Reading:
 
 
 def _hands_on(opcode: str) -> bool:
-    """Return whether the opcode returns the result of an asynchronous start: ``-done``, ``-update``,
-    ``copy-start``.
+    """Return whether an instruction with this opcode returns the result of an asynchronous start.
+
+    These are ``-done``, ``-update`` and ``copy-start``, whose first member is the result.
     """
     return opcode.endswith(("-done", "-update")) or opcode == "copy-start"
 

@@ -37,8 +37,8 @@ def is_manual(op_name: str) -> bool:
 
 
 def primitive(op_name: str) -> str:
-    """Return the last component of an ``op_name``: ``jit(f)/shard_map/psum`` -> ``psum``. If several names
-    are joined by ``;``, it is that of the first.
+    """Return the last component of an ``op_name``: ``jit(f)/shard_map/psum`` -> ``psum``. Of several names
+    joined by ``;``, the first counts.
     """
     return op_name.partition(";")[0].rpartition("/")[2].partition("[")[0]
 

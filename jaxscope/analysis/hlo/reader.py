@@ -112,8 +112,8 @@ def _carefully(text: str, begin: int, end: int, problems: _Problems) -> list[tup
     instruction.
 
     Blank lines and comments are skipped. A line that continues an instruction (a backend_config with line
-    breaks) is appended to it. All others become problems. The result has the five parts of each instruction's
-    line.
+    breaks) is appended to it. Every other line becomes a problem. The result has the five parts of each
+    instruction's line.
     """
     rows: list[list[str]] = []
     parts: list[list[str]] = []
