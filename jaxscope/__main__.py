@@ -1,4 +1,4 @@
-"""``python -m jaxscope``."""
+"""Run the command line of jaxscope: ``python -m jaxscope`` is the command ``jaxscope``."""
 
 from jaxscope.cli import main
 

@@ -1,6 +1,7 @@
-"""What user code calls: ``watch``, ``step`` and ``snapshot``. Near-free when nothing is recording.
+"""The functions that user code calls: ``watch``, ``step`` and ``snapshot``. They cost almost nothing while
+nothing is recorded.
 
-Imports neither jax nor anything heavy; the recording announces itself.
+This module imports neither jax nor anything heavy. A recording that begins or ends calls ``_follow``.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class _Watched(Call):
         object.__setattr__(self, "_jaxscope_guard", None)
 
     def _jaxscope_due(self, /, *args: Any, **kwargs: Any) -> Any:
-        # The call that was counted last, where there is more to do than to count it.
+        # Make the call whose number is ``counter.due``: it needs more work than counting. The call has
+        # been counted already.
         counter = self._jaxscope_counter
         each, looks = counter.each, counter.came_due(counter.value)
         result = self._jaxscope_function(*args, **kwargs)
@@ -80,8 +82,8 @@ class _Watched(Call):
         if not hasattr(kind, "__get__"):
             return self  # a callable object in a class body is not a method
         try:
-            bound = kind.__get__(self, instance, owner)  # nnx and equinox have a way of their own
-        except TypeError:  # written in C: takes only its own kind
+            bound = kind.__get__(self, instance, owner)  # nnx and equinox bind methods in their own way
+        except TypeError:  # a __get__ written in C accepts only objects of its own type
             bound = None
         return types.MethodType(self, instance) if bound is None else bound
 
@@ -100,7 +102,7 @@ class _Watched(Call):
         return str(self._jaxscope_function)
 
     def __reduce__(self) -> Any:
-        # Pickled by name, as functions are: what is found under the name is this object again.
+        # Pickled by name, as functions are: unpickling looks the name up and finds this object again.
         return getattr(self._jaxscope_function, "__qualname__", None) or repr(self)
 
 
@@ -136,7 +138,11 @@ def _tree_class() -> type[_Watched]:
 
 
 def _class_for(function: Any) -> type[_Watched]:
-    """Return the proxy class for ``function``: a pytree if the function is one, otherwise a leaf."""
+    """Return the proxy class for ``function``.
+
+    The proxy of a function that is a pytree (as ``eqx.filter_jit`` returns) is a pytree, too. Any other proxy
+    is a leaf for ``jax.tree_util``.
+    """
     tree_util: Any = sys.modules.get("jax.tree_util")
     if tree_util is None or tree_util.all_leaves([function]):
         return _Watched
@@ -148,11 +154,12 @@ def watch(function: F) -> F: ...
 @overload
 def watch(*, step: bool = ...) -> Any: ...
 def watch(function: Any = None, *, step: bool = False) -> Any:
-    """Watch a function: its calls are counted. With ``step``, each call is a step.
+    """Return ``function`` wrapped, so that a recording counts its calls. With ``step=True``, each call is a
+    step.
 
+    Steps number the iterations of a training loop in reports. Use it as ``@watch`` or ``@watch(step=True)``.
     The function may be plain or jitted, a method, or a function under ``nnx.jit`` or ``eqx.filter_jit``.
-    The result has the same attributes and methods as the function. Use it as ``@watch`` or
-    ``@watch(step=True)``.
+    The result has the same attributes and methods as the function.
 
     Raises:
       TypeError: the object is not callable.
@@ -175,7 +182,7 @@ def _watch(function: Any, step: bool) -> Any:
 def _register(watched: _Watched, *, when_called: bool = False) -> Any:
     _watched.append(weakref.ref(watched, _watched.remove))
     if when_called and _session is not None:
-        # A tree map makes watched functions by the dozen, and calls none of them.
+        # A tree map over a callable pytree makes dozens of watched functions, and calls none of them.
         object.__setattr__(watched, "_jaxscope_counter", _FirstCall(watched))
     else:
         _attach(watched)
@@ -183,7 +190,8 @@ def _register(watched: _Watched, *, when_called: bool = False) -> Any:
 
 
 class _FirstCall(Tick):
-    # Stands for the counter of a watched object that may never be called, until it is.
+    # A placeholder for the counter of a watched object. The first call replaces it by a real counter,
+    # because many such objects are never called.
 
     each = None
 
@@ -202,13 +210,17 @@ class _FirstCall(Tick):
 
 
 def step() -> None:
-    """Mark the end of a step: call it at the end of the loop's body. Nothing happens unrecorded."""
+    """Mark the end of a step: call it at the end of the body of the training loop. Reports number
+    compilations by these steps. Without a recording it does nothing.
+    """
     if _session is not None:
         _session.tracker.mark()
 
 
 def snapshot() -> None:
-    """Look at the live arrays now. Nothing happens unrecorded."""
+    """Record the arrays that are alive now: shapes, devices, and the variables that refer to them. Without a
+    recording it does nothing.
+    """
     if _session is not None:
         _session.snapshot()
 
@@ -222,7 +234,9 @@ def _attach(watched: _Watched) -> None:
 
 
 def _follow(session: Any) -> None:
-    """Attach all watched functions to a recording that began; detach them when it ended (None)."""
+    """Begin to count the calls of all watched functions in ``session``, a recording that has begun. None: the
+    recording has ended, so that calls are no longer counted.
+    """
     global _session
     _session = session
     for ref in list(_watched):

@@ -21,11 +21,17 @@ if TYPE_CHECKING:
 
 
 class CompiledFor:
-    """A program compiled for a target. ``path`` is its run directory, which every other command reads.
+    """A program compiled for a target: an accelerator that this machine need not have.
+
+    ``path`` is the run directory of the program, which every other command reads.
 
     Attributes:
-      target: the name of the target.
-      state: ok, exhausted (it does not fit), failed, crashed, late, missing, or skipped (not lowered).
+      run: the run that contains the program, as ``jaxscope.open_run`` returns it.
+      program: the record of the program in that run.
+      target: the name of the target, such as ``v5e:4x4``.
+      state: ok, exhausted (the program does not fit into the memory), failed, crashed (the compiler's process
+        ended), late (it took too long), missing (no compiler for the target is installed), or skipped (JAX
+        could not lower the function).
       error: the message of the compiler, or of JAX if lowering failed; None: no error.
     """
 
@@ -40,18 +46,20 @@ class CompiledFor:
 
     @property
     def path(self) -> Path:
-        """The run directory."""
+        """Return the run directory."""
         return self._directory.path
 
     @property
     def texts(self) -> Texts:
-        """The analysis of both its texts: ``texts.hlo.collectives``, ``texts.hlo.fusions``, ..."""
+        """Return the analysis of the program's StableHLO and HLO texts: ``texts.hlo.collectives``,
+        ``texts.hlo.fusions``, ...
+        """
         return self.run.texts_of(self.program)
 
     @property
     def fit(self) -> Fit | None:
-        """The memory the program needs on one device and the memory a device has; None if it was not
-        compiled.
+        """Return the memory that the program needs on one device and the memory of a device; None if the
+        program was not compiled.
         """
         from jaxscope.model import target_programs
 
@@ -64,7 +72,10 @@ class CompiledFor:
         return None if found is None else found.fits
 
     def text(self, stage: str = "hlo") -> str:
-        """Return the program text. ``stage``: hlo or stablehlo.
+        """Return the text of the program.
+
+        Args:
+          stage: hlo (after XLA's optimizations) or stablehlo (as JAX lowered it).
 
         Raises:
           JaxscopeError: there is no such text.
@@ -79,7 +90,9 @@ class CompiledFor:
         return self._directory.text(blob)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the entry of ``programs`` in ``jaxscope report --format json``."""
+        """Return the program as built-in types (dicts, lists, numbers): its entry in the list ``programs`` of
+        ``jaxscope report --format json``.
+        """
         import msgspec
 
         from jaxscope.report import targets
@@ -88,7 +101,12 @@ class CompiledFor:
         return found
 
     def report(self, *, file: Any = None, everything: bool = False) -> None:
-        """Print what it is made of to ``file`` (or rich console), default stdout."""
+        """Print the text report of the program: memory, collectives, and source lines with their costs.
+
+        Args:
+          file: a text file or a rich ``Console``; default: stdout.
+          everything: shorten and fold nothing.
+        """
         from rich.console import Console
 
         from jaxscope.present.text import Places
@@ -106,13 +124,15 @@ class CompiledFor:
 def compile_for(
     target: str, function: Callable[..., Any], /, *args: Any, out: str | Path | None = None, **kwargs: Any
 ) -> CompiledFor:
-    """Compile ``function`` for ``target`` and wait for the result. The machine itself is not needed.
+    """Compile ``function`` for ``target``, wait for the result and return it. The machine itself is not
+    needed.
 
     Args:
       target: ``v5e:4x4``, ``2*v5p:4x4x4``, ... (``jaxscope targets``).
       function: a jitted function, or a function that will be jitted without options.
-      args, kwargs: arrays or ``jax.ShapeDtypeStruct``. Their shardings may be on CPU devices (as many as
-        the target has: ``--xla_force_host_platform_device_count``) or on a ``jax.sharding.AbstractMesh``.
+      args, kwargs: the arguments of ``function``: arrays or ``jax.ShapeDtypeStruct``. Their shardings may be
+        on CPU devices (as many as the target has: ``--xla_force_host_platform_device_count``) or on a
+        ``jax.sharding.AbstractMesh``.
       out: the run directory; default: a new directory under ``.jaxscope/runs``. Inside a recording, the
         result is part of that recording.
 
@@ -155,10 +175,10 @@ def compile_for(
 
 
 def _jitted(function: Callable[..., Any]) -> Any:
-    """Return ``function`` under jit, if it is not jitted already.
+    """Return ``function`` under ``jax.jit``; a function that is jitted already is returned unchanged.
 
     Raises:
-      UsageError: it cannot be traced ahead of time.
+      UsageError: ``function`` has no method ``trace``, and is not a plain function that could be jitted.
     """
     if hasattr(function, "trace"):
         return function
@@ -179,7 +199,12 @@ def _wanted(target: Any) -> Any:
 
 
 def _program(run: Opened, target: str, id: str | None) -> Program:
-    """Return the program with this id; without an id, the latest skipped program for ``target``."""
+    """Return the program with this id in ``run``. If ``id`` is None or unknown, return the latest program for
+    ``target`` that JAX could not lower.
+
+    Raises:
+      JaxscopeError: the run has no such program.
+    """
     if id is not None and id in run.retargeted:
         return run.retargeted[id]
     skipped = [p for p in run.retargeted.values() if p.target == target and p.state == "skipped"]

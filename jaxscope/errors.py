@@ -1,4 +1,6 @@
-"""The errors that jaxscope raises: what happened, with the values, and what to do next."""
+"""The errors that jaxscope raises. Each message states what happened, with the values, and what to do
+next.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,10 @@ class NotAsPinned(AssertionError):
 
 
 def to_be_read(excinfo: Any) -> bool:
-    """Return whether ``excinfo`` (pytest's) is an error whose message is complete without a traceback.
+    """Return whether the exception in ``excinfo`` (pytest's ``ExceptionInfo``) has a message that is complete
+    without a traceback.
 
-    If it is the ``__tracebackhide__`` of a module, pytest hides the module's frames for these errors only."""
+    Modules set ``__tracebackhide__`` to this function. pytest then leaves their frames out of the traceback,
+    but only for these errors.
+    """
     return isinstance(excinfo.value, (JaxscopeError, NotAsPinned))

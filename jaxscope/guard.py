@@ -1,7 +1,7 @@
 """``jaxscope.no_recompiles``: raise if something compiles after step N of a block, or of a call of a
 function.
 
-Records the block unless something records already, and reads that recording.
+The block is recorded, unless a recording is active already. The check reads that recording.
 """
 
 from __future__ import annotations
@@ -51,15 +51,19 @@ class NoRecompiles:
     ) -> None:
         if not self._open:
             return
-        # Each thread closes the block that it opened; one from another thread (in an ExitStack) closes the
-        # latest.
+        # Each thread closes the block that it opened. A thread that opened none (an ExitStack can be closed
+        # in another thread) closes the latest block.
         here = threading.get_ident()
         watch = next((w for w in reversed(self._open) if w.thread == here), self._open[-1])
         self._open.remove(watch)
         watch.end(failed=error is not None)
 
     def __call__(self, function: Any) -> Any:
-        """Wrap ``function`` so that each call is a block."""
+        """Return ``function`` wrapped, so that each call is checked like a ``with`` block.
+
+        Raises:
+          UsageError: ``function`` is a class or is not callable.
+        """
         if isinstance(function, (staticmethod, classmethod)):
             return type(function)(self(function.__func__))
         if not callable(function) or isinstance(function, type):
@@ -87,7 +91,8 @@ class NoRecompiles:
 
 
 def no_recompiles(after: Any = 1, functions: Functions = None) -> Any:
-    """Raise if something is traced, lowered or compiled after step ``after`` of a block.
+    """Return a context manager and decorator that raises if something is traced, lowered or compiled after
+    step ``after``.
 
     Use ``with jaxscope.no_recompiles(after=1):`` around a loop, or ``@jaxscope.no_recompiles(after=1)`` on
     a function (also on ``async`` functions and generators), whose calls are then the blocks. Steps are
@@ -97,11 +102,11 @@ def no_recompiles(after: Any = 1, functions: Functions = None) -> Any:
 
     Calls of your functions from your own lines count, and so do eager operations that are compiled or
     loaded from the persistent cache. NumPy arguments, callbacks and debug prints do not count, because they
-    compile nothing. Warm calls run no code of jaxscope.
+    compile nothing. Calls that JAX serves from its fast path run no code of jaxscope.
 
     Args:
       after: the last step that may compile.
-      functions: names, patterns or functions; None: all.
+      functions: the functions to check, by name, by shell pattern (``eval_*``) or as objects; None: all.
 
     Raises:
       RecompileError: something was compiled too late. It is raised at the next ``jaxscope.step()``, the
@@ -129,7 +134,13 @@ def no_recompiles(after: Any = 1, functions: Functions = None) -> Any:
 
 
 class Watch:
-    """One block, from its beginning to its end."""
+    """One ``no_recompiles`` block, from its beginning to its end. See ``no_recompiles`` for ``after`` and
+    ``functions``.
+
+    ``begin`` and ``end`` are for a ``with`` statement of the user. A wrapped function uses the object itself
+    as context manager, and ``running`` for each part of the time in which the function runs: between two
+    values of a generator its consumer runs, which is not part of the block.
+    """
 
     def __init__(self, after: int, functions: Functions) -> None:
         self._after = after
@@ -142,21 +153,26 @@ class Watch:
         self._failed: list[str] = []  # parts of the recording that had failed before
 
     def begin(self) -> None:
-        """Begin recording unless something records, and open the block."""
+        """Open the block: what is compiled from now on is checked. If no recording is active, begin one in a
+        temporary directory.
+        """
         self._start()
         self._enter()
 
     def end(self, *, failed: bool) -> None:
-        """Close the block.
+        """Close the block, and raise if something was compiled too late.
+
+        Args:
+          failed: an exception ends the block. Nothing is checked then, so that the exception is not replaced.
 
         Raises:
-          RecompileError, UsageError: as in ``no_recompiles``, but not if the block ``failed``.
+          RecompileError, UsageError: as in ``no_recompiles``.
         """
         self._leave()
         self._finish(failed=failed)
 
     def __enter__(self) -> None:
-        """Begin recording, without opening the block."""
+        """Begin a recording if none is active. The block itself is opened by ``running``."""
         self._start()
 
     def __exit__(
@@ -166,7 +182,7 @@ class Watch:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Open the block while the ``with`` statement runs."""
+        """Keep the block open inside the ``with`` statement: what is compiled there is checked."""
         self._enter()
         try:
             yield
@@ -212,8 +228,12 @@ class Watch:
     # -- the verdict ----------------------------------------------------------------------------------
 
     def _alarm(self) -> bool:
-        """Raise if a compilation since the last check was too late. Return False if it cannot be checked
-        here."""
+        """Raise if a compilation since the last check was too late. Return whether the check could be made
+        here.
+
+        It cannot be made in another thread or another task, inside a call of JAX (the exception would pass
+        through JAX), or before it is known how the block counts its steps.
+        """
         if (
             threading.get_ident() != self.thread
             or self._session is None
@@ -226,16 +246,17 @@ class Watch:
         try:
             found = self._findings(self._session)
         except JaxscopeError:
-            return True  # the steps may be known at the end
+            return True  # at the end of the block its steps may be counted
         late = [f for f in found if f.code == JX190 and not self._raised.issuperset(_seen_in(f))]
         self._raise_for(late, self._session)
         return True
 
     def _findings(self, session: Session) -> list[Finding]:
-        """Find late compilations.
+        """Return the errors about compilations of this block after step ``after``; an empty list if there are
+        none.
 
         Raises:
-          UsageError: nothing counts the steps.
+          UsageError: something was compiled, and nothing counts the steps.
         """
         from jaxscope.check import gate
         from jaxscope.schema.findings import ERROR
@@ -269,7 +290,9 @@ class Watch:
 
 
 class _Own:
-    """The recording of blocks if nothing else records: the first block begins it, the last one ends it."""
+    """The temporary recording of ``no_recompiles`` blocks, if no other recording is active. The first block
+    begins it, the last one ends it.
+    """
 
     _lock = threading.Lock()
     _session: Session | None = None
@@ -303,7 +326,9 @@ class _Own:
 
     @classmethod
     def leave(cls, session: Session) -> None:
-        """End the recording with the last block, and remove its directory."""
+        """Close one block in ``session``. After the last block, end the recording and remove its directory.
+        Nothing happens if ``session`` is a recording that the blocks did not begin.
+        """
         from jaxscope.capture import session as sessions
 
         with cls._lock:
@@ -319,7 +344,9 @@ class _Own:
 
 
 def _inside_jax() -> bool:
-    """Return whether a frame of JAX is on the stack: of a trace, a callback or a hook."""
+    """Return whether a frame of JAX is on the stack, because a trace, a callback or a hook is running: an
+    exception that is raised now would pass through JAX.
+    """
     from jaxscope import jax_internals
     from jaxscope.capture import frames
 
@@ -373,7 +400,9 @@ def _guarded_generator(function: Any, new_watch: Callable[[], Watch]) -> Any:
 
 
 def _driven(watch: Watch, inner: Any) -> Any:
-    """Do ``yield from inner`` with the block open only while ``inner`` runs, not its consumer."""
+    """Do ``yield from inner`` for a generator, and return its return value. ``watch`` is open only while
+    ``inner`` runs, so that compilations of the code that consumes the values are not checked.
+    """
     send, value = inner.send, None
     while True:
         try:
@@ -401,7 +430,10 @@ def _listed(functions: Functions) -> Sequence[str | Callable[..., Any]] | None:
 
 
 def _names(functions: Functions) -> list[str] | None:
-    """Return names and patterns unchanged, and functions as the ids under which they are recorded."""
+    """Return ``functions`` as a list of texts; None if it is None.
+
+    A name or a pattern is returned unchanged. A function object becomes the id under which it is recorded.
+    """
     from jaxscope.capture.calls import functions as described
 
     listed = _listed(functions)

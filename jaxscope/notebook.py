@@ -1,5 +1,5 @@
-"""Record the cell of a notebook: ``%load_ext jaxscope``, then ``%%jaxscope`` as the
-first line of the cell.
+"""The cell magic ``%%jaxscope``, which records a cell of a notebook. Use ``%load_ext jaxscope`` once, then
+``%%jaxscope`` as the first line of the cell.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from jaxscope.recording import record
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Add ``%%jaxscope``; IPython calls this for ``%load_ext jaxscope``."""
+    """Register the cell magic ``%%jaxscope``. IPython calls this function for ``%load_ext jaxscope``."""
 
     def jaxscope(line: str, cell: str) -> Any:
         return run_cell(shell, line, cell)
@@ -27,11 +27,13 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def run_cell(shell: Any, line: str, cell: str) -> Any:
-    """Run ``cell`` recorded, show the report below it, and return the value of its last expression.
+    """Run ``cell`` recorded, show the report below the cell, and return the value of the cell's last
+    expression; None if the last statement is no expression, or if the options are invalid.
 
     Args:
       shell: the shell object of IPython.
       line: the options after ``%%jaxscope``.
+      cell: the source of the cell, without its first line.
 
     Raises:
       Exception: an exception that the cell raises. The report of what was recorded before it is still
@@ -39,9 +41,9 @@ def run_cell(shell: Any, line: str, cell: str) -> Any:
     """
     try:
         options = _parser().parse_args(shlex.split(line))
-    except SystemExit:  # argparse has printed the help, or what is wrong
+    except SystemExit:  # argparse has printed the help, or an error message
         return None
-    # The line with the options is the first of the cell.
+    # An empty line stands for the line with the options, so that the line numbers are those of the cell.
     source = "\n" + shell.transform_cell(cell)
     name = shell.compile.cache(source, _number(shell), raw_code=cell)
     tree = shell.transform_ast(ast.parse(source, name))
@@ -59,7 +61,10 @@ def run_cell(shell: Any, line: str, cell: str) -> Any:
 
 
 def _number(shell: Any) -> int:
-    """Return the number of the cell that runs now: of the outermost frame that IPython knows as a cell."""
+    """Return the number of the cell that runs now: ``3`` for ``In[3]``.
+
+    If a cell calls code of another cell, both have frames on the stack. The number is that of the outermost.
+    """
     frame: FrameType | None = sys._getframe()
     number: int = shell.execution_count
     while frame is not None:

@@ -1,7 +1,8 @@
 """The pytest plugin: marks that limit what a test compiles, and a fixture to inspect it.
 
-Imports only pytest until a test uses it. One recording then serves the whole session (of an xdist worker), so
-that a later test knows what earlier ones compiled; each test is a part of it.
+The plugin imports only pytest until a test uses a mark or the fixture. Then one recording serves the whole
+session (of an xdist worker), because JAX does not compile again what an earlier test compiled. Each test
+reads its own part of that recording.
 """
 
 from __future__ import annotations
@@ -150,7 +151,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
         try:
             return (yield)
         finally:
-            _end(session.config)  # a fixture may have added a mark and begun one
+            _end(session.config)  # a fixture may have added a mark, which begins a recording
     _begin(session.config, texts=texts)
     try:
         return (yield)
@@ -192,8 +193,8 @@ def _fixtures(item: pytest.Item) -> list[str]:
 
 @pytest.fixture
 def jaxscope(request: pytest.FixtureRequest) -> TestRecording:
-    """Return what the test has compiled: ``compilations``, ``causes``, and ``read()`` for the whole
-    recording.
+    """Return the recording of this test: ``compilations`` and ``causes`` have what the test compiled,
+    ``read()`` returns the recording of all tests so far.
 
     ``with jaxscope.pinned():`` compares a block with the test's baseline. The fixture also has the
     functions of the package (``jaxscope.step()``, ``jaxscope.watch``).
@@ -203,12 +204,12 @@ def jaxscope(request: pytest.FixtureRequest) -> TestRecording:
 
 @pytest.fixture
 def jaxscope_ranks(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Ended]:
-    """Return ``jaxscope_ranks(n, program, *arguments)``, which runs a script as a job of ``n`` processes on
-    the CPU.
+    """Return the function ``jaxscope_ranks(n, program, *arguments)``. It runs a script as a job of ``n``
+    processes on the CPU, and returns the result of the job.
 
-    The test fails if a rank compiles other programs than the others, or in another order, or if the job
-    fails. With ``check=False`` the test does not fail: look at ``findings`` and ``returncode`` of the
-    result. ``timeout``: seconds.
+    The test fails if a process compiles other programs than the others, or in another order, or if the job
+    fails. With ``check=False`` the test does not fail, and can look at ``findings`` and ``returncode`` of the
+    result. ``timeout``: seconds after which the job is stopped.
     """
 
     def run(
@@ -245,7 +246,11 @@ def _part_of(item: pytest.Item) -> TestRecording:
 
 
 def _test_of(item: pytest.Item) -> str:
-    """Identify a test across reruns (``--reruns``) and repetitions (``--count``)."""
+    """Return an id for the test that is the same in each rerun (``--reruns``) and repetition (``--count``).
+
+    pytest-repeat adds the number of the repetition to the node id. It is removed here:
+    ``test_a.py::test_step[2-5]`` -> ``test_a.py::test_step[]``.
+    """
     turn = getattr(getattr(item, "callspec", None), "params", {}).get(_REPEATED)
     if not isinstance(turn, int):
         return item.nodeid
@@ -265,7 +270,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
         return (yield)
     part = _part_of(item)
     if part.failure is not None:
-        # What was compiled then is not compiled again: another try proves nothing.
+        # JAX keeps what that try compiled, so that this try compiles nothing: it would pass wrongly.
         pytest.fail(
             f"{part.failure}\n\n(found in an earlier try of this test, in the same process)", pytrace=False
         )
@@ -275,7 +280,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     except (Exception, pytest.fail.Exception):
         _report_below(item, part)
         raise
-    if part.raised:  # unittest keeps to itself what a method raises
+    if part.raised:  # unittest catches the exceptions of a test method
         _report_below(item, part)
     elif part.entered:
         text, _ = _failures(item, part)
@@ -286,7 +291,9 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 
 
 def _report_below(item: pytest.Item, part: TestRecording) -> None:
-    """Report a violation if the test's own body has not failed."""
+    """Add a section to the report of a test that has failed with an exception of its own, if the test also
+    violates its marks.
+    """
     try:
         text, surely = _failures(item, part)
         part.failure = surely or None
@@ -298,7 +305,11 @@ def _report_below(item: pytest.Item, part: TestRecording) -> None:
 
 @contextlib.contextmanager
 def _body(item: pytest.Item, part: TestRecording) -> Iterator[None]:
-    """Enter ``part`` for the body of the test, without fixtures, ``setUp`` and ``tearDown``."""
+    """Enter ``part``, the recording of the test, while the body of the test runs.
+
+    For a ``unittest.TestCase`` the test's method is wrapped for this, because pytest runs ``setUp`` and
+    ``tearDown`` together with the method, and what they compile does not count.
+    """
     instance, method = getattr(item, "instance", None), getattr(item, "obj", None)
     unittest = sys.modules.get("unittest")
     if unittest is None or not isinstance(instance, unittest.TestCase) or method is None:
@@ -327,7 +338,9 @@ def _body(item: pytest.Item, part: TestRecording) -> Iterator[None]:
 
 
 def _failures(item: pytest.Item, part: TestRecording) -> tuple[str, str]:
-    """Return the failures of the marks, and those of them that the rest of the test cannot change."""
+    """Check the marks of the test, and return two texts, each empty if there is nothing to report: all
+    failures, and those failures that hold whatever the rest of the test would have compiled.
+    """
     from jaxscope.check import marks
 
     found: list[str] = []
@@ -347,7 +360,9 @@ def _failures(item: pytest.Item, part: TestRecording) -> tuple[str, str]:
 
 
 def _marks_of(item: pytest.Item) -> Iterator[tuple[str, Judge]]:
-    """Return the marks of a test; of several with one name for one function, the nearest."""
+    """Yield (name, check) for each jaxscope mark of a test. If several marks have the same name and are about
+    the same function or kind, only the nearest to the test is yielded.
+    """
     from jaxscope.check import marks
 
     seen = set()

@@ -1,7 +1,7 @@
-"""A part of what this process records, read back from its own log while the recording goes on.
+"""Read back a part of what this process records (a block, a test) while the recording goes on.
 
-Imports the recording and the reading side: the block that was open in the program, and
-the run that is read from disk.
+This module imports both sides: the recording side has the block that is or was open in the program, the
+reading side reads the log from disk.
 """
 
 from __future__ import annotations
@@ -18,14 +18,18 @@ if TYPE_CHECKING:
     from jaxscope.recorded_run import Opened
     from jaxscope.schema.steps import Step
 
-# Without these nothing can be said about what was compiled.
+# Parts of the recording. If one of them fails, it is unknown what was compiled.
 NEEDED = ("phase_durations", "miss_event", "trace_event")
 
 _tails: weakref.WeakKeyDictionary[Any, Tail] = weakref.WeakKeyDictionary()
 
 
 def read(session: Session, block: RecordingScope) -> tuple[Opened, dict[str, Step]]:
-    """Return the run so far, and the compilations of ``block`` in it with their steps."""
+    """Return two things: the whole run as recorded so far, and the compilations of ``block`` in that run.
+
+    The compilations are a dict: id of the compilation -> its step, counted from the beginning of the block
+    (None: steps are not counted).
+    """
     from jaxscope.capture.calls import functions
     from jaxscope.model.steps import within_call
 
@@ -44,7 +48,9 @@ def read(session: Session, block: RecordingScope) -> tuple[Opened, dict[str, Ste
 
 
 def whole(session: Session) -> Opened:
-    """Everything recorded so far; each look takes in what is new."""
+    """Return everything recorded so far in ``session``. Each call reads only what the log has gained since
+    the previous call, and returns the same object.
+    """
     from jaxscope.model.load import Tail
     from jaxscope.recorded_run import Opened
 
@@ -59,7 +65,9 @@ def whole(session: Session) -> Opened:
 
 
 def alone(session: Session, block: RecordingScope) -> Opened:
-    """Return a run that holds nothing but ``block``, as if the recording had begun and ended with it."""
+    """Return a run whose only calls are those made in ``block``, as if the recording had begun and ended with
+    the block.
+    """
     from jaxscope.log import reader
     from jaxscope.model.programs import Reader
     from jaxscope.recorded_run import Opened
@@ -78,16 +86,21 @@ def alone(session: Session, block: RecordingScope) -> Opened:
 
 
 def failed() -> list[str]:
-    """Parts of the recording that have failed so far."""
+    """Return the names of the parts of the recording that have failed so far, of those without which it is
+    unknown what was compiled (``NEEDED``).
+    """
     from jaxscope.capture import shield
 
     return [name for name in NEEDED if not shield.works(name)]
 
 
 def why_unreliable(session: Session, before: Sequence[str]) -> str | None:
-    """Return why the recording cannot be relied on; None if it can.
+    """Return why it is unknown what was compiled, as text for a message; None if the recording is complete.
 
-    ``before``: the names that ``failed()`` returned when the block began.
+    Args:
+      session: the recording.
+      before: the names that ``failed()`` returned when the block began. These parts may have recovered since,
+        and then are no reason.
     """
     from jaxscope.capture import shield
 

@@ -1,4 +1,4 @@
-"""A recorded run, to be asked from code: what ``jaxscope.open_run`` returns."""
+"""Read a recorded run from Python code: ``jaxscope.open_run``, and the class of its result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Opened(Run):
     concludes from it (``findings``).
 
     Attributes:
-      directory: the run directory.
+      directory: the run directory; None: the events of this run were not read by ``open_run``.
     """
 
     directory: store.RunDir | None = None
@@ -34,21 +34,28 @@ class Opened(Run):
 
     @property
     def findings(self) -> list[contract.Finding]:
-        """Return the findings, errors first, then by seconds."""
+        """Return the problems that jaxscope's rules find in this run: errors first, then the findings that
+        cost the most seconds.
+        """
         return [contract.Finding.of(f) for f in registry.findings(self)]
 
     @property
     def predictions(self) -> list[predictions.Prediction]:
-        """Recompiles that were announced, and what became of them."""
+        """Return the predicted recompiles. A compilation whose result would miss the cache if it is passed to
+        the function again gives a prediction; ``status`` says whether a later call confirmed it.
+        """
         return predictions.predictions(self)
 
     @property
     def ledger(self) -> list[ledger.Entry]:
-        """Seconds by cause, function and line, the most expensive entry first."""
+        """Return the seconds of tracing, lowering and compiling, one entry for each cause, function and line
+        of the user's code. The most expensive entry is first.
+        """
         return ledger.entries(self)
 
     def function(self, name: str) -> run_details.FunctionDetail:
-        """Return the function called ``name``, as ``jaxscope report --function`` finds it.
+        """Return the function called ``name``, as ``jaxscope report --function`` finds it. If there are
+        several, prefer the user's functions, then the one with the most seconds.
 
         Raises:
           UsageError: nothing matches; the hint lists similar names.
@@ -56,8 +63,8 @@ class Opened(Run):
         return run_details.function(self, name)
 
     def program(self, name: str) -> run_details.ProgramDetail:
-        """Return the compiled program of ``train_step#2``; without a number, of the function's latest
-        compilation.
+        """Return a compiled program. ``train_step#2`` is the program of the second compilation of
+        ``train_step``; ``train_step`` is that of its latest compilation.
 
         Raises:
           UsageError: there is no such function or compilation, or the call compiled no program.
@@ -65,7 +72,8 @@ class Opened(Run):
         return run_details.program(self, name)
 
     def array(self, name: str) -> run_details.ArrayDetail:
-        """Return the array at ``name``, a path such as ``state['w']``, in the snapshot with the most bytes.
+        """Return the array at ``name``, a path such as ``state['w']``, in the snapshot of live arrays with
+        the most bytes.
 
         Raises:
           UsageError: nothing matches; the hint lists similar names.
@@ -75,18 +83,23 @@ class Opened(Run):
     def metrics(self) -> list[dict[str, Any]]:
         """Return numbers per step, for dashboards: seconds of compiling, recompiles by cause, bytes.
 
-        There is a row for each step in which something was compiled, or in which a snapshot of the live
-        arrays was taken.
+        There is a dict for each step in which something was compiled, or in which a snapshot of the live
+        arrays was taken. Its keys are the attributes of ``jaxscope.report.scalars.Row``.
         """
         return [msgspec.structs.asdict(row) for row in scalars.rows(self)]
 
     def causes(self, compilation: Compilation) -> list[contract.Cause]:
-        """Return why ``compilation`` was not served from a cache, the decisive cause first; at least one."""
+        """Return why ``compilation``, a call, was not served from a cache of JAX. The list has at least one
+        cause; the decisive cause is first.
+        """
         return [contract.Cause.of(c) for c in causes.of(self, compilation)]
 
 
 def open_run(which: str | Path | None = "latest") -> Opened:
-    """Read a recorded run, given by its directory, by its name, or as ``latest``.
+    """Read a recorded run and return it.
+
+    Args:
+      which: the run directory, the name of the run or the beginning of the name, or ``latest`` (also None).
 
     Raises:
       RunNotFound: there is no such run; the message has similar names.

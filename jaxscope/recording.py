@@ -1,4 +1,4 @@
-"""Record a block of code, and read what was recorded.
+"""``jaxscope.record``: record a block of code, and read what was recorded.
 
 This module uses both recording and reading; it imports the reading side only when it is needed.
 """
@@ -20,9 +20,14 @@ if TYPE_CHECKING:
 
 
 class Recording:
-    """A recording that is started in code. Use it as a context manager, or call ``start`` and ``stop``.
+    """A recording that is started in code, as ``jaxscope.record`` returns it. Use it as a context manager, or
+    call ``start`` and ``stop``.
 
     Inside ``jaxscope run``, or inside another recording, the block is part of that recording.
+
+    Args:
+      passing: ``suite`` for the recording of a test suite, which ends when another recording starts;
+        otherwise None. The other arguments are those of ``record``.
     """
 
     def __init__(
@@ -69,7 +74,7 @@ class Recording:
             )
         active = session.current()
         if active is not None and active.options.passing == "suite":
-            session.stop("stop")  # the recording of a test suite gives way to this one
+            session.stop("stop")  # this recording replaces that of a test suite
             active = None
         if active is not None:
             self._join(active)
@@ -92,7 +97,9 @@ class Recording:
         return self
 
     def _join(self, active: Session) -> None:
-        """Take part in the recording that is active already."""
+        """Use ``active``, a recording that was started elsewhere, instead of a new one. A line on stderr says
+        so if the user named a directory, or if the active recording will be deleted.
+        """
         self._run = active.run
         if active.options.passing:
             sys.stderr.write(
@@ -103,10 +110,10 @@ class Recording:
             sys.stderr.write(f"jaxscope: already recording to {active.run.path}; this block is part of it\n")
 
     def _create(self) -> store.RunDir:
-        """Create the run directory.
+        """Create the run directory and return it.
 
         Raises:
-          LogError: it cannot be created, or holds something else.
+          LogError: the directory cannot be created, or contains something other than a run.
         """
         from jaxscope.capture import notebook_cells
         from jaxscope.launch import job
@@ -127,13 +134,15 @@ class Recording:
         )
 
     def stop(self) -> None:
-        """End the recording, where it was this one that began it."""
+        """End the recording. Nothing happens if ``start`` joined a recording that was active already, or if
+        the recording has ended.
+        """
         if self._mine:
             from jaxscope.capture import session
 
             self._mine = False
             active = session.current()
-            if active is not None and active.run is self._run:  # it may have given way to another
+            if active is not None and active.run is self._run:  # another recording may have replaced it
                 session.stop("stop")
 
     def __enter__(self) -> Recording:
@@ -146,15 +155,17 @@ class Recording:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether nothing has been recorded."""
+        """Return whether there is no run directory, because the recording has not started or could not
+        start.
+        """
         return self._run is None
 
     @property
     def path(self) -> Path:
-        """The run directory.
+        """Return the run directory.
 
         Raises:
-          UsageError: nothing is recorded yet.
+          UsageError: the recording has not started.
         """
         return self._directory().path
 
@@ -165,13 +176,17 @@ class Recording:
         return recorded_run.open_run(self._directory().path)
 
     def metrics(self) -> list[dict[str, Any]]:
-        """Return scalars by step of what has been recorded so far; see ``Opened.metrics``."""
+        """Return numbers per step of what has been recorded so far, as ``Opened.metrics`` does."""
         return self.read().metrics()
 
     def report(self, *, file: Any = None, **options: Any) -> None:
-        """Print the report (to ``file``, default stdout), as ``jaxscope report`` does.
+        """Print the report of what has been recorded so far, as ``jaxscope report`` does.
 
-        In a notebook, without ``file``, the HTML report is shown below the cell instead.
+        In a notebook, without ``file`` and options, the HTML report is shown below the cell instead.
+
+        Args:
+          file: an open text file; default: stdout.
+          options: ``everything=True`` shortens and folds nothing.
         """
         from jaxscope.capture import notebook_cells
 
@@ -184,7 +199,9 @@ class Recording:
         text.print_report(run, file=file, directory=run.directory, **options)
 
     def _repr_html_(self) -> str | None:
-        """Return the HTML report of what has been recorded so far, which a notebook shows below the cell."""
+        """Return the HTML report of what has been recorded so far, which a notebook shows below the cell;
+        None if the recording has not started.
+        """
         return None if self._run is None else self.read()._repr_html_()
 
     def _directory(self) -> store.RunDir:
@@ -210,7 +227,9 @@ class Recording:
 
 
 def _free(path: Path | None) -> Path | None:
-    """Return ``path``, or a sibling with a number where it holds a run."""
+    """Return ``path``, or a sibling with a number if a run is stored there: ``exp1`` -> ``exp1-2``. None
+    for None.
+    """
     number = 2
     found = path
     while path is not None and found is not None and (found / "meta.json").exists():
@@ -230,15 +249,19 @@ def record(
     overwrite: bool = False,
     redact: bool = False,
 ) -> Recording:
-    """Record a block of code, without ``jaxscope run``.
+    """Return a recording of a block of code, for programs that are not started with ``jaxscope run``::
+
+        with jaxscope.record() as recording:
+            train()
+        recording.report()
 
     Args:
       path: the run directory, which must be new or empty. Default: a new directory under
         ``.jaxscope/runs``; in a notebook, if there is no ``name``, a temporary directory.
-      ir: which texts of the user's functions to keep: none, stats, stablehlo, hlo, all.
+      ir: which program texts of the user's functions to keep: none, stats, stablehlo, hlo, all.
       name: the name of the run.
-      wrapper_libraries: further packages whose frames are not the user's.
-      arrays: look at the live arrays at the ends of steps and of the block.
+      wrapper_libraries: packages whose frames are not the user's, besides those that jaxscope knows.
+      arrays: record the live arrays at the ends of steps and of the block.
       transfers: count what is copied between host and devices; for copies to the host, methods of JAX's
         array class are replaced meanwhile.
       overwrite: if ``path`` contains a run, replace it. Otherwise another directory is created next to it.

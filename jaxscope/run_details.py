@@ -1,6 +1,8 @@
-"""One function, program, array or sharding of a recorded run.
+"""The objects that ``run.function(name)``, ``run.program(name)`` and ``run.array(name)`` return: one
+function, program, array or sharding of a recorded run.
 
-Each prints as in the text report, and a notebook draws it below the cell as in the HTML report.
+``print`` shows such an object as in the text report, a notebook shows it below the cell as in the HTML
+report.
 """
 
 from __future__ import annotations
@@ -27,11 +29,17 @@ from jaxscope.schema.keys import Sharding
 
 WIDTH = 100  # columns of the text
 TALL = 560  # pixels of the frame of a function or a program
-LOW, ROW, MOST_ROWS = 140, 34, 10  # of an array's: without slices, for each row of devices, and how many rows
+# Height of the frame of an array, in pixels: LOW, and ROW for each row of devices, at most MOST_ROWS rows.
+LOW, ROW, MOST_ROWS = 140, 34, 10
 
 
 class _Detail:
-    """A part of a run. ``name`` is the title of its frame, ``height`` in pixels."""
+    """The base of the objects that show one part of a run as text and as HTML.
+
+    Attributes:
+      name: the title of the frame in a notebook.
+      height: the height of that frame, in pixels.
+    """
 
     name: str
     height: int = TALL
@@ -48,7 +56,7 @@ class _Detail:
         return buffer.getvalue().strip("\n")
 
     def _repr_html_(self) -> str:
-        """Return the part of the HTML report, which a notebook shows below the cell."""
+        """Return this part of the HTML report, which a notebook shows below the cell."""
         from jaxscope.report import html
 
         return html.frame_of(self._body(), self.name, self.height)
@@ -125,8 +133,8 @@ class ShardingDetail(_Detail):
 
 
 class ArrayDetail(_Detail):
-    """An array in the snapshot with the most bytes. Arrays with the same name, shape and sharding are one
-    entry.
+    """An array in the snapshot of live arrays with the most bytes. Arrays with the same name, shape and
+    sharding are one entry.
 
     Attributes:
       record: the data of the array: its path, shape, dtype and bytes.
@@ -139,7 +147,7 @@ class ArrayDetail(_Detail):
 
     @property
     def sharding(self) -> ShardingDetail | None:
-        """Return its sharding; None: not known."""
+        """Return the sharding of the array; None if it was not recorded."""
         sharding = self.record.sharding
         return None if sharding is None else ShardingDetail(self.record, sharding)
 
@@ -177,8 +185,8 @@ def function(run: Run, name: str) -> FunctionDetail:
 
 
 def program(run: Run, name: str) -> ProgramDetail:
-    """Return the program of the compilation ``train_step#2``; without a number, of the function's latest
-    compilation.
+    """Return a compiled program. ``train_step#2`` is the program of the second compilation of ``train_step``;
+    ``train_step`` is that of its latest compilation that has a program.
 
     Raises:
       UsageError: there is no such function or compilation, or the call compiled no program.
@@ -192,7 +200,8 @@ def program(run: Run, name: str) -> ProgramDetail:
 
 
 def array(run: Run, name: str) -> ArrayDetail:
-    """Return the array at ``name``, a path such as ``state['w']``, in the snapshot with the most bytes.
+    """Return the array at ``name``, a path such as ``state['w']``, in the snapshot of live arrays with the
+    most bytes.
 
     Raises:
       UsageError: nothing matches; the hint lists similar names.
