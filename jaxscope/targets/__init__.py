@@ -1,1 +1,1 @@
-"""Compile for accelerators that this machine does not have, in separate processes."""
+"""Compile programs for accelerators that this machine does not have, in separate processes."""

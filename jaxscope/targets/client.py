@@ -1,4 +1,5 @@
-"""The compiler's own process: reads paths of jobs from stdin, compiles each job, writes its result to a file.
+"""The compiler's own process. It reads the paths of job files from stdin, one in each line. It compiles each
+job (one module for one target) and writes the result to a file in the queue of the run.
 
 A target's compiler is large (libtpu: 640 MB), prints to stderr, takes locks and may abort. In a separate
 process it cannot end the process that started it.
@@ -28,7 +29,7 @@ NO_MEMORY = "RESOURCE_EXHAUSTED"
 
 
 def main(directory: str) -> None:
-    """Serve the jobs of the run in ``directory`` until stdin ends."""
+    """Compile the jobs of the run in ``directory`` as their paths arrive on stdin, until stdin ends."""
     run = RunDir(directory)
     queue = Queue(run)
     if gpus.plugin() is not None:
@@ -42,7 +43,13 @@ def main(directory: str) -> None:
 
 
 def serve(run: RunDir, queue: Queue, path: Path, topologies: dict[str, list[Any]]) -> Result:
-    """Compile one job and return its result. An exception of the compiler becomes a result, too."""
+    """Compile one job and return its result. An exception of the compiler becomes a result, too.
+
+    Args:
+      path: the file of the job.
+      topologies: the devices of the targets that earlier jobs used, by the name of the target. This function
+        adds the target of this job.
+    """
     job = queue.job(path)
     lacking = missing(job.target.platform)
     if lacking is not None:
@@ -92,7 +99,12 @@ def serve(run: RunDir, queue: Queue, path: Path, topologies: dict[str, list[Any]
 
 
 def missing(platform: str) -> str | None:
-    """Return what to install for ``platform``, or None if its compiler is installed."""
+    """Return a sentence about what to install for ``platform``, with the command after a colon; None if the
+    compiler for it is installed.
+
+    Args:
+      platform: ``tpu``; any other value means CUDA GPUs.
+    """
     if platform == "tpu":
         if os.environ.get("TPU_LIBRARY_PATH") or importlib.util.find_spec("libtpu") is not None:
             return None
@@ -103,10 +115,11 @@ def missing(platform: str) -> str | None:
 
 
 def install(extra: str) -> str:
-    """Return the command that installs the requirements of ``extra`` of jaxscope.
+    """Return the command that installs jaxscope with an optional group of requirements:
+    ``pip install 'jaxscope[tpu]'`` for ``extra="tpu"``.
 
-    If the metadata of the installed package has the extra, pip finds its requirements by the package's name.
-    Otherwise the command names the path of this checkout.
+    If the installed package does not declare the group and this is a source checkout, the command names the
+    path of the checkout instead of ``jaxscope``.
     """
     try:
         extras = importlib.metadata.metadata("jaxscope").get_all("Provides-Extra") or []
@@ -118,7 +131,9 @@ def install(extra: str) -> str:
 
 
 def compiler(platform: str) -> str | None:
-    """Return the name and version of the compiler's package, or None if it is not an installed package."""
+    """Return the name and version of the compiler's package (``libtpu 0.0.42``), or None if no such package
+    is installed.
+    """
     name = "libtpu" if platform == "tpu" else (gpus.plugin() or "").replace("_", "-")
     try:
         return f"{name} {importlib.metadata.version(name)}" if name else None
@@ -127,10 +142,11 @@ def compiler(platform: str) -> str | None:
 
 
 def devices_of(target: Target) -> list[Any]:
-    """Return the devices of the target's topology, in the order of its compiler.
+    """Return the devices of the target's topology, as device objects of JAX. They are in the order in which
+    the compiler lists them.
 
     Raises:
-      Exception: the compiler does not support the grid.
+      Exception: the compiler does not support this grid of chips.
     """
     from jax.experimental import topologies
 
@@ -143,7 +159,8 @@ def devices_of(target: Target) -> list[Any]:
         )
         return list(found.devices)
     more: dict[str, Any] = {"num_slices": target.slices} if target.slices > 1 else {}
-    # The chips of the slice on one host of 2x2. libtpu 0.0.42 needs this for 1x1 and 1x4, 0.0.50 does not.
+    # How many chips of the slice are on one host; a host has 2x2 chips. libtpu 0.0.42 needs this for the
+    # grids 1x1 and 1x4, 0.0.50 does not.
     if 1 in target.grid[:2]:
         more["chips_per_host_bounds"] = (min(2, target.grid[0]), min(2, target.grid[1]), 1)
     if target.machine == "v4":
@@ -155,7 +172,12 @@ def devices_of(target: Target) -> list[Any]:
 
 
 def compile_job(job: Job, module: bytes, devices: list[Any]) -> Any:
-    """Compile ``module`` (MLIR bytecode) for ``devices`` as JAX does, and return the executable.
+    """Compile a program as JAX does, and return XLA's executable.
+
+    Args:
+      job: the number of devices and the compile options of the program.
+      module: the program as MLIR bytecode.
+      devices: all devices of the target.
 
     Raises:
       Exception: an error of the compiler.
@@ -193,8 +215,8 @@ def compile_job(job: Job, module: bytes, devices: list[Any]) -> Any:
 
 
 def _end_with(parent: int) -> None:
-    """End this process with its parent: an abandoned compilation would use a gigabyte and all cores for
-    minutes.
+    """Wait until the process ``parent`` has ended, then end this process. Otherwise an abandoned compilation
+    would use a gigabyte of memory and all cores for minutes.
     """
     while os.getppid() == parent:
         time.sleep(1.0)
@@ -202,7 +224,7 @@ def _end_with(parent: int) -> None:
 
 
 def _most_memory() -> int:
-    """Return the peak memory of this process in bytes; ``ru_maxrss`` is in KiB on Linux and in bytes on
+    """Return the peak memory of this process in bytes. ``ru_maxrss`` is in KiB on Linux and in bytes on
     macOS.
     """
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

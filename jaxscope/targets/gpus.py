@@ -1,4 +1,4 @@
-"""The description of a GPU that XLA's compiler needs if the machine has no such GPU.
+"""Descriptions of GPUs for XLA's compiler, which needs them if the machine has no such GPU.
 
 The figures are those of XLA's own specifications of the cards:
 https://github.com/openxla/xla/tree/main/xla/backends/gpu/target_config/specs (h100_sxm, a100_sxm_80).
@@ -19,7 +19,9 @@ class Card(msgspec.Struct, frozen=True):
     """Figures of one GPU.
 
     Attributes:
+      name: the name of the card, as the driver states it.
       capability: compute capability, as (major, minor).
+      multiprocessors: number of streaming multiprocessors.
       lanes: floating-point units per multiprocessor.
       clock: clock rate in GHz.
       shared: bytes of shared memory per multiprocessor.
@@ -52,9 +54,9 @@ CARDS = {
 
 
 def config(card: Card) -> str:
-    """Return a ``GpuTargetConfigProto`` in text form.
+    """Return the description of ``card`` that XLA reads: a ``GpuTargetConfigProto`` in text form.
 
-    Figures that all these GPUs have in common are constants in the text.
+    Figures that all cards in ``CARDS`` have in common are constants in the text.
     """
     return f"""
 platform_name: "CUDA"
@@ -84,14 +86,17 @@ gpu_device_info {{
 
 
 def plugin() -> str | None:
-    """Return the name of the installed CUDA plugin package; None if it or nvcc is not installed."""
+    """Return the name of JAX's installed CUDA plugin (``jax_cuda12_plugin``). Return None if no plugin is
+    installed, or if nvcc is missing, which the compilation needs.
+    """
     found = next((name for name in PLUGINS if importlib.util.find_spec(name) is not None), None)
     return found if found is not None and tools() is not None else None
 
 
 def tools() -> Path | None:
-    """Return the folder of the nvcc wheel (ptxas, libdevice): ``nvidia/cuda_nvcc`` for CUDA 12,
-    ``nvidia/cu13`` for 13.
+    """Return the folder of the nvcc wheel, which contains ptxas and libdevice; None if it is not installed.
+
+    The folder is ``nvidia/cuda_nvcc`` for CUDA 12, and ``nvidia/cu13`` for CUDA 13.
     """
     spec = importlib.util.find_spec("nvidia")
     for place in (spec.submodule_search_locations or ()) if spec is not None else ():
@@ -103,7 +108,8 @@ def tools() -> Path | None:
 
 
 def flags(given: str) -> str:
-    """Add to ``XLA_FLAGS`` the missing flags for a compilation without a GPU.
+    """Return the value ``given`` of ``XLA_FLAGS`` with the flags added that a compilation without a GPU
+    needs. Flags that ``given`` sets are kept.
 
     Autotuning is switched off, because it measures kernels on a GPU.
     """

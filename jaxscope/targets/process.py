@@ -1,6 +1,7 @@
-"""One compiler process: started for the first job, and again after it died.
+"""Start the compiler's process for the first job of a run, and start it again after it has ended.
 
-This module owns its lifetime and its stderr. A job that ends the process loses its own result only.
+A job whose compilation ends the process loses only its own result. This module also keeps what the process
+writes to stderr, for the error message of such a job.
 """
 
 from __future__ import annotations
@@ -21,19 +22,20 @@ from jaxscope.log.jobs import CRASHED, LATE, Job, Queue, Result
 from jaxscope.log.store import RunDir
 
 POLL_S = 0.02
-# ``F1121 22:51:36.118198   22687 target.cc:1462] Check failed: ...``: libtpu repeats it in its last line.
+# ``F1121 22:51:36.118198   22687 target.cc:1462] Check failed: ...``, the line of a fatal error of libtpu.
 _FATAL = re.compile(r"^F\d{4} [\d:.]+ +\d+ (\S+:\d+\] .+)$", re.MULTILINE)
-LOG_TAIL = 4_000  # bytes kept of the end of stderr of a process that died
+LOG_TAIL = 4_000  # bytes at the end of the process's stderr that are read for the error message
 # Variables of the program that must not reach the compiler's process.
 _NOT_OURS = ("JAXSCOPE", "JAXSCOPE_RUN", "JAXSCOPE_OPTIONS", "PYTHONSTARTUP", "JAX_NUM_CPU_DEVICES")
 
 
 class Compiler:
-    """Compiles jobs of ``run``, one at a time.
+    """Compiles the jobs of ``run``, one at a time, in a process of its own.
 
     Args:
-      command: the command to start. The paths of the jobs are written to its stdin, one in each line.
-      limit: seconds that a job may take.
+      command: the command that starts the process; default: ``jaxscope.targets.client`` in this Python. The
+        paths of the jobs are written to its stdin, one in each line.
+      limit: seconds that a job may take. After that the process is killed.
     """
 
     def __init__(self, run: RunDir, command: Sequence[str] | None = None, limit: float = 3600.0) -> None:
@@ -48,7 +50,10 @@ class Compiler:
         return self._queue.path / "compiler.log"
 
     def compile(self, job: Job, path: Path) -> Result:
-        """Compile the job at ``path``, wait, and return its result. Never raises.
+        """Compile the job, wait, and return its result. Never raises: an error becomes a result.
+
+        Args:
+          path: the file of the job, whose name is written to the compiler's process.
 
         A process that compiled other jobs before may end because of one of those jobs. So the job is tried
         once more in a new process.
@@ -135,11 +140,14 @@ class Compiler:
 
 
 def environment(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of the compiler: the program's, without settings of forced CPU devices.
+    """Return the environment variables of the compiler's process: those of the program (``given``), with
+    changes.
 
-    Without TPU_SKIP_MDS_QUERY libtpu asks a cloud's metadata server for its machine and waits for an answer.
-    Without TPU_LOG_DIR it leaves up to four files a process in /tmp/tpu_logs, for ever; fatal errors go to
-    stderr (3: fatal errors alone), which is kept beside the jobs. Values that the user set are kept.
+    A forced number of CPU devices is removed. TPU_SKIP_MDS_QUERY is set, because libtpu otherwise asks a
+    cloud's metadata server for its machine and waits for an answer. TPU_LOG_DIR is set, because libtpu
+    otherwise leaves up to four files a process in /tmp/tpu_logs and never removes them. Its fatal errors go
+    to stderr, which is stored beside the jobs (level 3: fatal errors alone). Values of these log variables
+    that the user set are kept.
     """
     env = {k: v for k, v in given.items() if k not in _NOT_OURS}
     flags = [f for f in env.get("XLA_FLAGS", "").split() if "xla_force_host_platform_device_count" not in f]
@@ -157,7 +165,9 @@ def environment(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _how(code: int) -> str:
-    """Return a sentence about how the process ended."""
+    """Return a sentence about how a process with the exit code ``code`` ended; a negative code is a
+    signal.
+    """
     if code >= 0:
         return f"the compiler's process ended with exit code {code}"
     try:

@@ -1,6 +1,8 @@
-"""Compile the queued jobs of one run until the queue is closed, and write the results to a separate log.
+"""Compile the queued jobs of one run until the queue is closed, and write the results to the log of this
+process.
 
-``python -m jaxscope.targets.worker RUN`` runs this in a process without a terminal.
+A job is one program to compile for one target; the recorded program adds jobs while it runs. The command
+``python -m jaxscope.targets.worker RUN`` compiles the jobs of RUN.
 """
 
 from __future__ import annotations
@@ -28,14 +30,14 @@ from jaxscope.targets.process import Compiler, environment
 
 POLL_S = 0.1
 BEAT_S = 1.0
-WAIT_S = 300.0  # for other runs' compilers: then beside them, however little memory that leaves
+WAIT_S = 300.0  # how long to wait for other runs' compilers; then compile beside them, with less memory
 EACH = 2 << 30  # bytes of memory that one compiler may take
-TRIES = 2  # by workers that were ended while they waited for it
+TRIES = 2  # for a job during which the worker was killed
 DEAD_S = 15.0  # heartbeats come every second: after this the starter is considered dead
 
 
 class Worker:
-    """One queue's only reader. ``command`` and ``limit``: see process.Compiler."""
+    """Compiles the queued jobs of one run. For ``command`` and ``limit`` see ``process.Compiler``."""
 
     def __init__(self, run: RunDir, command: Sequence[str] | None = None, limit: float = 3600.0) -> None:
         self._run = run
@@ -44,16 +46,20 @@ class Worker:
         self._writer: Writer | None = None
 
     def once(self) -> None:
-        """Compile the jobs that are waiting now. Several workers of one run may do so at a time."""
+        """Compile the jobs that are queued now. Several workers of one run may do so at the same time: each
+        job is compiled by one of them.
+        """
         with self._beating():
             for path in self._queue.waiting():
                 self._one(path)
 
     def drain(self) -> None:
-        """Compile jobs until the queue is closed and empty."""
+        """Compile jobs until the queue is empty, and nobody will add a job: it was closed, or the process
+        that watched the program is gone.
+        """
         with self._beating():
             while True:
-                closed = self._queue.closed or self._abandoned()  # before the look: what comes after is seen
+                closed = self._queue.closed or self._abandoned()  # before waiting(): no job is missed
                 waiting = self._queue.waiting()
                 for path in waiting:
                     self._one(path)
@@ -64,7 +70,9 @@ class Worker:
 
     @contextlib.contextmanager
     def _beating(self) -> Iterator[None]:
-        """Write heartbeats from a thread: a compilation, or the wait for another run, may take minutes."""
+        """Write heartbeats from a thread while the ``with`` statement runs, because a compilation, or the
+        wait for another run, may take minutes. At the end, close the compiler's process and the log.
+        """
         over = threading.Event()
 
         def beat() -> None:
@@ -113,7 +121,9 @@ class Worker:
             self._writer.emit(event)
 
     def _abandoned(self) -> bool:
-        """Return whether the process that watched the program is gone; False if there never was one."""
+        """Return whether the process that watched the program (``jaxscope run``) has ended without closing
+        the queue. False if no process watches.
+        """
         if not self._run.path.is_dir():
             return True
         beat = beat_of(self._run.heartbeat)
@@ -140,8 +150,8 @@ def _event(job: Job, result: Result) -> TargetCompiled:
 
 
 def places() -> int:
-    """Return how many compilers may run at the same time: each needs one or two gigabytes, and uses all
-    cores that it gets.
+    """Return how many compilers may run at the same time on this machine, because each needs one or two
+    gigabytes of memory and uses all cores that it gets.
 
     libtpu itself allows any number beside one another (ALLOW_MULTIPLE_LIBTPU_LOAD, see process.environment).
     """
@@ -153,12 +163,12 @@ def places() -> int:
 
 @contextlib.contextmanager
 def place(waits: Callable[[Sequence[int]], None], limit: float = WAIT_S) -> Iterator[None]:
-    """Hold one of the places on this machine for compilers of all runs. After ``limit`` seconds, continue
-    without a place.
+    """Wait until fewer compilers than ``places()`` run on this machine, those of other runs included, and
+    count as one of them while the ``with`` statement runs. After ``limit`` seconds, do not wait longer.
 
     Args:
-      waits: is called with the processes that hold the places, while no place is free; with [] when the
-        waiting is over.
+      waits: is called with the ids of the compiling processes when the wait begins and when they change, and
+        with [] when the waiting is over.
     """
     end, reported, fd = time.monotonic() + limit, list[int](), -1
     while fd < 0:
@@ -195,7 +205,9 @@ def place(waits: Callable[[Sequence[int]], None], limit: float = WAIT_S) -> Iter
 
 
 def _opened(path: Path) -> int:
-    """Open the file to lock; -1 if it belongs to another user or its directory is missing."""
+    """Open the file at ``path`` for a lock, and return the file descriptor. Return -1 if the file belongs to
+    another user or its directory is missing.
+    """
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError:
@@ -203,7 +215,9 @@ def _opened(path: Path) -> int:
 
 
 def _holder(fd: int) -> int:
-    """Return the process id of the holder of the lock; 0 if it has not written it yet."""
+    """Return the id of the process that has locked the file ``fd``, which the process writes there; 0 if it
+    has not written it yet.
+    """
     try:
         return int(os.pread(fd, 20, 0))
     except (OSError, ValueError):
@@ -212,7 +226,9 @@ def _holder(fd: int) -> int:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Let one worker of a run in at a time."""
+    """Lock the file at ``path`` while the ``with`` statement runs, so that only one worker of a run compiles
+    at a time. Where files cannot be locked, do not wait.
+    """
     fd = _opened(path)
     try:
         with contextlib.suppress(OSError, ValueError):
@@ -224,11 +240,12 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def start(run: RunDir, environ: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-    """Start a worker for ``run`` in a new session, so that it continues when the process that started it
-    has ended.
+    """Start a worker for ``run`` and return its process. It is in a new session, so that it continues when
+    the process that started it has ended.
 
-    ``environ``: the environment of the program (default: of this process). Its XLA_FLAGS and
-      LIBTPU_INIT_ARGS apply to the compiler, too.
+    Args:
+      environ: the environment of the program (default: of this process). Its XLA_FLAGS and
+        LIBTPU_INIT_ARGS apply to the compiler, too.
 
     Raises:
       OSError: the worker cannot be started.
@@ -247,7 +264,9 @@ def start(run: RunDir, environ: Mapping[str, str] | None = None) -> subprocess.P
 
 
 def main(directory: str) -> None:
-    """Drain the queue of the run in ``directory``."""
+    """Compile the jobs of the run in ``directory`` until its queue is closed. Ctrl-C does not end this
+    process.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     Worker(RunDir(directory)).drain()
