@@ -1,6 +1,7 @@
-"""Run a command: find its module, call its handler, and turn errors into a message and an exit code.
+"""The command line of jaxscope: find the module of a command, call its handler, and turn errors into a
+message and an exit code.
 
-This is the only module that calls sys.exit. A command's module is imported when the command is given.
+This is the only module that calls sys.exit. A command's module is imported only when that command is given.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from jaxscope import __version__
 from jaxscope.cli.help import Help
 from jaxscope.errors import JaxscopeError, UsageError
 
-UNNAMED = ("error", "usage", "internal")  # slugs that tell no error from others
-MAX_WORDS = 300  # characters of an internal error
+UNNAMED = ("error", "usage", "internal")  # slugs that many errors share: they are not printed
+MAX_WORDS = 300  # characters of an internal error that are printed
 INTERRUPTED, BROKEN_PIPE, USAGE = 130, 141, 2
 
 # (verb, purpose, example), in groups. Each verb is a module of this package.
@@ -102,13 +103,15 @@ class Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and exit. Exit code 2: wrong usage or an internal error."""
+    """Run the command line ``argv`` (default: ``sys.argv``) and exit with its exit code. Exit code 2 means
+    wrong usage or an internal error.
+    """
     os.environ.pop("JAXSCOPE", None)  # jaxscope's own command line does not record itself
     sys.exit(command(sys.argv[1:] if argv is None else list(argv)))
 
 
 def command(argv: list[str]) -> int:
-    """Run one command line and return its exit code; errors are printed, not raised."""
+    """Run one command line and return its exit code. Errors are printed, not raised."""
     from jaxscope.report.console import tolerant
 
     for stream in (sys.stdout, sys.stderr):
@@ -140,7 +143,9 @@ def command(argv: list[str]) -> int:
 
 
 def _unexpected(e: Exception, argv: Sequence[str]) -> int:
-    """Print an internal error in one line and return exit code 2: 1 means a finding to ``check``."""
+    """Print an internal error in one line and return exit code 2. It is not 1, because 1 means a finding for
+    ``jaxscope check``.
+    """
     if os.environ.get("JAXSCOPE_DEBUG") == "1":
         import traceback
 
@@ -222,10 +227,10 @@ def _instead(argv: list[str]) -> str:
 
 
 def wants_json(argv: Sequence[str]) -> bool:
-    """Return whether a command line requests JSON, also one that has an error."""
+    """Return whether the command line requests JSON. It need not be valid: errors are JSON, too."""
     verb = argv[0] if argv else ""
     if verb in TAKES_A_PROGRAM:
-        # What follows the script is the program's.
+        # The words after the script are the program's, not jaxscope's.
         argv = list(itertools.takewhile(lambda word: word != "--" and not word.endswith(".py"), argv))
     forms = {f"{option}=json" for option in FORMATS}
     pairs = itertools.pairwise(argv)
@@ -235,7 +240,9 @@ def wants_json(argv: Sequence[str]) -> bool:
 
 
 def _complain(e: JaxscopeError, argv: Sequence[str]) -> None:
-    """Print an error on stderr: as text, or as a line of JSON where the command line requests JSON."""
+    """Print an error on stderr, as text or as a line of JSON. It is JSON if ``argv``, the command line,
+    requests JSON.
+    """
     from jaxscope.present.escape import escape
 
     if wants_json(argv):
@@ -246,7 +253,7 @@ def _complain(e: JaxscopeError, argv: Sequence[str]) -> None:
             sys.stderr.write(json.dumps({"schema": 1, "error": error}) + "\n")
             sys.stderr.flush()
         return
-    # The slug finds the error in the documentation ("Errors") and in reports of others.
+    # With the slug users find the error in the documentation ("Errors") and in bug reports.
     name = "" if e.slug in UNNAMED else f" [{e.slug}]"
     text = f"jaxscope: {escape(e.message)}{name}\n" + (f"  {escape(e.hint)}\n" if e.hint else "")
     with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr may be closed

@@ -1,6 +1,8 @@
-"""``jaxscope run`` in a terminal: the program under a keeper, the view in front of it, and how they part.
+"""``jaxscope run`` in a terminal: start the program, show the terminal interface in front of it, and decide
+what happens to the program when the interface closes.
 
-The keeper owns the program from the start, so that whatever becomes of the view the program goes on.
+The program is a child of a separate process, the keeper (``launch.keeper``), from its start. So the program
+continues if the interface closes or fails.
 """
 
 from __future__ import annotations
@@ -20,13 +22,18 @@ from jaxscope.log.store import RunDir
 
 PATIENCE_S = ((signal.SIGINT, 10.0), (signal.SIGTERM, 20.0))
 LOOK_S = 0.1
-MOST_AT_ONCE = 4 << 20  # bytes of output
-GRACE_S = 3.0  # between the program's end and the keeper's word on it
+MOST_AT_ONCE = 4 << 20  # bytes of the program's output that are copied at a time
+GRACE_S = 3.0  # how long after the program's end the keeper may need to write the exit code
 
 
 class Left(NamedTuple):
-    """The interface closed before the end of the program was seen: words for the message, and our exit
-    code."""
+    """The result if the interface closed before the program was known to have ended.
+
+    Attributes:
+      words: the rest of a message that begins with the program's name:
+        ``keeps running without this terminal``.
+      code: the exit code of this process.
+    """
 
     words: str
     code: int = 0
@@ -37,9 +44,15 @@ UNSEEN = Left("has ended; its exit code is unknown", 1)
 
 
 def attach(argv: list[str], env: dict[str, str], run: RunDir) -> Ended | Left:
-    """Start the program and open the interface. Return how the program ended, or ``Left``.
+    """Start the program and open the interface. Return how the program ended, or ``Left`` if the interface
+    closed before.
 
     If the interface fails, still wait for the program, and print its output on stdout.
+
+    Args:
+      argv: the command that starts the program.
+      env: its environment.
+      run: the run into which it is recorded.
 
     Raises:
       JaxscopeError: the program could not be started.
@@ -49,7 +62,7 @@ def attach(argv: list[str], env: dict[str, str], run: RunDir) -> Ended | Left:
 
     try:
         answer = show(run, owned=True, alive=lambda: liveness.is_running(kept.program))
-    except Exception as e:  # the view is ours, the program is not
+    except Exception as e:  # an error of the interface must not end the program
         sys.stderr.write(f"jaxscope: {type(e).__name__}: {e}\n  the program continues; its output follows\n")
         return _accompany(kept, run)
     if answer == "stop":
@@ -62,7 +75,11 @@ def attach(argv: list[str], env: dict[str, str], run: RunDir) -> Ended | Left:
 
 
 def _accompany(kept: Kept, run: RunDir) -> Ended | Left:
-    """Print what it prints until it has ended. Ctrl-C is passed on: it is not in our terminal's session."""
+    """Print the program's output until the program has ended, and return how it ended.
+
+    Ctrl-C is sent on to the program, because the program is not in this terminal's session and does not
+    receive it.
+    """
     offset = 0
     while True:
         try:
@@ -82,8 +99,9 @@ def _accompany(kept: Kept, run: RunDir) -> Ended | Left:
 
 
 def _stop(kept: Kept, run: RunDir) -> Ended | Left:
-    """Stop the program as Ctrl-C would, then as ``kill`` would; never SIGKILL: that is for the user to
-    decide."""
+    """Stop the program with SIGINT, as Ctrl-C would, then with SIGTERM, as ``kill`` would. Return how the
+    program ended, or ``Left`` if it has not ended. SIGKILL is never sent: that is for the user to decide.
+    """
     for number, patience in PATIENCE_S:
         sys.stderr.write(f"jaxscope: {number.name} sent; waiting for the program to end\n")
         try:
@@ -101,7 +119,9 @@ def _stop(kept: Kept, run: RunDir) -> Ended | Left:
 
 
 def _end(run: RunDir, kept: Kept, patience: float) -> Ended | None:
-    """Return the program's end as the keeper wrote it; None if it did not within ``patience`` seconds."""
+    """Return how the program ended, which the keeper writes to the log; None if it wrote nothing within
+    ``patience`` seconds.
+    """
     from jaxscope.model.load import load
 
     until = time.monotonic() + patience

@@ -58,7 +58,7 @@ examples:
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add ``check``."""
+    """Add the command ``jaxscope check`` and its options to ``subparsers`` (of argparse)."""
     parser = subparsers.add_parser(
         "check", help="check a run against limits and a baseline", description=DESCRIPTION, epilog=EXAMPLES
     )
@@ -111,7 +111,13 @@ def add_parser(subparsers: Any) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Check the run and print the findings."""
+    """Run ``jaxscope check``: check the run and print the findings. Return 0 if all checks pass, 1 if one
+    fails.
+
+    Raises:
+      UsageError: the options are invalid, or some cannot be checked in this run. The findings of the others
+        are printed first.
+    """
     from jaxscope.model.load import load
 
     given = {key: getattr(args, key.replace("-", "_"), None) for key in config.OPTIONS["check"]}
@@ -179,10 +185,17 @@ def _not_checked(e: UsageError) -> Finding:
 
 
 def _same_program(which: str | None, directory: RunDir) -> None:
-    """Require that ``latest``, which skips runs without records, is not an older run of another program.
+    """Require that the run to check is of the same program as the newest run.
+
+    ``latest`` means the newest run that recorded anything. If a newer run of another program recorded
+    nothing, the user probably meant that newer run.
+
+    Args:
+      which: the run on the command line; for other values than ``latest`` or None nothing is checked.
+      directory: the run that was chosen.
 
     Raises:
-      UsageError: it is.
+      UsageError: the programs differ.
     """
     if which not in (None, "", "latest"):
         return
@@ -199,10 +212,11 @@ def _same_program(which: str | None, directory: RunDir) -> None:
 
 
 def passes(directory: RunDir, options: dict[str, Any], parts: Sequence[Variant] | None = None) -> bool:
-    """Check a run that has just ended, and print the findings on stderr.
+    """Check a run that has just ended, and print the findings on stderr. Return whether the run passes.
 
     Args:
-      parts: the run and the runs with other settings, if they are already read.
+      options: the options of the check, by their names in ``[tool.jaxscope.check]``.
+      parts: the run and the runs with other settings (``run --vary``), if they are already read.
 
     Raises:
       UsageError: some options cannot be checked in this run; the findings of the other options are printed
@@ -219,7 +233,9 @@ def passes(directory: RunDir, options: dict[str, Any], parts: Sequence[Variant] 
 
 
 def options(given: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of the check by their names in ``[tool.jaxscope.check]``: given, or configured."""
+    """Return the options of the check, by their names in ``[tool.jaxscope.check]``. An option that is not in
+    ``given`` (None) has the value of the environment or of pyproject.toml, and is left out if it has none.
+    """
     loaded = config.load()
     found = {key: loaded.get("check", key, given.get(key)) for key in config.OPTIONS["check"]}
     configured = loaded.values.get("check", {}).get("baseline")
@@ -229,7 +245,9 @@ def options(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _program(directory: RunDir) -> list[str]:
-    """Return the script, or ``-m`` and the module; empty if unknown."""
+    """Return the words that name the program of a run: ``["train.py"]``, or ``["-m", "package.train"]``.
+    Empty if unknown.
+    """
     from jaxscope.check.plan import argv_of
 
     words = argv_of(directory)
@@ -237,7 +255,13 @@ def _program(directory: RunDir) -> list[str]:
 
 
 def written(run: Run, directory: RunDir, found: list[Finding], how: str, *, failed: bool) -> str:
-    """Render the findings in the format ``how``."""
+    """Return the findings as text in an output format.
+
+    Args:
+      directory: the run directory of ``run``.
+      how: the name of the format, one of ``config.FORMATS``.
+      failed: whether the check failed; some formats state it.
+    """
     from jaxscope.model import sources
     from jaxscope.report.formats import concise, data, full, github, gitlab, junit, markdown, sarif
     from jaxscope.report.formats.placed import place
@@ -262,7 +286,7 @@ def written(run: Run, directory: RunDir, found: list[Finding], how: str, *, fail
 
 
 def deliver_text(run: Run, found: list[Finding], stream: TextIO) -> None:
-    """Print the findings on ``stream``, and their number on stderr."""
+    """Print the findings on ``stream`` as text for people, and their number on stderr."""
     from jaxscope.present.text import Places
     from jaxscope.report import layout
     from jaxscope.report.console import console

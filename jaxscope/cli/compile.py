@@ -1,4 +1,4 @@
-"""``jaxscope compile``: compile one function for a target from the shapes of its arguments."""
+"""``jaxscope compile``: compile one function for a target, given the shapes of its arguments."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _SHAPE = re.compile(r"([a-z0-9]+)\[((?:\d{1,15}(?:,\d{1,15})*)?)\](?:@(.+))?")
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add ``compile``."""
+    """Add the command ``jaxscope compile`` and its options to ``subparsers`` (of argparse)."""
     parser = subparsers.add_parser(
         "compile", help="compile for an accelerator you don't have", description=DESCRIPTION, epilog=EXAMPLES
     )
@@ -107,7 +107,9 @@ def add_parser(subparsers: Any) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Compile and print. Return 1 if something does not fit or does not compile."""
+    """Run ``jaxscope compile``: compile the function and print the result. Return 1 if a program does not fit
+    or does not compile, else 0.
+    """
     if args.rest is not None:
         from jaxscope.cli import resume
 
@@ -136,9 +138,14 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _compiled(args: argparse.Namespace, targets: Sequence[Any], specs: Sequence[Any]) -> Path | str:
-    """Import the user's module and compile its function for each target. Return the run directory."""
+    """Import the user's module and compile its function for each target. Return the run directory.
+
+    Args:
+      targets: the targets, all with the same number of devices.
+      specs: the words of ``--args``, as ``_spec`` parses them.
+    """
     where = args.function.rpartition(":")
-    sys.argv = [where[0]]  # ours are none of the module's
+    sys.argv = [where[0]]  # the user's module must not see jaxscope's options
     module = _module(where[0] if where[1] else "", args.function)
     function = _find(module, where[2])
     arguments = _arguments(module, specs, args.mesh)
@@ -152,9 +159,12 @@ def _compiled(args: argparse.Namespace, targets: Sequence[Any], specs: Sequence[
 
 
 def _apart(args: argparse.Namespace, groups: Sequence[Sequence[Any]]) -> int:
-    """Compile in one process for each number of devices, since JAX has one per process.
+    """Compile in one process for each number of devices, because the number of CPU devices is fixed when JAX
+    starts. Print the results, and return the exit code.
 
-    The first process's run contains the others.
+    Args:
+      groups: the targets; those of a group have the same number of devices. The first group's run directory
+        contains those of the others.
     """
     name = args.function.rpartition(":")[2] or "compile"
     record = RunDir(args.out or store.fresh(name))
@@ -180,7 +190,9 @@ def _apart(args: argparse.Namespace, groups: Sequence[Sequence[Any]]) -> int:
 
 
 def _deliver(args: argparse.Namespace, record: RunDir) -> int:
-    """Print what was compiled in ``record`` and the runs within it, and several programs side by side."""
+    """Print each program that was compiled in ``record`` and in the runs within it. If there are several,
+    also print them side by side. Return 1 if one does not fit or does not compile, else 0.
+    """
     import io
 
     from jaxscope.model import target_programs
@@ -217,10 +229,11 @@ def _environ() -> Any:
 
 
 def _spec(word: str) -> tuple[str, tuple[int, ...], list[str | None] | None] | str:
-    """Parse ``f32[8]@data`` to (dtype, shape, axes); return a name unchanged.
+    """Parse one word of ``--args``: ``f32[8,128]@data`` -> ``("f32", (8, 128), ["data"])``. The axes are None
+    without ``@``. The name of a function is returned unchanged.
 
     Raises:
-      UsageError: neither.
+      UsageError: the word is neither a shape nor a name.
     """
     match = _SHAPE.fullmatch(word.strip())
     if match is None:
@@ -245,10 +258,14 @@ def _spec(word: str) -> tuple[str, tuple[int, ...], list[str | None] | None] | s
 
 
 def _module(name: str, whole: str) -> Any:
-    """Import ``name``: a file, or a module found from the current directory.
+    """Import the module ``name`` and return it: a file (``train.py``), or a module found from the current
+    directory.
+
+    Args:
+      whole: the user's whole word (``train.py:step``), for error messages.
 
     Raises:
-      UsageError: there is no such thing.
+      UsageError: there is no such file or module, or ``name`` is empty.
     """
     if not name:
         raise UsageError(f"{whole!r} names no module", hint="write train.py:train_step", slug="usage")
@@ -293,7 +310,7 @@ def _fitting(name: str, function: Callable[..., Any], arguments: Sequence[Any]) 
     """Check that the function can be called with these arguments.
 
     Raises:
-      UsageError: it takes other ones.
+      UsageError: the function has another number of parameters.
     """
     try:
         inspect.signature(function).bind(*arguments)
@@ -312,7 +329,13 @@ def _arguments(
     specs: Sequence[tuple[str, tuple[int, ...], list[str | None] | None] | str],
     axes: list[tuple[str, int]] | None,
 ) -> list[Any]:
-    """Return the arguments to trace with.
+    """Return the arguments to trace the function with: a ``jax.ShapeDtypeStruct`` for each shape in
+    ``specs``, and what the named functions return.
+
+    Args:
+      module: the module in which a function without a module's name is looked up.
+      specs: the results of ``_spec``.
+      axes: the names and sizes of the mesh's axes (``--mesh``).
 
     Raises:
       UsageError: a mesh that is missing, or does not match the devices.

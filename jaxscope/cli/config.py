@@ -1,8 +1,7 @@
-"""Read ``[tool.jaxscope]`` of pyproject.toml and ``JAXSCOPE_*``: values of options missing on the command
-line.
+"""Read the configuration: the values of options that are missing on the command line.
 
-The order is: command line, environment, pyproject, default. Keys are the names of the long options, listed in
-OPTIONS.
+The order is: command line, environment (``JAXSCOPE_*``), ``[tool.jaxscope]`` in pyproject.toml, default. Keys
+are the names of the long options without dashes in front; ``OPTIONS`` lists them.
 """
 
 from __future__ import annotations
@@ -21,18 +20,19 @@ from jaxscope.errors import UsageError
 from jaxscope.log import files, store
 
 FORMATS = ("concise", "full", "json", "github", "gitlab", "sarif", "junit", "markdown")
-MAX_BYTES = 4_000_000  # of pyproject.toml
+MAX_BYTES = 4_000_000  # the largest pyproject.toml that is read
 IR = ("none", "stats", "stablehlo", "hlo", "all")
 
 
 class Option(msgspec.Struct, frozen=True):
-    """One key of the configuration.
+    """One key of the configuration: which values it may have.
 
     Attributes:
-      type: bool, str, int, list (of str) or dict (a table).
+      type: bool, str, int, list (of str) or dict (a table); object if ``read`` checks the value.
       choices: the allowed values, if there are few.
       least: the smallest allowed number.
-      read: checks and converts a value in a special format: ``read(key, value, where)``.
+      read: checks and converts a value in a special format: ``read(key, value, where)``. ``where`` is the
+        place of the value, for error messages.
     """
 
     type: type
@@ -78,14 +78,19 @@ OPTIONS: dict[str, dict[str, Option]] = {
         "functions": Option(dict, read=lambda _, value, where: limits.functions(value, where)),
         "targets": Option(dict, read=lambda _, value, where: limits.targets(value, where)),
     },
-    "keys": {},  # the ids of the terminal interface's actions, which ``_keys`` reads
+    "keys": {},  # keys of the terminal interface, by the id of their action; ``_keys`` reads them
 }
 
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 
 
 class Config(msgspec.Struct, frozen=True):
-    """The options in pyproject.toml. ``path`` is None if there is no such file with our table."""
+    """The options in pyproject.toml.
+
+    Attributes:
+      path: the file; None if there is no pyproject.toml with a table ``[tool.jaxscope]``.
+      values: table -> key -> value; the name of ``[tool.jaxscope]`` itself is empty.
+    """
 
     path: Path | None
     values: dict[str, dict[str, Any]]
@@ -98,8 +103,13 @@ class Config(msgspec.Struct, frozen=True):
         default: Any = None,
         environ: Mapping[str, str] | None = None,
     ) -> Any:
-        """Return the value of ``key``: ``given`` on the command line, else JAXSCOPE_KEY, pyproject or
-        ``default``.
+        """Return the value of an option: ``given`` on the command line, else that of the environment
+        variable, else that in pyproject.toml, else ``default``.
+
+        Args:
+          table, key: the option, as in ``OPTIONS``.
+          given: the value on the command line; None: not given.
+          environ: the environment variables; default: those of this process.
 
         Raises:
           UsageError: the value of the environment variable is not allowed.
@@ -115,7 +125,9 @@ class Config(msgspec.Struct, frozen=True):
 
 
 def variable_of(key: str) -> str:
-    """Return ``JAXSCOPE_STEP_FUNCTION`` for ``step-function``."""
+    """Return the name of the environment variable of an option: ``step-function`` ->
+    ``JAXSCOPE_STEP_FUNCTION``.
+    """
     return "JAXSCOPE_" + key.replace("-", "_").upper()
 
 
@@ -216,7 +228,12 @@ def _codes_by_file(value: Any, where: str) -> dict[str, list[str]]:
 
 
 def _keys(path: Path, table: dict[str, Any]) -> dict[str, str]:
-    """Read ``[tool.jaxscope.keys]``: keys of the terminal interface by the id of their action."""
+    """Check ``[tool.jaxscope.keys]``, and return the keys of the terminal interface by the id of their
+    action: ``{"find": "ctrl+f,/"}``.
+
+    Raises:
+      UsageError: there is no such action, or a value is not a text or not a key.
+    """
     from jaxscope.tui import actions
 
     table = _flat(table)
@@ -235,7 +252,9 @@ def _keys(path: Path, table: dict[str, Any]) -> dict[str, str]:
 
 
 def _flat(table: dict[str, Any], above: str = "") -> dict[str, Any]:
-    """Join the names of nested tables: TOML reads ``functions.star = "b"`` as a table in a table."""
+    """Join the names of nested tables with dots, because TOML reads ``functions.star = "b"`` as a table in a
+    table: ``{"functions": {"star": "b"}}`` -> ``{"functions.star": "b"}``.
+    """
     found: dict[str, Any] = {}
     for name, value in table.items():
         found.update(_flat(value, f"{above}{name}.") if isinstance(value, dict) else {above + name: value})
@@ -261,10 +280,11 @@ def _one_of(value: str, option: Option) -> str:
 
 
 def check_spec(text: str) -> dict[str, Any]:
-    """Parse ``no-recompiles-after=2,max-compile-seconds=60``, with names of [tool.jaxscope.check].
+    """Parse the value of ``--check``, whose names are those of [tool.jaxscope.check]:
+    ``no-recompiles-after=2,max-collectives.all-gather=2,strict`` ->
+    ``{"no-recompiles-after": 2, "max-collectives": {"all-gather": 2}, "strict": True}``.
 
-    A name without a value is true; an entry of a table is written with a dot:
-    ``max-collectives.all-gather=2``.
+    A name without a value is true; an entry of a table is written with a dot.
 
     Raises:
       UsageError: a name is unknown, or a value is not allowed.

@@ -38,7 +38,14 @@ OTHERS = 5  # runs named in a hint
 
 
 class Side(NamedTuple):
-    """One side of the comparison: ``compilation``, else ``functions``, else the whole run."""
+    """One side of the comparison: a compilation, else functions, else a whole run.
+
+    Attributes:
+      directory: the run directory.
+      run: the recorded run.
+      functions: the functions of that run to compare; None: all.
+      compilation: the compilation to compare; None: none is named.
+    """
 
     directory: RunDir
     run: Run
@@ -47,7 +54,7 @@ class Side(NamedTuple):
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add ``diff``."""
+    """Add the command ``jaxscope diff`` and its options to ``subparsers`` (of argparse)."""
     parser = subparsers.add_parser("diff", help="compare two runs", description=DESCRIPTION, epilog=EXAMPLES)
     what = "a run (name, directory or latest), :FUNCTION for one function of it, #n for one compilation"
     parser.add_argument("before", metavar="RUN[:FUNCTION#n]", help=what)
@@ -60,7 +67,9 @@ def add_parser(subparsers: Any) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Compare and print."""
+    """Run ``jaxscope diff``: compare and print. Return 1 if the sides differ and ``--exit-code`` is given,
+    else 0.
+    """
     import io
 
     from jaxscope.model import diff
@@ -92,10 +101,10 @@ def handle(args: argparse.Namespace) -> int:
 
 def _sides(first: str, second: str) -> tuple[Side, Side]:
     (run_a, name_a), (run_b, name_b) = _parts(first), _parts(second)
-    if not second.partition("#")[0] and name_b:  # '#2': of the same function
+    if not second.partition("#")[0] and name_b:  # '#2' alone: another compilation of the first function
         run_b, name_b = run_a, f"{(name_a or '').partition('#')[0]}{name_b}"
     if (name_a is None) != (name_b is None):
-        # One names a function: that of the other run is compared.
+        # Only one side names a function: compare it with the function of the same name in the other run.
         name_a, name_b = name_a or name_b, name_b or name_a
     directory_a = _directory(run_a, first)
     directory_b = _directory(run_b, second)
@@ -127,7 +136,11 @@ def _the_same(first: str, second: str, directory: RunDir) -> UsageError:
 
 
 def _parts(text: str) -> tuple[str, str | None]:
-    """Split into run and function; a directory may have a colon in its name."""
+    """Split an argument of ``jaxscope diff`` into run and function: ``train-1:step#2`` ->
+    ``("train-1", "step#2")``. The function is None if there is none; for ``#2`` alone the run is empty.
+
+    A directory may have a colon in its name: a part that names a run directory is not split.
+    """
     if text.startswith("#"):
         return "", text
     if (Path(text) / "meta.json").is_file():
@@ -180,7 +193,12 @@ def _side(directory: RunDir, run: Run, name: str | None) -> Side:
 
 
 def _latest_of(side: Side) -> Side:
-    """Return the latest compilation of a side that names none, because the other side names one."""
+    """Return ``side`` with a compilation: if it names none, the latest one of its function. The other side
+    names a compilation, so that this side needs one to compare.
+
+    Raises:
+      UsageError: the function was never compiled.
+    """
     if side.compilation is not None:
         return side
     for f in side.functions or ():

@@ -1,6 +1,8 @@
-"""``jaxscope doctor``: versions, where runs go, and what can be recorded with this JAX.
+"""``jaxscope doctor``: print versions, where runs are stored, and what can be recorded with the installed
+JAX.
 
-Only this command imports jax and the table of the parts of JAX that jaxscope reads, and only when it runs.
+This module itself imports neither jax nor ``jax_internals``, the parts of JAX that jaxscope reads: they are
+imported when the command runs.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from jaxscope.cli.probe import Field
 from jaxscope.errors import JaxscopeError
 from jaxscope.log import store
 
-# Of GPUs (the second in Windows' subsystem for Linux), and of TPUs.
+# Patterns of device files below /dev: of GPUs (dxg is one in Windows' subsystem for Linux), then of TPUs.
 DEVICE_FILES = (("nvidia[0-9]*", "dxg"), ("accel*", "vfio/[0-9]*"))
 DESCRIPTION = """\
 Print versions, where runs are kept, and each part of JAX that jaxscope reads: whether the installed JAX has
@@ -40,7 +42,7 @@ examples:
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add ``doctor``."""
+    """Add the command ``jaxscope doctor`` and its options to ``subparsers`` (of argparse)."""
     parser = subparsers.add_parser(
         "doctor", help="what can be recorded here", description=DESCRIPTION, epilog=EXAMPLES
     )
@@ -54,11 +56,12 @@ def add_parser(subparsers: Any) -> None:
 
 
 class _Page:
-    """The tables of facts.
+    """Prints the tables of facts, and collects the facts for JSON.
 
     Attributes:
-      facts: name, value, and whether it is as it should be (None: neither).
-      well: nothing is missing.
+      facts: a dict for each fact: ``name``, ``value``, and ``ok`` (False: missing; None: the fact is only
+        information).
+      well: whether no fact is missing.
     """
 
     def __init__(self, *, as_json: bool) -> None:
@@ -88,7 +91,7 @@ class _Page:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Print the tables. Return 0, or 1 if something is missing."""
+    """Run ``jaxscope doctor``: print the tables. Return 1 if something is missing, else 0."""
     as_json = args.format == "json"
     page = _Page(as_json=as_json)
     jax = _general(page)
@@ -126,7 +129,9 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _general(page: _Page) -> str | None:
-    """Print versions, the run directory and the compilers. Return the version of JAX; None: not installed."""
+    """Print versions, the run directory and the compilers for targets. Return the version of JAX; None if JAX
+    cannot be imported.
+    """
     from jaxscope.present.text import missing_accelerators
 
     page.fact("jaxscope", __version__)
@@ -155,8 +160,8 @@ def _general(page: _Page) -> str | None:
 
 
 def in_vain(environ: Mapping[str, str]) -> list[str]:
-    """Return the accelerator plugins that are installed although no device file of such an accelerator
-    exists.
+    """Return the accelerator plugins of JAX that are installed although this machine has no device file of
+    such an accelerator. The list is empty if ``JAX_PLATFORMS`` is set in ``environ``.
 
     JAX tries each of them before it falls back to the CPU. This function starts no device.
     """
@@ -174,7 +179,9 @@ def in_vain(environ: Mapping[str, str]) -> list[str]:
 
 
 def unwritable(home: Path) -> str | None:
-    """Return why no run can be created under ``home``, or None if it can. Leaves no file behind."""
+    """Return why no run can be created under ``home``, as text; None if a run can be created. The test leaves
+    no file behind.
+    """
     place = home
     while not place.exists() and place != place.parent:
         place = place.parent
@@ -186,24 +193,29 @@ def unwritable(home: Path) -> str | None:
 
 
 def _version(package: str) -> tuple[str | None, str]:
-    """Import ``package`` and return its version, or None and the reason why it cannot be imported."""
+    """Import ``package`` and return (its version, ""). If it cannot be imported, return (None, the
+    reason).
+    """
     try:
         module = importlib.import_module(package)
-    except Exception as e:  # a broken installation raises whatever it likes
+    except Exception as e:  # a broken installation can raise anything
         return None, f"cannot be imported: {type(e).__name__}: {e}"
     return str(getattr(module, "__version__", None) or importlib.metadata.version(package)), ""
 
 
 def _compiler(platform: str) -> tuple[str | None, str | None]:
-    """Return (why no compiler for targets of ``platform`` is installed, None) or (None, its name and
-    version)."""
+    """Return whether a compiler for targets of ``platform`` is installed, as (reason, name). If it is
+    installed, the reason is None and the name has its version; otherwise the name is None.
+    """
     client = importlib.import_module("jaxscope.targets.client")
     lacking: str | None = client.missing(platform)
     return lacking, None if lacking is not None else client.compiler(platform) or "there"
 
 
 def _probed() -> tuple[list[Field], str | None]:
-    """Return the fields of the log of the probe, or no fields and why the probe failed."""
+    """Record the probe program (``--probe``). Return the fields of its log and None, or no fields and the
+    reason why the probe failed.
+    """
     try:
         return probe.probe(), None
     except JaxscopeError as e:

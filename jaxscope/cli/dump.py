@@ -1,4 +1,4 @@
-"""``jaxscope dump``: texts and keys of compilations as files."""
+"""``jaxscope dump``: write program texts and cache keys, a timeline or a graph of a program as files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ examples:
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add ``dump``."""
+    """Add the command ``jaxscope dump`` and its options to ``subparsers`` (of argparse)."""
     parser = subparsers.add_parser(
         "dump", help="texts and keys as files", description=DESCRIPTION, epilog=EXAMPLES
     )
@@ -63,7 +63,8 @@ def add_parser(subparsers: Any) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Write the files and print their names. Return 1 if there is nothing to write.
+    """Run ``jaxscope dump``: write the files and print their names. Return 1 if there is nothing to write,
+    else 0.
 
     Raises:
       UsageError: the command line does not say where to write.
@@ -82,7 +83,9 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _timeline(args: argparse.Namespace) -> None:
-    """Write the processes of the run, of all ranks of a job, as a timeline."""
+    """Write the timeline of ``--perfetto``: the processes of the run. For a job, these are the processes of
+    all ranks, unless RUN names one rank.
+    """
     from jaxscope.log import store
     from jaxscope.model.load import load
     from jaxscope.present.escape import escape
@@ -102,7 +105,7 @@ def _timeline(args: argparse.Namespace) -> None:
 
 
 def _graph(args: argparse.Namespace) -> None:
-    """Write the program of one compilation as a graph.
+    """Write the graph of ``--graph``: the instructions of the program of one compilation.
 
     Raises:
       UsageError: there is no such compilation, no compiled text, or no format with the file's ending.
@@ -142,7 +145,9 @@ def _graph(args: argparse.Namespace) -> None:
 
 
 def _texts(args: argparse.Namespace) -> int:
-    """Write texts and keys. Return 1 if there is nothing to write."""
+    """Write the program texts and the cache keys into the directory of ``--output``, and print the names of
+    the files. Return 1 if there is nothing to write, else 0.
+    """
     from jaxscope.model.load import load
     from jaxscope.present.escape import escape
     from jaxscope.present.text import count
@@ -152,7 +157,7 @@ def _texts(args: argparse.Namespace) -> int:
         directory = chosen(args.run)
     except RunNotFound as e:
         if args.function is None and args.run and e.slug == "run-not-found":
-            # `jaxscope dump train_step -o out` is what fingers type.
+            # Users type `jaxscope dump train_step -o out` by mistake: RUN is missing.
             e.hint = (
                 f"for a function of the latest run: jaxscope dump latest {args.run} -o"
                 f" {args.output}; {e.hint}"

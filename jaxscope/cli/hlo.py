@@ -1,4 +1,4 @@
-"""``jaxscope hlo FILE``: the analysis of a compiled text from anywhere, without a run."""
+"""``jaxscope hlo FILE``: analyse the text of a compiled program from any source; no run is needed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MAX_BYTES, LARGEST = MAX_ANALYSED, 1 << 30
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add ``hlo``."""
+    """Add the command ``jaxscope hlo`` and its options to ``subparsers`` (of argparse)."""
     parser = subparsers.add_parser(
         "hlo", help="analyse a compiled text", description=DESCRIPTION, epilog=EXAMPLES
     )
@@ -49,7 +49,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def mesh(text: str) -> list[tuple[str, int]]:
-    """Parse ``data=4,model=2`` to axes and sizes.
+    """Parse the axes of a mesh: ``data=4,model=2`` -> ``[("data", 4), ("model", 2)]``.
 
     Raises:
       argparse.ArgumentTypeError: the text has another form.
@@ -64,7 +64,11 @@ def mesh(text: str) -> list[tuple[str, int]]:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Print it."""
+    """Run ``jaxscope hlo``: print the analysis of the text. Return 0.
+
+    Raises:
+      JaxscopeError: a file cannot be read, or is not a compiled text.
+    """
     from jaxscope.analysis.programs import Around, analyse
 
     if args.file == "-" and args.stablehlo == "-":
@@ -121,11 +125,14 @@ def _page(texts: Any, *, everything: bool) -> str:
 
 
 def read(name: str, *, everything: bool = False) -> str:
-    """Return the text of a file, decompressed if necessary. ``everything``: allow files of up to LARGEST
-    bytes.
+    """Return the text of a file, decompressed if it is gzip.
+
+    Args:
+      name: the path of the file; ``-``: stdin.
+      everything: allow up to ``LARGEST`` bytes of text instead of ``MAX_BYTES``.
 
     Raises:
-      JaxscopeError: the file cannot be read.
+      JaxscopeError: the file cannot be read, or is larger.
     """
     most = LARGEST if everything else MAX_BYTES
     raw = b""
@@ -133,7 +140,7 @@ def read(name: str, *, everything: bool = False) -> str:
         raw = sys.stdin.read(most + 1).encode("utf-8", "replace")
     try:
         if name != "-":
-            with Path(name).open("rb") as f:  # which may be a pipe: the user has named it
+            with Path(name).open("rb") as f:  # a pipe is allowed, because the user has named it
                 raw = f.read(most + 1)
         if raw[:2] == b"\x1f\x8b":
             with gzip.GzipFile(fileobj=io.BytesIO(raw)) as packed:

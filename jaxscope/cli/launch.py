@@ -31,7 +31,9 @@ afterwards:
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add ``launch``, whose words after -n are those of ``run``."""
+    """Add the command ``jaxscope launch`` to ``subparsers`` (of argparse). ``handle`` parses its words,
+    because they are options of ``jaxscope run``, then the program's own command line.
+    """
     verb = subparsers.add_parser(
         "launch", help="run a job on this machine", add_help=False, prefix_chars="\0"
     )
@@ -40,7 +42,9 @@ def add_parser(subparsers: Any) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Run the job and print its summary. Return the exit code of the first rank that failed, or 0."""
+    """Run ``jaxscope launch``: run the job and print its summary. Return the exit code of the first rank that
+    failed, or 0.
+    """
     from jaxscope.launch import ranks
 
     parser = options.parser()
@@ -86,7 +90,9 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _without_ranks(ours: list[str]) -> list[str]:
-    """Return ``ours`` without ``-n`` and ``--ranks``, which belong to ``launch``."""
+    """Return ``ours``, the options on the command line, without ``-n`` and ``--ranks``: the others are passed
+    on to the ``jaxscope run`` of each rank.
+    """
     found = iter(ours)
     kept = []
     for word in found:
@@ -98,7 +104,9 @@ def _without_ranks(ours: list[str]) -> list[str]:
 
 
 def _summary(job: str, out: str | None) -> None:
-    """Print the summary of the newest run of ``job``, in ``out`` or in .jaxscope/runs, on stderr."""
+    """Print the summary of the newest run of ``job`` on stderr. The run is in ``out``, or in .jaxscope/runs
+    if ``out`` is None or in a store.
+    """
     from jaxscope.log import ranks, store
     from jaxscope.model import ranks as read
     from jaxscope.report import text

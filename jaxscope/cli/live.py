@@ -1,5 +1,7 @@
-"""Print lines on stderr while the program runs: ``--live``, one for each recompile, of our program or of
-another process; ``--compare-ranks``, where ranks of the job differ or wait for one that does not come.
+"""Print lines on stderr while the program runs.
+
+With ``--live``, a line for each recompile, of the program or of another process. With ``--compare-ranks``, a
+line where ranks of the job compile different programs, or wait for a rank that does not come.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from jaxscope.log.store import RunDir
 
 LIVE_S = 0.1
 COMPARE_S = 0.5
-HOLDING_S = 0.1  # where the ranks wait for each other's programs
+HOLDING_S = 0.1  # with --stop-on-divergence: the ranks wait for the result of the comparison
 MOST_RANKS = 256  # compared without --compare-ranks: the watcher needs 0.8 MB of memory for each
 SHARE = 10  # of a core at most one tenth is used to compare ranks
 END_S = 5.0  # between SIGTERM and SIGKILL for a program that diverges
@@ -27,7 +29,9 @@ DIVERGED = 4  # exit code
 
 
 def handle_follow(args: argparse.Namespace) -> int:
-    """Print a line per recompile of a process that is not our child, until it ends."""
+    """Print a line for each recompile of another process, which is not a child of this one, until that
+    process ends (``jaxscope _follow DIRECTORY PID``). Return 0.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program, which may continue
     gone = threading.Event()
 
@@ -42,7 +46,9 @@ def handle_follow(args: argparse.Namespace) -> int:
 
 
 def together(besides: list[Beside]) -> Beside | None:
-    """Return one function that runs all ``besides``, each in a thread; None: there are none."""
+    """Return one function that runs all functions of ``besides``, each in a thread, and waits for them. None
+    if there are none.
+    """
     if len(besides) < 2:
         return besides[0] if besides else None
 
@@ -59,14 +65,16 @@ def together(besides: list[Beside]) -> Beside | None:
 def compare_ranks(
     record: RunDir, rank: int | None, patience_s: float | None, *, holds: bool, most: int | None
 ) -> Beside:
-    """Return a function that compares the ranks of a job, if ``record`` is the directory of rank 0.
+    """Return a function that prints where the ranks of a job differ, while the program runs. It does so only
+    in the process of rank 0, so that each line is printed once.
 
     Args:
+      record: the directory into which this process's program is recorded.
       rank: the rank of this process; None: it is JAX's process index, as soon as that is recorded.
       patience_s: seconds without progress after which the waiting ranks are named; None: the default.
       holds: whether each rank waits after a compilation until all ranks have compiled the program
         (capture.agreement).
-      most: as soon as the directory has more ranks than this, they are not compared; None: no limit.
+      most: as soon as the job has more ranks than this, they are not compared; None: no limit.
     """
 
     def follow(ended: threading.Event, pid: int) -> None:
@@ -107,7 +115,9 @@ def compare_ranks(
 
 
 def _is_first(record: RunDir, rank: int | None, ended: threading.Event) -> bool:
-    """Return whether ``record`` is of rank 0; wait until that is known or the program has ended."""
+    """Return whether ``record`` is the directory of rank 0. Wait until the rank is known; return False if
+    ``ended`` is set before, because the program has ended.
+    """
     if rank is not None:
         return rank == 0
     from jaxscope.model.rank_log import Known, RankLog
@@ -121,7 +131,9 @@ def _is_first(record: RunDir, rank: int | None, ended: threading.Event) -> bool:
 
 
 def stop_on_divergence(record: RunDir) -> Beside:
-    """Return a function that ends the program as soon as ranks of its job are known to differ."""
+    """Return a function that ends the program of this rank as soon as rank 0 has written that ranks of the
+    job differ.
+    """
 
     def follow(ended: threading.Event, pid: int) -> None:
         whole = ranks.whole_of(record)
@@ -139,7 +151,9 @@ def stop_on_divergence(record: RunDir) -> Beside:
 
 
 def live(record: RunDir) -> Beside:
-    """Return a function that prints recompiles as the log is written, until its event is set."""
+    """Return a function that prints a line for each recompile in the log of ``record``. It returns soon after
+    its first argument, the event of the program's end, is set.
+    """
 
     def follow(ended: threading.Event, pid: int) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Define the options of ``jaxscope run``, and split them from the program's words."""
+"""Define the options of ``jaxscope run``, and separate them from the command line of the program."""
 
 from __future__ import annotations
 
@@ -39,15 +39,16 @@ program runs, PYTHONPATH begins with a directory of jaxscope, and they inherit i
 as they would without jaxscope. In the terminal interface Ctrl-C asks before it stops the program, as q does.
 """
 
-PYTHONS_OWN = "uOBXWIEsSPbdvixq"  # one-letter options of python, which do not belong after `run`
+PYTHONS_OWN = "uOBXWIEsSPbdvixq"  # one-letter options of python: an error if they follow `run`
 
 
 class OptionsParser(Parser):
-    """Parses jaxscope's own options.
+    """Parses jaxscope's own options. If an unknown option seems to be Python's or the program's, the error
+    message shows where to write it.
 
     Attributes:
-      ours: the words that it parses, for messages.
-      rest: the program's words, which ``split`` has removed, for messages.
+      ours: the words on the command line that this parser parses, for messages.
+      rest: the words of the program, which ``split`` has removed, for messages.
     """
 
     ours: Sequence[str] = ()
@@ -72,7 +73,9 @@ class OptionsParser(Parser):
 
 
 def parser() -> OptionsParser:
-    """Return the parser. An option that is not given is None, and is then read from the configuration."""
+    """Return the parser of the options of ``jaxscope run``. Most options that are not given are None, so that
+    ``configure`` can read them from the configuration.
+    """
     parser = OptionsParser(prog="jaxscope run", usage=USAGE, description=DESCRIPTION, epilog=EXAMPLES)
     _add_where_to_record(parser.add_argument_group("where to record"))
     _add_what_to_record(parser.add_argument_group("what to record"))
@@ -144,10 +147,11 @@ def _add_what_to_record(group: argparse._ArgumentGroup) -> None:
 
 
 def _steps(text: str) -> tuple[int, int]:
-    """Return the first and the last step of ``steps=10:12``, or of ``steps=10``.
+    """Return the first and the last step of a value of ``--profile``: ``steps=10:12`` -> ``(10, 12)``,
+    ``steps=10`` -> ``(10, 10)``.
 
     Raises:
-      ArgumentTypeError: it is neither, or they are no steps that can be profiled.
+      ArgumentTypeError: the text has another form, or these steps cannot be profiled.
     """
     found = re.fullmatch(r"steps=([0-9]{1,9})(?::([0-9]{1,9}))?", text)
     if found is None:
@@ -241,8 +245,10 @@ def _add_how_it_runs(group: argparse._ArgumentGroup) -> None:
 
 
 def split(words: list[str], parser: argparse.ArgumentParser) -> tuple[list[str], list[str]]:
-    """Split ``words`` into our options and the program's words, which begin after
-    ``--`` or at the first other word."""
+    """Split the words after ``jaxscope run`` into (jaxscope's options, the program's words). The program's
+    words begin after ``--``, or at the first word that is neither an option of ``parser`` nor its value:
+    ``["-q", "train.py", "--lr", "1"]`` -> ``(["-q"], ["train.py", "--lr", "1"])``.
+    """
     takes_value = {
         name: action.nargs is None for action in parser._actions for name in action.option_strings
     }  # nargs 0: a flag

@@ -1,5 +1,6 @@
-"""Find the run and the functions named on the command line, and write a command's output to stdout or a
-file."""
+"""What many commands share: find the run and the functions that the command line names, and write the output
+to stdout or to a file.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +23,11 @@ NAMED = 6  # functions listed in the message about an ambiguous name
 
 
 def chosen(which: str | None, rank: int | None = None) -> RunDir:
-    """Return the run that is named RUN on the command line. Print a note if the latest recorded run is not
-    the newest. If it is the run of a job with many processes, return the run of ``rank``, by default of the
-    first rank.
+    """Return the directory of the run that the word RUN on the command line names.
+
+    A run of a job with many processes contains one recording for each rank. For such a run, return the
+    recording of ``rank``, by default of the first rank. Print a note on stderr if several runs have this
+    name, or if ``latest`` skips a newer run that recorded nothing.
 
     Raises:
       RunNotFound: there is no such run.
@@ -46,7 +49,8 @@ def chosen(which: str | None, rank: int | None = None) -> RunDir:
 
 
 def job_of(which: str | None, directory: RunDir) -> Job | None:
-    """Return the job whose run is ``which``; None for a run of one process, or of one rank.
+    """Read the job whose run the word ``which`` on the command line names, and return its ranks. None if
+    ``which`` names a run of one process, or one rank.
 
     Args:
       directory: the result of ``chosen`` for this run.
@@ -66,8 +70,8 @@ def job_of(which: str | None, directory: RunDir) -> Job | None:
 
 
 def functions(run: Run, text: str) -> tuple[list[Function], int | None]:
-    """Return the functions that match FUNCTION or FUNCTION#n on the command line, and n, the number of the
-    compilation (None if not given).
+    """Return (functions, number) for FUNCTION or FUNCTION#n on the command line: the functions that match,
+    and n, the number of the compilation; None if it is not given.
 
     The functions are printed on stderr unless ``text`` is the whole name of a single function.
 
@@ -91,10 +95,15 @@ def functions(run: Run, text: str) -> tuple[list[Function], int | None]:
 
 
 def deliver_metrics(run: Run, name: str, where: str | None) -> None:
-    """Write the numbers per step of the run ``name`` to ``where``: a file or a dashboard; None: stdout.
+    """Write the numbers per step of a run: compile seconds, recompiles, bytes.
+
+    Args:
+      name: the name of the run, for a dashboard.
+      where: a file (``.jsonl``, ``.csv``) or a dashboard (``tensorboard:DIR``, ``wandb``); None or ``-``:
+        stdout.
 
     Raises:
-      JaxscopeError: they cannot be written.
+      JaxscopeError: the numbers cannot be written.
     """
     from jaxscope.report import dashboards, scalars
 
@@ -107,8 +116,12 @@ def deliver_metrics(run: Run, name: str, where: str | None) -> None:
 
 
 def deliver(text: str | Iterable[str], path: Path | None) -> None:
-    """Write ``text``, or its pieces, to ``path``, or to stdout if ``path`` is None or ``-``. A file is
-    written completely or not at all.
+    """Write ``text`` to the file ``path``, or to stdout if ``path`` is None or ``-``.
+
+    A file is written completely or not at all.
+
+    Args:
+      text: one text, or texts to write one after the other.
 
     Raises:
       JaxscopeError: the file cannot be written.

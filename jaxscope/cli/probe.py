@@ -1,4 +1,6 @@
-"""``jaxscope doctor --probe``: record a small program, and check that every field of its log is filled."""
+"""``jaxscope doctor --probe``: record a small program with the installed JAX, and check that every field of
+the log that the program should fill is filled.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from jaxscope.log import files, reader, store
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Key
 
-SECONDS = 300  # until the program is stopped
+SECONDS = 300  # after which the program is stopped
 PROGRAM = """\
 import sys
 import jax, numpy as np
@@ -71,8 +73,14 @@ MAY_BE_EMPTY = frozenset({"Traced.effects", "Missed.full", "Missed.cleared"})
 
 
 class Field(NamedTuple):
-    """A field of the log, ``Event.name``. ``needs``: if it is not filled, the names of JAX that it is read
-    from, those that this JAX does not have first."""
+    """A field of an event in the log.
+
+    Attributes:
+      name: ``Event.field``, such as ``Compiled.memory``.
+      filled: whether the log of the program has a value for the field.
+      needs: the names of JAX from which the field is read. Names that this JAX does not have are first. Empty
+        if the field is filled.
+    """
 
     name: str
     filled: bool
@@ -80,7 +88,7 @@ class Field(NamedTuple):
 
 
 def probe() -> list[Field]:
-    """Record the program in another process, and return every field of the log that it should fill.
+    """Record the program in another process. Return every field that its log should fill, filled or not.
 
     Raises:
       JaxscopeError: the program failed, or recorded nothing.
@@ -110,7 +118,9 @@ def probe() -> list[Field]:
 
 
 def fields(events: Iterable[Any]) -> list[Field]:
-    """Return every field that the program should fill, and whether ``events`` fill it."""
+    """Return every field that the log of the program should fill (``FIELDS``), and whether ``events``, the
+    events of that log, fill it.
+    """
     filled: set[str] = set()
     for event in events:
         kind = type(event).__name__

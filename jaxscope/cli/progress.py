@@ -1,4 +1,6 @@
-"""Show the progress of a long read in a line on stderr, unless stderr is no terminal or this is CI."""
+"""Show the progress of reading a large log in a line on stderr. Nothing is shown if stderr is no terminal, or
+in CI.
+"""
 
 from __future__ import annotations
 
@@ -21,18 +23,23 @@ CLEAR = "\r\x1b[K"
 
 @contextlib.contextmanager
 def reading(what: str) -> Iterator[Progress | None]:
-    """Yield a function ``progress(done, total)`` to call while ``what`` is read."""
+    """Yield a function ``progress(done, total)``, to call with numbers of bytes while ``what`` is read. None
+    if no progress is shown.
+
+    While the ``with`` statement runs, Python's garbage collection is off. Afterwards it ignores what was
+    read, because that stays in use.
+    """
     automatic = gc.isenabled()
-    gc.disable()  # what is read stays: looking through it for garbage takes as long as reading it
+    gc.disable()  # what is read stays in use: searching it for garbage would take as long as reading it
     try:
         with _shown(what) as progress:
             yield progress
     finally:
         if automatic:
-            gc.freeze()  # nor is it looked through later, when the answer is made
-            gc.set_threshold(1_000_000)  # most of what the answer is made of stays, too
+            gc.freeze()  # later collections do not search what was read
+            gc.set_threshold(1_000_000)  # most objects of the output stay in use, too
             gc.enable()
-            atexit.register(gc.freeze)  # nor when the interpreter ends
+            atexit.register(gc.freeze)  # the collection at the interpreter's end searches nothing
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""``jaxscope report``: a run as text for people or JSON for machines."""
+"""``jaxscope report``: print a run as text for people, or as JSON or HTML."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ examples:
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add ``report``."""
+    """Add the command ``jaxscope report`` and its options to ``subparsers`` (of argparse)."""
     parser = subparsers.add_parser(
         "report", help="what was compiled and why", description=DESCRIPTION, epilog=EXAMPLES
     )
@@ -76,7 +76,12 @@ def add_parser(subparsers: Any) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Print the report, or write it where the options select."""
+    """Run ``jaxscope report``: write the report in the format and to the place that the options select.
+    Return 0.
+
+    Raises:
+      JaxscopeError: the options cannot be combined, there is no such run, or the file cannot be written.
+    """
     from jaxscope.model.load import load
 
     _check(args)
@@ -106,7 +111,7 @@ def _check(args: argparse.Namespace) -> None:
     """Check that the options can be combined.
 
     Raises:
-      UsageError: they cannot.
+      UsageError: two options exclude each other, or an option needs another one.
     """
     if args.schema:
         if args.run:
@@ -128,7 +133,7 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _schema(brief_one: bool) -> str:
-    """Return the JSON Schema of the JSON report, or of the brief one."""
+    """Return the JSON Schema of the JSON report, or of the brief JSON report (``brief_one``)."""
     from jaxscope.report import brief, contract
     from jaxscope.report.json_report import dumps
 
@@ -136,7 +141,9 @@ def _schema(brief_one: bool) -> str:
 
 
 def _json(run: Run, directory: RunDir, job: Job | None, *, short: bool) -> str | Iterable[str]:
-    """Return the JSON report; with ``short`` the brief one."""
+    """Return the JSON report of a run; with ``short`` the brief one of at most 8 KB. The whole report is an
+    iterable of texts to write one after the other.
+    """
     from jaxscope.report.json_report import pieces
 
     if not short:
@@ -148,7 +155,9 @@ def _json(run: Run, directory: RunDir, job: Job | None, *, short: bool) -> str |
 
 
 def _text(args: argparse.Namespace, run: Run, directory: RunDir, job: Job | None) -> None:
-    """Print the text report, of one function if ``args`` names one; to a file without colours."""
+    """Print the text report: of one function if ``--function`` names one, else of the run and its job. With
+    ``--output`` it is written to that file, without colours.
+    """
     from jaxscope.report.console import console
 
     buffer = io.StringIO()

@@ -1,5 +1,6 @@
-"""``jaxscope compile --rest RUN``: compile the jobs of a run that have no result
-because the compiler's process ended."""
+"""``jaxscope compile --rest RUN``: compile the programs of a run for targets that are missing, because the
+compiler's process ended before it had a result.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ COMPILER_VARIABLES = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
 
 
 def handle(which: str) -> int:
-    """Compile the remaining jobs of ``which`` and the runs within it. Return 1 if some are still not
-    compiled.
+    """Compile the remaining jobs of the run ``which`` and of the runs within it. Return 1 if some are still
+    not compiled, else 0.
 
     Raises:
       RunNotFound: there is no such run.
@@ -72,6 +73,9 @@ def require_same_flags(run: RunDir, which: str) -> None:
 
     They are not set to the values in the run, because the run may come from another person, and these flags
     can make the compiler write files.
+
+    Args:
+      which: the run, as the user named it on the command line, for the message.
 
     Raises:
       UsageError: a variable differs; the hint is the command that sets it.

@@ -1,4 +1,6 @@
-"""``jaxscope rule``: explain a finding. It prints the rule's page, whose examples are tested."""
+"""``jaxscope rule``: explain a kind of finding (a rule, such as JX101). It prints the rule's page, whose
+examples are tested.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from jaxscope.errors import UsageError
 if TYPE_CHECKING:
     from jaxscope.rules.registry import Rule
 
-BESIDE = 72  # columns from which what a rule finds is printed beside its name
+BESIDE = 72  # columns of a terminal in which the summary of a rule is printed beside its name
 DESCRIPTION = """\
 Print a rule's page: what it finds, why that is bad, a program that has the problem and one that does not.
 """
@@ -26,7 +28,7 @@ examples:
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add ``rule``."""
+    """Add the command ``jaxscope rule`` and its options to ``subparsers`` (of argparse)."""
     parser = subparsers.add_parser("rule", help="explain a finding", description=DESCRIPTION, epilog=EXAMPLES)
     parser.add_argument("rule", nargs="?", metavar="RULE", help="a code (JX101) or a name (changing-shape)")
     parser.add_argument("--all", action="store_true", help="explain every rule")
@@ -34,7 +36,11 @@ def add_parser(subparsers: Any) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Print it."""
+    """Run ``jaxscope rule``: print the page of one rule, of all rules, or a list of the rules. Return 0.
+
+    Raises:
+      UsageError: there is no such rule.
+    """
     from jaxscope.rules import registry
 
     if args.rule and args.all:
@@ -56,7 +62,11 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def listed(rule: Rule, width: int | None) -> list[str]:
-    """Return one rule of the list, its summary wrapped to ``width`` columns; None: one line."""
+    """Return the lines for one rule in the list of rules: code, name, severity and summary.
+
+    Args:
+      width: columns of the terminal, to which the summary is wrapped; None: write one line.
+    """
     head = f"{rule.code}  {rule.name:<24} {rule.severity:<8} "
     if width is None:
         return [head + rule.summary]
