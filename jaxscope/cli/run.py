@@ -1,6 +1,6 @@
 """``jaxscope run``: record a program while it runs, and print a summary at its end.
 
-``launch`` starts the program and waits for it; ``options`` defines the command line.
+The package ``launch`` starts the program and waits for it; ``cli.options`` defines the command line.
 """
 
 from __future__ import annotations
@@ -33,13 +33,17 @@ if TYPE_CHECKING:
     from jaxscope.schema.events import Died
 
 CHECK_FAILED = 3
-RANKS_IN_SUMMARY = 64  # reading more of them delays the prompt by seconds
-END_BYTES = 10_000  # of the program's output
+RANKS_IN_SUMMARY = 64  # reading the logs of more ranks would delay the shell's prompt by seconds
+END_BYTES = 10_000  # how much of the end of the program's output is searched
 IMPORT_S = 0.2  # between two looks whether the program is recorded
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add ``run`` and the hidden ``_follow``; each leaves its ``handler`` in the parsed arguments."""
+    """Add the commands ``jaxscope run`` and ``jaxscope _follow``, which is hidden, to ``subparsers`` (of
+    argparse).
+
+    For ``run`` argparse parses nothing: ``handle`` separates its options from the program's command line.
+    """
     # Without a prefix character, argparse keeps all words after `run` as positionals. Its own REMAINDER would
     # parse the program's options before the script's name is known (-m, -c), and versions of Python treat
     # `--` differently.
@@ -53,7 +57,9 @@ def add_parser(subparsers: Any) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Run the program. Return its exit code; a signal that ended the program ends this process, too."""
+    """Run ``jaxscope run``. Return the exit code of the program, or that of ``--check``. If a signal ended
+    the program, it ends this process, too.
+    """
     parser = options.parser()
     ours, words = options.split(args.words, parser)
     parser.ours, parser.rest = ours, words
@@ -80,7 +86,7 @@ def handle(args: argparse.Namespace) -> int:
     if opts.metrics:
         from jaxscope.report import dashboards
 
-        dashboards.require(opts.metrics)  # now, not when the program has run for hours
+        dashboards.require(opts.metrics)  # fail now, not after the program has run for hours
     if opts.launched is not None:
         _as_one_of_many(opts)
     rounds = sweep.rounds_of(opts, program)
@@ -114,7 +120,8 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _limits(opts: argparse.Namespace, rounds: list[Round]) -> dict[str, Any] | None:
-    """Return the options of ``--check``; None without it. With targets the run waits for their compiler.
+    """Return the options of ``--check`` by name; None without ``--check``. With targets, also set the option
+    ``wait_targets``, because a program that is not compiled yet cannot be checked.
 
     Raises:
       UsageError: ``--detach`` is given, too.
@@ -134,7 +141,9 @@ def _limits(opts: argparse.Namespace, rounds: list[Round]) -> dict[str, Any] | N
 
 
 def _explain_python(words: Sequence[str]) -> None:
-    """Print that only the script is given; ``words`` begin with Python itself."""
+    """Print a message for a user who wrote ``jaxscope run python train.py``: leave out ``python``. ``words``
+    are the words after ``jaxscope run``.
+    """
     print_message(
         f"jaxscope run starts Python itself: give only the script, without {words[0]}:",
         f"jaxscope run {' '.join(words[1:3])}",
@@ -142,9 +151,8 @@ def _explain_python(words: Sequence[str]) -> None:
 
 
 def _as_one_of_many(opts: argparse.Namespace) -> None:
-    """Leave the terminal, the summary and the metrics to rank 0.
-
-    The terminal interface only opens there, on request.
+    """Change the options for one process of a job with many: only rank 0 prints the summary and writes the
+    metrics. The terminal interface opens only in rank 0, and only on request.
     """
     if opts.launched.rank:
         opts.tui, opts.quiet, opts.metrics = False, True, None
@@ -153,7 +161,12 @@ def _as_one_of_many(opts: argparse.Namespace) -> None:
 
 
 def _once(each: Round, opts: argparse.Namespace, record: RunDir | None) -> program_events.Ended:
-    """Run the program once, and the compiler for the targets of ``each`` in another process."""
+    """Run the program once and return how it ended. The compiler for the targets of ``each`` runs beside it
+    in another process.
+
+    Args:
+      record: the run directory; None: the program cannot be recorded.
+    """
     more = sweep_values.environment(each.settings)
     env = {**os.environ, **more} if record is None else _environment(record, opts, each)
     worker = targeting.begin(record, env) if record is not None and each.targets else None
@@ -176,7 +189,12 @@ def _once(each: Round, opts: argparse.Namespace, record: RunDir | None) -> progr
 def _beside(
     opts: argparse.Namespace, record: RunDir | None, *, summary: bool = False
 ) -> runner.Beside | None:
-    """Return what runs in threads of this process while the program runs. ``summary``: one will follow."""
+    """Return a function to run in threads of this process while the program runs: ``--live``,
+    ``--compare-ranks``, ``--stop-on-divergence``. None if nothing is to be done.
+
+    Args:
+      summary: whether a summary will be printed. Its modules are then imported meanwhile.
+    """
     if record is None:
         return None
     found: list[runner.Beside] = [live.live(record)] if opts.live else []
@@ -199,7 +217,9 @@ def _beside(
 
 
 def _import_report(record: RunDir, ended: threading.Event, pid: int) -> None:
-    """Import what the summary needs, once the program is recorded: less to wait for at its end."""
+    """Import the modules that the summary needs as soon as the program is recorded, so that the summary comes
+    sooner after the program's end. Return when the program ends (``ended``) before.
+    """
     while not ended.wait(IMPORT_S):
         if record.recorded:
             with contextlib.suppress(Exception):  # it will be raised again, and reported, by the summary
@@ -232,15 +252,21 @@ def _detach(each: Round, opts: argparse.Namespace) -> int:
 
 
 def _opens_view(program: Command, opts: argparse.Namespace) -> bool:
-    """Return whether to open the terminal interface: on request, or by default if
-    nothing else needs the terminal."""
+    """Return whether to open the terminal interface. Without an option (``--tui``, ``--no-tui``) it opens if
+    nothing else needs the terminal.
+    """
     if opts.tui is None:
         return not opts.live and program.words[0] != "-" and view.by_default()
     return bool(opts.tui) and view.on_a_terminal()
 
 
 def _attach(each: Round, opts: argparse.Namespace, record: RunDir, limits: dict[str, Any] | None) -> int:
-    """Run the program with the terminal interface open."""
+    """Run the program with the terminal interface open, then print the summary. Return the exit code, as
+    ``handle`` does.
+
+    Args:
+      limits: the options of ``--check``; None: without.
+    """
     from jaxscope.cli import attach
     from jaxscope.present.text import WITH_INPUT, wanted_input
 
@@ -281,7 +307,8 @@ def _end_of_output(record: RunDir) -> str:
 
 
 def _make_run(each: Round, opts: argparse.Namespace) -> RunDir | None:
-    """Create the run directory. Return None if the program cannot be recorded; it runs all the same.
+    """Create the run directory and return it. Return None if the program cannot be recorded; the program runs
+    all the same.
 
     Raises:
       LogError: the directory cannot be created, and --out or --check needs it.
@@ -301,7 +328,7 @@ def _make_run(each: Round, opts: argparse.Namespace) -> RunDir | None:
 
 
 def _create(each: Round, opts: argparse.Namespace) -> RunDir:
-    out = None if remote.is_remote(opts.out) else opts.out  # what is uploaded is recorded in .jaxscope/runs
+    out = None if remote.is_remote(opts.out) else opts.out  # a run to upload is recorded in .jaxscope/runs
     name, where = opts.name or (None if out else each.program.stem), Path(out) if out else None
     recording_options = _recording_options(opts, each)
     run = job.create_run(
@@ -320,7 +347,9 @@ def _create(each: Round, opts: argparse.Namespace) -> RunDir:
 
 
 def _recording_options(opts: argparse.Namespace, each: Round) -> dict[str, Any]:
-    """Return the recording options that were given, by their names on the command line."""
+    """Return the options of the recording that the user gave, by their names on the command line. They reach
+    the program in its environment.
+    """
     values = {
         "ir": opts.ir,
         "step-function": opts.step_function,
@@ -349,7 +378,9 @@ def _environment(record: RunDir, opts: argparse.Namespace, each: Round) -> dict[
 
 
 def _read(record: RunDir | None) -> Callable[[], Ended]:
-    """Return a function that reads the run at its first call, so that summary and check share one reading."""
+    """Return a function that reads the run at its first call and returns the same object at later calls. So
+    the summary and the check read the log only once.
+    """
 
     @functools.cache
     def read() -> Ended:
@@ -384,7 +415,9 @@ def _report(
 
 
 def _write_metrics(where: str | None, record: RunDir | None, read: Callable[[], Ended]) -> None:
-    """Write the scalars by step to ``where``. A failure is a message: the exit code is the program's."""
+    """Write the numbers per step of the run to ``where`` (``--metrics``). A failure is only printed, because
+    the exit code is the program's.
+    """
     if where is None or record is None:
         return
     try:
@@ -396,7 +429,12 @@ def _write_metrics(where: str | None, record: RunDir | None, read: Callable[[], 
 
 
 def _removed_name(died: Died | None, read: Callable[[], Ended]) -> str | None:
-    """Return what replaces the name whose removal from JAX ended the program; None if none did."""
+    """Return what to write instead of a name that JAX has removed, as text, if the use of that name ended the
+    program; else None.
+
+    Args:
+      died: the event of the exception that ended the program; None: there was none.
+    """
     if died is None:
         return None
     from jaxscope.present.failures import removed
@@ -406,8 +444,8 @@ def _removed_name(died: Died | None, read: Callable[[], Ended]) -> str | None:
 
 
 def _other_ranks(record: RunDir) -> Job | None:
-    """Return the ranks of the job of ``record`` as far as they have come; None where they are many, or
-    alone.
+    """Return what the ranks of the job of ``record`` have recorded so far. None if ``record`` belongs to no
+    job, is the only rank, or if there are more than RANKS_IN_SUMMARY.
     """
     whole = ranks.whole_of(record)
     if whole is None or not 1 < len(store.rank_runs(whole)) <= RANKS_IN_SUMMARY:
@@ -418,7 +456,9 @@ def _other_ranks(record: RunDir) -> Job | None:
 
 
 def _something(record: RunDir, ended: program_events.Ended, read: Callable[[], Ended]) -> bool:
-    """Return whether there is anything to report. Imports the model only if some process began to record."""
+    """Return whether the run recorded anything to report. The modules that read a log are imported only if a
+    process began to record.
+    """
     if not record.recorded:
         from jaxscope.launch import recording_check
 

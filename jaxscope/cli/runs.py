@@ -1,4 +1,4 @@
-"""``jaxscope runs``: list the recorded runs, and remove them."""
+"""``jaxscope runs``: list the recorded runs, remove them, merge or upload them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ SHOWN = 5
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add ``runs`` with ``list``, ``rm``, ``gc``, ``merge`` and ``upload``."""
+    """Add the command ``jaxscope runs`` with ``list``, ``rm``, ``gc``, ``merge`` and ``upload`` to
+    ``subparsers`` (of argparse).
+    """
     parser = subparsers.add_parser(
         "runs", help="list and remove runs", description=DESCRIPTION, epilog=EXAMPLES
     )
@@ -112,7 +114,7 @@ class Row(NamedTuple):
 
 
 def handle_list(args: argparse.Namespace) -> int:
-    """Print the table."""
+    """Run ``jaxscope runs list``: print a table of all runs. Return 0."""
     runs = store.all_runs()
     if not runs:
         sys.stderr.write(
@@ -124,7 +126,9 @@ def handle_list(args: argparse.Namespace) -> int:
 
 
 def print_table(runs: Sequence[RunDir]) -> None:
-    """Print one line for each run, without cutting any column; on a narrow terminal several lines."""
+    """Print one line for each run, with all columns in full. If the lines do not fit into the terminal, print
+    several lines for each run.
+    """
     from jaxscope.report.console import terminal_width
 
     rows = [
@@ -148,13 +152,15 @@ def print_table(runs: Sequence[RunDir]) -> None:
 
 
 def _rows(directory: RunDir) -> list[Row]:
-    """Return the row of a run, then those of the runs within it (``RUN/NAME``)."""
+    """Return the rows for one run directory: that of the run, then those of the runs within it
+    (``run --vary`` creates them), whose names begin with a slash.
+    """
     within = [row(sub) for sub in store.sub_runs(directory)]
     return [row(directory), *(r._replace(name=f"  /{r.name}") for r in within)]
 
 
 def row(directory: RunDir) -> Row:
-    """Return the entry of one run in the list; reads its log."""
+    """Return the row of one run in the list. This function reads the log of the run."""
     from jaxscope.model.load import load
     from jaxscope.present.runs import ending
     from jaxscope.present.text import command, count, seconds, size
@@ -178,7 +184,13 @@ def row(directory: RunDir) -> Row:
 
 
 def handle_rm(args: argparse.Namespace) -> int:
-    """Remove runs by their whole name: the beginning of one is not enough to delete it."""
+    """Run ``jaxscope runs rm``: remove the named runs. Return 0. The beginning of a name, which other
+    commands accept, is not enough here.
+
+    Raises:
+      UsageError: a name does not name exactly one run. Nothing is removed.
+      LogError: a directory is not a run, or cannot be removed.
+    """
     runs = {r.path.name: r for r in store.all_runs()}
     chosen = []
     for name in args.names:
@@ -202,7 +214,9 @@ def handle_rm(args: argparse.Namespace) -> int:
 
 
 def handle_gc(args: argparse.Namespace) -> int:
-    """Remove old runs that have ended. Return 2 if one cannot be removed; the others are removed."""
+    """Run ``jaxscope runs gc``: remove old runs that have ended. Return 2 if one cannot be removed (the
+    others are removed), else 0.
+    """
     from jaxscope.present.text import count, size
 
     limited = args.keep is not None or args.older_than is not None
@@ -238,7 +252,12 @@ def handle_gc(args: argparse.Namespace) -> int:
 
 
 def handle_merge(args: argparse.Namespace) -> int:
-    """Copy the recordings of a job's processes into a new run, and print its directory."""
+    """Run ``jaxscope runs merge``: copy the recordings of a job's processes into a new run, and print its
+    directory. Return 0.
+
+    Raises:
+      JaxscopeError: there are no such recordings, they are of several jobs, or they cannot be copied.
+    """
     from jaxscope.present.text import count
 
     sources = [place for path in args.directories for place in ranks.found_below(path)]
@@ -275,10 +294,10 @@ def handle_merge(args: argparse.Namespace) -> int:
 
 
 def _by_rank(places: Sequence[RunDir]) -> dict[int, RunDir]:
-    """Return the recordings by rank.
+    """Return a dict: rank -> its recording.
 
     Raises:
-      UsageError: of one the rank is unknown, or two have the same.
+      UsageError: the rank of a recording is unknown, or two recordings have the same rank.
     """
     from jaxscope.model.rank_log import Known, RankLog
 
@@ -307,7 +326,9 @@ def _by_rank(places: Sequence[RunDir]) -> dict[int, RunDir]:
 
 
 def _agreed(chosen: Sequence[RunDir], *, yes: bool) -> bool:
-    """Ask for confirmation if stdin is a terminal."""
+    """Return whether the runs may be removed. Ask the user if stdin and stderr are a terminal and ``yes``
+    (``--yes``) is not set; otherwise return True.
+    """
     from jaxscope.present.text import count, size
 
     if yes or not chosen or not all(s is not None and s.isatty() for s in (sys.stdin, sys.stderr)):
@@ -326,11 +347,11 @@ def _agreed(chosen: Sequence[RunDir], *, yes: bool) -> bool:
 
 
 def _remove(found: RunDir) -> bool:
-    """Remove a run and print it, with the files that are not jaxscope's and
-    stay. False: it is already removed.
+    """Remove a run and print its directory, and on stderr the files in it that jaxscope did not write, which
+    are kept. Return False if the run does not exist any more.
 
     Raises:
-      LogError: it cannot be removed.
+      LogError: the run cannot be removed.
     """
     try:
         left = found.remove()
@@ -349,8 +370,9 @@ def _remove(found: RunDir) -> bool:
 
 
 def _going_on(found: RunDir) -> bool:
-    """Return whether a process writes in it or in a run within it; if unknown, whether it did in the last
-    day."""
+    """Return whether a process still writes into the run, one of its ranks or a run within it. If that is
+    unknown (the process is on another machine), return whether one wrote in the last day.
+    """
     from jaxscope.model.load import going_on, load
 
     places = store.rank_runs(found)
@@ -368,7 +390,9 @@ def _going_on(found: RunDir) -> bool:
 
 
 def _last_sign(run: Run, directory: RunDir) -> float:
-    """Return the time of the latest event, count or heartbeat; times in the future are ignored."""
+    """Return when a process last wrote into the run, in seconds since the epoch: the latest event, count or
+    heartbeat. Times in the future are ignored.
+    """
     times = [directory.started, *(p.last_ns / 1e9 for p in run.processes.values())]
     beat = beat_of(directory.heartbeat)
     if beat is not None:

@@ -1,4 +1,4 @@
-"""``jaxscope show``: one part of the JSON report, by its path."""
+"""``jaxscope show``: print one part of the JSON report, given by its path."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ examples:
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add ``show``."""
+    """Add the command ``jaxscope show`` and its options to ``subparsers`` (of argparse)."""
     parser = subparsers.add_parser(
         "show", help="one part of the JSON report", description=DESCRIPTION, epilog=EXAMPLES
     )
@@ -45,7 +45,11 @@ def add_parser(subparsers: Any) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Print it."""
+    """Run ``jaxscope show``: print the part of the report as JSON. Return 0.
+
+    Raises:
+      JaxscopeError: there is no such run, or no such path.
+    """
     from jaxscope.model.load import load
     from jaxscope.report import show
     from jaxscope.report.drill import Document

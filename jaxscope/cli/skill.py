@@ -1,4 +1,4 @@
-"""``jaxscope skill``: how a coding agent uses jaxscope, as a SKILL.md."""
+"""``jaxscope skill``: print a SKILL.md, which tells a coding agent how to use jaxscope."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ examples:
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add ``skill``."""
+    """Add the command ``jaxscope skill`` and its options to ``subparsers`` (of argparse)."""
     parser = subparsers.add_parser(
         "skill", help="a page for a coding agent", description=DESCRIPTION, epilog=EXAMPLES
     )
@@ -29,6 +29,6 @@ def add_parser(subparsers: Any) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Print it."""
+    """Run ``jaxscope skill``: print the page, or write it to the file of ``--output``. Return 0."""
     deliver(TEXT.read_text("utf-8"), args.output)
     return 0

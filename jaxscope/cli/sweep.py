@@ -1,5 +1,5 @@
-"""The rounds of ``jaxscope run``: one execution of the program for each setting and each device count of the
-targets.
+"""``jaxscope run`` executes the program several times with ``--vary`` (once for each setting), and with
+targets of different sizes (once for each number of devices). Each execution is a round.
 
 The first round is recorded in the run directory, the others in directories within it. Without --vary and with
 targets of one device count there is one round.
@@ -24,8 +24,14 @@ from jaxscope.present.escape import escape
 
 
 class Round(NamedTuple):
-    """One execution of the program. ``label`` is unique; the flags of ``settings`` are in the words of
-    ``program``."""
+    """One execution of the program.
+
+    Attributes:
+      label: a name that no other round of this run has, such as ``MESH=4x4@16``; empty if nothing varies.
+      program: the command line of the program, with the flags that this round varies.
+      settings: the environment variables and flags that ``--vary`` sets.
+      targets: the targets to compile for; all have the same number of devices.
+    """
 
     label: str
     program: Command
@@ -34,7 +40,7 @@ class Round(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """Return the run's label: ``MESH=4x4, on 16 devices for v5e:4x4``."""
+        """Return the text that names this round in messages: ``MESH=4x4, on 16 devices for v5e:4x4``."""
         parts = [" ".join(f"{s.name}={s.value}" for s in self.settings)] if self.settings else []
         if self.targets:
             names = ", ".join(t.name for t in self.targets)
@@ -42,12 +48,16 @@ class Round(NamedTuple):
         return ", ".join(parts)
 
     def meta(self) -> dict[str, Any]:
-        """Return the entries of this round in ``meta.json``."""
+        """Return the entries of this round in ``meta.json``, a file of the run directory."""
         return {"settings": dict(self.settings)} if self.settings else {}
 
 
 def rounds_of(opts: argparse.Namespace, program: Command) -> list[Round]:
-    """Return all rounds; the rounds of one setting are next to each other.
+    """Return all rounds. The rounds with the same setting are next to each other.
+
+    Args:
+      opts: the options of ``jaxscope run``.
+      program: the command line of the program.
 
     Raises:
       UsageError: ``targeting.of_options`` or ``sweep_values.settings`` raises it, or the options cannot be
@@ -68,10 +78,13 @@ def rounds_of(opts: argparse.Namespace, program: Command) -> list[Round]:
 
 
 def _require_repeatable(opts: argparse.Namespace, program: Command, sizes: bool) -> None:
-    """Check that the program can be run several times.
+    """Check that the program can be executed several times.
+
+    Args:
+      sizes: whether the reason is targets of different sizes; else it is ``--vary``.
 
     Raises:
-      UsageError: it cannot, with these options or because it is read from stdin.
+      UsageError: ``--detach`` or ``--tui`` is given, or the program is read from stdin.
     """
     what = (
         "targets with different device counts need one run each"
@@ -94,7 +107,9 @@ def _require_repeatable(opts: argparse.Namespace, program: Command, sizes: bool)
 
 
 def checks(spec: str, rounds: list[Round]) -> dict[str, Any]:
-    """Return the checks of --check, applied to the targets of the run if it names none."""
+    """Return the options of ``--check``, by their names in [tool.jaxscope.check]. If ``spec``, its value,
+    names no target, the check is about all targets of the rounds.
+    """
     names = list(dict.fromkeys(t.name for each in rounds for t in each.targets))
     found = config.check_spec(spec)
     return {"target": names, **found} if names else found
@@ -103,10 +118,16 @@ def checks(spec: str, rounds: list[Round]) -> dict[str, Any]:
 def run_all(
     rounds: list[Round], record: RunDir | None, once: Callable[[Round, RunDir | None], Ended], **options: Any
 ) -> Ended:
-    """Run all rounds in order. Return how the first failed round ended; if none failed, how the last round
-    ended.
+    """Execute all rounds in order. Return how the first failed round ended; if none failed, how the last
+    round ended.
 
-    If a round fails, the others still run. Ctrl-C or a signal to this process ends all of them.
+    If a round fails, the others still run. Ctrl-C or a signal to this process ends all of them. If the
+    program cannot be recorded, only the first round runs.
+
+    Args:
+      record: the run directory, for the first round; None: the program cannot be recorded.
+      once: executes one round, recorded in the given directory.
+      options: ``options=``, a function that returns the recording options of a round.
 
     Raises:
       LogError: the directory of a round cannot be created; that round and the following ones are not run.
@@ -132,7 +153,7 @@ def run_all(
 
 
 def _within(record: RunDir | None, each: Round, **options: Any) -> RunDir:
-    """Create the directory of a round after the first.
+    """Create the directory of a round after the first, within the run directory ``record``, and return it.
 
     Raises:
       LogError: the directory cannot be created.

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from jaxscope.errors import UsageError
 from jaxscope.launch.command import Command
 
-MOST = 64  # runs, one after the other: more are probably a typing error
+MOST = 64  # executions, one after the other: more are probably a typing error
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FLAG = re.compile(r"-[^\s=,'\"-][^\s=,'\"]*|--[^\s=,'\"-][^\s=,'\"]*")
 _SHORT = re.compile(r"-[A-Za-z0-9]")
@@ -23,8 +23,9 @@ _HINT = (
 
 
 class Setting(NamedTuple):
-    """``MESH=64x4``: an environment variable, or a flag of the script if the name begins with a dash, and a
-    value."""
+    """The value of an environment variable (``MESH=64x4``), or of a flag of the script if the name begins
+    with a dash (``--mesh=64x4``).
+    """
 
     name: str
     value: str
@@ -36,7 +37,12 @@ class Setting(NamedTuple):
 
 def settings(words: Sequence[str]) -> list[list[Setting]]:
     """Return all combinations of the values of all ``--vary`` options; the last option varies fastest.
-    Without ``--vary``, return ``[[]]``.
+
+    ``["A=1,2", "B=3"]`` -> ``[[A=1, B=3], [A=2, B=3]]``, each a list of ``Setting``. Without ``--vary``,
+    return one empty combination: ``[[]]``.
+
+    Args:
+      words: the values of the ``--vary`` options.
 
     Raises:
       UsageError: a word is not NAME=VALUES, a name is given twice, or there are more than ``MOST``
@@ -63,7 +69,11 @@ def settings(words: Sequence[str]) -> list[list[Setting]]:
 
 
 def _axis(word: str) -> list[Setting]:
-    """Return the distinct settings of one --vary."""
+    """Return the settings of one ``--vary``, each value once: ``A=1,2`` -> ``[A=1, A=2]``.
+
+    Raises:
+      UsageError: the word is not NAME=VALUES, or the name begins with JAXSCOPE.
+    """
     name, equals, rest = word.partition("=")
     if not equals:
         raise UsageError(f"--vary {word!r} has no values", hint=_HINT, slug="usage")
@@ -79,7 +89,8 @@ def _axis(word: str) -> list[Setting]:
 
 
 def values(text: str) -> list[str]:
-    r"""Split ``64x4,'1,2',3\,4`` into ``64x4``, ``1,2``, ``3,4``: quotes or a backslash keep a comma.
+    r"""Split a text at its commas: ``64x4,'1,2',3\,4`` -> ``["64x4", "1,2", "3,4"]``. A comma in quotes or
+    after a backslash belongs to the value.
 
     Raises:
       UsageError: an empty value that is not written as ``''``, or a quote that is not closed.
@@ -95,7 +106,12 @@ def values(text: str) -> list[str]:
 
 
 def _value(text: str, at: int) -> tuple[str, int]:
-    """Return the value that begins at ``at``, and the position of the comma or the end after it."""
+    """Return the value that begins at the position ``at`` of ``text``, and the position of the comma after
+    the value, or of the end of the text.
+
+    Raises:
+      UsageError: as ``values``.
+    """
     quote = text[at : at + 1]
     if quote and quote in "'\"":
         end = text.find(quote, at + 1)
@@ -117,7 +133,9 @@ def _value(text: str, at: int) -> tuple[str, int]:
 
 
 def program(given: Command, chosen: Sequence[Setting]) -> Command:
-    """Return ``given`` with the flags of ``chosen``, which replace the script's own or are appended."""
+    """Return the command line ``given`` with the flags of ``chosen``. A flag replaces the one that the script
+    already has, or is appended: ``train.py --mesh=8`` -> ``train.py --mesh=4``.
+    """
     first = 2 if given.words[0] in ("-m", "-c") else 1
     words, arguments = given.words[:first], given.words[first:]
     for setting in chosen:
@@ -146,12 +164,16 @@ def _with_flag(arguments: list[str], setting: Setting) -> list[str]:
 
 
 def environment(chosen: Sequence[Setting]) -> dict[str, str]:
-    """Return the environment variables of ``chosen``."""
+    """Return the settings that are environment variables, as name -> value. Flags of the script are left
+    out.
+    """
     return {s.name: s.value for s in chosen if not s.is_flag}
 
 
 def joined(words: Sequence[str]) -> list[str]:
-    """Join ``--vary --mesh=a,b`` to one word: argparse would parse the second as an option of ours."""
+    """Join ``["--vary", "--mesh=a,b"]`` to ``["--vary=--mesh=a,b"]``, because argparse would parse the second
+    word as an option of jaxscope.
+    """
     joined: list[str] = []
     for word in words:
         if joined and joined[-1] == "--vary":

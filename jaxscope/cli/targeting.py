@@ -1,4 +1,5 @@
-"""Support for ``--target``: parse the names, start the worker that compiles, wait for it.
+"""``jaxscope run --target``: parse the names of targets, start the worker process that compiles for them,
+wait for it.
 
 Modules that take long to import are imported only when there is a target.
 """
@@ -18,9 +19,10 @@ from jaxscope.launch.program_events import Ended
 from jaxscope.log.store import RunDir
 
 PROGRESS_S = 0.2
-RESTARTS = 3  # of a worker that ends without having compiled anything
-# Of XLA's CPU backend ("XLAEigen", jaxlib 0.10.2 and 0.12.0). With more devices, the threads of a step with
-# several collectives may all wait for devices without a thread; XLA then aborts the process after 40 s.
+RESTARTS = 3  # how often a worker is started again that ends without having compiled anything
+# How many threads XLA's CPU backend has ("XLAEigen", jaxlib 0.10.2 and 0.12.0). With more devices, the
+# threads of a step with several collectives may all wait for devices without a thread; XLA then aborts the
+# process after 40 s.
 THREADS = 256
 _DRY = (
     "with --dry-run the script ends before its step runs (name the step with --step-function or"
@@ -29,8 +31,8 @@ _DRY = (
 
 
 def grouped(names: Sequence[str]) -> list[list[Any]]:
-    """Return the distinct targets of ``--target``, grouped by number of devices, because all targets of a
-    run must have the same number.
+    """Return the distinct targets with these names, grouped by their number of devices: a list of lists of
+    ``Target``. One execution of the program can serve only targets with the same number.
 
     Raises:
       UsageError: a name is unknown, or its compiler is not installed.
@@ -50,7 +52,8 @@ def grouped(names: Sequence[str]) -> list[list[Any]]:
 
 
 def of_options(opts: argparse.Namespace) -> list[list[Any]]:
-    """Return the targets of ``jaxscope run``, grouped by number of devices.
+    """Return the targets of ``jaxscope run``, grouped by number of devices as ``grouped`` does. Print a
+    warning if XLA may hang with so many CPU devices.
 
     Raises:
       UsageError: ``grouped`` raises it, or --dry-run is given without a target.
@@ -74,7 +77,9 @@ def of_options(opts: argparse.Namespace) -> list[list[Any]]:
 
 
 def aborted(targets: Sequence[Any], ended: Ended, opts: argparse.Namespace) -> None:
-    """Print the likely reason after XLA's own output if the program was aborted with too many CPU devices."""
+    """Print the likely reason if the program was aborted (SIGABRT) while it had more CPU devices than XLA has
+    threads.
+    """
     if ended.signal == signal.SIGABRT and targets and targets[0].devices > THREADS and not opts.quiet:
         print_message(
             "the program was aborted, probably by XLA: it does so when collectives of"
@@ -84,7 +89,10 @@ def aborted(targets: Sequence[Any], ended: Ended, opts: argparse.Namespace) -> N
 
 
 def installed(platform: str, name: str) -> None:
-    """Check that the compiler for ``platform`` is installed.
+    """Check that the compiler for ``platform`` (``tpu`` or ``cuda``) is installed.
+
+    Args:
+      name: the name of the target, for the message.
 
     Raises:
       UsageError: it is not installed; the hint is the command that installs it.
@@ -98,24 +106,29 @@ def installed(platform: str, name: str) -> None:
 
 
 def as_options(targets: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return the targets as JSON values, for the options of the recording."""
+    """Return the targets as dicts of JSON values, for the options of the recording."""
     import msgspec
 
     return [msgspec.to_builtins(t) for t in targets]
 
 
 def force(env: dict[str, str], targets: Sequence[Any]) -> int | None:
-    """Set as many CPU devices as the targets have; return None if ``env`` sets a number already."""
+    """Set in the environment ``env`` that JAX uses the CPU, and simulates as many CPU devices as the targets
+    have. Return that number; None if ``env`` sets a number already, which is kept. A platform that ``env``
+    selects is kept, too.
+    """
     from jaxscope.launch import forced_devices
 
     return forced_devices.force(env, targets[0].devices)
 
 
 def begin(record: RunDir, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes] | None:
-    """Start the worker that compiles the queued programs. Print a message and return None if it cannot start.
+    """Start the worker process that compiles the queued programs of ``record``, and return it. Print a
+    message and return None if it cannot start.
 
-    ``env`` is the program's environment (default: this process's); its compiler flags apply to the worker,
-    too.
+    Args:
+      env: the environment of the program (default: of this process). Its compiler flags apply to the worker,
+        too.
     """
     from jaxscope.log.jobs import Queue
     from jaxscope.targets import worker
@@ -138,11 +151,17 @@ def end(
     quiet: bool,
     env: Mapping[str, str] | None = None,
 ) -> bool:
-    """Close the queue after the end of the program, and ``wait`` for the remaining
-    jobs. Return whether Ctrl-C came.
+    """Close the queue after the end of the program, so that the worker ends when no program is left. Return
+    whether the user pressed Ctrl-C meanwhile.
 
     After Ctrl-C the worker continues in the background. If the worker was killed, it is started again, as
     long as each start compiles more programs.
+
+    Args:
+      worker: the process that ``begin`` returned.
+      wait: wait for the programs that are left to compile.
+      quiet: do not print how many are left.
+      env: the environment for a new worker, as in ``begin``.
     """
     from jaxscope.log.jobs import Queue
     from jaxscope.present.targets import waiting

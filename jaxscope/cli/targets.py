@@ -1,4 +1,6 @@
-"""``jaxscope targets``: list the accelerators to compile for, with their figures and the sources of these."""
+"""``jaxscope targets``: list the accelerators to compile for, with their figures and the public pages that
+state these figures.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ examples:
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add ``targets``."""
+    """Add the command ``jaxscope targets`` and its options to ``subparsers`` (of argparse)."""
     parser = subparsers.add_parser(
         "targets", help="list the accelerators to compile for", description=DESCRIPTION, epilog=EXAMPLES
     )
@@ -36,7 +38,11 @@ def add_parser(subparsers: Any) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Print them."""
+    """Run ``jaxscope targets``: print the list. Return 0.
+
+    Raises:
+      UsageError: there is no such machine.
+    """
     from jaxscope.analysis import machines
     from jaxscope.errors import UsageError
 

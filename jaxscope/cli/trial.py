@@ -1,4 +1,6 @@
-"""``jaxscope try``: run a program before and after a change, and say whether it got better."""
+"""``jaxscope try``: run a program before and after a change, and print whether its figures are better, worse
+or equal.
+"""
 
 from __future__ import annotations
 
@@ -53,14 +55,16 @@ END = 2000  # characters of the program's stderr that are shown where it failed
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add ``try``; the words are split by ``options.split``, as those of ``run``."""
+    """Add the command ``jaxscope try`` to ``subparsers`` (of argparse). ``handle`` parses its words, because
+    the program's own command line follows the options.
+    """
     verb = subparsers.add_parser("try", help="compare before and after", add_help=False, prefix_chars="\0")
     verb.add_argument("words", nargs=argparse.REMAINDER)
     verb.set_defaults(handler=handle)
 
 
 def parser() -> Parser:
-    """Return the parser of the options before the program."""
+    """Return the parser of the options of ``jaxscope try``, without the program's command line."""
     parser = Parser(prog="jaxscope try", usage=USAGE, description=DESCRIPTION, epilog=EXAMPLES)
     change = parser.add_mutually_exclusive_group()
     change.add_argument(
@@ -88,7 +92,9 @@ def parser() -> Parser:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Run the program twice, print the comparison, and return the exit code of its verdict."""
+    """Run ``jaxscope try``: run the program twice and print the comparison. Return the exit code of the
+    result, which ``--help`` lists.
+    """
     from jaxscope.cli.output import deliver
     from jaxscope.report import trial
     from jaxscope.report.json_report import compact, dumps
@@ -156,10 +162,16 @@ def _run(
     program: Command,
     opts: argparse.Namespace,
 ) -> Side:
-    """Check a version out, run the program there, and read its run while the files are there.
+    """Check a version out, run the program there recorded, and return its figures. The run is read before the
+    checkout is removed, because findings read its source files.
+
+    Args:
+      commit: the version.
+      patch: a diff to apply to the version; None: none.
+      label: the name of the version in the output.
 
     Raises:
-      JaxscopeError: nothing was recorded, or code of the user's own checkout ran.
+      JaxscopeError: nothing was recorded, or the program imported code of the user's own checkout.
     """
     from jaxscope.model.load import load
     from jaxscope.report import trial, variants
@@ -205,7 +217,9 @@ def _passed_on(opts: argparse.Namespace) -> list[str]:
 
 
 def _in_tree(word: str, repository: Repository) -> str:
-    """Return the script's path; an absolute one in the user's checkout becomes that in ``tree``."""
+    """Return the first word of the program's command line. If it is the absolute path of a file in the user's
+    checkout, return the path of the same file in the temporary checkout.
+    """
     path = Path(word)
     if path.is_absolute() and path.is_relative_to(repository.root):
         return str(repository.tree / path.relative_to(repository.root))
@@ -213,10 +227,11 @@ def _in_tree(word: str, repository: Repository) -> str:
 
 
 def _own_checkout_unused(run: Any, repository: Repository) -> None:
-    """Check that no function of the run is of a tracked file of the user's checkout: it has no change.
+    """Check that the program did not import files of the user's checkout instead of those in the temporary
+    checkout: then the change would have no effect.
 
     Raises:
-      JaxscopeError: one is.
+      JaxscopeError: a function of the run is defined in the user's checkout.
     """
     for f in run.functions.values():
         path = Path(f.seen.file or "")
@@ -230,7 +245,9 @@ def _own_checkout_unused(run: Any, repository: Repository) -> None:
 
 @contextlib.contextmanager
 def _ended_in_order() -> Iterator[None]:
-    """Make SIGTERM raise an exception, so that the temporary checkouts are removed."""
+    """Make SIGTERM raise KeyboardInterrupt while the ``with`` statement runs, so that the temporary checkouts
+    are removed.
+    """
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt

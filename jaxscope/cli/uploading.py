@@ -14,7 +14,9 @@ from jaxscope.present.escape import escape
 
 
 def begin(record: RunDir | None, opts: argparse.Namespace) -> Popen[bytes] | None:
-    """Start the process that uploads ``record``, where ``--out`` is in a store; else return None."""
+    """Start the process that uploads ``record`` while the program runs, and return it. Return None if
+    ``--out`` is not in a store (``s3://...``), or if nothing is recorded.
+    """
     if record is None or not remote.is_remote(opts.out):
         return None
     from jaxscope.launch import upload
@@ -23,7 +25,11 @@ def begin(record: RunDir | None, opts: argparse.Namespace) -> Popen[bytes] | Non
 
 
 def finish(uploading: Popen[bytes] | None, record: RunDir | None, opts: argparse.Namespace) -> None:
-    """Wait for the upload, for a limited time, and print what was not uploaded."""
+    """Wait for the upload, for a limited time, and print what was not uploaded.
+
+    Args:
+      uploading: the result of ``begin``.
+    """
     if record is None or not remote.is_remote(opts.out):
         return
     from jaxscope.launch import upload
@@ -46,7 +52,12 @@ def finish(uploading: Popen[bytes] | None, record: RunDir | None, opts: argparse
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Upload what the store does not have of a run, or of all ranks of a job."""
+    """Run ``jaxscope runs upload``: upload the files of a run, or of all ranks of a job, that the store does
+    not have yet. Return 0.
+
+    Raises:
+      JaxscopeError: there is no such run, or the store cannot be written.
+    """
     from jaxscope.present.text import size
 
     remote.require(args.url)

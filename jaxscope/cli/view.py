@@ -1,4 +1,4 @@
-"""``jaxscope view``: open the terminal interface on a run that has ended, or on one in progress."""
+"""``jaxscope view``: open the terminal interface for a run that has ended or is in progress."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ keys: 1 to 7 open the screens, ? explains the focused pane, ctrl+p lists all com
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add ``view``."""
+    """Add the command ``jaxscope view`` and its options to ``subparsers`` (of argparse)."""
     parser = subparsers.add_parser(
         "view", help="the terminal interface", description=DESCRIPTION, epilog=EXAMPLES
     )
@@ -45,7 +45,9 @@ def add_parser(subparsers: Any) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Open the interface."""
+    """Run ``jaxscope view``: open the terminal interface; without a terminal, print the text report. Return
+    the exit code.
+    """
     directory = (begun() if args.run in (None, "latest") else None) or chosen(args.run)
     if not on_a_terminal():
         sys.stderr.write("jaxscope: no terminal to show the view in; this is the text report\n")
@@ -54,7 +56,9 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def begun() -> RunDir | None:
-    """Return the newest run if its program is running and has not imported jax yet."""
+    """Return the newest run if its program is running and has not imported jax yet; else None. ``latest``
+    skips such a run, because it has recorded nothing.
+    """
     runs = store.all_runs()
     if not runs or runs[-1].recorded:
         return None
@@ -65,15 +69,19 @@ def begun() -> RunDir | None:
 
 
 def on_a_terminal() -> bool:
-    """Return whether the interface can be drawn. Textual reads from stdin and draws on stderr. A terminal
-    whose TERM is empty, dumb or unknown would print the control codes as text."""
+    """Return whether the terminal interface can be drawn: stdin, from which Textual reads, stdout and stderr,
+    on which it draws, are a terminal. A terminal whose TERM is empty, dumb or unknown would print the control
+    codes as text.
+    """
     if os.environ.get("TERM", "").strip() in ("", "dumb", "unknown"):
         return False
     return all(s is not None and s.isatty() for s in (sys.stdin, sys.stdout, sys.stderr))
 
 
 def by_default() -> bool:
-    """Return whether we are in the foreground of a terminal that can be drawn on."""
+    """Return whether ``jaxscope run`` opens the terminal interface without an option: this process is in the
+    foreground of a terminal, and not in CI or in a notebook.
+    """
     if not on_a_terminal():
         return False
     if os.environ.get("CI") or "JPY_PARENT_PID" in os.environ:  # a notebook's `!command` runs on a terminal
@@ -85,11 +93,16 @@ def by_default() -> bool:
 
 
 def show(directory: RunDir, *, owned: bool = False, alive: Callable[[], bool] | None = None) -> str | None:
-    """Show the interface until the user leaves it. Return how the user left.
+    """Show the terminal interface until the user leaves it, and return how: None, ``terminated``, ``detach``
+    or ``stop``.
 
-    ``terminated``: SIGTERM was received, or the terminal was closed. ``detach`` or ``stop``: the answer of
-      the user, who is asked if the program is ``owned`` and ``alive`` returns that it still runs. The
-      answer is returned even if the interface fails afterwards.
+    ``terminated`` means that SIGTERM was received, or the terminal was closed. ``detach`` and ``stop`` are
+    the answers of a user who was asked what to do with the running program. They are returned even if the
+    interface fails afterwards.
+
+    Args:
+      owned: ask this question when the user leaves, because this process started the program.
+      alive: returns whether the program still runs.
 
     Raises:
       JaxscopeError: the interface failed; Textual printed the reason on stderr.

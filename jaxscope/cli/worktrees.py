@@ -1,6 +1,6 @@
 """Check out versions of a git repository into a temporary directory, without changing the user's checkout.
 
-Objects that git makes for uncommitted changes go to the temporary directory, too: the repository only
+git stores the objects of uncommitted changes in the temporary directory, too. The user's repository only
 lists the worktree while it exists. Hooks of the repository are not run.
 """
 
@@ -32,7 +32,7 @@ _IDENTITY = {
 
 
 class Repository:
-    """The repository of the current directory, and a temporary directory for worktrees of it.
+    """The repository of the current directory, and a temporary directory (``room``) for worktrees of it.
 
     Attributes:
       root: the top of the user's checkout.
@@ -52,7 +52,11 @@ class Repository:
         files.make_directory(room / "objects")
 
     def git(self, *words: str, at: Path | None = None, env: Mapping[str, str] | None = None) -> str:
-        """Run git and return its output.
+        """Run ``git`` with these words and return what it prints on stdout.
+
+        Args:
+          at: the directory in which git runs; default: ``root``.
+          env: further environment variables.
 
         Raises:
           UsageError: git failed; the message is that of git.
@@ -91,7 +95,7 @@ class Repository:
         """Return the id of a commit of the checkout as it is now: with changes and with new files, but
         without files that git ignores.
 
-        Without changes and new files, this commit is HEAD.
+        The commit is made without changing the user's repository. Without changes and new files, it is HEAD.
         """
         head = self.commit_of("HEAD")
         index = self._room / "index"
@@ -109,9 +113,10 @@ class Repository:
 
     @contextlib.contextmanager
     def checked_out(self, commit: str, patch: Path | None = None) -> Iterator[Path]:
-        """Check ``commit`` out into ``tree``, apply ``patch`` to it, and remove it at the end.
+        """Check ``commit`` out into ``tree`` and apply ``patch``. Remove the checkout at the end of the
+        ``with`` statement.
 
-        Yields the directory in ``tree`` that corresponds to the current directory.
+        Yields the directory in ``tree`` that corresponds to the user's current directory.
 
         Raises:
           UsageError: the patch does not apply.
@@ -143,8 +148,11 @@ class Repository:
                 raise _does_not_apply(patch, e) from e
 
     def python_path(self) -> list[str]:
-        """Return the entries of ``sys.path`` that are in the checkout, as paths in ``tree``; those of
-        packages that are installed from the checkout (``pip install -e``), too."""
+        """Return the entries for PYTHONPATH that make the program import the version in ``tree``.
+
+        They are the entries of ``sys.path`` that are in the user's checkout, and the directories of packages
+        that are installed from it (``pip install -e``), each as the same directory in ``tree``.
+        """
         entries = [Path(entry) for entry in sys.path[1:] if entry]
         for name, module in list(sys.modules.items()):
             mapping = getattr(module, "MAPPING", None)  # of setuptools
@@ -169,7 +177,8 @@ def _environment() -> dict[str, str]:
 
 @contextlib.contextmanager
 def repository() -> Iterator[Repository]:
-    """Yield the repository of the current directory. Its temporary directory is removed at the end.
+    """Yield the repository of the current directory. Its temporary directory is removed at the end of the
+    ``with`` statement.
 
     Raises:
       UsageError: the current directory is not in a git repository, or git is not installed.
