@@ -1,4 +1,6 @@
-"""JX101 to JX106, JX114: array arguments and their containers that are not the same from call to call."""
+"""Rules JX101 to JX106 and JX114: functions that recompile because an array argument, or the container of
+arguments, is not the same from call to call.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from jaxscope.schema.findings import NOTE, WARNING, Fix
 from jaxscope.schema.keys import Key
 from jaxscope.schema.messages import message
 
-CALLS_A_SIZE = 10  # of a size that pays
+CALLS_A_SIZE = 10  # calls with each size for which its compilation pays
 _TYPED = {"bfloat16", "float16", "float32", "float64", "int32", "int64", "uint32", "complex64"}
 
 
@@ -26,7 +28,7 @@ def _weight(group: Group) -> str:
 def changing_shape(group: Group) -> Fix | None:
     cause = group.cause
     if group.lengthened or (cause.kind == "shape" and _a_size_each(group)):
-        return None  # a training set and a test set, each with its own program
+        return None  # for example a training set and a test set, each with its own program
     if cause.kind == "rank":
         return Fix(message("fix-same-rank", path=cause.path or "it"), "same_rank", {"path": cause.path})
     shapes = _shapes(group)
@@ -42,14 +44,16 @@ def changing_shape(group: Group) -> Fix | None:
         return Fix(message("fix-one-size"), "pad", {"path": cause.path})
     if all(b >= a for b, a in zip(before, after, strict=True)) and seen[after] <= max(1, seen[before]):
         return Fix(message("fix-odd-batch"), "pad", {"path": cause.path, "sizes": list(before)})
-    # The larger came later, or the smaller one came often: no sign that one of them is odd.
+    # The larger size came later, or the smaller one came often: neither size looks like an odd batch.
     larger = [max(b, a) for b, a in zip(before, after, strict=True)]
     words = message("fix-larger-size", size=_size(cause.after, larger))
     return Fix(words, "pad", {"path": cause.path, "sizes": larger})
 
 
 def _preallocate(path: str, how: str) -> Fix:
-    """Return the advice to write to an array of the final length instead of lengthening one."""
+    """Return the advice to allocate the array at ``path`` in its final length and write into it, instead of
+    making it longer in each call. ``how``: the function that writes, for the text.
+    """
     return Fix(message("fix-preallocate", path=path, how=how), "preallocate", {"path": path})
 
 
@@ -61,8 +65,8 @@ def lengthened_argument(group: Group) -> Fix | None:
 
 
 def _settled(group: Group) -> bool:
-    """Return whether there are few sizes, each with many calls, and no new one in the latter half of all
-    calls.
+    """Return whether the argument has only few sizes, each with many calls, and no new size in the latter
+    half of all calls. Then the recompiles are over, and matter less.
 
     False where calls are not counted.
     """
@@ -85,7 +89,9 @@ def _a_size_each(group: Group) -> bool:
 
 
 def _creeps(shapes: list[tuple[int, ...]]) -> bool:
-    """Return whether exactly one axis changes, and grows by as much in every call."""
+    """Return whether exactly one axis changes, and becomes longer by the same amount in every call:
+    ``[(8, 1), (8, 2), (8, 3)]``.
+    """
     if len({len(shape) for shape in shapes}) != 1:
         return False
     changing = [sizes for sizes in zip(*shapes, strict=True) if len(set(sizes)) > 1]
@@ -93,7 +99,9 @@ def _creeps(shapes: list[tuple[int, ...]]) -> bool:
 
 
 def _shapes(group: Group) -> list[tuple[int, ...]]:
-    """Return the shapes of the argument in all recorded calls, where it is one array."""
+    """Return the shapes of the argument in all recorded calls of the function. A call in which the argument
+    is a container of arrays is left out.
+    """
     return [
         tuple(n for n in leaf.shape if isinstance(n, int))
         for c in group.function.compilations
@@ -104,7 +112,9 @@ def _shapes(group: Group) -> list[tuple[int, ...]]:
 
 
 def _dimensions(value: Value | None) -> tuple[int, ...] | None:
-    """Return the sizes in a value: ``(8, 14)`` for ``f32[8,14]``, ``(14,)`` for ``axis 1: 14``; or None."""
+    """Return the sizes in one of the two values of a cause: ``(8, 14)`` for ``f32[8,14]``, ``(14,)`` for
+    ``axis 1: 14``. None for other values, and for sizes that are not known.
+    """
     sizes: tuple[int | str, ...] = ()
     if isinstance(value, ArrayType):
         sizes = value.shape or ()
@@ -115,7 +125,9 @@ def _dimensions(value: Value | None) -> tuple[int, ...] | None:
 
 
 def _size(value: Value | None, sizes: list[int]) -> str:
-    """Write sizes: ``[8,16]``; ``axis 1: 16`` for a cause of several leaves."""
+    """Return ``sizes`` as text: ``[8,16]``. If ``value``, the cause's value, names axes (a cause of several
+    arrays does), so does the text: ``axis 1: 16``.
+    """
     if isinstance(value, AxisSizes):
         return ", ".join(f"axis {axis}: {n}" for (axis, _), n in zip(value.sizes, sizes, strict=True))
     return f"[{','.join(map(str, sizes))}]"
@@ -135,12 +147,14 @@ def weak_type(group: Group) -> Fix:
 
 
 def dtype_of(*values: Value | None) -> str | None:
-    """Return the first dtype among ``values``."""
+    """Return the dtype of the first value that is an array with a known dtype; None if there is none."""
     return next((v.dtype for v in values if isinstance(v, ArrayType) and v.dtype is not None), None)
 
 
 def typed(dtype: str | None) -> str:
-    """Write a conversion: ``jnp.float32(...)`` for a dtype that jnp has a function of."""
+    """Return the code of a conversion: ``jnp.float32(...)`` for ``float32``. For a dtype that has no function
+    in ``jax.numpy`` it is ``jnp.asarray(x, dtype)``.
+    """
     return f"jnp.{dtype}(...)" if dtype in _TYPED else "jnp.asarray(x, dtype)"
 
 
@@ -160,7 +174,9 @@ def changing_tree(group: Group) -> Fix:
 
 
 def _grows(group: Group) -> bool:
-    """Return whether each call passed more leaves in one container than the call before."""
+    """Return whether each recompile of the group passed more arrays in the container of the cause than the
+    recompile before.
+    """
     inside = container(group.cause)
     if len(group.compilations) < 2 or inside is None:
         return False

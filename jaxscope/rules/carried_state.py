@@ -1,4 +1,6 @@
-"""JX130: a state that will not fit when it comes back."""
+"""Rule JX130: a function returns an array (such as a training state) in another form than it was passed: with
+another dtype, sharding, device. The next call, which is passed that result, will recompile.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from jaxscope.schema.messages import message
 def carried_state(run: Run) -> Iterator[Finding]:
     for p in predictions.predictions(run):
         if p.status != PENDING and not (p.status is None and p.leaves > 1):
-            # confirmed: the recompile itself is a finding; a lone array that nobody passed again: none
+            # Confirmed: the recompile itself is a finding. A single array that was never passed again may
+            # be no state at all.
             continue
         name = p.after.function.display_name
         yield Finding(
@@ -39,7 +42,7 @@ def carried_state(run: Run) -> Iterator[Finding]:
 
 
 def fix(p: Prediction) -> Fix:
-    """Return the advice about the first cause of the prediction."""
+    """Return the advice about the first cause of the prediction ``p``."""
     cause = p.causes[0]
     path = cause.path or p.argument
     if cause.kind in ("weak_type", "dtype"):
@@ -59,7 +62,9 @@ def fix(p: Prediction) -> Fix:
 
 
 def _where(value: Value | None) -> str:
-    """Write where an array will be placed, in a word or two."""
+    """Return the text of a placement: a sharding or device, a memory kind, or a layout; ``?`` for other
+    values.
+    """
     match value:
         case Placement():
             return value.text

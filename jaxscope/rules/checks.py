@@ -1,4 +1,6 @@
-"""Declare the codes that only ``jaxscope check`` reports. Package ``jaxscope.check`` decides about them."""
+"""Declare the codes (JX190, ...) that only ``jaxscope check`` reports, because they need a limit or a
+baseline. The package ``jaxscope.check`` computes their findings.
+"""
 
 from __future__ import annotations
 

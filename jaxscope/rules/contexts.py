@@ -1,4 +1,6 @@
-"""JX121: settings of JAX that are part of the cache key."""
+"""Rule JX121: functions that recompile because a setting of JAX changed (``jax_enable_x64``), which is part
+of the cache key.
+"""
 
 from __future__ import annotations
 

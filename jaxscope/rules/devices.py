@@ -1,5 +1,5 @@
-"""JX509 and JX510: devices that hold unequal shares, programs that do not fit into memory with the live
-arrays.
+"""Rules JX509 (some devices hold much more of the live arrays than others) and JX510 (a program does not fit
+into memory beside the live arrays).
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.messages import Bytes, Percent, message
 
-SHARE = 0.2  # of what the fullest device holds
-MUCH = 64 * MIB  # no accelerator runs out of memory for less
-FULL = 0.9  # of a device's memory
+SHARE = 0.2  # of the bytes on the fullest device: a smaller difference is not reported
+MUCH = 64 * MIB  # a smaller difference is a note: no accelerator runs out of memory for it
+FULL = 0.9  # share of a device's memory from which it is reported as nearly full
 
 
 @rule("JX509", "uneven-devices", WARNING)
 def uneven_devices(run: Run) -> Iterator[Finding]:
-    settled = [s for s in arrays.of_main(run) if s.why != "miss"]  # before a compilation: still on the way
+    settled = [s for s in arrays.of_main(run) if s.why != "miss"]  # at a compilation, arrays are still moved
     found = [u for s in settled if (u := devices.uneven(s)) is not None]
     u = max(found, key=lambda u: u.difference, default=None)
     if u is None or u.difference < MIB or u.difference < SHARE * u.by_device[u.fullest]:
@@ -65,7 +65,8 @@ def does_not_fit(run: Run) -> Iterator[Finding]:
     for w in devices.wants(run):
         if w.fits:
             break
-        # One that ran has fitted; memory of the host can have been lent out twice.
+        # A program that ran has fitted. The memory of a host can be exceeded for a while, so that only a
+        # program that is larger than all of it is reported although it ran.
         if (w.ran and (not w.host or w.fits_alone)) or w.compilation.function.id in reported:
             continue
         if w.host and w.compilation.program in stood_in and w.compilation.process.died is None:
@@ -76,7 +77,9 @@ def does_not_fit(run: Run) -> Iterator[Finding]:
 
 
 def _stood_in(run: Run) -> set[str]:
-    """Programs of which it is known how they fit into the machine that they are meant for."""
+    """Return the ids of programs on the CPU that were also compiled for a target, and of which it is known
+    whether they fit into that target. That they do not fit into this machine does not matter then.
+    """
     made = [p for p in run.retargeted.values() if p.of is not None]
     return {p.of.id for p in made if p.of is not None and target_programs.fit(run, p) is not None}
 

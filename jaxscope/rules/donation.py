@@ -1,4 +1,6 @@
-"""JX505 to JX507: memory that a program holds twice, or holds for nothing."""
+"""Rules JX505 (a donated argument that XLA cannot reuse), JX506 (an argument that could be donated) and JX507
+(a large array that is a constant of the program): memory that a program uses twice, or for nothing.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from jaxscope.schema.messages import Bytes, Message, Names, message
 
 IN_PLACE = "flax.nnx.jit"  # puts the arrays that a call returns into the objects that it was passed
 FILTER_JIT = "equinox.filter_jit"  # it has no donate_argnames
-MOST_NAMED = 3  # functions
+MOST_NAMED = 3  # functions named in one fix
 FEW_BYTES = 1024  # a donation that is lost and does not matter
 LARGE = 0.1  # share of the bytes: an argument that is worth naming
 
@@ -58,7 +60,9 @@ def possible_donation(run: Run) -> Iterator[Finding]:
 
 
 def _updates_in_place(run: Run, f: Finding) -> bool:
-    """Return whether nnx.jit passes the objects of the call: it puts what it returns back into them."""
+    """Return whether the function of the finding ``f`` is under ``nnx.jit``, which puts the arrays that the
+    call returns into the objects that it was passed.
+    """
     function = run.functions.get(f.function or "")
     return function is not None and IN_PLACE in function.seen.wrappers
 
@@ -74,14 +78,17 @@ def _donated(f: Finding) -> float:
 
 
 def _of_the_same(run: Run, f: Finding, largest: Finding) -> bool:
-    """Return whether nnx.jit passes only objects to the function of ``f`` that that of ``largest`` has,
-    too.
+    """Return whether the function of the finding ``f`` is under ``nnx.jit``, and all its objects that could
+    be donated are also passed to the function of the finding ``largest``. The two findings are then about the
+    same memory.
     """
     return _updates_in_place(run, f) and f.contexts == largest.contexts and {*_names(f)} <= {*_names(largest)}
 
 
 def _with_the_same_objects(run: Run, largest: Finding, found: Sequence[Finding]) -> Finding:
-    """Return ``largest`` with the functions that are passed the same objects of flax as another program."""
+    """Return the finding ``largest``, extended by the evidence and the names of other functions under
+    ``nnx.jit`` that are passed the same objects. These functions then need no finding.
+    """
     others = [f for f in found if f is not largest and _of_the_same(run, f, largest)]
     if not others:
         return largest
@@ -125,8 +132,8 @@ def _possible(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable,
 
 
 def _objects_of_nnx(p: Program, f: Function, names: Sequence[str]) -> bool:
-    """Return whether all arguments ``names`` are objects, which nnx.jit gives the new arrays, and not
-    arrays or containers of Python.
+    """Return whether the function is under ``nnx.jit`` and all arguments ``names`` are objects, into which
+    nnx.jit puts the new arrays. False if one of them is an array or a container of Python.
     """
     key = p.compilations[-1].key
     return IN_PLACE in f.seen.wrappers and key is not None and all("." in key.nodes.get(n, "") for n in names)

@@ -1,6 +1,8 @@
-"""Merge equal findings of the program that ran and of the same program for targets; the finding names all.
+"""Apply a rule to each compiled program of the user's functions: the programs that ran, and the same programs
+compiled for targets (accelerators that need not be there). Equal findings are merged into one that names the
+targets.
 
-The lowered text is the same for every machine, the compiled text is read for each. A rule decides which
+The lowered text is the same for every machine; the compiled text is read for each. A rule decides which
 findings are equal, because figures may differ.
 """
 
@@ -19,15 +21,16 @@ from jaxscope.rules import merging
 from jaxscope.schema.findings import NOTE, Evidence, Finding
 from jaxscope.schema.messages import message
 
-LOOKED = 4  # programs of one function that are looked at: the latest
+LOOKED = 4  # how many programs of a function a rule reads: the latest ones
 
-# What a rule sees in one program: what makes it the same finding in another, and the finding.
+# The findings of a rule in one program, each with a value: findings of two programs with the same value are
+# equal.
 Look = Callable[[Program, Function, Texts], Iterator[tuple[Hashable, Finding]]]
 
 
 def users(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
-    """Yield, for each of the user's functions, the latest program that was called, with the contents of its
-    texts.
+    """Yield (program, function, analysed texts) for each of the user's functions: the latest program that was
+    called.
 
     If a function was only lowered for targets (``jaxscope compile``), yield one of the programs for
     targets.
@@ -43,10 +46,10 @@ def users(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
 
 @cached_until_changed
 def _latest(run: Run) -> dict[str, tuple[Function, list[Program]]]:
-    """Return the user's functions with their programs, latest first, by id.
+    """Return a dict: id of a user's function -> (the function, its programs with the latest first).
 
-    What was compiled ahead of time counts only where no call compiled anything: nobody knows that it ever
-    ran.
+    A program that was compiled ahead of time is left out if a call compiled another one, because it is
+    unknown whether it ever ran.
     """
     found: dict[str, tuple[Function, list[Program]]] = {}
     for p in run.programs.values():
@@ -60,11 +63,15 @@ def _latest(run: Run) -> dict[str, tuple[Function, list[Program]]]:
 
 
 def of_compiled(run: Run, look: Look) -> Iterator[Finding]:
-    """Run ``look`` on the latest programs of each of the user's functions, here and for each target.
+    """Yield the findings of a rule in the latest programs of each of the user's functions: those that ran,
+    and those for each target.
 
     If several programs have equal findings, only the finding of the latest program is kept. If the latest
-    program does not have the finding, it names the programs that have it. If the program was recorded on
-    the CPU for other targets, and only the CPU's program has the finding, it is a note.
+    program does not have the finding, the finding names the programs that have it. If the program was
+    recorded on the CPU for other targets, and only the CPU's program has the finding, it is a note.
+
+    Args:
+      look: the rule: it yields (a value that is the same for equal findings, the finding) for one program.
     """
     latest, targets = _latest(run), {f.id: ps for f, ps in target_programs.of_run(run) if f.user}
     for id in dict.fromkeys([*latest, *targets]):
@@ -85,7 +92,9 @@ def of_compiled(run: Run, look: Look) -> Iterator[Finding]:
 
 
 def _earlier(run: Run, f: Finding, having: Sequence[Program], latest: Program) -> Finding:
-    """Add to ``f`` the compilations whose programs have it, where the latest program has not."""
+    """Return the finding ``f`` with the numbers of the compilations whose programs have it (``having``),
+    because the latest program does not have it.
+    """
     numbers = sorted(n for p in having for n in [number_of(run, p.compilations[-1])] if n is not None)
     if not numbers:
         return f

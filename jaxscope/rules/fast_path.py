@@ -1,4 +1,6 @@
-"""JX123 to JX126: calls that compile nothing and yet are slow, because they miss JAX's fast path."""
+"""Rules JX123 to JX126: calls that compile nothing and yet are slow, because they leave JAX's fast path (the
+dispatch in C++ that needs no Python).
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,17 @@ from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import NOTE, WARNING, Finding, Fix
 from jaxscope.schema.messages import Count, Message, message
 
-FEW = 2  # such calls of one function object are no news: the first with each kind of argument is one
+FEW = 2  # such calls of one function object are normal: the first call with each kind of argument is one
 
 
 def _found(run: Run, code: str, kind: str, fix: Callable[[str], Fix], few: int = FEW) -> Iterator[Finding]:
-    """Findings of calls that missed the fast path for ``kind``; ``fix``: from the path of an argument."""
+    """Yield a finding for each function whose calls left the fast path more often than is normal.
+
+    Args:
+      kind: the kind of cause, such as ``effects``.
+      fix: returns the advice, given the path of an argument.
+      few: how many such calls of one function object are normal.
+    """
     for group in groups(run, (kind,), fast_path=True):
         n = group.function.fast_path_misses
         if n > few * _objects(group) and not (kind == "effects" and _of_refs(group)):
@@ -24,7 +32,9 @@ def _found(run: Run, code: str, kind: str, fix: Callable[[str], Fix], few: int =
 
 
 def _objects(group: Group) -> int:
-    """Return how many objects the function has been: each has a fast path of its own."""
+    """Return how many function objects the function was during the run (a function that is defined again is
+    another object). Each has its own fast path.
+    """
     known = {c.key.function_object for c in group.function.compilations if c.key is not None} - {None}
     return max(1, len(known))
 
@@ -40,7 +50,9 @@ def _title(run: Run, group: Group, calls: int) -> Message:
 
 
 def _of_refs(group: Group) -> bool:
-    """Return whether all effects are those of jax.Refs, which cannot be avoided."""
+    """Return whether all effects of the function are those of reading and writing ``jax.Ref``. They cannot be
+    avoided, so that they are not reported.
+    """
     found = {
         e.partition("<")[0]
         for c in group.compilations

@@ -1,4 +1,6 @@
-"""JX501 and JX502: arrays whose number grows from step to step, and arrays replicated over a mesh axis."""
+"""Rules JX501 (live arrays whose number or size grows from step to step) and JX502 (arrays that are
+replicated over a mesh axis). Both read the snapshots of live arrays.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.messages import Bytes, Count, Message, Names, Seconds, message
 
-SMALL = 1024  # bytes per step, or of one array: a list of losses is worth a note
+SMALL = 1024  # bytes per step, or of one array: below, as for a list of losses, the finding is a note
 SMALL_SAVING = 1 << 20  # bytes on each device; without steps, bytes of all arrays that a container keeps
 SMALL_SHARE = 0.05  # of the bytes on the device
 MOST_EVIDENCE = 20
@@ -56,7 +58,11 @@ def _title(g: Growth, longer: bool) -> Message:
 
 
 def _seen(g: Growth, at: float, count: int, size: int) -> Evidence:
-    """Return what one snapshot has."""
+    """Return the evidence that one snapshot gives: the number and the bytes of the arrays.
+
+    Args:
+      at: the step of the snapshot; the seconds since the start if steps are not counted.
+    """
     what: dict[str, Any] = {"count": Count(count, "array"), "bytes": Bytes(size)}
     if g.in_steps:
         return Evidence(message("arrays-of-bytes", **what), source=g.group.origin, step=int(at))
@@ -103,14 +109,15 @@ def replicated(run: Run) -> Iterator[Finding]:
 
 
 class _Copied(msgspec.Struct, frozen=True):
-    """Arrays with copies on several devices, and how to shard them.
+    """Arrays of one name that have copies on several devices, and how to shard them instead.
 
     Attributes:
+      group: the arrays.
       look: the snapshot that has them.
-      missing: the axes along which they are copied, as (axis, size).
-      axis: the one of them to shard over.
+      missing: the mesh axes along which they are replicated, as (axis, size).
+      axis: the axis of ``missing`` to shard over.
       dimension: the dimension to shard.
-      like: arrays of the same tree that are sharded over ``axis``, the largest first.
+      like: arrays of the same tree that are sharded over ``axis`` already, the largest first.
     """
 
     group: Group
@@ -130,9 +137,11 @@ class _Copied(msgspec.Struct, frozen=True):
 
 
 def _trees(run: Run) -> dict[str, list[tuple[Group, Snapshot]]]:
-    """Group the named arrays by the tree they belong to, each as the largest look that contains it has it.
+    """Return the arrays that have a name, grouped by the tree that they belong to (``params`` for
+    ``params['w']``), each with a snapshot that has it.
 
-    Not all of the fullest look alone: what it does not meet, or has no name for, can be as large.
+    The snapshot is the fullest one if it has the array, else the largest one that has it. The fullest
+    snapshot alone is not enough: arrays that it lacks, or has no name for, can be as large.
     """
     looks = arrays.of_main(run)
     first = arrays.fullest(looks)
@@ -147,7 +156,9 @@ def _trees(run: Run) -> dict[str, list[tuple[Group, Snapshot]]]:
 
 
 def _replicated(tree: str, members: list[_Copied]) -> Finding | None:
-    """Report ``members``, which are replicated along the same axes; None: too small to report."""
+    """Return a finding about ``members``, which are arrays of one tree that are replicated along the same
+    axes. None if sharding them saves too little.
+    """
     members = sorted(members, key=lambda m: -m.held)
     first = members[0]
     held, saved = sum(m.held for m in members), sum(m.saved for m in members)
@@ -167,7 +178,7 @@ def _replicated(tree: str, members: list[_Copied]) -> Finding | None:
     )
     return Finding(
         code="JX502",
-        severity=WARNING if first.like else NOTE,  # without, it is plain data parallelism
+        severity=WARNING if first.like else NOTE,  # if no array is sharded, it is plain data parallelism
         certainty=LIKELY,
         title=message(
             "replicated-array",
@@ -195,7 +206,9 @@ def _replicated(tree: str, members: list[_Copied]) -> Finding | None:
 
 
 def _like(tree: str, copied: _Copied) -> Message | None:
-    """Other arrays of ``tree`` that are sharded over the axis of ``copied``."""
+    """Return a clause about arrays of the same tree that are sharded over the axis already; None if there
+    are none.
+    """
     if not copied.like:
         return None
     more = sum(g.count for g in copied.like) - 1
@@ -206,9 +219,14 @@ def _like(tree: str, copied: _Copied) -> Message | None:
 
 
 def _copied(g: Group, look: Snapshot, tree: list[Group]) -> _Copied | None:
-    """Return the axis over which ``g``, now replicated along it, can be split.
+    """Return how the replicated arrays ``g`` can be sharded. None if they are not replicated, or no dimension
+    is divisible by the size of the axis.
 
-    One that others of its tree are split over, else the largest. None: no such axis, or no dimension divides.
+    The axis is one over which other arrays of the tree are sharded; if there is none, the largest.
+
+    Args:
+      look: the snapshot that has ``g``.
+      tree: all arrays of the same tree.
     """
     shape = [d for d in g.shape or () if isinstance(d, int)]
     if g.sharding is None or g.device_bytes is None or not shape or len(shape) != len(g.shape or ()):
@@ -219,7 +237,7 @@ def _copied(g: Group, look: Snapshot, tree: list[Group]) -> _Copied | None:
     missing = sh.missing_axes(g.sharding)
     like = {axis: _split_over(axis, size, tree) for axis, size in missing}
     for axis, size in sorted(missing, key=lambda a: (not like[a[0]], -a[1])):
-        # One that is not split yet first: what it is split over by now is meant.
+        # First the dimensions that are not sharded yet: those that are sharded are so on purpose.
         for dimension in sorted(range(len(shape)), key=lambda d: (found.parts[d] > 1, -shape[d])):
             if shape[dimension] % (found.parts[dimension] * size) == 0:
                 return _Copied(g, look, tuple(missing), axis, dimension, like[axis])
@@ -227,7 +245,9 @@ def _copied(g: Group, look: Snapshot, tree: list[Group]) -> _Copied | None:
 
 
 def _split_over(axis: str, size: int, tree: list[Group]) -> list[Group]:
-    """Those of ``tree`` that are split over ``axis`` of that many devices, the largest first."""
+    """Return the arrays of ``tree`` that are sharded over the mesh axis ``axis`` of size ``size``, the
+    largest first.
+    """
     return sorted((g for g in tree if _is_split(g, axis, size)), key=lambda g: -(g.global_bytes or 0))
 
 

@@ -1,5 +1,5 @@
-"""JX135, JX204, JX205: calls that a loop repeats: with one key, for each row of an array,
-for work done already.
+"""Rules JX135, JX204 and JX205: calls that a loop repeats with the same random key, for each row of an array,
+or for a computation that another call of the loop has done.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def one_key_for_all_steps(run: Run) -> Iterator[Finding]:
 
 
 def _called(f: Function) -> Iterator[Compilation]:
-    """Yield the latest call of a user's function that was traced, for each line that calls it."""
+    """Yield calls of ``f``, if it is the user's: for each line that calls it, the latest recorded call."""
     found = {
         (c.site.file, c.site.line): c
         for c in (f.compilations if f.user else ())
@@ -72,7 +72,7 @@ def _in_loop(run: Run, f: Function, c: Compilation) -> LoopCall | None:
     return loop_calls.find(sources.of(run)(c.site.file), c.site.line, c.missed.column, f.seen.name)
 
 
-FEWEST = 8  # calls in one iteration of the loop around
+FEWEST = 8  # calls, in one iteration of an outer loop or in one step, that are worth a finding
 ROWS = frozenset({"unstack", "dynamic_slice", "gather", "slice"})  # operations that take rows of an array
 
 
@@ -84,7 +84,9 @@ def call_for_each_row(run: Run) -> Iterator[Finding]:
 
 @cached_until_changed
 def for_each_row(run: Run) -> list[tuple[Finding, range]]:
-    """Return the findings of JX204, each with the lines of its loop."""
+    """Return the findings of JX204 (a jitted function is called for each row of an array), each with the
+    range of the line numbers of its loop.
+    """
     return list(_for_each_row(run))
 
 
@@ -128,10 +130,10 @@ def _turns_alone(run: Run, c: Compilation, call: LoopCall, jitted: set[str]) -> 
 
 
 def _rows(run: Run, c: Compilation, call: LoopCall) -> tuple[int, ...] | None:
-    """Return the shape of the array whose rows are the arguments of the calls, one after the other.
+    """Return the shape of the array whose rows are the arguments of the calls, one row in each call. None if
+    there is no such array, or if the loop runs only once.
 
-    It is known from the operations outside jit that take the rows, on the loop's lines. None: there is none,
-    or the loop runs once.
+    The array is known from the operations outside jit on the loop's lines that take rows (a slice, a gather).
     """
     if c.site is None or c.key is None or not _again(run, c, call):
         return None
@@ -154,7 +156,9 @@ def _dtype(c: Compilation, rows: tuple[int, ...]) -> str | None:
 
 
 def _again(run: Run, c: Compilation, call: LoopCall) -> bool:
-    """Return whether another loop runs the loop of ``call`` again."""
+    """Return whether another loop runs the loop of ``call`` again: a loop of the same function, or one around
+    a line that calls this function.
+    """
     text, stack = sources.of(run), c.missed.stack if c.missed is not None else []
     last = call.loop.end_lineno or call.loop.lineno
     outside = [
@@ -164,10 +168,11 @@ def _again(run: Run, c: Compilation, call: LoopCall) -> bool:
 
 
 def _calls_in_a_step(run: Run, f: Function, c: Compilation, call: LoopCall) -> int | None:
-    """Return how often each step calls ``f``, where both are counted; None: unknown.
+    """Return how often each step calls ``f``. None if calls or steps are not counted, or if ``f`` may be the
+    step itself.
 
-    Where marks count the steps, a function that is passed its own results may be the step itself, and a mark
-    stand for an epoch.
+    If ``jaxscope.step()`` marks the steps, a function that is passed its own results may be the training
+    step, and a step may be an epoch.
     """
     calls, steps = f.counted_calls.get(c.process.id), transfers.steps(run, c.process)
     steppers = [g for g in run.functions.values() if g.step and c.process.id in g.counted_calls]
@@ -176,7 +181,7 @@ def _calls_in_a_step(run: Run, f: Function, c: Compilation, call: LoopCall) -> i
     return calls // steps
 
 
-# What a function does only while it evaluates: its values are those of another computation.
+# Code that a function has only for evaluation: its forward pass computes other values than in training.
 _EVALUATES = re.compile(
     r"train(?:ing)?\s*=\s*False|deterministic\s*=\s*True|inference|\.eval\(|use_running_average|stop_gradient"
 )
@@ -215,7 +220,13 @@ def work_done_twice(run: Run) -> Iterator[Finding]:
 
 
 def _comparable(run: Run, by: Compilation, g: Function, c: Compilation) -> bool:
-    """Return whether both functions compute their forward pass in one mode, as far as is known."""
+    """Return whether two functions may compute the same forward pass. As far as is known, both are in the
+    same mode: equal static arguments, no dropout in only one of them, no code for evaluation.
+
+    Args:
+      by: the call of the function that computes more.
+      g, c: the other function, and its call.
+    """
     if by.key is None or c.key is None:
         return False
     modes = {s.path: s.repr for s in by.key.static}
@@ -238,11 +249,12 @@ _Types = dict[tuple[str, ...], tuple[object, ...]]  # of arrays, by the steps of
 
 
 def _has_another_like(by: Compilation, c: Compilation) -> bool:
-    """Return whether ``by`` has another argument like one of ``c``, and may compute the same with that one:
-    the parameters of a target network.
+    """Return whether ``by`` has more arguments of one kind than ``c`` has: for example the parameters and
+    those of a target network. Then ``by`` may do the same computation as ``c`` with the other argument.
 
-    Arguments are alike if their arrays have equal paths and types. What is deeper inside an argument, as an
-    optimizer's moments are, is not counted beside the parameters.
+    Arguments are of one kind if their arrays have equal paths and types. Arrays that are deeper inside an
+    argument, as the moments in an optimizer's state are, are not counted if the same arrays occur nearer to
+    its root.
     """
     passed: dict[str, _Types] = {}
     for path, array in _types(c).items():
@@ -261,7 +273,9 @@ def _types(c: Compilation) -> _Types:
 
 
 def _places(kind: _Types, arrays: _Types) -> set[tuple[str, ...]]:
-    """Return the paths in ``arrays`` below which there is exactly ``kind``."""
+    """Return the paths in ``arrays`` below which there are exactly the arrays of ``kind``: equal paths from
+    there on, and equal types.
+    """
     first = next(iter(kind))
     starts = {path[: len(path) - len(first)] for path in arrays if path[len(path) - len(first) :] == first}
     return {
@@ -273,7 +287,9 @@ def _places(kind: _Types, arrays: _Types) -> set[tuple[str, ...]]:
 
 
 def has_key(c: Compilation) -> bool:
-    """Return whether an argument of ``c`` may be an array of random keys."""
+    """Return whether an argument of ``c`` may be an array of random keys: its dtype is ``key<...>``, or it is
+    ``uint32`` with a last dimension of 2 or 4.
+    """
     leaves = c.key.arguments if c.key is not None else ()
     return any(
         (a.dtype or "").startswith("key<") or (a.dtype == "uint32" and (a.shape or ())[-1:] in ((2,), (4,)))
@@ -282,20 +298,22 @@ def has_key(c: Compilation) -> bool:
 
 
 def _arrays_passed(f: Function, c: Compilation, call: LoopCall) -> set[str | None]:
-    """Return the names of the arrays that the call passes: not of containers and objects."""
+    """Return the names of the variables that the call passes as arrays, not as containers or objects."""
     paths = [leaf.path for leaf in c.key.arguments] if c.key is not None else []
     passed = [loop_calls.argument(call.call, f.seen.signature, name) for name in paths]
     return {loop_calls.root(a) for a in passed if a is not None}
 
 
 def _same_arguments(does: LoopCall, again: LoopCall, kept: set[str | None] | None) -> bool | None:
-    """Return whether ``again`` is passed what ``does`` is passed, but for what ``does`` changes.
+    """Return whether the call ``again`` may repeat work of the call ``does``, because the loop passes both
+    the same arguments.
 
-    False: it is passed exactly that; True: ``does`` comes first and its statement sets some of it anew, as
-    ``params = train_step(params, batch)``. None: it is passed something else, or this is unknown.
+    False: the arguments are the same. True: ``does`` comes first, and its statement sets some of them anew,
+    as ``params = train_step(params, batch)`` does. None: an argument differs, or that is unknown.
 
     Args:
-      kept: the names that ``does`` leaves as they are, where it changes the objects that it is passed (nnx).
+      kept: if ``does`` changes the objects that it is passed (flax nnx), the names that it does not change;
+        else None.
     """
     if does.statement is None or again.statement is None or does.statement == again.statement:
         return None
@@ -317,7 +335,10 @@ def _same_arguments(does: LoopCall, again: LoopCall, kept: set[str | None] | Non
 
 
 def _part_of(node: ast.expr, given: set[str]) -> bool:
-    """Return whether ``node`` is one of the expressions ``given``, or an attribute or an item of one."""
+    """Return whether ``node`` is an expression of ``given``, or an attribute or an item of such an
+    expression: ``state.params`` if ``state`` is given. ``given`` has the expressions as ``ast.dump`` writes
+    them.
+    """
     while ast.dump(node) not in given:
         if not isinstance(node, (ast.Attribute, ast.Subscript)):
             return False
@@ -326,14 +347,18 @@ def _part_of(node: ast.expr, given: set[str]) -> bool:
 
 
 def _touched(statements: Sequence[ast.AST]) -> set[str | None]:
-    """Return the names whose methods are called: ``model`` of ``model.eval()``."""
+    """Return the names of objects whose methods the statements call: ``model`` for ``model.eval()``. A method
+    may change its object.
+    """
     calls = [n for s in statements for n in ast.walk(s) if isinstance(n, ast.Call)]
     return {loop_calls.root(c.func) for c in calls if isinstance(c.func, ast.Attribute)}
 
 
 def _depends(call: ast.Call, on: LoopCall, between: Sequence[ast.AST]) -> bool:
-    """Return whether the arguments of ``call`` follow from the results of ``on``,
-    through statements in between.
+    """Return whether an argument of ``call`` is computed from a result of the call ``on``.
+
+    Args:
+      between: the statements between the two calls, through which the value may pass.
     """
     names = set(on.targets)
     for statement in between:

@@ -1,4 +1,6 @@
-"""JX132 and JX133: functions that keep recompiling, and what one line has compiled outside jit."""
+"""Rules JX132 (functions that keep recompiling for various causes) and JX133 (lines that make JAX compile
+many operations outside jit).
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,14 @@ from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import COMPUTING_ROOTS, JAX_ROOTS, TRACED_WHOLE, WRAPPER_ROOTS
 from jaxscope.schema.messages import Count, Field, Message, Names, Seconds, message
 
-WINDOW = 50  # calls looked back on
-FEWEST = 10  # recompiles that make an alarm
-SHARE = 0.1  # of all seconds of the run: what one line costs that is worth a finding
-BARRAGE, SOME = 20, 0.2  # of compilations outside jit from one line, a finding from this part of SHARE on
-SEVERAL = 10  # such compilations that one program could replace
+WINDOW = 50  # the latest calls of a function, among which recompiles are counted
+FEWEST = 10  # recompiles that are worth a finding
+SHARE = 0.1  # of all seconds of the run: a line that costs less is not reported
+BARRAGE, SOME = 20, 0.2  # a line with so many compilations is reported if it costs this part of SHARE
+SEVERAL = 10  # compilations of one line from which it is worth replacing them by one program
 LISTED = 5  # functions in the evidence of one line
-# Advice that jitting the step as a whole replaces.
+# Slugs of advice for one line. If several lines of a loop have it, the advice is to jit the whole step
+# instead.
 INTO_ONE_STEP = frozenset(
     {
         "fix-jit-this-call",
@@ -45,13 +48,13 @@ STEPS = frozenset(
     {"update", "step", "init", "init_state", "evaluate"}
 )  # methods of a library that can be jitted
 RANDOM = frozenset({"random", "prng"})  # JAX's modules of random draws
-# Their functions that draw parameters: under vmap, JAX does not name their module.
+# Functions of these modules that draw parameters. Under vmap, JAX does not name their module.
 DRAWS = frozenset({"_normal", "_normal_real", "_truncated_normal", "_uniform", "_randint", "_bernoulli"})
 MAKES_ANEW = frozenset(
     {"numpyro"}
-)  # functions that an object of theirs defines in each run, also the same object
+)  # libraries whose objects define new functions in each run, even if the object is the same
 ITERATED = "unstack"  # the operation of iterating over an array
-# Why what a line does is compiled again.
+# The reason why the operations of a line are compiled again, as a clause.
 BODIES, SIZES, MADE = message("because-of-bodies"), message("because-of-sizes"), message("because-made-anew")
 
 
@@ -77,8 +80,8 @@ def recompile_rate(run: Run) -> Iterator[Finding]:
 
 
 def _has_own_finding(run: Run, again: list[Compilation]) -> bool:
-    """Return whether more than half have one cause, which the rule about that cause reports with its
-    advice.
+    """Return whether more than half of the recompiles have the same cause, and a rule about that cause
+    reports them with its own advice. JX132 then reports nothing.
     """
     found: dict[tuple[str, str | None], list[tuple[Compilation, Cause]]] = {}
     for c in again:
@@ -102,7 +105,9 @@ def _by_calls(f: Function, again: list[Compilation]) -> Message | None:
 
 
 def _by_number(f: Function, again: list[Compilation]) -> Message | None:
-    """Return the number of recompiles where calls are not counted."""
+    """Return a clause with the number of recompiles of a function whose calls are not counted. None if they
+    are counted, or if there are too few recompiles.
+    """
     if f.counted_calls or len(again) < FEWEST:
         return None
     return message("recompiled-so-often", n=len(again))
@@ -124,7 +129,9 @@ def eager_barrage(run: Run) -> Iterator[Finding]:
 
 
 def _by_line(run: Run) -> Iterator[tuple[Payer, Finding]]:
-    """Yield what one line each makes JAX compile outside jit, if it can be avoided and costs enough."""
+    """Yield (the line with its compilations, a finding about it) for each line that makes JAX compile
+    operations outside jit, if that can be avoided and costs enough.
+    """
     least, resized = SHARE * payers.total_seconds(run), payers.resized_lines(run)
     called = {
         (c.site.file, c.site.line)
@@ -137,7 +144,7 @@ def _by_line(run: Run) -> Iterator[tuple[Payer, Finding]]:
         if any(p.line.file == file and p.line.line in lines for file, lines in row_by_row):
             continue  # the loop that takes the rows one by one has its own finding
         if p.within and p.library in JAX_ROOTS and (p.line.file, p.line.line) in called:
-            continue  # of values that a jitted function knows while it is traced: it is jitted already
+            continue  # computed while a jitted function is traced: the line is jitted already
         if imports(sources.of(run)(p.line.file), p.line.line):
             continue  # a package that computes while it is imported: no change of this line helps
         why, fix, cost = _what_to_do(run, p)
@@ -153,9 +160,12 @@ def _by_line(run: Run) -> Iterator[tuple[Payer, Finding]]:
 
 
 def _beside_a_resized_function(run: Run, p: Payer, resized: set[tuple[str, int]]) -> bool:
-    """Return whether the line, or another line of its loop, calls a function that is compiled again for
-    another size, which has its own finding: the operations here are for what that function is passed, or
-    returns.
+    """Return whether the line, or another line of its loop, calls a user's function that recompiles for
+    another size. That function has its own finding, and the operations of this line compute its arguments or
+    results.
+
+    Args:
+      resized: (file, line) of the calls of such functions.
     """
     if (p.line.file, p.line.line) in resized:
         return True
@@ -165,8 +175,9 @@ def _beside_a_resized_function(run: Run, p: Payer, resized: set[tuple[str, int]]
 
 
 def _repeats(p: Payer, why: Message | None) -> Message | None:
-    """Return how many of the compilations are recompiles: for this reason, or else with their seconds, which
-    the head of the report adds up.
+    """Return a clause with the number of compilations that are recompiles, and with ``why`` if the reason is
+    known. Without a reason the clause has their seconds, too, because the head of the report adds these up.
+    None if there are no recompiles.
     """
     if not p.again:
         return None
@@ -176,7 +187,9 @@ def _repeats(p: Payer, why: Message | None) -> Message | None:
 
 
 def _compiled(of: Sequence[Payer]) -> dict[str, Field]:
-    """Return what the lines compiled, as fields of a message."""
+    """Return fields of a message about the lines ``of``: the number of their compilations, and the names of
+    what was compiled.
+    """
     names = tuple(sorted({name for p in of for name in p.names}))
     number = sum(len(p.compilations) for p in of)
     come = "comes" if number == 1 else "come"
@@ -202,8 +215,8 @@ def _finding(
 
 
 def _by_function(run: Run, p: Payer, most: int) -> list[Evidence]:
-    """Return what was compiled for the line, by function, the most expensive first, each with the cause of
-    its most expensive recompile.
+    """Return the evidence for one line: an entry for each function or operation that was compiled for it, the
+    most expensive first, at most ``most``. An entry has the cause of the function's most expensive recompile.
     """
     parts: dict[str, list[Compilation]] = {}
     for c in p.compilations:
@@ -229,7 +242,8 @@ class Iteration(NamedTuple):
 
     Attributes:
       file, line: the first line of the loop.
-      function: the name of the function that the loop calls; None: the line is in the loop itself.
+      function: the name of the function that the loop calls; None: the line in question is in the loop
+        itself.
     """
 
     file: str
@@ -238,15 +252,15 @@ class Iteration(NamedTuple):
 
 
 def _iteration(run: Run, p: Payer) -> Iteration | None:
-    """Return the loop of the same file that runs the line of ``p``; None: there is none, as far as is
-    known.
+    """Return the loop, in the same file, that runs the line of ``p`` repeatedly, directly or through
+    functions that it calls. None if no such loop is known.
     """
     missed = p.compilations[0].missed
     if missed is None:
         return None
     text, below = sources.of(run), None
     for f in [p.line, *missed.stack[missed.into_library or 0 :]]:
-        if f.file != p.line.file:  # a loop there may run each line once: over programs, over settings
+        if f.file != p.line.file:  # a loop in another file may run each line only once, with other settings
             return None
         loop = loop_around(text(f.file), f.line)
         if loop is not None:
@@ -261,11 +275,11 @@ def _slug(finding: Finding) -> str | None:
 
 
 def _of_iteration(run: Run, iteration: Iteration, of: Sequence[Payer], found: Sequence[Finding]) -> Finding:
-    """Return one finding about several lines that one iteration of a loop runs: the step as a whole can be
-    jitted.
+    """Merge the findings about several lines that one iteration of a loop runs into one finding, whose advice
+    is to jit the step as a whole.
 
-    Where the sizes of what all of them compute change, one jit would compile for each size, too: the fix
-    is that of one line.
+    If the sizes of their arrays change, one jit would compile for each size, too. The advice is then that of
+    one line.
     """
     seconds, fix = sum(f.seconds or 0.0 for f in found), fix_of(found[0])
     repeats = Count(sum(len(p.again) for p in of), "repeat")
@@ -290,8 +304,9 @@ def _of_iteration(run: Run, iteration: Iteration, of: Sequence[Payer], found: Se
 
 
 def _of_one_cause(run: Run, again: list[Compilation]) -> recompiles.Group | None:
-    """Return the most expensive recompiles of one function of a library for one cause that its arguments
-    have.
+    """Return the group of recompiles of one library function that have one cause in the function's arguments,
+    such as a changing dtype. If there are several groups, return the one with the most seconds; None if there
+    is none.
     """
     found: dict[tuple[str, str], list[tuple[Compilation, Cause]]] = {}
     for c in again:
@@ -309,10 +324,12 @@ def _of_one_cause(run: Run, again: list[Compilation]) -> recompiles.Group | None
 
 
 def _creates(p: Payer) -> bool:
-    """Return whether the line creates parameters once: most of the seconds are those of random draws.
+    """Return whether the line creates the parameters of a model once: it compiles nothing again, and most of
+    its seconds are those of random draws.
 
-    One program for all of them has each of these draws, too: with jit the creation of ten models took 0.5 to
-    2.3 times the seconds of that without, the predictions of one network a quarter (benchmarks/README.md).
+    jit may not help there, because one program would contain all these draws. With jit, creating ten models
+    took 0.5 to 2.3 times as long as without, and the predictions of one network a quarter
+    (benchmarks/README.md).
     """
     if p.again:
         return False
@@ -327,10 +344,11 @@ def _draws(f: Function) -> bool:
 
 
 def _what_to_do(run: Run, p: Payer) -> tuple[Message | None, Fix | None, float]:
-    """Return why it is compiled again and what to do, by the library that the line
-    calls, and the avoidable seconds.
+    """Return (why the line's operations are compiled again, what to do about it, the seconds that this
+    saves), depending on the library that the line calls.
 
-    No fix where nothing is known to help: what is compiled once, and cannot be put into one program.
+    The reason is None if nothing is compiled again, or if it is unknown. The fix is None where nothing is
+    known to help, because each operation is compiled once and jit cannot replace them.
     """
     jax = p.library is None or p.library in JAX_ROOTS
     again = sum(c.seconds for c in p.again)
@@ -339,7 +357,7 @@ def _what_to_do(run: Run, p: Payer) -> tuple[Message | None, Fix | None, float]:
     made_anew = [(c, cause) for c in p.again if (cause := causes.of(run, c)[0]).kind in payers.MADE_ANEW]
     anew = 2 * sum(c.seconds for c, _ in made_anew) >= again > 0
     paths = [cause.path for _, cause in made_anew if cause.path is not None and cause.path[0] != "_"]
-    objects = paths if anew else []  # but those of the library's own
+    objects = paths if anew else []  # without private ones of the library
     changing = not anew and payers.sizes_change(run, p)
     if 2 * iterated >= p.seconds:
         if jax and any(loop_calls.has_key(c) for c in unstacked):  # np.asarray fails on keys
@@ -375,13 +393,15 @@ def _what_to_do(run: Run, p: Payer) -> tuple[Message | None, Fix | None, float]:
 
 
 def _inside(p: Payer) -> Message | None:
-    """Return the function of the user's that the line is in; None: it is in none."""
+    """Return a clause with the user's function that contains the line; None for a line outside functions."""
     name = ".".join(part for part in p.line.function.split(".") if not part.startswith("<"))
     return message("inside-function", function=name) if name else None
 
 
 def _as_in(jitted: jit_decorators.Jitted | None) -> Message:
-    """Return an example of the call under jit: that of the line, or a general one."""
+    """Return a clause with an example of the call under jit: the line's own call (``jitted``), or a general
+    example for None.
+    """
     call = jitted.call if jitted is not None else "jax.jit(net.init)(key, x)"
     if jitted is None or jitted.statics_unknown:
         return message("as-in-with-statics", call=call)
@@ -396,7 +416,15 @@ def _for_library(
     again: float,
     at_once: float,
 ) -> tuple[Message | None, Fix | None, float]:
-    """Return the same for a library that is not JAX's and cannot be traced as a whole."""
+    """Return (reason, fix, seconds), as ``_what_to_do`` does, for a line that calls a library other than JAX
+    that cannot be traced as a whole.
+
+    Args:
+      jitted: the line's call written under jit; None: it cannot be.
+      anew_or_changing: whether it recompiles because functions are made anew, and because sizes change.
+      again: the seconds of its recompiles.
+      at_once: the seconds of all its compilations, if there are at least SEVERAL; else 0.
+    """
     anew, changing = anew_or_changing
     if p.library in MAKES_ANEW and (anew or changing):
         padded = message("fix-pad-first") if changing else None
@@ -424,8 +452,8 @@ def _for_library(
 
 
 def _computes(run: Run, library: str | None) -> bool:
-    """Return whether the library computes with JAX, instead of only reading arrays: a function of its own is
-    jitted.
+    """Return whether the library itself computes with JAX: one of its functions was jitted. Otherwise it only
+    reads arrays.
     """
     modules = (f.seen.module or "" for f in run.functions.values() if not f.seen.eager)
     return library in {module.partition(".")[0] for module in modules}

@@ -1,7 +1,7 @@
-"""Equal findings of several forms of one program merged into one that names them: absent machines and
-settings.
+"""Merge equal findings of several forms of one program into one finding that names the forms. A form is the
+program that ran, the program for a target, or the program with a setting of ``run --vary``.
 
-Two findings are equal where their identities are; their figures and their words may differ.
+Two findings are equal if their ``identity`` is equal. Their figures and words may differ.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from jaxscope.schema.findings import Contexts, Evidence, Finding, Identity
 
 
 def grouped(several: Iterable[Iterable[Finding]]) -> list[list[tuple[int, Finding]]]:
-    """Return groups of equal findings of several lists, each finding with the number of its list, in the
-    order in which they first occur.
+    """Return groups of equal findings. Each member is (the number of its list in ``several``, the finding).
+    Groups are in the order in which they first occur.
 
     If one list has several equal findings, the first is grouped with the first equal finding of another
     list, the second with the second, and so on.
@@ -36,18 +36,21 @@ def grouped(several: Iterable[Iterable[Finding]]) -> list[list[tuple[int, Findin
 
 
 def findings(run: Run, further: Sequence[Run] = ()) -> list[Finding]:
-    """Return the findings of the rules in ``run``, and the findings about targets in ``further``; errors
-    first, then by seconds.
+    """Return the findings of the rules in ``run``, and the findings about targets in ``further``: errors
+    first, then the findings that cost the most seconds.
 
-    ``further``: runs of the same program on other numbers of devices (store.sub_runs). If a finding about a
-      target is equal to a finding of ``run``, the target is added to that finding.
+    Args:
+      further: runs of the same program on other numbers of devices (store.sub_runs). If a finding about a
+        target is equal to a finding of ``run``, the target is added to that finding.
     """
     found = registry.findings(run)
     return registry.in_order(joined(found, map(registry.findings, further))) if further else found
 
 
 def joined(found: Sequence[Finding], further: Iterable[Sequence[Finding]]) -> list[Finding]:
-    """Return the findings of a run together with those for the targets of ``further`` runs."""
+    """Return the findings of a run (``found``) merged with those findings of ``further`` runs that are
+    about targets.
+    """
     several = [found, *([f for f in other if f.contexts.targets] for other in further)]
     merged = []
     for (_, first), *rest in grouped(several):
@@ -58,14 +61,20 @@ def joined(found: Sequence[Finding], further: Iterable[Sequence[Finding]]) -> li
 
 
 def for_targets(f: Finding, names: Iterable[str], evidence: Iterable[Evidence] = (), *, ran: bool) -> Finding:
-    """Extend ``f`` to more targets, with their evidence; ``ran``: it is also true of the program that ran."""
+    """Return the finding ``f`` extended by the targets ``names`` and by ``evidence`` about them.
+
+    Args:
+      ran: whether the program that ran has the finding, too.
+    """
     targets = list(dict.fromkeys([*f.contexts.targets, *names]))
     contexts = msgspec.structs.replace(f.contexts, ran=ran or not targets, targets=targets)
     return msgspec.structs.replace(f, contexts=contexts, evidence=[*f.evidence, *evidence])
 
 
 def of_target(name: str | None) -> Contexts:
-    """Return the contexts of a finding that names its target itself; None: of the program that ran."""
+    """Return the contexts of a finding whose title names its target; for None, those of a finding about the
+    program that ran.
+    """
     return Contexts() if name is None else Contexts(ran=False, targets=[name], in_title=True)
 
 
@@ -81,11 +90,12 @@ def of_target_alone(run: Run, f: Finding) -> bool:
 def of_settings(
     found: Mapping[str, Sequence[Finding]], settings: Mapping[str, Mapping[str, str]]
 ) -> list[Finding]:
-    """Merge equal findings of several settings; errors first, then by seconds.
+    """Merge equal findings of several settings of ``run --vary``. Return them with errors first, then by
+    seconds.
 
     Args:
-      found: the findings, by the label of their setting.
-      settings: the values of the setting, by its label.
+      found: the findings, by the label of their setting, such as ``MESH=4x4``.
+      settings: the variables of each setting and their values, by its label.
     """
     labels = list(found)
     if len(labels) < 2:
@@ -96,11 +106,14 @@ def of_settings(
 
 
 def _under(members: Sequence[tuple[str, Finding]], settings: Mapping[str, Mapping[str, str]]) -> Finding:
-    """Return the most severe of equal findings, with the settings of all and other titles as evidence.
+    """Merge equal findings: return the most severe one, with the settings of all of them, and as evidence the
+    titles that differ from its own.
 
-    The setting of its own evidence comes first.
+    Its own setting is the first in the list, because its evidence is that of the run with this setting.
 
-    Its own setting is the first: its evidence is of the run under that.
+    Args:
+      members: (label of the setting, finding).
+      settings: as in ``of_settings``.
     """
     label, first = min(members, key=lambda member: registry.weight(member[1]))
     others = [(other, f) for other, f in members if f is not first]
@@ -114,7 +127,9 @@ def _under(members: Sequence[tuple[str, Finding]], settings: Mapping[str, Mappin
 
 
 def _named(labels: Sequence[str], settings: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Return the names for several settings: what only they have in common, else each one; empty for all."""
+    """Return short names for the settings ``labels``: the values that they have in common, if no other
+    setting has them (``["DEPTH=2"]``), else the labels. Empty if these are all settings.
+    """
     if len(labels) == len(settings):
         return []
     first, *rest = (settings[label].items() for label in labels)

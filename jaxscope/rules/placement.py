@@ -1,4 +1,6 @@
-"""JX115 to JX120: arguments that lie elsewhere than in the call before."""
+"""Rules JX115 to JX120: functions that recompile because an argument has another sharding, device, layout or
+memory than in an earlier call.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +9,24 @@ from jaxscope.schema.causes import Cause, Placement, Setting
 from jaxscope.schema.findings import WARNING, Fix
 from jaxscope.schema.messages import message
 
-OF_A_MESH = "Mesh('"  # begins the text of a mesh that has axes
+OF_A_MESH = "Mesh('"  # the beginning of a mesh's text, if the mesh has axes
 
 
 def kept(name: str, path: str, cause: Cause) -> Fix:
-    """Return the advice about ``path``, a result of ``name`` with another sharding than the argument.
+    """Return the advice about a result that the function returns with another sharding than it was passed,
+    and that is passed again: how to keep the sharding.
 
     It does not suggest ``in_shardings``, because JAX raises an error if an array is committed to another
     sharding.
+
+    Args:
+      name: the function.
+      path: the argument.
+      cause: the change of its sharding.
     """
     was, now = (value if isinstance(value, Placement) else None for value in (cause.before, cause.after))
     arguments = {"path": path, "sharding": None if now is None else now.spec or now.text}
-    if cause.kind == "mesh":  # where it was may be no place for the result
+    if cause.kind == "mesh":  # the old placement may not suit the result
         returned = now.text if now is not None else "on the mesh"
         return Fix(
             message("fix-place-on-mesh", function=name, path=path, sharding=returned), "device_put", arguments
@@ -68,7 +76,7 @@ def changing_memory_kind(group: Group) -> Fix:
 def changing_mesh(group: Group) -> Fix | None:
     if group.cause.path == "context":
         if all(_between_meshes(c) for c in group.causes) and one_for_each_place(group, lambda k: k.context):
-            return None  # one model on several meshes: each needs its own program
+            return None  # each place uses its own mesh: each mesh needs its own program
         return Fix(message("fix-same-mesh-around"), "set_mesh")
     if group.came_back:
         return kept(group.name, group.cause.path or "it", group.cause)
@@ -77,6 +85,8 @@ def changing_mesh(group: Group) -> Fix | None:
 
 
 def _between_meshes(cause: Cause) -> bool:
-    """Return whether the calls were under two meshes, rather than one of them outside any mesh."""
+    """Return whether both calls were made inside a mesh context (``jax.set_mesh``), with different meshes.
+    False if one of them was made outside.
+    """
     meshes = [value for value in (cause.before, cause.after) if isinstance(value, Setting)]
     return len(meshes) == 2 and all(OF_A_MESH in mesh.text for mesh in meshes)
