@@ -1,5 +1,5 @@
-"""Define JX202 to JX401: unrolled loops, programs without a result, host callbacks, precision,
-communication of the user's programs.
+"""Rules JX202, JX203, JX301 to JX303 and JX401 about compiled programs: unrolled loops, programs without a
+result, host callbacks, precision, and communication that the partitioner inserts.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from jaxscope.schema.messages import (
 TURNS = 8  # iterations of an unrolled loop
 TURN = 3  # operations in one iteration
 MIB = 1 << 20
-SMALL = 0.05  # of a program's peak memory
+SMALL = 0.05  # share of a program's peak memory below which an array does not matter
 MOST = 3  # functions named in one title
-SHOWN = 5  # blocks
+SHOWN = 5  # repeated blocks in the evidence of one finding
 
 
 def evidence(p: Program, text: Words, source: Frame | None) -> list[Evidence]:
@@ -50,8 +50,8 @@ def evidence(p: Program, text: Words, source: Frame | None) -> list[Evidence]:
 
 @rule("JX202", "unrolled-loop", WARNING)
 def unrolled_loop(run: Run) -> Iterator[Finding]:
-    # A loop is unrolled in the forward and in the backward pass, and by each function that has it: one
-    # finding.
+    # The same unrolled loop occurs in the forward and in the backward pass, and in each function that has
+    # it. All of these become one finding.
     lines: dict[Hashable, list[tuple[Program, Function, Repeated]]] = {}
     for p, f, texts in users(run):
         found = [
@@ -93,7 +93,9 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
 def _shares(
     run: Run, blocks: Sequence[tuple[Program, Function, Repeated]]
 ) -> list[tuple[Program, Function, float]]:
-    """Return the share of each program's operations that a scan in place of ``blocks`` would not have."""
+    """Return (program, its function, share) for each program: the share of the program's operations that
+    would be saved if ``jax.lax.scan`` replaced the unrolled loops ``blocks``.
+    """
     found = []
     for p, f in dict.fromkeys((p, f) for p, f, _ in blocks):
         read = run.texts_of(p).stablehlo
@@ -112,8 +114,11 @@ def _seconds(p: Program) -> float:
 
 
 def _in_library(run: Run, f: Function, r: Repeated) -> bool:
-    """Return whether a library repeats the block: its function, which a line of the user's calls or gave to
-    jit, or one that a line calls which stands in no loop.
+    """Return whether a library, and not the user's code, repeats the block. False if that is unknown.
+
+    It is a library if the repeating line is a library's. If ``f`` itself is a library's function, it is also
+    one if the repeating line is the user's call of ``f``, or if no line of the user that leads to the block
+    is in a loop.
     """
     sites = [c.site for c in f.compilations if c.site is not None and STANDING(c.site.file) == Standing.USER]
     if r.source is None or not sites:
@@ -127,7 +132,12 @@ def _in_library(run: Run, f: Function, r: Repeated) -> bool:
 
 
 def _line(r: Repeated, others: Sequence[Repeated]) -> tuple[str, int] | None:
-    """Return the line of a repeated body; for a backward pass, the line of its forward pass."""
+    """Return the (file, line) of the code whose repetition made the block ``r``. For a block of the backward
+    pass, return the line of the block of the forward pass. None if it is unknown.
+
+    Args:
+      others: all repeated blocks of the program.
+    """
     own = _innermost(r)
     if not r.backward:
         return own
@@ -136,7 +146,9 @@ def _line(r: Repeated, others: Sequence[Repeated]) -> tuple[str, int] | None:
 
 
 def _innermost(r: Repeated) -> tuple[str, int] | None:
-    """Return the line that repeats the body; for a body of one line that line, from wherever it is called."""
+    """Return the (file, line) of the user's code that is repeated; None if it is unknown. If the whole block
+    comes from one line in a helper, return that line, which is the same for all callers of the helper.
+    """
     if r.source is None:
         return None
     own = r.source.file, r.source.line
@@ -177,7 +189,7 @@ def no_result(run: Run) -> Iterator[Finding]:
 
 
 def _in_vain(c: Compilation) -> bool:
-    """Return whether the call computes something of which nothing leaves the program."""
+    """Return whether the call computes something, but returns nothing and has no effects."""
     t = c.traced
     return t is not None and t.out == [] and t.effects == [] and bool(t.equations)
 
@@ -186,7 +198,7 @@ def _in_vain(c: Compilation) -> bool:
 def host_callback(run: Run) -> Iterator[Finding]:
     for p, f, texts in users(run):
         for c in texts.stablehlo.callbacks if texts.stablehlo is not None else ():
-            if c.in_branch:  # a check that fails, a print every so many steps: not in each call
+            if c.in_branch:  # in a branch of a conditional, as for rare prints: not in each call
                 continue
             text = message(
                 "host-callback",
@@ -200,8 +212,8 @@ def host_callback(run: Run) -> Iterator[Finding]:
 
 
 def _with_cache(p: Program, text: Message) -> Message:
-    """Add what the persistent cache of the JAX that compiled it does with such a program, where it
-    matters.
+    """Return ``text``, extended by a clause if the JAX that compiled the program does not keep programs with
+    callbacks in its persistent cache, and the cache is on.
     """
     c: Compilation = p.compilations[-1]
     version = c.process.started.jax if c.process.started is not None else None
@@ -213,7 +225,7 @@ def _with_cache(p: Program, text: Message) -> Message:
 
 @rule("JX302", "upcast", NOTE)
 def upcast(run: Run) -> Iterator[Finding]:
-    seen = set[Hashable]()  # by train_step and by eval_step: one line to change
+    seen = set[Hashable]()  # the same line in train_step and in eval_step is reported once
     for p, f, texts in users(run):
         for u in texts.stablehlo.upcasts if texts.stablehlo is not None else ():
             half = u.before in ("bf16", "f16", "bfloat16", "float16")
@@ -234,8 +246,8 @@ def upcast(run: Run) -> Iterator[Finding]:
 
 
 def small(p: Program) -> float:
-    """Return the bytes below which an array does not matter to the memory of ``p``; 0 where that is
-    unknown.
+    """Return a number of bytes: a smaller array does not matter to the peak memory of ``p``. 0 if that memory
+    is unknown.
     """
     compiled = p.compilations[-1].compiled
     peak = peak_bytes(compiled.memory) if compiled is not None and compiled.memory is not None else None
@@ -263,8 +275,8 @@ def float64(run: Run) -> Iterator[Finding]:
 
 
 def _all_double(p: Program, run: Run) -> bool:
-    """Return whether each floating-point argument is float64, on a CPU: this is the precision that the
-    program asks for, and a CPU has it.
+    """Return whether the program runs on a CPU and all its floating-point arguments are float64. Then float64
+    is the precision that the user wants, and a CPU computes in it.
     """
     key = p.compilations[-1].key
     floats = {leaf.dtype for leaf in key.arguments if leaf.dtype and "float" in leaf.dtype} if key else set()
@@ -293,7 +305,7 @@ def _inserted(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable,
         if not large:
             continue
         if large[0].constrained_at is not None:
-            # A step on the way to the constraint belongs to it, however small.
+            # All collectives of the constraint belong to the finding, also small ones.
             yield same, _of_constraint(p, f, several)
             continue
         c = large[0]
@@ -304,9 +316,11 @@ def _inserted(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable,
 
 
 def _dropped(texts: Texts) -> set[int]:
-    """Return the bytes of results whose requested sharding JAX drops, with padding and without.
+    """Return the sizes in bytes, with padding and without, of results whose requested sharding JAX drops
+    because a dimension is not divisible.
 
-    The partitioner computes such a result as requested and gathers it in the end. JX503 has the cause.
+    The partitioner computes such a result as requested and gathers it in the end. An all-gather of this size
+    is not reported, because JX503 reports the cause.
     """
     found = texts.stablehlo.uneven if texts.stablehlo is not None else ()
     results = [u for u in found if u.of == RESULT and u.bytes is not None]
@@ -339,7 +353,9 @@ def _collectives(found: Sequence[Collective]) -> dict[str, Field]:
 
 
 def _of_constraint(p: Program, f: Function, found: Sequence[Collective]) -> Finding:
-    """Report the collectives that the user's own sharding constraint causes."""
+    """Return a finding about ``found``, collectives that one sharding constraint of the user
+    (``with_sharding_constraint``) causes.
+    """
     c = found[0]
     text = message(
         "constraint-collectives", function=f.display_name, constraint=c.constraint, **_collectives(found)

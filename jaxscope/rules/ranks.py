@@ -1,4 +1,6 @@
-"""JX850 to JX854: processes of one job that do not run the same programs in the same order."""
+"""Rules JX850 to JX854: processes (ranks) of one job that do not run the same programs in the same order.
+Such a job usually hangs.
+"""
 
 from __future__ import annotations
 
@@ -36,16 +38,18 @@ _CODES = {
 
 
 def findings(job: Job) -> list[Finding]:
-    """Return where ranks of ``job`` first differ from most, and which of them ended first."""
+    """Return the findings about a job: where some ranks first differ from the majority, and which rank
+    ended first.
+    """
     return in_order(_all(job))
 
 
 def _all(job: Job) -> Iterator[Finding]:
-    # A rank that ended before it came there does not differ.
+    # A rank that ended before it reached that position does not differ.
     found = [d for d in (*job.divergences(), *job.rest()) if job.certain(d) is not None]
     first = job.first_to_leave()
     if first is not None and not (_left_orderly(first) and any(first in d.most for d in found)):
-        yield ended_first(job, first)  # else others hang after what they run and most do not
+        yield ended_first(job, first)  # otherwise the ranks that differ from the majority are the cause
     for d in found:
         yield differs(job, d)
     for here, there, odd, most in job.collectives_differ():
@@ -71,7 +75,9 @@ def _left_orderly(rank: Rank) -> bool:
 
 
 def differs(job: Job, d: Divergence) -> Finding:
-    """Return the finding that some ranks differ from most at one program."""
+    """Return the finding that some ranks differ from the majority at the position ``d`` of the sequence of
+    programs.
+    """
     shown = d.here or d.there
     assert shown is not None
     title, evidence = _title(job, d), list(_evidence(job, d))
@@ -129,14 +135,16 @@ def _title(job: Job, d: Divergence) -> Message:
 
 
 def spelled(seen: Seen) -> Message:
-    """Return ``train_step at train.py:48``."""
+    """Return the text for a compiled program: ``train_step at train.py:48``."""
     return message("program-of-line", function=seen.name, line=seen.site or seen.defined)
 
 
 def _evidence(job: Job, d: Divergence) -> Iterator[Evidence]:
-    """Yield what differs: arguments first, then operations by line, then the two lines."""
+    """Yield evidence of what differs between the two programs: settings of JAX, arguments, then the
+    operations of the lowered programs by line. At the end, yield the line of each of the two compilations.
+    """
     here, there = d.here, d.there
-    if d.kind == ranks.EXTRA and here is not None:  # beside the version of the function that the others have
+    if d.kind == ranks.EXTRA and here is not None:  # compare with the majority's version of the function
         same = [s for s in d.most[0].seen if s.function == here.function]
         there = same[-1] if same else there
     if (
@@ -184,7 +192,9 @@ def _evidence(job: Job, d: Divergence) -> Iterator[Evidence]:
 
 
 def _published(run: Run, code: str) -> Iterator[Finding]:
-    """Yield where ranks without a shared directory differ, as rank 0 has recorded it."""
+    """Yield the findings with the code ``code`` about ranks that share no directory. Rank 0 has recorded what
+    the ranks published through JAX's coordination service.
+    """
     seen = set()
     for event in run.main.ranks_compiled if run.main is not None else ():
         found, ranks_that_differ, text = _of_published(event)
@@ -201,14 +211,15 @@ def _published(run: Run, code: str) -> Iterator[Finding]:
 
 
 def published(run: Run) -> list[Finding]:
-    """Return the findings about ranks that share no directory, from the recording of rank 0."""
+    """Return all findings about ranks that share no directory, from the recording of rank 0. See
+    ``_published``.
+    """
     return [f for code in ("JX850", "JX851", "JX853") for f in _published(run, code)]
 
 
 def without_published(found: Iterable[Finding], job: Job | None) -> list[Finding]:
-    """Return ``found`` without what the ranks published, where ``job`` has the logs of all.
-
-    ``findings(job)`` has the same from the logs, with what differs.
+    """Return ``found`` without the findings of ``published``, if ``job`` has the logs of all ranks:
+    ``findings(job)`` then has the same findings, with more evidence. Otherwise return all of ``found``.
     """
     if job is None or job.missing:
         return [*found]
@@ -216,10 +227,12 @@ def without_published(found: Iterable[Finding], job: Job | None) -> list[Finding
 
 
 def _of_published(event: RanksCompiled) -> tuple[str, tuple[int, ...], Message]:
-    """Return the code of the finding, the ranks that differ from most, and the title."""
+    """Return (code of the finding, ranks that differ from the majority, title) for an event that rank 0
+    recorded.
+    """
     groups = sorted(event.groups, key=lambda g: (-len(g.ranks), g.ranks))
     usual, odd = groups[0], next((g for g in groups[1:] if g.program), groups[-1])
-    if not usual.program and len(groups) > 2:  # two that differ, and the rest has not come there
+    if not usual.program and len(groups) > 2:  # two groups differ, the majority is not there yet
         usual, odd = groups[1], groups[2]
     if len(groups) == 1:
         left = tuple(event.left)
@@ -254,7 +267,9 @@ def _numbers(found: Sequence[int]) -> Message:
 
 
 def _published_name(group: RankGroup) -> Message | str:
-    """Return the function with the line of its definition."""
+    """Return the name of the group's function with the line of its definition; only the name if the line
+    is unknown.
+    """
     name, _, place = (group.function or "?").partition("@")
     file, _, line = place.partition(" ")[0].rpartition(":")
     if not file or not line.isdecimal():
@@ -265,14 +280,16 @@ def _published_name(group: RankGroup) -> Message | str:
 
 
 def _settings(here: Seen, there: Seen) -> list[tuple[str, str, str]]:
-    """Return the name of each of JAX's settings that differs, and its two values."""
+    """Return (name, value in ``here``, value in ``there``) for each of JAX's settings that differs."""
     one, other = here.settings or {}, there.settings or {}
     both = [name for name in one if name in other]
     return [(name, one[name], other[name]) for name in both if one[name] != other[name]]
 
 
 def _arguments(here: Key | None, there: Key | None) -> list[tuple[str, str, str]]:
-    """Return the path of each argument that differs, and its two values."""
+    """Return (path, value in ``here``, value in ``there``) for each argument that differs:
+    ``("x", "f32[8]", "f32[16]")``. ``nothing`` stands for an argument that only one of the two keys has.
+    """
     if here is None or there is None:
         return []
     values = [
@@ -286,7 +303,7 @@ def _arguments(here: Key | None, there: Key | None) -> list[tuple[str, str, str]
 
 
 def ended_first(job: Job, rank: Rank) -> Finding:
-    """Return the finding that ``rank`` ended while the others went on."""
+    """Return the finding that ``rank`` ended while the other ranks continued."""
     others = [r for r in job.ranks if r is not rank]
     ended = max((r.left_ns or r.last_ns or 0 for r in others), default=0)
     later = max(0, ended - (rank.left_ns or 0)) / 1e9
@@ -326,12 +343,14 @@ def ended_first(job: Job, rank: Rank) -> Finding:
 
 
 def named(job: Job, found: Sequence[Rank]) -> Message:
-    """Return ``rank 3``, or ``ranks 0-63 but 37``."""
+    """Return the text for the ranks ``found``: ``rank 3``, or ``ranks 0-63 but 37``."""
     return message(
         "rank-named" if len(found) == 1 else "ranks-named", numbers=ranks.numbers(found, job.ranks)
     )
 
 
 def _others(job: Job, found: Sequence[Rank]) -> Message:
-    """Return ``the others``, or with few ranks, or several groups, their numbers."""
+    """Return the text for the majority ``found``: ``the others``. If it is a single rank, or if the job has
+    more than two groups of ranks, return the numbers.
+    """
     return named(job, found) if len(found) < 2 or len(job.groups()) > 2 else message("the-other-ranks")

@@ -1,4 +1,6 @@
-"""Group the calls of one function that missed for one reason, for the rules about avoidable misses."""
+"""Group the calls of a function that recompiled for the same cause, and make findings of the groups. The
+rules about avoidable recompiles (JX101 to JX121) use this module.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,9 @@ from jaxscope.schema.keys import Key
 from jaxscope.schema.messages import Field, Message, Names, Parts, message
 
 EVIDENCE = 5  # compilations named in one finding
-PLACES = 4  # that pass one value each: more are no few data sets
+PLACES = 4  # lines that call a function, each with a value of its own; more are not a few data sets
 TOO = 3  # other causes named in one finding
-# What differs for another reason than the decisive cause, and has to be corrected, too.
+# Kind of cause -> a clause, for causes beside the decisive one that have to be corrected, too.
 CHANGED = {
     "shape": message("changed-shape"),
     "dtype": message("changed-dtype"),
@@ -44,8 +46,9 @@ CHANGED = {
     "memory_kind": message("changed-memory-kind"),
     "layout": message("changed-layout"),
 }
-ALIKE = {**dict.fromkeys(SHAPES, "shape"), "tree_static": "static_value"}  # kinds that are one change here
-FOLLOWED = frozenset({"transform", "new_function", "unknown"})  # whatever else differs follows from these
+ALIKE = {**dict.fromkeys(SHAPES, "shape"), "tree_static": "static_value"}  # same clause in CHANGED
+# If one of these kinds is decisive, all other differences follow from it.
+FOLLOWED = frozenset({"transform", "new_function", "unknown"})
 # Kinds of cause that are a property of one array.
 OF_AN_ARRAY = frozenset(
     {"shape", "rank", "dtype", "weak_type", "sharding", "committed", "layout", "memory_kind", "mesh"}
@@ -59,12 +62,13 @@ class Group(msgspec.Struct, frozen=True):
     """Calls of one function whose decisive causes have the same kind and the same path.
 
     Attributes:
+      function: the function.
       compilations: the compilations, in order of time.
       causes: the decisive cause of each compilation.
       came_back: whether the array whose device or sharding changed is a result of the function itself.
       lengthened: whether the array whose size changed is a result of the function itself, in most of the
         latest calls.
-      source: returns the text of one of the user's files, if it may be shown.
+      source: returns the text of one of the user's files, or None if it is not available.
     """
 
     function: Function
@@ -92,14 +96,18 @@ _ADVICE: dict[str, list[Advise]] = {}  # kind of cause -> what to do about it, b
 
 
 def advice(group: Group) -> Fix | None:
-    """Return the advice of the rule about misses with this cause; None where there is none."""
+    """Return the advice of the rule that reports recompiles with the cause of ``group``; None if no rule
+    has advice.
+    """
     registry.rules()  # fills the table
     found = (advise(group) for advise in _ADVICE.get(group.cause.kind, []))
     return next((fix for fix in found if fix is not None), None)
 
 
 def group_of(run: Run, compilations: list[Compilation], found: list[Cause]) -> Group:
-    """Return the group of these compilations with these decisive causes; at least one."""
+    """Return the group of the calls ``compilations`` with the decisive causes ``found``, one for each call.
+    There must be at least one call.
+    """
     last, cause = compilations[-1], found[-1]
     moved = cause.kind in ("sharding", "mesh") and cause.path not in (None, "context")
     back = moved and cause.path is not None and predictions.came_back(run, last, cause.path)
@@ -108,8 +116,12 @@ def group_of(run: Run, compilations: list[Compilation], found: list[Cause]) -> G
 
 
 def one_for_each_place(group: Group, of: Callable[[Key], Hashable]) -> bool:
-    """Return whether each of the few places that call the function passes one value of ``of(key)``: a
-    training set and a test set, two functions to draw.
+    """Return whether few places in the program (lines with their callers) call the function, and each passes
+    always the same value. For example, one line passes a training set and another line a test set. Such
+    recompiles are not avoidable.
+
+    Args:
+      of: returns the value to compare from the cache key of a call.
     """
     values: dict[Hashable, Hashable] = {}
     for c in group.function.compilations:
@@ -123,17 +135,21 @@ def one_for_each_place(group: Group, of: Callable[[Key], Hashable]) -> bool:
 
 
 def container(cause: Cause) -> str | None:
-    """Return the path of the container that got more leaves; None for another cause."""
+    """Return the path of the container that got more leaves, for a cause with such a change:
+    ``history`` for ``history[3]``. None for other causes.
+    """
     if cause.kind != "tree" or cause.path is None or cause.before is not None or cause.after is None:
         return None
     return "".join(tokens(cause.path)[:-1]) or None
 
 
 def groups(run: Run, kinds: tuple[str, ...], *, fast_path: bool = False) -> list[Group]:
-    """Return the misses of the user's functions whose decisive cause is one of ``kinds``.
+    """Return the calls of the user's functions that missed a cache because of one of ``kinds``, grouped by
+    function and cause.
 
     Args:
-      fast_path: return the calls that only missed the fast path, instead of those that traced, lowered or
+      kinds: kinds of the decisive cause, such as ``shape``.
+      fast_path: return the calls that only left the fast path, instead of those that traced, lowered or
         compiled.
     """
     by_kind = _of_fast_path(run) if fast_path else _of_recompiles(run)
@@ -157,14 +173,18 @@ def _of_fast_path(run: Run) -> ByKind:
 
 
 def _by_kind(run: Run, misses: Callable[[Function], Iterable[tuple[Compilation, Cause]]]) -> ByKind:
-    """Return the groups of the user's functions, each function's by the first of their ``misses``."""
+    """Return the groups of the user's functions, by the kind of their cause.
+
+    Args:
+      misses: returns the calls of a function to group, each with its decisive cause.
+    """
     found: ByKind = {}
     for n, f in enumerate(run.functions.values()):
         members: dict[tuple[object, ...], list[tuple[Compilation, Cause]]] = {}
         for c, cause in misses(f) if f.user else ():
             if cause.kind == "new_function" and _has_other_inputs(run, c):
                 continue
-            where = container(cause)  # of what grows, each call brings another path
+            where = container(cause)  # each call adds another path to it: group by the container
             key = (cause.kind, cause.path if where is None else where, where is None)
             members.setdefault(key, []).append((c, cause))
         for (kind, *_), pairs in members.items():
@@ -174,8 +194,9 @@ def _by_kind(run: Run, misses: Callable[[Function], Iterable[tuple[Compilation, 
 
 
 def _has_other_inputs(run: Run, c: Compilation) -> bool:
-    """Return whether ``c`` would be compiled with the nearest earlier function object, too: its shapes,
-    dtypes, containers, shardings or static values differ from those of every earlier call.
+    """Return whether ``c``, a call of a new function object, would have been compiled with the earlier
+    function object, too. That is so if its shapes, dtypes, containers, shardings or static values differ from
+    those of every earlier call.
     """
     return any(o.kind in OF_INPUTS and o.certainty == CERTAIN for o in causes.of(run, c)[1:])
 
@@ -183,10 +204,16 @@ def _has_other_inputs(run: Run, c: Compilation) -> bool:
 def recompile_rule(
     code: str, name: str, severity: str, *kinds: str, severity_of: Callable[[Group], str] | None = None
 ) -> Callable[[Advise], Advise]:
-    """Register ``@recompile_rule("JX101", "changing-shape", WARNING, "shape", "rank")``.
+    """Return a decorator that registers a rule about avoidable recompiles:
+    ``@recompile_rule("JX101", "changing-shape", WARNING, "shape", "rank")``.
 
-    It decorates a function that takes a group of misses and returns the fix, or None if there is nothing to
-    report. ``severity_of`` returns a lower severity for some groups.
+    It decorates a function that takes a group of calls and returns the advice, or None if there is nothing to
+    report.
+
+    Args:
+      code, name, severity: of the rule and its findings.
+      kinds: the kinds of causes that the rule is about.
+      severity_of: returns the severity of the finding about a group, if it is not always ``severity``.
     """
 
     def decorate(advise: Advise) -> Advise:
@@ -210,10 +237,11 @@ def recompile_rule(
 
 
 def _where_steps_are_one(run: Run, misses: Sequence[Miss]) -> Hashable:
-    """Return what distinguishes misses of equal steps from those elsewhere: nothing where steps are known,
-    else the loop that has all of their calls, or they themselves.
+    """Return a value that is equal for lists of calls whose steps can be compared: only calls of equal lists
+    may come from one change of size.
 
-    Without steps two loops that end in odd batches look like one.
+    If the steps are known, the value is None for all. Otherwise it identifies the loop that makes all of the
+    calls, or the list itself, because two loops that end in odd batches would look like one.
     """
     if not any(m.step is None for m in misses):
         return None
@@ -240,9 +268,12 @@ def finding(
     title: Message | None = None,
     also: Change | None = None,
 ) -> Finding:
-    """Make one finding for a group.
+    """Return the finding about a group.
 
-    ``title`` replaces "recompiled 3 times"; ``also`` names further functions with the same change of size.
+    Args:
+      fix: the advice.
+      title: replaces the usual title (``train_step recompiled 3 times, ...``).
+      also: further functions that recompiled because of the same change of size.
     """
     last = group.compilations[-1]
     return Finding(
@@ -266,7 +297,9 @@ def finding(
 
 
 def _title(run: Run, group: Group, also: Change | None) -> Message:
-    """Return ``train_step recompiled 3 times, most recently: batch['x'] changed from f32[64] to f32[29]``."""
+    """Return the title:
+    ``train_step recompiled 3 times, most recently: batch['x'] changed from f32[64] to f32[29]``.
+    """
     n, last = len(group.compilations), group.compilations[-1]
     fields: dict[str, Field] = {
         "function": group.name,
@@ -282,7 +315,9 @@ def _title(run: Run, group: Group, also: Change | None) -> Message:
 
 
 def _maker(c: Compilation, cause: Cause) -> list[Evidence]:
-    """Return the line that made the array which is to blame, where that is not the line of the call."""
+    """Return evidence with the line that created the array of the cause. The list is empty if that line is
+    unknown, or is the line of the call.
+    """
     made = c.made_at(cause.path) if cause.kind in OF_AN_ARRAY and cause.path else None
     if made is None or c.site is None or (made.file, made.line) == (c.site.file, c.site.line):
         return []
@@ -290,9 +325,10 @@ def _maker(c: Compilation, cause: Cause) -> list[Evidence]:
 
 
 def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
-    """Return ``fix`` with what would still be recompiled after it.
+    """Return ``fix``, extended by what would still recompile the calls after the decisive cause is fixed.
 
-    ``; do the same for ys``, which changed alike in all of them; `` (xs also changed dtype in 2 of these)``.
+    If other arguments changed in the same way in all calls, the addition is ``; do the same for ys``,
+    otherwise `` (xs also changed dtype in 2 of these)``.
     """
     found: Counter[tuple[str, str]] = Counter()  # paths and what changed of them: a key of CHANGED
     alike = _changed(group.cause)
@@ -301,10 +337,10 @@ def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
         if decisive.kind in FOLLOWED:
             continue
         known = {(decisive.path, _changed(decisive)), (decisive.path, "weak_type")}
-        if decisive.kind == "tree":  # the advice is about all containers, or about each None
+        if decisive.kind == "tree":  # the advice covers all containers; for a None, all arguments with None
             none = is_none_at_times(decisive)
             others = [o for o in others if o.kind != "tree" or (none and is_none_at_times(o))]
-        if group.lengthened and decisive.path:  # and here about the whole argument
+        if group.lengthened and decisive.path:  # the advice covers the whole argument
             others = [o for o in others if not o.path or root(o.path) != root(decisive.path)]
         changed = [
             (o.path, kind)
@@ -335,7 +371,7 @@ def is_none_at_times(cause: Cause) -> bool:
 
 
 def _changed(cause: Cause) -> str | None:
-    """Return the key of ``cause`` in CHANGED; None: it is not listed there."""
+    """Return the key in CHANGED for the kind of ``cause``; None if CHANGED has no clause for it."""
     kind = ALIKE.get(cause.kind, cause.kind)
     return kind if kind in CHANGED else None
 
@@ -347,8 +383,8 @@ def _in_calls(times: int, n: int) -> Message:
 
 
 def _of_optimizer(path: str, of: str | None) -> bool:
-    """Return whether ``path`` is a copy of the parameter at ``of`` that an optimizer
-    made of it: ``opt[0].mu.layer.w``.
+    """Return whether ``path`` is an array that an optimizer keeps for the parameter at the path ``of``:
+    ``opt[0].mu.layer.w`` for ``params.layer.w``. It has the shape of the parameter and changes with it.
     """
     if of is None or root(path) == root(of):
         return False
@@ -357,7 +393,7 @@ def _of_optimizer(path: str, of: str | None) -> bool:
     return within[len(before) :] == parameter and bool(_STATES & {t.strip("[]'.") for t in before})
 
 
-_STATES = frozenset({"mu", "nu", "trace", "momentum"})  # optax's names of what it keeps of each parameter
+_STATES = frozenset({"mu", "nu", "trace", "momentum"})  # optax's names of its arrays for each parameter
 
 
 def _call(run: Run, c: Compilation, cause: Cause) -> Message:
@@ -372,6 +408,8 @@ def _call(run: Run, c: Compilation, cause: Cause) -> Message:
 
 
 def than(run: Run, c: Compilation) -> Message | None:
-    """Return the earlier compilation that the cause compares with; None if it is the latest."""
+    """Return a clause with the number of the earlier compilation that ``c`` is compared with. None if that is
+    the compilation right before ``c``, which needs no clause.
+    """
     number = causes.further_back(run, c)
     return message("compared-with", number=number) if number is not None else None

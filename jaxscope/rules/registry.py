@@ -1,8 +1,8 @@
-"""The rules by code, and how one is written.
+"""The list of all rules by code, and the decorators that add a rule to it.
 
 A rule is a function from a run to findings. Its page, ``pages/CODE.md``, is what ``jaxscope rule
-CODE`` and the documentation site show: ruff's headings, with a program that has the problem and one
-that does not; a test runs both.
+CODE`` and the documentation site show. The page has the headings that ruff's rule pages have, a program with
+the problem and one without; a test runs both.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from jaxscope.schema.findings import ERROR, NOTE, WARNING, Finding
 from jaxscope.schema.messages import Bytes, Message
 
 PAGES = Path(__file__).parent / "pages"
-# A file a family; imported when rules are asked for.
+# The modules of this package that define rules; ``rules()`` imports them.
 MODULES = (
     "arguments",
     "statics",
@@ -54,16 +54,19 @@ Check = Callable[[Run], Iterator[Finding]]
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One rule: ``JX101 changing-shape``.
+    """One rule, for example ``JX101 changing-shape``.
 
     Attributes:
+      code: the code, ``JX101``. Its first digit is that of the family.
+      name: the name, ``changing-shape``.
+      severity: error, warning or note: that of most of its findings.
       check: yields the findings of a run.
-      slow: whether its example takes minutes; tests run such an example only on request.
+      slow: whether the program on its page takes minutes; tests run such a program only on request.
       needs_limit: whether it needs a limit that the user sets; the test of its page reads the limit from
         the page.
       needs_comparison: whether the run has to be compared with something: a baseline, a target, another
         run.
-      target: the machine for which its example is compiled (``run --target``).
+      target: the target for which the program on its page is compiled (``run --target``).
       recompiles: whether the rule explains why functions were compiled again.
     """
 
@@ -89,7 +92,7 @@ class Rule(msgspec.Struct, frozen=True):
 
     @property
     def summary(self) -> str:
-        """The first sentence of what it looks for."""
+        """Return the first sentence of the page's section "What it does", without the period."""
         body = self.doc.partition("## What it does")[2].strip()
         return " ".join(body.partition("\n\n")[0].split()).partition(". ")[0].rstrip(".")
 
@@ -109,10 +112,10 @@ def add(
     target: str | None = None,
     recompiles: bool = False,
 ) -> None:
-    """Register a rule. Its page is ``pages/CODE.md``.
+    """Add a rule to the list. For the parameters see ``Rule``.
 
     Raises:
-      ValueError: the code is taken.
+      ValueError: another rule has this code.
     """
     if code in _rules:
         raise ValueError(f"two rules have the code {code}")
@@ -128,8 +131,8 @@ def rule(
     needs_limit: bool = False,
     target: str | None = None,
 ) -> Callable[[Check], Check]:
-    """Register a rule: ``@rule("JX130", "carried-state", WARNING)`` before a function from a run to
-    findings.
+    """Return a decorator that adds a function from a run to findings to the list of rules:
+    ``@rule("JX130", "carried-state", WARNING)``. For the parameters see ``Rule``.
     """
 
     def decorate(check: Check) -> Check:
@@ -140,14 +143,14 @@ def rule(
 
 
 def declare(code: str, name: str, severity: str, *, needs_limit: bool = False) -> None:
-    """Register a code with its page, but without a function: a run alone does not have findings with this
-    code.
+    """Add a code with its page to the list of rules, but no function: other code computes the findings,
+    because a run alone does not have them.
 
     Args:
       needs_limit: whether the code needs a limit; if not, the run has to be compared with something.
 
     Raises:
-      ValueError: the code is taken.
+      ValueError: another rule has this code.
     """
     add(code, name, severity, _nothing, needs_limit=needs_limit, needs_comparison=not needs_limit)
 
@@ -157,7 +160,7 @@ def _nothing(run: Run) -> Iterator[Finding]:
 
 
 def rules() -> dict[str, Rule]:
-    """Return all rules by code, in order."""
+    """Import all rules, and return them as code -> rule, in order of the codes."""
     for family in MODULES:
         importlib.import_module(f"jaxscope.rules.{family}")
     return dict(sorted(_rules.items()))
@@ -176,10 +179,11 @@ def find(text: str) -> Rule:
 
 
 def nearest(text: str) -> str:
-    """Return a hint with the rule that ``text`` may have meant.
+    """Return a hint with the rule that ``text`` may have meant: ``did you mean changing-shape?``.
 
-    For a code, the hint has the rules of its family, because similar numbers have nothing in common. For a
-    name, it has the most similar name; the beginning of the name counts as much as all other letters.
+    For a code, the hint lists the rules whose codes begin alike, because similar numbers have nothing in
+    common. For a name, it has the most similar name; the beginning of the name counts as much as all other
+    letters.
     """
     known, low = rules(), text.strip()[:80].casefold()
     number = re.fullmatch(r"[a-z]{1,3}-?(\d{1,9})", low)
@@ -211,7 +215,9 @@ def findings(run: Run) -> list[Finding]:
 
 
 def in_order(found: Iterable[Finding]) -> list[Finding]:
-    """Errors first; then what cost seconds, the most first; then by severity and by bytes."""
+    """Return the findings in the order of reports: errors first, then those that cost the most seconds, then
+    by severity and by bytes.
+    """
     ordered = [list(equal) for _, equal in itertools.groupby(sorted(found, key=_rank), key=_rank)]
     for equal in ordered:
         if len(equal) > 1:
@@ -226,11 +232,11 @@ def _rank(f: Finding) -> tuple[object, ...]:
 
 
 def _bytes(f: Finding) -> float:
-    """Return the largest number of bytes in the title; 0: there is none."""
+    """Return the largest number of bytes in the title; 0 if there is none."""
     fields = f.title.fields.values() if isinstance(f.title, Message) else ()
     return max((v.bytes for v in fields if isinstance(v, Bytes)), default=0.0)
 
 
 def weight(f: Finding) -> int:
-    """Less is more severe."""
+    """Return a number for the severity of a finding: 0 error, 1 warning, 2 note."""
     return _ORDER[f.severity]

@@ -1,4 +1,6 @@
-"""JX402: arrays that the partitioner gathers on every device because it cannot reshard them directly."""
+"""Rule JX402: arrays that XLA's partitioner gathers on every device, because it cannot convert their sharding
+directly ("involuntary full rematerialization").
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Which recompiles come of one change of size: an odd batch is met by every function and every eager
-operation that it passes through, and is one thing to put right."""
+"""Find recompiles that come from the same change of size. An odd batch recompiles every function and every
+eager operation that it passes through, but is one problem with one fix.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +20,18 @@ from jaxscope.schema.keys import Frame, Key
 from jaxscope.schema.libraries import JAX_ROOTS
 from jaxscope.schema.messages import Count, Field, Message, Names, Words, message
 
-LINES = 4  # of eager operations, named one by one
-NAMES = 3  # of functions, or of operations of one line
+LINES = 4  # lines with eager operations that are named one by one
+NAMES = 3  # functions that are named, or operations of one line
 
 
 class Miss(msgspec.Struct, frozen=True):
-    """A compilation, its decisive cause, and its step; None: steps do not matter, or it is unknown."""
+    """A call that recompiled.
+
+    Attributes:
+      compilation: the call.
+      step: its step; None: unknown, or not needed.
+      cause: its decisive cause.
+    """
 
     compilation: Compilation
     step: int | None
@@ -32,7 +39,12 @@ class Miss(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """Misses of one function that come first, and of others that the same change of size brought along."""
+    """Recompiles that one change of size explains.
+
+    Attributes:
+      group: the recompiles of the function that is named first: a function of the user, if there is one.
+      others: the recompiles of other functions and eager operations, one list for each function and cause.
+    """
 
     group: list[Miss]
     others: list[list[Miss]]
@@ -47,12 +59,14 @@ class Change(msgspec.Struct, frozen=True):
 
     @property
     def eager(self) -> bool:
-        """Return whether operations outside jit had the same change."""
+        """Return whether an operation outside jit recompiled because of the change."""
         return any(eager(m.compilation.function) for m in self.every)
 
 
 def eager(f: Function) -> bool:
-    """Return whether ``f`` runs outside jit: a primitive, or JAX's own jitted function (``jnp.cumsum``)."""
+    """Return whether ``f`` is an operation outside jit: a primitive, or a function that JAX itself jits
+    (``jnp.cumsum``).
+    """
     if f.seen.eager:
         return True
     module = (f.seen.module or "").partition(".")[0]
@@ -60,12 +74,16 @@ def eager(f: Function) -> bool:
 
 
 def together(run: Run, groups: Sequence[list[Miss]]) -> list[Change]:
-    """Merge groups (each with one function and one cause) that the same change of size explains.
+    """Merge groups of recompiles that the same change of size explains. Return a ``Change`` for each result;
+    a group that is not merged is a ``Change`` of its own. The one with the most seconds is first.
 
     Two groups are merged if, in one process and at most one step apart, an argument or a result of both
     changed from the same size to the same other size. (If a step begins with the call of its function, the
     operations that prepare its batch belong to the step before.) The user's functions come before eager
     operations, and slower functions before faster ones.
+
+    Args:
+      groups: recompiles; each list has one function and one cause.
     """
     spent = [sum(m.compilation.seconds for m in group) for group in groups]
     order = sorted(range(len(groups)), key=lambda i: (eager(groups[i][0].compilation.function), -spent[i]))
@@ -97,8 +115,9 @@ def together(run: Run, groups: Sequence[list[Miss]]) -> list[Change]:
 def _of_a_size(group: Sequence[Miss]) -> bool:
     """Return whether a change of size can explain the group.
 
-    For an eager operation, any cause but the first call can: a slice has the size of its result among its
-    parameters, and the nearest earlier call may be one on another line, of another rank.
+    For a user's function its causes must be changes of shape. For an eager operation it can be any cause but
+    the first call: the size of its result is one of the parameters of a slice, and the nearest earlier call
+    may be one on another line, with arguments of another rank.
     """
     if eager(group[0].compilation.function):
         return all(m.cause.kind != "first" for m in group)
@@ -106,7 +125,11 @@ def _of_a_size(group: Sequence[Miss]) -> bool:
 
 
 def _places(run: Run, m: Miss, lines: Mapping[str, Compilation]) -> set[tuple[Hashable, int | None]]:
-    """(process and sizes before and now, step) of what changed its size."""
+    """Return ((process, size before, size now), step) for each dimension that changed.
+
+    Args:
+      lines: for eager operations, the call to compare with: see ``_on_their_lines``.
+    """
     pairs = _sizes(run, m.compilation, lines.get(m.compilation.id))
     return {((m.compilation.process.id, *pair), m.step) for pair in pairs}
 
@@ -120,9 +143,10 @@ def _near(places: set[tuple[Hashable, int | None]], met: set[tuple[Hashable, int
 
 
 def _sizes(run: Run, c: Compilation, before: Compilation | None) -> set[tuple[int, int]]:
-    """Return (before, now) for each dimension of an argument or result that changed since ``before``.
+    """Return (size before, size now) for each dimension of an argument or a result of ``c`` that changed.
 
-    Where there is no such call, since the earlier one with the nearest key.
+    Args:
+      before: the earlier call to compare with; None: the one whose cache key is nearest.
     """
     comparison = causes.compared(run, c)
     before = before or (comparison.nearest if comparison is not None else None)
@@ -144,8 +168,9 @@ def _sizes(run: Run, c: Compilation, before: Compilation | None) -> set[tuple[in
 
 
 def _on_their_lines(functions: Iterable[Function]) -> dict[str, Compilation]:
-    """Compilation of an eager operation -> the one before it, in its process, on its line, of the same
-    ranks.
+    """Return, for calls of eager operations, the earlier call to compare with: id of a compilation -> the
+    latest earlier compilation of the same operation in the same process, on the same line, whose arguments
+    have the same ranks.
     """
     before: dict[str, Compilation] = {}
     for f in functions:
@@ -164,7 +189,9 @@ def _ranks(key: Key) -> tuple[int | None, ...]:
 
 
 def also(change: Change) -> Message | None:
-    """Return ``; the same change recompiled stage and 7 eager operations``; None: nothing else."""
+    """Return a clause about the other functions that recompiled:
+    ``; the same change recompiled stage and 7 eager operations``. None if there are no others.
+    """
     if not change.others:
         return None
     names = list(dict.fromkeys(_name(g[0]) for g in change.others if not eager(g[0].compilation.function)))
@@ -178,8 +205,8 @@ def also(change: Change) -> Message | None:
 
 
 def evidence(run: Run, change: Change) -> list[tuple[int, Evidence]]:
-    """Return what else was recompiled, with its seconds: a function by its calls, eager operations by
-    line.
+    """Return (time in nanoseconds, evidence) for the other recompiles of ``change``: one entry for each
+    jitted function, and one for each line with eager operations.
     """
     found: list[tuple[int, Evidence]] = []
     lines: dict[tuple[str, int], list[Miss]] = {}
@@ -222,7 +249,7 @@ def _when(misses: Sequence[Miss]) -> int:
 
 
 def at_steps(misses: Sequence[Miss]) -> Message | None:
-    """Return `` at step 3``, `` at steps 3 to 9``; None where steps are unknown."""
+    """Return the clause `` at step 3`` or `` at steps 3 to 9``; None if the steps are unknown."""
     steps = sorted({m.step for m in misses if m.step is not None})
     if not steps:
         return None
@@ -236,13 +263,13 @@ def _name(m: Miss) -> str:
 
 
 def with_what_follows(run: Run, found: Iterable[Finding]) -> list[Finding]:
-    """Return ``found``, in which each finding about a result that is not sharded as requested is merged
-    with the recompile that it causes.
+    """Return ``found``, in which a finding about a cause and the findings about recompiles that follow from
+    it are merged.
 
-    The next function receives the result with the wrong sharding and returns it with the requested one, so
-    it recompiles (JX115). This recompile needs no separate fix. The same is true of a jitted function that
-    a transform outside jit compiles for each size: a jit around the transform (JX133) makes the function
-    part of one program.
+    A result that is not sharded as requested (JX503) makes the next function recompile, because that function
+    receives it with one sharding and returns it with the other (JX115). A jitted function that a transform
+    outside jit compiles for each size (JX101) becomes part of one program if the line with the transform is
+    jitted (JX133). These recompiles need no separate fix.
     """
     kept = _without_what_jit_takes_in(run, list(found))
     for refused in [f for f in kept if f.code == "JX503"]:
@@ -261,8 +288,8 @@ def with_what_follows(run: Run, found: Iterable[Finding]) -> list[Finding]:
 
 
 def _without_what_jit_takes_in(run: Run, found: list[Finding]) -> list[Finding]:
-    """Return ``found`` with each recompile for a size in a line to be jitted as a whole joined to the finding
-    about that line.
+    """Return ``found``, in which findings about recompiles for another size (JX101) are merged into the
+    finding that advises to jit a whole line (JX133), if all these recompiles come from calls on that line.
     """
     for line in [
         f for f in found if f.code == "JX133" and (fix := fix_of(f)) is not None and fix.kind == "jit"
@@ -279,8 +306,8 @@ def _without_what_jit_takes_in(run: Run, found: list[Finding]) -> list[Finding]:
 
 
 def _all_through(run: Run, resized: Finding, line: object) -> bool:
-    """Return whether transforms outside jit compiled all that ``resized`` is about,
-    for a call on ``line``.
+    """Return whether all recompiles in the evidence of ``resized`` were made by transforms outside jit
+    (``jax.grad``, ``jax.vmap``), for a call on ``line``.
     """
     again = [run.compilations.get(e.compilation or "") for e in resized.evidence]
     return bool(again) and all(
@@ -294,8 +321,11 @@ def _all_through(run: Run, resized: Finding, line: object) -> bool:
 
 
 def _follows(run: Run, recompiled: Finding, refused: Finding) -> bool:
-    """Return whether the array of ``recompiled`` is the result of ``refused``: it has its path, or its type
-    and the line that calls its function.
+    """Return whether the recompile in the finding ``recompiled`` (JX115) is caused by a result in the finding
+    ``refused`` (JX503), which is not sharded as requested.
+
+    That is so if the path of the argument ends with the path of the result. It is also so if a line that
+    calls the function of ``refused`` created the argument, and its type is that of the result.
     """
     path = str(refused.subject[1] or "") if isinstance(refused.subject, tuple) else ""
     if path and (recompiled.path or "").endswith(path):

@@ -1,5 +1,6 @@
-"""JX503, JX504, JX508: shardings that differ from the requested ones, dimensions that are not divisible,
-arguments that are moved in each call."""
+"""Rules JX503 (a sharding in the compiled program differs from the requested one), JX504 (a dimension is not
+divisible by the mesh axes) and JX508 (each call moves an argument to another sharding).
+"""
 
 from __future__ import annotations
 
@@ -36,8 +37,13 @@ Differing = tuple[Intent, Disagreement]
 
 
 def disagreeing(run: Run, kind: str) -> Iterator[tuple[Function, Compilation, list[Differing]]]:
-    """Yield the user's functions with the disagreements of ``kind`` in their latest program, largest
-    first.
+    """Yield (function, its latest compilation, differences) for each of the user's functions that has a
+    difference of ``kind`` between requested, compiled and actual shardings.
+
+    A difference is (the array with its shardings, what differs); that of the largest array is first.
+
+    Args:
+      kind: ``not_as_asked`` or ``moved``.
     """
     for f in run.functions.values():
         if not f.user or not any(sharding_audit.at_stake(c) for c in f.compilations):
@@ -54,7 +60,7 @@ def disagreeing(run: Run, kind: str) -> Iterator[tuple[Function, Compilation, li
 def not_as_asked(run: Run) -> Iterator[Finding]:
     yield from _died_of_mismatch(run)
     for f, c, every in disagreeing(run, NOT_AS_ASKED):
-        # An argument that is padded inside instead: JX504.
+        # An argument that the program pads is reported by JX504 instead.
         unmet = [(i, d) for i, d in every if i.of == RESULT or _pad(i, d.wanted) is None]
         groups: dict[tuple[object, ...], list[Differing]] = {}
         for i, d in unmet:
@@ -115,7 +121,7 @@ def _value(i: Intent) -> Message:
 
 
 def _lost(i: Intent, d: Disagreement) -> int | None:
-    """Bytes on each device beyond those of the requested sharding."""
+    """Return how many bytes more each device holds than with the requested sharding; None if unknown."""
     rank = len(i.shape or ())
     wanted, got = parts(d.wanted, rank), parts(d.got, rank)
     if i.bytes is None or wanted is None or got is None or 0 in (*wanted, *got):
@@ -124,7 +130,9 @@ def _lost(i: Intent, d: Disagreement) -> int | None:
 
 
 def _pad(i: Intent, wanted: Sharding) -> Fix | None:
-    """Return the size to pad to, where a dimension is not divisible."""
+    """Return the advice to pad the array, if a dimension is not divisible by the number of parts that
+    ``wanted`` requests; None if all are divisible.
+    """
     cut = parts(wanted, len(i.shape or ()))
     for k, (size, n) in enumerate(zip(i.shape or (), cut or (), strict=False)):
         if n and size % n:
@@ -135,7 +143,9 @@ def _pad(i: Intent, wanted: Sharding) -> Fix | None:
 
 
 def refused(run: Run, kind: type[R]) -> tuple[R, Frame | None, str] | None:
-    """Return what JAX refused in the error that ended the program, with the line and JAX's message."""
+    """Return (what JAX refused, the user's line, JAX's message) if an error of the given kind ended the
+    program; else None.
+    """
     died = run.main.died if run.main is not None else None
     found = placement_errors.read(died.message) if died is not None else None
     if died is None or not isinstance(found, kind):
@@ -149,7 +159,7 @@ def uneven_split(run: Run) -> Iterator[Finding]:
     for p, f, texts in users(run):
         for u in texts.stablehlo.uneven if texts.stablehlo is not None else ():
             if u.of == RESULT:
-                continue  # dropped, not padded: JX503
+                continue  # JAX drops the sharding of a result instead of padding: JX503 reports that
             size, n, k = u.shape[u.dimension], u.parts, u.dimension
             text = message(
                 "uneven-split",
@@ -216,7 +226,7 @@ def moved_argument(run: Run) -> Iterator[Finding]:
         yield Finding(
             code="JX508",
             severity=WARNING,
-            certainty=LIKELY,  # calls on the fast path are not seen: it may have been the only one
+            certainty=LIKELY,  # calls on the fast path are not recorded: this call may have been the only one
             title=text,
             function=f.id,
             source=c.site,
@@ -226,7 +236,9 @@ def moved_argument(run: Run) -> Iterator[Finding]:
 
 
 def moved(run: Run) -> Iterator[tuple[Function, tuple[Compilation, list[Differing]]]]:
-    """Functions that are passed at least 1 MiB with other shardings than their programs take."""
+    """Yield (function, (compilation, differences)) for functions that are passed at least 1 MiB with other
+    shardings than their programs require. A function that was called only once is left out.
+    """
     for f, c, found in disagreeing(run, MOVED):
         if sum(i.bytes or 0 for i, _ in found) >= MIB and f.calls != 1:
             yield f, (c, found)
@@ -250,7 +262,9 @@ def _devices(ids: str) -> Field:
 
 
 def _placed(s: Sharding, rank: int) -> Field:
-    """Write a sharding: ``on cpu:0``, ``as P('data') over 8 devices``."""
+    """Return the text for a sharding of an array with ``rank`` dimensions: ``on cpu:0``,
+    ``as P('data') over 8 devices``.
+    """
     text = spelled(s, rank)
     if text.startswith("on "):
         return text

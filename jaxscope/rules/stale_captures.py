@@ -1,5 +1,5 @@
-"""JX131, JX134 and JX136: values from outside that a compiled function keeps, and random numbers that are the
-same in each call, or on each device.
+"""Rules JX131 (a compiled function still uses an old value of a variable that it read while it was traced),
+JX134 and JX136 (random numbers that are the same in each call, or on each device).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _finding(run: Run, stale: StaleCapture) -> Finding:
         )
     return Finding(
         code="JX131",
-        # Seen at the end only, it may have changed after the last call.
+        # If the change was only noticed at the end of the run, it may have come after the last call.
         severity=WARNING if changed.seen == SEEN_AT_EXIT else ERROR,
         certainty=CERTAIN if certain else LIKELY,
         title=_title(stale, name),
@@ -100,13 +100,13 @@ def _fix(stale: StaleCapture) -> Message:
     return message("fix-pass-as-argument", constant=name)
 
 
-# An evaluation may be meant to draw the same numbers each time.
+# Names of functions for evaluation, which may draw the same numbers each time on purpose.
 _EVALUATION = re.compile(r"(?:^|_)(?:eval|evaluate|evaluation|valid|validate|validation|test)(?:_|$)")
 
 
 @rule("JX134", "constant-random-key", WARNING)
 def constant_random_key(run: Run) -> Iterator[Finding]:
-    changed = {(s.function.id, s.changed.name) for s in run.stale}  # JX131 reports these
+    changed = {(s.function.id, s.changed.name) for s in run.stale}  # keys that JX131 reports
     for f in run.functions.values():
         traced = [c for c in f.compilations if c.traced is not None] if f.user else []
         last = traced[-1] if traced else None
@@ -140,7 +140,12 @@ def constant_random_key(run: Run) -> Iterator[Finding]:
 
 
 def _drawn_while_traced(run: Run, f: Function, last: Compilation) -> Finding | None:
-    """Report random numbers of NumPy's or Python's in the function's body: drawn once, while it is traced."""
+    """Return a finding if the body of ``f`` draws random numbers with NumPy or with Python's ``random``: they
+    are drawn only once, while the function is traced. None if it draws none, or if its source is unknown.
+
+    Args:
+      last: the latest call that traced ``f``.
+    """
     if f.seen.file is None or f.seen.line is None or last.key is None or not last.key.arguments:
         return None
     found = numpy_draws.find(sources.of(run)(f.seen.file), f.seen.name, f.seen.line)
@@ -184,8 +189,8 @@ def same_numbers_on_devices(run: Run) -> Iterator[Finding]:
 
 
 def _called_again(run: Run, f: Function) -> bool:
-    """Return whether ``f`` is called in a loop or from several lines; its count of calls decides if it is
-    known.
+    """Return whether ``f`` is called more than once. If its calls are not counted, that is concluded from the
+    source: the call is in a loop, or several lines call it.
     """
     calls = max(f.counted_calls.values(), default=None)
     if calls is not None:

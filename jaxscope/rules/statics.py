@@ -1,4 +1,6 @@
-"""JX107 to JX109: values that are part of the key by their own equality."""
+"""Rules JX107 to JX109: functions that recompile because of a value that is no array, such as a static
+argument. It is part of the cache key, and JAX compares it with ``==`` and ``hash``.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,10 @@ from jaxscope.schema.findings import NOTE, WARNING, Fix
 from jaxscope.schema.keys import Key, Static
 from jaxscope.schema.messages import Message, message
 
-FEW = 2  # values of a static argument: on and off
-MODES = 4  # values up to which a size or a name may be one of a few that are meant
+FEW = 2  # values that a static argument may have without advice against it, as on and off
+MODES = 4  # values up to which a size or a name may be one of a few modes, so that the finding is a note
 
-# What a value can be besides static.
+# The kinds of values of a static argument; the advice depends on them.
 NUMBER, WHOLE, FLAG, WORD, OBJECT = "number", "whole number", "flag", "word", "object"
 
 
@@ -30,9 +32,10 @@ def _value_at(key: Key, path: str | None) -> Hashable:
 
 
 def _kind(s: Static | None) -> str:
-    """Classify a static value by its type.
+    """Return the kind of a static value: NUMBER, WHOLE (a whole number), FLAG, WORD or OBJECT; OBJECT for
+    None.
 
-    Only a number can become an array, and only where no Python statement depends on it.
+    A number can become an ordinary argument, unless a Python statement of the function depends on it.
     """
     name = s.type.rpartition(".")[2] if s is not None else ""
     if name in ("bool", "bool_"):
@@ -45,7 +48,9 @@ def _kind(s: Static | None) -> str:
 
 
 def _values(group: Group) -> int:
-    """Count the values that these calls show; the int 10 and NumPy's are one."""
+    """Return how many different values the calls of the group have. The int 10 and NumPy's int 10 count as
+    one.
+    """
     values = {v.repr for c in group.causes for v in (c.before, c.after) if isinstance(v, StaticValue)}
     missing = any(not isinstance(v, StaticValue) for c in group.causes for v in (c.before, c.after))
     return len(values) + missing
@@ -57,7 +62,9 @@ def _many_static(group: Group) -> str:
 
 
 def _ordinary(group: Group, path: str) -> Message:
-    """Return how to make a number an ordinary argument."""
+    """Return the text of the advice to pass a number as an ordinary argument, without ``static_argnums`` or
+    what the function's wrapper (pmap, equinox) has in its place.
+    """
     wrappers = group.function.seen.wrappers
     equinox = next((w for w in wrappers if w.startswith("equinox.")), None)
     if equinox is not None:
@@ -70,9 +77,9 @@ def _ordinary(group: Group, path: str) -> Message:
 def changing_static_value(group: Group) -> Fix | None:
     path, kind = group.cause.path or "it", _kind(_static(group))
     if kind == FLAG or (kind == WORD and _values(group) <= FEW):
-        return None  # a mode, with a program for each value
+        return None  # the argument selects a mode: each value needs its own program
     if one_for_each_place(group, lambda key: _value_at(key, group.cause.path)):
-        return None  # two functions to draw, a size for training and one for a test
+        return None  # each place passes its own value, for example a size for training and one for a test
     words, what = _ordinary(group, path), "ordinary_argument"
     if kind == WHOLE:
         words = message("fix-static-size", path=path, ordinary=words)
@@ -103,9 +110,16 @@ def static_identity(group: Group) -> Fix:
 
 
 def _of_class(group: Group, s: Static | None, path: str) -> Message:
-    """Return the advice about an object of the user's class: one that the program changes cannot be a value.
+    """Return the advice about a static argument that is an object of the user's class, without ``__eq__`` and
+    ``__hash__``.
 
-    Of what it was given before a change, a program compiled for an equal object would be used after it.
+    It is usually to define them. But if the program changes such objects, two equal objects may differ later,
+    and a program that was compiled with the old contents would be used. The advice is then to pass the parts
+    of the object.
+
+    Args:
+      s: the static argument; None: unknown.
+      path: its path.
     """
     name = s.type.rpartition(".")[2].partition(" ")[0] if s is not None else ""
     files = [group.function.seen.file, *(c.site.file for c in group.compilations[-1:] if c.site is not None)]
@@ -128,7 +142,7 @@ def _of_class(group: Group, s: Static | None, path: str) -> Message:
 def changing_tree_static(group: Group) -> Fix | None:
     path, kind = group.cause.path or "it", _kind(_static(group))
     if kind == FLAG:
-        return None  # on for training and off for evaluation: a program for each
+        return None  # on for training and off for evaluation: each needs its own program
     if kind in (NUMBER, WHOLE):
         return Fix(message("fix-array-field", path=path), "array_field", {"path": group.cause.path})
     return Fix(message("fix-keep-the-same", path=path), "keep", {"path": group.cause.path})

@@ -1,4 +1,6 @@
-"""JX801: programs that do not fit into the target they were compiled for."""
+"""Rule JX801: programs that do not fit into the memory of the target (an accelerator that need not be there)
+that they were compiled for.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from jaxscope.schema.messages import Bytes, Field, Message, Parts, message
 from jaxscope.schema.targets import Target
 
 CODE = "JX801"
-MOST = 8  # buffers, and arguments and results, in the evidence
+MOST = 8  # buffers in the evidence, and as many arguments and results
 
 
 @rule(CODE, "too-large-for-target", ERROR, target="v5e:1x1")
@@ -70,8 +72,10 @@ def _finding(run: Run, p: Program, fit: Fit, more: int) -> Finding:
 
 
 def _title(p: Program, fit: Fit, target: Target | None, memory: Memory | None, more: int) -> Message:
-    """Return how much the program needs beyond one device's memory; ``more``: other programs of its
-    function.
+    """Return the title: how much memory the program needs, and how much a device of the target has.
+
+    Args:
+      more: how many other programs of the same function do not fit.
     """
     name = p.function.display_name if p.function is not None else p.module or "a program"
     where = p.target or "its target"
@@ -108,7 +112,9 @@ def _title(p: Program, fit: Fit, target: Target | None, memory: Memory | None, m
 
 
 def _needed(used: int, fit: Fit, memory: Memory | None) -> Field:
-    """Write what is needed: ``20.3 GiB of temporaries``, ``91.0 GiB (temporaries 90.0 GiB)``."""
+    """Return the text for ``used`` bytes with their largest parts: ``20.3 GiB of temporaries``, ``91.0 GiB
+    (temporaries 90.0 GiB)``.
+    """
     if list(fit.parts) == ["HLO temporaries"]:
         return message("bytes-of-temporaries", bytes=Bytes(used))
     parts = sorted((fit.parts or _parts(memory)).items(), key=lambda part: -part[1])
@@ -128,7 +134,7 @@ def _parts(memory: Memory | None) -> dict[str, int]:
 
 
 def _device(target: Target | None) -> str | Message:
-    """Write what a device is called: ``v5e chip``; where a chip is two devices, ``tpu7x device``."""
+    """Return the name of a device of the target: ``v5e chip``; if a chip is two devices, ``tpu7x device``."""
     machine = MACHINES.get(target.machine) if target is not None else None
     if machine is None:
         return "device"

@@ -1,4 +1,6 @@
-"""JX601, JX602 and JX511: waiting for the device in every step, large transfers, arrays on another device."""
+"""Rules JX601 (each step waits for the device, because it reads a value), JX602 (large arrays are copied
+between host and device) and JX511 (an argument is on another device than the program).
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,15 @@ from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, F
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Bytes, Count, Field, Message, Names, Parts, Percent, Seconds, message
 
-FEWEST_STEPS, MOST_STEPS = 8, 0.9  # share of the steps since the first
-PHASE = 0.1  # share of all steps that such steps are at least, where they end before the program does
-FEWEST = 20  # where nobody counts steps
-FEWEST_A_STEP = 4  # where a loop inside one step waits
-MUCH, MUCH_UNCOUNTED = 0.05, 0.2  # share of the time in between that the program stood there
-LARGE, OFTEN = 8 << 20, 4  # bytes of one, and how many
-LITTLE = 1 << 16  # bytes of one: its copy takes no time beside the computation
+# A line copies in each step if it does so in at least FEWEST_STEPS steps, and in at least MOST_STEPS of all
+# steps since its first copy.
+FEWEST_STEPS, MOST_STEPS = 8, 0.9
+PHASE = 0.1  # a line that stops copying before the end must have copied in this share of all steps
+FEWEST = 20  # copies that are worth a finding if steps are not counted
+FEWEST_A_STEP = 4  # copies in one step, made by a loop inside the step, that are worth a finding
+MUCH, MUCH_UNCOUNTED = 0.05, 0.2  # share of the time that the program waits; the second without steps
+LARGE, OFTEN = 8 << 20, 4  # bytes of one copy, and number of copies, that are worth a finding
+LITTLE = 1 << 16  # bytes: a smaller copy takes no time compared with the computation
 
 
 @rule("JX601", "host-copy-each-step", WARNING)
@@ -53,8 +57,9 @@ def host_copy(run: Run) -> Iterator[Finding]:
         if not often and looped is None:
             continue
         if not waits and t.views != t.count:
-            continue  # the value had been computed, and was only sent
-        # What this rule advises: the value of the previous step, or one now and then.
+            continue  # the value was computed already, and only copied
+        # The program does already what this rule advises: it reads the value of the previous step, or not in
+        # each step.
         if t.checks > 1 and 2 * t.ahead > t.checks:
             continue
         source = sources.of(run)(t.source.file)
@@ -84,11 +89,11 @@ def host_copy(run: Run) -> Iterator[Finding]:
 
 
 def _gap(t: Transfer, outside: float | None) -> Iterator[Evidence]:
-    """Yield for how long of each step the device may wait for the host, where every look found it without
-    work.
+    """Yield evidence for how long in each step the device may have no work, because the host has not called
+    the next program yet. Yield nothing if the device had work at some of these waits.
 
-    It has none from the end of a wait to the next call. The program was ``outside`` its waits for longer than
-    that: when it makes the call is not recorded.
+    The device has no work from the end of a wait to the next call. When that call is made is not recorded, so
+    that ``outside``, the time that the program does not wait, is an upper limit.
     """
     if outside is not None and t.steps and t.steps > 1 and t.checks and not t.ahead:
         words = message(
@@ -98,10 +103,11 @@ def _gap(t: Transfer, outside: float | None) -> Iterator[Evidence]:
 
 
 def _outside_waits(run: Run, t: Transfer) -> float | None:
-    """Return the seconds from the first to the last transfer in which the program waited for no value, at
-    most; None: not known.
+    """Return for how many seconds, at most, the program did not wait for a value, between the first and the
+    last transfer of ``t``. None if unknown.
 
-    Of the waits of other lines, those count that cannot have been before or after.
+    The waits of other lines are subtracted, too, except the part that may have been before or after that
+    time.
     """
     if t.process is not run.main:
         return None
@@ -115,10 +121,11 @@ def _outside_waits(run: Run, t: Transfer) -> float | None:
 
 
 def _avoidable(t: Transfer, outside: float | None) -> float:
-    """Return the seconds that the run is shorter without these waits, at most: while the program waits, the
-    device computes, and only what the program does between the waits can be done at the same time.
+    """Return how many seconds the run would be shorter without these waits, at most.
 
-    Where much is copied, the wait is not the computation's alone, and counts in full.
+    While the program waits, the device computes. So only the host's work between the waits (``outside``) can
+    be done at the same time. If the copies are large, the copying itself takes time, and the whole wait
+    counts.
     """
     waited, each = t.blocked_seconds or 0.0, t.bytes_each
     little = t.views == t.count or (each is not None and each < LITTLE)
@@ -153,8 +160,8 @@ def _saved(t: Transfer, avoidable: float) -> Message | None:
 
 
 def _loop_of_calls(run: Run, t: Transfer) -> str | None:
-    """Return the user's jitted function that the loop around the line calls, too; None: there is no such
-    loop.
+    """Return the name of the user's jitted function that is called in the same loop as the line of ``t``. If
+    there are several, return the one with the most seconds; None if there is none.
     """
     for at in (t.source, model.called_at(run, t)):
         loop = loop_around(sources.of(run)(at.file), at.line) if at is not None else None
@@ -174,8 +181,8 @@ def _loop_of_calls(run: Run, t: Transfer) -> str | None:
 
 
 def _in_each_step(run: Run, t: Transfer) -> Message | None:
-    """Write ``in each of 200 steps``, ``in each of 100 steps (301 to 400)``, ``200 times``; None: not so
-    often.
+    """Return how often the line copies, as text: ``in each of 200 steps``,
+    ``in each of 100 steps (301 to 400)``, ``200 times``. None if that is not often enough for a finding.
     """
     if t.steps is not None:
         first = max(t.first_step or 1, 1)
@@ -196,7 +203,9 @@ def _in_each_step(run: Run, t: Transfer) -> Message | None:
 
 
 def _place(run: Run, t: Transfer) -> Frame | Message | None:
-    """``train.py:31``; of a helper ``log.py:8, called at train.py:31``."""
+    """Return the line of the transfer: ``train.py:31``. If that line is in a helper, also return the line
+    that calls the helper: ``log.py:8, called at train.py:31``.
+    """
     above = model.called_at(run, t)
     return t.source if above is None else message("helper-line", line=t.source, caller=above)
 
@@ -231,7 +240,7 @@ def large(run: Run) -> Iterator[Finding]:
             continue
         if t.count is None and t.function is not None and _looped(run, t):
             at = (t.function.id, t.source.file, t.source.line)
-            if at not in uncounted:  # of calls with other arguments at this line, the largest
+            if at not in uncounted:  # calls at this line with other arguments: only the largest
                 uncounted.add(at)
                 yield _large_in_a_loop(run, t, each)
         if t.count is None or t.count < OFTEN:
@@ -239,7 +248,7 @@ def large(run: Run) -> Iterator[Finding]:
         if t.direction == TO_HOST and t.views == t.count:
             continue
         if t.steps is None and runs_once(sources.of(run)(t.source.file), t.source.line):
-            continue  # one call with a tree of arrays
+            continue  # the line runs once: the copies are the arrays of one tree
         shared = run.platform == "cpu"
         to_host = t.direction == TO_HOST
         what = _what(t)
@@ -269,7 +278,9 @@ def _what(t: Transfer) -> str:
 
 
 def _looped(run: Run, t: Transfer) -> bool:
-    """Return whether a loop makes the call of ``t`` in each iteration: calls are not counted."""
+    """Return whether the line of ``t`` passes arguments to a jitted function in each iteration of a loop. The
+    source decides, because the calls are not counted.
+    """
     if t.source is None or t.kind != model.ARGUMENT:
         return False
     source = sources.of(run)(t.source.file)
@@ -292,7 +303,7 @@ def _large_in_a_loop(run: Run, t: Transfer, each: float) -> Finding:
 
 @rule("JX511", "array-elsewhere", WARNING)
 def elsewhere(run: Run) -> Iterator[Finding]:
-    reported, lines = set(), set()  # by JX508
+    reported, lines = set(), set()  # functions and lines that JX508 reports
     for function, (call, _) in moved(run):
         reported.add(function.id)
         lines.add(_line(call.site))
@@ -300,7 +311,7 @@ def elsewhere(run: Run) -> Iterator[Finding]:
         if t.direction != BETWEEN or t.kind != model.ARGUMENT or t.source is None:
             continue
         c = _call_at(run, t)
-        # Copies that were counted are of arrays, not of calls.
+        # The count is that of arrays, not of calls.
         each_call = len(_paths_elsewhere(c)) if c is not None and t.function is None else 1
         if t.count is not None and t.count < OFTEN * each_call:
             continue
@@ -341,7 +352,9 @@ def _line(at: Frame | None) -> tuple[str, int] | None:
 
 
 def _call_at(run: Run, t: Transfer) -> Compilation | None:
-    """Return the call that moves the arrays: of its function, or the last one at this line that does."""
+    """Return the latest recorded call at the line of ``t`` that moves arguments to another device. If the
+    function of ``t`` is known, it is a call of that function. None if there is none.
+    """
     found = [
         c
         for c in (t.function.compilations if t.function is not None else run.compilations.values())
@@ -355,7 +368,9 @@ def _call_at(run: Run, t: Transfer) -> Compilation | None:
 
 
 def _paths_elsewhere(c: Compilation) -> tuple[str, ...]:
-    """Arguments that lie elsewhere than the call's program runs."""
+    """Return the paths of the arguments that are on other devices than those on which the program of ``c``
+    runs.
+    """
     places = [
         (leaf.path, model.devices_of(c, leaf)) for leaf in model.arguments_read(c) if leaf.type == "jax.Array"
     ]
