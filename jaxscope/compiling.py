@@ -1,6 +1,7 @@
-"""Compile one function for an accelerator that this machine does not have, and read the result.
+"""``jaxscope.compile_for``: compile one function for an accelerator that this machine does not have, and read
+the result.
 
-This module uses both recording and reading; it imports each only when it is needed.
+This module uses the code that records and the code that reads a run. It imports each only when it is needed.
 """
 
 from __future__ import annotations

@@ -40,11 +40,11 @@ class LogError(JaxscopeError):
 
 
 class RecompileError(JaxscopeError):
-    """Something was traced, lowered or compiled although a limit forbids it.
+    """Something was traced, lowered or compiled although ``jaxscope.no_recompiles`` forbids it.
 
     Attributes:
-      findings: a ``schema.findings.Finding`` for each compilation: what was compiled, why, on which line,
-        and how long it took. The most expensive is first.
+      findings: a ``schema.findings.Finding`` for each function that was compiled: why, on which line, and how
+        long it took. The most expensive is first.
     """
 
     def __init__(self, message: str, findings: Sequence[Any] = (), *, hint: str | None = None) -> None:
@@ -53,7 +53,9 @@ class RecompileError(JaxscopeError):
 
 
 class NotAsPinned(AssertionError):
-    """The programs compiled in ``pinned()`` differ from the baseline of the test."""
+    """The programs that a test compiled inside ``with jaxscope.pinned():`` differ from the test's baseline, a
+    file with figures of the programs.
+    """
 
 
 def to_be_read(excinfo: Any) -> bool:

@@ -231,8 +231,9 @@ class Watch:
         """Raise if a compilation since the last check was too late. Return whether the check could be made
         here.
 
-        It cannot be made in another thread or another task, inside a call of JAX (the exception would pass
-        through JAX), or before it is known how the block counts its steps.
+        This method is called at each ``jaxscope.step()`` and before each call of a watched function. It
+        cannot check in another thread or another task, inside a call of JAX (the exception would pass through
+        JAX), or before it is known how the block counts its steps.
         """
         if (
             threading.get_ident() != self.thread

@@ -196,8 +196,8 @@ def jaxscope(request: pytest.FixtureRequest) -> TestRecording:
     """Return the recording of this test: ``compilations`` and ``causes`` have what the test compiled,
     ``read()`` returns the recording of all tests so far.
 
-    ``with jaxscope.pinned():`` compares a block with the test's baseline. The fixture also has the
-    functions of the package (``jaxscope.step()``, ``jaxscope.watch``).
+    ``with jaxscope.pinned():`` compares the programs that a block compiles with the test's baseline, a file
+    of figures. The fixture also has the functions of the package (``jaxscope.step()``, ``jaxscope.watch``).
     """
     return _part_of(request.node)
 

@@ -86,8 +86,8 @@ def alone(session: Session, block: RecordingScope) -> Opened:
 
 
 def failed() -> list[str]:
-    """Return the names of the parts of the recording that have failed so far, of those without which it is
-    unknown what was compiled (``NEEDED``).
+    """Return which parts of the recording have failed so far, among those in ``NEEDED``: the callbacks
+    without which it is unknown what was compiled.
     """
     from jaxscope.capture import shield
 

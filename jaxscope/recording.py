@@ -1,6 +1,7 @@
 """``jaxscope.record``: record a block of code, and read what was recorded.
 
-This module uses both recording and reading; it imports the reading side only when it is needed.
+This module uses the code that records and the code that reads a run. It imports the latter only when it is
+needed.
 """
 
 from __future__ import annotations

@@ -227,7 +227,9 @@ def _instead(argv: list[str]) -> str:
 
 
 def wants_json(argv: Sequence[str]) -> bool:
-    """Return whether the command line requests JSON. It need not be valid: errors are JSON, too."""
+    """Return whether the command line requests JSON (``--format json``). It may contain a mistake: the error
+    message is then JSON, too.
+    """
     verb = argv[0] if argv else ""
     if verb in TAKES_A_PROGRAM:
         # The words after the script are the program's, not jaxscope's.

@@ -294,7 +294,10 @@ def handle_merge(args: argparse.Namespace) -> int:
 
 
 def _by_rank(places: Sequence[RunDir]) -> dict[int, RunDir]:
-    """Return a dict: rank -> its recording.
+    """Return a dict: rank -> the directory with its recording.
+
+    Args:
+      places: the directories of all recordings.
 
     Raises:
       UsageError: the rank of a recording is unknown, or two recordings have the same rank.

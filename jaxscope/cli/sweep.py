@@ -127,7 +127,7 @@ def run_all(
     Args:
       record: the run directory, for the first round; None: the program cannot be recorded.
       once: executes one round, recorded in the given directory.
-      options: ``options=``, a function that returns the recording options of a round.
+      options: the keyword ``options``, a function that returns the recording options of a round.
 
     Raises:
       LogError: the directory of a round cannot be created; that round and the following ones are not run.

@@ -65,8 +65,8 @@ def lengthened_argument(group: Group) -> Fix | None:
 
 
 def _settled(group: Group) -> bool:
-    """Return whether the argument has only few sizes, each with many calls, and no new size in the latter
-    half of all calls. Then the recompiles are over, and matter less.
+    """Return whether the argument whose size changed has only few sizes, each with many calls, and no new
+    size in the latter half of all calls. Then the recompiles are over, and matter less.
 
     False where calls are not counted.
     """
@@ -99,8 +99,8 @@ def _creeps(shapes: list[tuple[int, ...]]) -> bool:
 
 
 def _shapes(group: Group) -> list[tuple[int, ...]]:
-    """Return the shapes of the argument in all recorded calls of the function. A call in which the argument
-    is a container of arrays is left out.
+    """Return the shapes of the argument that recompiled the group, in all recorded calls of the function. A
+    call in which that argument is a container of arrays is left out.
     """
     return [
         tuple(n for n in leaf.shape if isinstance(n, int))

@@ -72,8 +72,8 @@ def for_targets(f: Finding, names: Iterable[str], evidence: Iterable[Evidence] =
 
 
 def of_target(name: str | None) -> Contexts:
-    """Return the contexts of a finding whose title names its target; for None, those of a finding about the
-    program that ran.
+    """Return the ``contexts`` of a finding, which say to which form of the program it applies: to the program
+    for the target ``name``, which the title names already, or for None to the program that ran.
     """
     return Contexts() if name is None else Contexts(ran=False, targets=[name], in_title=True)
 

@@ -59,12 +59,15 @@ OF_INPUTS = frozenset({*SHAPES, "dtype", "prng", "tree", "tree_static", "static_
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Calls of one function whose decisive causes have the same kind and the same path.
+    """Calls of one function that recompiled for the same reason.
+
+    The reason is the decisive cause: the difference to an earlier call that made the cache miss. In a group,
+    the decisive causes have the same kind (such as ``shape``) and the same path (the argument).
 
     Attributes:
       function: the function.
-      compilations: the compilations, in order of time.
-      causes: the decisive cause of each compilation.
+      compilations: the calls, in order of time.
+      causes: the decisive cause of each call.
       came_back: whether the array whose device or sharding changed is a result of the function itself.
       lengthened: whether the array whose size changed is a result of the function itself, in most of the
         latest calls.

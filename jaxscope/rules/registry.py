@@ -209,7 +209,9 @@ def nearest(text: str) -> str:
 
 @cached_until_changed
 def findings(run: Run) -> list[Finding]:
-    """Return what all rules that need no limit find in ``run``, in the order of ``in_order``."""
+    """Return the findings of all rules in ``run``, except rules that need a limit, in the order of
+    ``in_order``.
+    """
     found = (f for r in rules().values() if not r.needs_limit for f in r.check(run))
     return in_order(root_cause.with_what_follows(run, found))
 

@@ -264,12 +264,13 @@ def _name(m: Miss) -> str:
 
 def with_what_follows(run: Run, found: Iterable[Finding]) -> list[Finding]:
     """Return ``found``, in which a finding about a cause and the findings about recompiles that follow from
-    it are merged.
+    it are merged. Such recompiles need no separate fix. There are two cases:
 
     A result that is not sharded as requested (JX503) makes the next function recompile, because that function
-    receives it with one sharding and returns it with the other (JX115). A jitted function that a transform
-    outside jit compiles for each size (JX101) becomes part of one program if the line with the transform is
-    jitted (JX133). These recompiles need no separate fix.
+    receives it with the wrong sharding and returns it with the requested one (JX115).
+
+    A jitted function that a transform outside jit compiles for each size (JX101) becomes part of one program
+    if the line with the transform is jitted, as JX133 advises.
     """
     kept = _without_what_jit_takes_in(run, list(found))
     for refused in [f for f in kept if f.code == "JX503"]:

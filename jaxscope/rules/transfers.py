@@ -204,7 +204,7 @@ def _in_each_step(run: Run, t: Transfer) -> Message | None:
 
 def _place(run: Run, t: Transfer) -> Frame | Message | None:
     """Return the line of the transfer: ``train.py:31``. If that line is in a helper, also return the line
-    that calls the helper: ``log.py:8, called at train.py:31``.
+    that calls the helper: ``log.py:8, called at train.py:31``. None if the line is unknown.
     """
     above = model.called_at(run, t)
     return t.source if above is None else message("helper-line", line=t.source, caller=above)

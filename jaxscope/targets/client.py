@@ -99,8 +99,8 @@ def serve(run: RunDir, queue: Queue, path: Path, topologies: dict[str, list[Any]
 
 
 def missing(platform: str) -> str | None:
-    """Return a sentence about what to install for ``platform``, with the command after a colon; None if the
-    compiler for it is installed.
+    """Return a sentence about what to install for ``platform``; None if its compiler is installed. The
+    command comes after a colon: ``the TPU compiler (libtpu) is not installed: pip install 'jaxscope[tpu]'``.
 
     Args:
       platform: ``tpu``; any other value means CUDA GPUs.

@@ -145,9 +145,9 @@ def environment(given: Mapping[str, str]) -> dict[str, str]:
 
     A forced number of CPU devices is removed. TPU_SKIP_MDS_QUERY is set, because libtpu otherwise asks a
     cloud's metadata server for its machine and waits for an answer. TPU_LOG_DIR is set, because libtpu
-    otherwise leaves up to four files a process in /tmp/tpu_logs and never removes them. Its fatal errors go
-    to stderr, which is stored beside the jobs (level 3: fatal errors alone). Values of these log variables
-    that the user set are kept.
+    otherwise leaves up to four files a process in /tmp/tpu_logs and never removes them. Its log levels are
+    set to 3, so that only fatal errors go to stderr, which is stored beside the jobs. If the user set the
+    directory or the levels, these values are kept.
     """
     env = {k: v for k, v in given.items() if k not in _NOT_OURS}
     flags = [f for f in env.get("XLA_FLAGS", "").split() if "xla_force_host_platform_device_count" not in f]
@@ -165,8 +165,8 @@ def environment(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _how(code: int) -> str:
-    """Return a sentence about how a process with the exit code ``code`` ended; a negative code is a
-    signal.
+    """Return a sentence about how a process with the exit code ``code`` ended:
+    ``the compiler's process died of SIGABRT`` for -6.
     """
     if code >= 0:
         return f"the compiler's process ended with exit code {code}"
