@@ -43,8 +43,8 @@ class RecompileError(JaxscopeError):
     """Something was traced, lowered or compiled although ``jaxscope.no_recompiles`` forbids it.
 
     Attributes:
-      findings: a ``schema.findings.Finding`` for each function that was compiled: why, on which line, and how
-        long it took. The most expensive is first.
+      findings: a ``schema.findings.Finding`` for each function and cause: what was compiled, on which line,
+        and how long it took. The most expensive is first.
     """
 
     def __init__(self, message: str, findings: Sequence[Any] = (), *, hint: str | None = None) -> None:
