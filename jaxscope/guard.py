@@ -274,13 +274,13 @@ class Watch:
         found = gate.of_part(run, self._after, names, part, since)
         return [f for f in found if f.severity == ERROR]
 
-    def _raise_for(self, found: Sequence[Finding], session: Session, *, at_end: bool = False) -> None:
+    def _raise_for(self, findings: Sequence[Finding], session: Session, *, at_end: bool = False) -> None:
         from jaxscope.report import plain_text
 
-        if found:
-            for f in found:
+        if findings:
+            for f in findings:
                 self._raised.update(_seen_in(f))
-            raise RecompileError(plain_text.render(found), found)
+            raise RecompileError(plain_text.render(findings), findings)
         blind = recorded_part.why_unreliable(session, self._failed) if at_end else None
         if blind:
             raise JaxscopeError(

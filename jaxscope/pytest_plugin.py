@@ -268,35 +268,36 @@ _REPEATED = "__pytest_repeat_step_number"  # pytest-repeat's parameter
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     if not _uses(item):
         return (yield)
-    part = _part_of(item)
-    if part.failure is not None:
+    recording = _part_of(item)
+    if recording.failure is not None:
         # JAX keeps what that try compiled, so that this try compiles nothing: it would pass wrongly.
         pytest.fail(
-            f"{part.failure}\n\n(found in an earlier try of this test, in the same process)", pytrace=False
+            f"{recording.failure}\n\n(found in an earlier try of this test, in the same process)",
+            pytrace=False,
         )
     try:
-        with _body(item, part):
+        with _body(item, recording):
             result = yield
     except (Exception, pytest.fail.Exception):
-        _report_below(item, part)
+        _report_below(item, recording)
         raise
-    if part.raised:  # unittest catches the exceptions of a test method
-        _report_below(item, part)
-    elif part.entered:
-        text, _ = _failures(item, part)
+    if recording.raised:  # unittest catches the exceptions of a test method
+        _report_below(item, recording)
+    elif recording.entered:
+        text, _ = _failures(item, recording)
         if text:
-            part.failure = text
+            recording.failure = text
             pytest.fail(text, pytrace=False)
     return result
 
 
-def _report_below(item: pytest.Item, part: TestRecording) -> None:
+def _report_below(item: pytest.Item, recording: TestRecording) -> None:
     """Add a section to the report of a test that has failed with an exception of its own, if the test also
     violates its marks.
     """
     try:
-        text, surely = _failures(item, part)
-        part.failure = surely or None
+        text, surely = _failures(item, recording)
+        recording.failure = surely or None
     except Exception as e:
         text = f"unknown what was compiled: {type(e).__name__}: {e}"
     if text:
@@ -304,8 +305,9 @@ def _report_below(item: pytest.Item, part: TestRecording) -> None:
 
 
 @contextlib.contextmanager
-def _body(item: pytest.Item, part: TestRecording) -> Iterator[None]:
-    """Enter ``part``, the recording of the test, while the body of the test runs.
+def _body(item: pytest.Item, recording: TestRecording) -> Iterator[None]:
+    """Record the body of the test in ``recording``: what is compiled while the ``with`` statement runs
+    counts.
 
     For a ``unittest.TestCase`` the test's method is wrapped for this, because pytest runs ``setUp`` and
     ``tearDown`` together with the method, and what they compile does not count.
@@ -313,21 +315,21 @@ def _body(item: pytest.Item, part: TestRecording) -> Iterator[None]:
     instance, method = getattr(item, "instance", None), getattr(item, "obj", None)
     unittest = sys.modules.get("unittest")
     if unittest is None or not isinstance(instance, unittest.TestCase) or method is None:
-        with part:
+        with recording:
             yield
         return
 
     @functools.wraps(method)
     def test(*args: Any, **kwargs: Any) -> Any:
-        with part:
+        with recording:
             return method(*args, **kwargs)
 
     @functools.wraps(method)
     async def async_test(*args: Any, **kwargs: Any) -> Any:
-        with part:
+        with recording:
             return await method(*args, **kwargs)
 
-    part.reset()
+    recording.reset()
     # unittest looks the method up by its name; pytest puts ``obj`` there first, where it is not async.
     item.obj = async_test if inspect.iscoroutinefunction(method) else test  # type: ignore[attr-defined]
     setattr(instance, item.name, item.obj)  # type: ignore[attr-defined]
@@ -337,7 +339,7 @@ def _body(item: pytest.Item, part: TestRecording) -> Iterator[None]:
         item.obj = method  # type: ignore[attr-defined]
 
 
-def _failures(item: pytest.Item, part: TestRecording) -> tuple[str, str]:
+def _failures(item: pytest.Item, recording: TestRecording) -> tuple[str, str]:
     """Check the marks of the test, and return two texts, each empty if there is nothing to report: all
     failures, and those failures that hold whatever the rest of the test would have compiled.
     """
@@ -346,14 +348,14 @@ def _failures(item: pytest.Item, part: TestRecording) -> tuple[str, str]:
     found: list[str] = []
     surely: list[str] = []
     for name, judge in _marks_of(item):
-        run, compiled = part.recorded(tries=name == "max_collectives")
+        run, compiled = recording.recorded(tries=name == "max_collectives")
         outcome = marks.judged(name, judge, run, compiled)
         if outcome.failure is not None:
             found.append(outcome.failure)
             surely += [outcome.failure] if outcome.surely else []
         for text in outcome.unknown:
             item.warn(pytest.PytestWarning(f"{name}: {text}"))
-    reason = part.unreliable() if next(_marks_of(item), None) is not None else None
+    reason = recording.unreliable() if next(_marks_of(item), None) is not None else None
     if reason is not None:
         found.append(f"unknown what was compiled: {reason}")
     return "\n\n".join(found), "\n\n".join(surely)

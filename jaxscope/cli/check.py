@@ -254,12 +254,12 @@ def _program(directory: RunDir) -> list[str]:
     return words[: 2 if words[:1] in (["-m"], ["-c"]) else 1]
 
 
-def written(run: Run, directory: RunDir, found: list[Finding], how: str, *, failed: bool) -> str:
+def written(run: Run, directory: RunDir, findings: list[Finding], output_format: str, *, failed: bool) -> str:
     """Return the findings as text in an output format.
 
     Args:
       directory: the run directory of ``run``.
-      how: the name of the format, one of ``config.FORMATS``.
+      output_format: the name of the format, one of ``config.FORMATS``.
       failed: whether the check failed; some formats state it.
     """
     from jaxscope.model import sources
@@ -270,7 +270,7 @@ def written(run: Run, directory: RunDir, found: list[Finding], how: str, *, fail
     main = run.main
     cwd = main.started.cwd if main is not None and main.started is not None else ""
     bases = [str(store.here()), cwd]
-    placed = place(found, bases)
+    placed = place(findings, bases)
     rules = registry.rules()
     renders = {
         "full": lambda: full.render(placed, sources.of(run)),
@@ -282,10 +282,10 @@ def written(run: Run, directory: RunDir, found: list[Finding], how: str, *, fail
         "sarif": lambda: sarif.render(placed, rules, bases),
         "junit": lambda: junit.render(placed),
     }
-    return renders[how]()
+    return renders[output_format]()
 
 
-def deliver_text(run: Run, found: list[Finding], stream: TextIO) -> None:
+def deliver_text(run: Run, findings: list[Finding], stream: TextIO) -> None:
     """Print the findings on ``stream`` as text for people, and their number on stderr."""
     from jaxscope.present.text import Places
     from jaxscope.report import layout
@@ -293,16 +293,16 @@ def deliver_text(run: Run, found: list[Finding], stream: TextIO) -> None:
     from jaxscope.report.findings import entry
 
     places = Places(run, whole=True)
-    layout.put(console(stream), (line for f in found for line in entry(f, places)))
-    _summary(found)
+    layout.put(console(stream), (line for f in findings for line in entry(f, places)))
+    _summary(findings)
 
 
-def _summary(found: list[Finding]) -> None:
+def _summary(findings: list[Finding]) -> None:
     from jaxscope.present.text import count
     from jaxscope.schema.findings import NOTE
 
-    notes = sum(f.severity == NOTE for f in found)
-    parts = [count(len(found) - notes, "finding")] if len(found) > notes else ["no findings"]
+    notes = sum(f.severity == NOTE for f in findings)
+    parts = [count(len(findings) - notes, "finding")] if len(findings) > notes else ["no findings"]
     parts += [count(notes, "note")] if notes else []
     sys.stderr.write(", ".join(parts) + "\n")
 

@@ -64,7 +64,7 @@ def together(besides: list[Beside]) -> Beside | None:
 
 
 def compare_ranks(
-    record: RunDir, rank: int | None, patience_s: float | None, *, holds: bool, most: int | None
+    record: RunDir, rank: int | None, patience_s: float | None, *, holds: bool, most_ranks: int | None
 ) -> Beside:
     """Return a function that prints where the ranks of a job differ, while the program runs. It does so only
     in the process of rank 0, so that each line is printed once.
@@ -75,7 +75,7 @@ def compare_ranks(
       patience_s: seconds without progress after which the waiting ranks are named; None: the default.
       holds: whether each rank waits after a compilation until all ranks have compiled the program
         (capture.agreement).
-      most: as soon as the job has more ranks than this, they are not compared; None: no limit.
+      most_ranks: as soon as the job has more ranks than this, they are not compared; None: no limit.
     """
 
     def follow(ended: threading.Event, pid: int) -> None:
@@ -88,7 +88,10 @@ def compare_ranks(
             comparison = Comparison(whole, PATIENCE_S if patience_s is None else patience_s, holds=holds)
             agreed: dict[str, list[int]] | None = None
             last = False
-            while most is None or len(files.names(whole.path / store.RANKS, within=whole.path)) <= most:
+            while (
+                most_ranks is None
+                or len(files.names(whole.path / store.RANKS, within=whole.path)) <= most_ranks
+            ):
                 began = time.thread_time()
                 lines = comparison.poll(last=last)
                 if comparison.diverged is not None and not ranks.diverged(whole):

@@ -208,7 +208,7 @@ def _beside(
                 opts.launched.rank,
                 opts.ranks_patience,
                 holds=bool(opts.stop_on_divergence),
-                most=most,
+                most_ranks=most,
             )
         )
         if opts.stop_on_divergence:

@@ -84,16 +84,20 @@ def _stood_in(run: Run) -> set[str]:
     return {p.of.id for p in made if p.of is not None and target_programs.fit(run, p) is not None}
 
 
-def _finding(w: Want) -> Finding:
-    c = w.compilation
-    alone = not w.fits_alone
-    if w.shared_by > 1:
-        capacity = message("devices-share", devices=w.shared_by, bytes=Bytes(w.capacity))
+def _finding(want: Want) -> Finding:
+    c = want.compilation
+    alone = not want.fits_alone
+    if want.shared_by > 1:
+        capacity = message("devices-share", devices=want.shared_by, bytes=Bytes(want.capacity))
     else:
-        capacity = message("host-has" if w.host else "device-has", bytes=Bytes(w.capacity))
-    beside = None if alone or not w.beside else message("beside-live-arrays", bytes=Bytes(w.beside))
+        capacity = message("host-has" if want.host else "device-has", bytes=Bytes(want.capacity))
+    beside = None if alone or not want.beside else message("beside-live-arrays", bytes=Bytes(want.beside))
     text = message(
-        "does-not-fit", function=c.function.display_name, peak=Bytes(w.peak), beside=beside, capacity=capacity
+        "does-not-fit",
+        function=c.function.display_name,
+        peak=Bytes(want.peak),
+        beside=beside,
+        capacity=capacity,
     )
     return Finding(
         code="JX510",

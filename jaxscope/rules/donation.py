@@ -85,11 +85,11 @@ def _of_the_same(run: Run, f: Finding, largest: Finding) -> bool:
     return _updates_in_place(run, f) and f.contexts == largest.contexts and {*_names(f)} <= {*_names(largest)}
 
 
-def _with_the_same_objects(run: Run, largest: Finding, found: Sequence[Finding]) -> Finding:
+def _with_the_same_objects(run: Run, largest: Finding, findings: Sequence[Finding]) -> Finding:
     """Return the finding ``largest``, extended by the evidence and the names of other functions under
     ``nnx.jit`` that are passed the same objects. These functions then need no finding.
     """
-    others = [f for f in found if f is not largest and _of_the_same(run, f, largest)]
+    others = [f for f in findings if f is not largest and _of_the_same(run, f, largest)]
     if not others:
         return largest
     functions = tuple(run.functions[f.function].display_name for f in others if f.function is not None)
@@ -159,12 +159,12 @@ def _donation(texts: Texts) -> Sequence[Donation]:
     return texts.stablehlo.donation if texts.stablehlo is not None else ()
 
 
-def _more(found: Sequence[Donation]) -> Message | None:
-    return message("and-more", n=len(found) - 1) if len(found) > 1 else None
+def _more(donations: Sequence[Donation]) -> Message | None:
+    return message("and-more", n=len(donations) - 1) if len(donations) > 1 else None
 
 
-def _bytes(found: Sequence[Donation]) -> Bytes:
-    return Bytes(sum(d.bytes or 0 for d in found))
+def _bytes(donations: Sequence[Donation]) -> Bytes:
+    return Bytes(sum(d.bytes or 0 for d in donations))
 
 
 def _finding(

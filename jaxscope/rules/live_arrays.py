@@ -57,16 +57,16 @@ def _title(g: Growth, longer: bool) -> Message:
     return message("growing-arrays-by-time", **what, seconds=Seconds(at))
 
 
-def _seen(g: Growth, at: float, count: int, size: int) -> Evidence:
+def _seen(g: Growth, position: float, count: int, size: int) -> Evidence:
     """Return the evidence that one snapshot gives: the number and the bytes of the arrays.
 
     Args:
-      at: the step of the snapshot; the seconds since the start if steps are not counted.
+      position: the step of the snapshot; the seconds since the start if steps are not counted.
     """
     what: dict[str, Any] = {"count": Count(count, "array"), "bytes": Bytes(size)}
     if g.in_steps:
-        return Evidence(message("arrays-of-bytes", **what), source=g.group.origin, step=int(at))
-    return Evidence(message("arrays-at-time", **what, seconds=Seconds(at)), source=g.group.origin)
+        return Evidence(message("arrays-of-bytes", **what), source=g.group.origin, step=int(position))
+    return Evidence(message("arrays-at-time", **what, seconds=Seconds(position)), source=g.group.origin)
 
 
 def _growing(g: Growth) -> Message:

@@ -219,22 +219,22 @@ def work_done_twice(run: Run) -> Iterator[Finding]:
                 yield _twice(f, g, c, again, after)
 
 
-def _comparable(run: Run, by: Compilation, g: Function, c: Compilation) -> bool:
+def _comparable(run: Run, larger: Compilation, g: Function, c: Compilation) -> bool:
     """Return whether two functions may compute the same forward pass. As far as is known, both are in the
     same mode: equal static arguments, no dropout in only one of them, no code for evaluation.
 
     Args:
-      by: the call of the function that computes more.
+      larger: the call of the function that computes more.
       g, c: the other function, and its call.
     """
-    if by.key is None or c.key is None:
+    if larger.key is None or c.key is None:
         return False
-    modes = {s.path: s.repr for s in by.key.static}
+    modes = {s.path: s.repr for s in larger.key.static}
     if any(modes.get(s.path, s.repr) != s.repr for s in c.key.static):
         return False
-    if has_key(by) and not has_key(c):  # dropout in one of them
+    if has_key(larger) and not has_key(c):  # dropout in one of them
         return False
-    if _has_another_like(by, c):
+    if _has_another_like(larger, c):
         return False
     found = syntax(sources.of(run)(g.seen.file) or "") if g.seen.file is not None else None
     defined = [
@@ -248,9 +248,9 @@ def _comparable(run: Run, by: Compilation, g: Function, c: Compilation) -> bool:
 _Types = dict[tuple[str, ...], tuple[object, ...]]  # of arrays, by the steps of their paths
 
 
-def _has_another_like(by: Compilation, c: Compilation) -> bool:
-    """Return whether ``by`` has more arguments of one kind than ``c`` has: for example the parameters and
-    those of a target network. Then ``by`` may do the same computation as ``c`` with the other argument.
+def _has_another_like(larger: Compilation, c: Compilation) -> bool:
+    """Return whether ``larger`` has more arguments of one kind than ``c`` has: for example the parameters and
+    those of a target network. Then ``larger`` may do the same computation as ``c`` with the other argument.
 
     Arguments are of one kind if their arrays have equal paths and types. Arrays that are deeper inside an
     argument, as the moments in an optimizer's state are, are not counted if the same arrays occur nearer to
@@ -260,7 +260,7 @@ def _has_another_like(by: Compilation, c: Compilation) -> bool:
     for path, array in _types(c).items():
         passed.setdefault(path[0], {})[path[1:]] = array
     for kind in passed.values():
-        places = _places(kind, _types(by))
+        places = _places(kind, _types(larger))
         nearest = [p for p in places if len(p) == min(map(len, places))]
         if len(nearest) > sum(other == kind for other in passed.values()):
             return True
@@ -304,42 +304,41 @@ def _arrays_passed(f: Function, c: Compilation, call: LoopCall) -> set[str | Non
     return {loop_calls.root(a) for a in passed if a is not None}
 
 
-def _same_arguments(does: LoopCall, again: LoopCall, kept: set[str | None] | None) -> bool | None:
-    """Return whether the call ``again`` may repeat work of the call ``does``, because the loop passes both
-    the same arguments.
+def _same_arguments(larger: LoopCall, smaller: LoopCall, unchanged: set[str | None] | None) -> bool | None:
+    """Return whether the call ``smaller`` may repeat work of the call ``larger``, because the loop passes
+    both the same arguments.
 
-    False: the arguments are the same. True: ``does`` comes first, and its statement sets some of them anew,
+    False: the arguments are the same. True: ``larger`` comes first, and its statement sets some of them anew,
     as ``params = train_step(params, batch)`` does. None: an argument differs, or that is unknown.
 
     Args:
-      kept: if ``does`` changes the objects that it is passed (flax nnx), the names that it does not change;
-        else None.
+      unchanged: if ``larger`` changes the objects that it is passed (flax nnx), the names that it does not
+        change; else None.
     """
-    if does.statement is None or again.statement is None or does.statement == again.statement:
+    if larger.statement is None or smaller.statement is None or larger.statement == smaller.statement:
         return None
-    passed = [*again.call.args, *(k.value for k in again.call.keywords)]
-    given = {ast.dump(a) for a in (*does.call.args, *(k.value for k in does.call.keywords))}
+    passed = [*smaller.call.args, *(k.value for k in smaller.call.keywords)]
+    given = {ast.dump(a) for a in (*larger.call.args, *(k.value for k in larger.call.keywords))}
     if not passed or not all(isinstance(a, ast.Constant) or _part_of(a, given) for a in passed):
         return None
     names = {loop_calls.root(a) for a in passed} - {None}
-    first, second = sorted((does.statement, again.statement))
-    between = again.body[first + 1 : second]
+    first, second = sorted((larger.statement, smaller.statement))
+    between = smaller.body[first + 1 : second]
     if names & (loop_calls.names_set(between) | _touched(between)):
         return None
-    if again.statement < does.statement:
-        if names & again.targets or _depends(does.call, again, between):
+    if smaller.statement < larger.statement:
+        if names & smaller.targets or _depends(larger.call, smaller, between):
             return None
         return False
-    changed = names & does.targets | (names - kept if kept is not None else set())
+    changed = names & larger.targets | (names - unchanged if unchanged is not None else set())
     return None if changed == names else bool(changed)
 
 
-def _part_of(node: ast.expr, given: set[str]) -> bool:
-    """Return whether ``node`` is an expression of ``given``, or an attribute or an item of such an
-    expression: ``state.params`` if ``state`` is given. ``given`` has the expressions as ``ast.dump`` writes
-    them.
+def _part_of(node: ast.expr, expressions: set[str]) -> bool:
+    """Return whether ``node`` is one of ``expressions``, or an attribute or an item of one:
+    ``state.params`` if ``state`` is in ``expressions``. These are texts, as ``ast.dump`` writes them.
     """
-    while ast.dump(node) not in given:
+    while ast.dump(node) not in expressions:
         if not isinstance(node, (ast.Attribute, ast.Subscript)):
             return False
         node = node.value
@@ -367,10 +366,10 @@ def _depends(call: ast.Call, on: LoopCall, between: Sequence[ast.AST]) -> bool:
     return bool(names & loop_calls.names_read([*call.args, *(k.value for k in call.keywords)]))
 
 
-def _twice(f: Function, g: Function, c: Compilation, again: LoopCall, after: bool) -> Finding:
+def _twice(f: Function, g: Function, c: Compilation, call: LoopCall, after: bool) -> Finding:
     functions = {"function": g.display_name, "other": f.display_name}
     text = message(
-        "work-done-twice-after" if after else "work-done-twice", line=again.loop.lineno, **functions
+        "work-done-twice-after" if after else "work-done-twice", line=call.loop.lineno, **functions
     )
     fix = message("fix-has-aux", before=message("of-params-before") if after else None, **functions)
     return Finding(

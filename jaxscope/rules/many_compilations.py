@@ -61,11 +61,11 @@ BODIES, SIZES, MADE = message("because-of-bodies"), message("because-of-sizes"),
 @rule("JX132", "recompile-rate", WARNING)
 def recompile_rate(run: Run) -> Iterator[Finding]:
     for f in run.functions.values():
-        again = recompilations(f) if f.user else []
-        rate = _by_calls(f, again) or _by_number(f, again)
-        if rate is None or _has_own_finding(run, again):
+        repeats = recompilations(f) if f.user else []
+        rate = _by_calls(f, repeats) or _by_number(f, repeats)
+        if rate is None or _has_own_finding(run, repeats):
             continue
-        last = again[-1]
+        last = repeats[-1]
         yield Finding(
             code="JX132",
             severity=WARNING,
@@ -79,38 +79,38 @@ def recompile_rate(run: Run) -> Iterator[Finding]:
         )
 
 
-def _has_own_finding(run: Run, again: list[Compilation]) -> bool:
+def _has_own_finding(run: Run, repeats: list[Compilation]) -> bool:
     """Return whether more than half of the recompiles have the same cause, and a rule about that cause
     reports them with its own advice. JX132 then reports nothing.
     """
     found: dict[tuple[str, str | None], list[tuple[Compilation, Cause]]] = {}
-    for c in again:
+    for c in repeats:
         cause = causes.of(run, c)[0]
         found.setdefault((cause.kind, cause.path), []).append((c, cause))
     most = max(found.values(), key=len)
-    if 2 * len(most) <= len(again):
+    if 2 * len(most) <= len(repeats):
         return False
     group = recompiles.group_of(run, [c for c, _ in most], [cause for _, cause in most])
     return recompiles.advice(group) is not None
 
 
-def _by_calls(f: Function, again: list[Compilation]) -> Message | None:
+def _by_calls(f: Function, repeats: list[Compilation]) -> Message | None:
     calls = max(f.counted_calls.values(), default=0)
     window = min(WINDOW, calls)
-    recent = [c for c in again if c.calls_then is not None and c.calls_then > calls - window]
+    recent = [c for c in repeats if c.calls_then is not None and c.calls_then > calls - window]
     if not calls or len(recent) < FEWEST or 5 * len(recent) < window:
         return None
     name = f.name.replace(".<locals>", "")
     return message("recompiled-of-calls", n=len(recent), window=window, function=name)
 
 
-def _by_number(f: Function, again: list[Compilation]) -> Message | None:
+def _by_number(f: Function, repeats: list[Compilation]) -> Message | None:
     """Return a clause with the number of recompiles of a function whose calls are not counted. None if they
     are counted, or if there are too few recompiles.
     """
-    if f.counted_calls or len(again) < FEWEST:
+    if f.counted_calls or len(repeats) < FEWEST:
         return None
-    return message("recompiled-so-often", n=len(again))
+    return message("recompiled-so-often", n=len(repeats))
 
 
 @rule(payers.CODE, "eager-barrage", WARNING)
@@ -186,20 +186,20 @@ def _repeats(p: Payer, why: Message | None) -> Message | None:
     return message("of-them-recompiles", n=len(p.again), seconds=Seconds(sum(c.seconds for c in p.again)))
 
 
-def _compiled(of: Sequence[Payer]) -> dict[str, Field]:
-    """Return fields of a message about the lines ``of``: the number of their compilations, and the names of
-    what was compiled.
+def _compiled(lines: Sequence[Payer]) -> dict[str, Field]:
+    """Return fields of a message about ``lines``: the number of their compilations, and the names of what
+    was compiled.
     """
-    names = tuple(sorted({name for p in of for name in p.names}))
-    number = sum(len(p.compilations) for p in of)
+    names = tuple(sorted({name for p in lines for name in p.names}))
+    number = sum(len(p.compilations) for p in lines)
     come = "comes" if number == 1 else "come"
     return {"compilations": Count(number, "compilation"), "come": come, "names": Names(names, 4)}
 
 
 def _finding(
-    run: Run, of: Sequence[Payer], title: Message, fix: Fix, seconds: float, severity: str = WARNING
+    run: Run, lines: Sequence[Payer], title: Message, fix: Fix, seconds: float, severity: str = WARNING
 ) -> Finding:
-    line = of[0].line
+    line = lines[0].line
     return Finding(
         code=payers.CODE,
         severity=severity,
@@ -207,7 +207,7 @@ def _finding(
         title=title,
         function=None,
         source=line,
-        evidence=[e for p in of for e in _by_function(run, p, LISTED if len(of) == 1 else 1)],
+        evidence=[e for p in lines for e in _by_function(run, p, LISTED if len(lines) == 1 else 1)],
         fix=fix,
         seconds=seconds,
         subject=(line.file, line.line),
@@ -223,14 +223,14 @@ def _by_function(run: Run, p: Payer, most: int) -> list[Evidence]:
         parts.setdefault(c.function.seen.name, []).append(c)
     again = {c.id for c in p.again}
     found = []
-    for name, of in sorted(parts.items(), key=lambda item: -sum(c.seconds for c in item[1]))[:most]:
-        shown = max(of, key=lambda c: (c.id in again, c.seconds))
+    for name, members in sorted(parts.items(), key=lambda item: -sum(c.seconds for c in item[1]))[:most]:
+        shown = max(members, key=lambda c: (c.id in again, c.seconds))
         because = message("for-example", cause=causes.of(run, shown)[0]) if shown.id in again else None
         words = message(
             "compiled-of-function",
             function=name,
-            compilations=Count(len(of), "compilation"),
-            seconds=Seconds(sum(c.seconds for c in of)),
+            compilations=Count(len(members), "compilation"),
+            seconds=Seconds(sum(c.seconds for c in members)),
             because=because,
         )
         found.append(Evidence(words, compilation=shown.id, source=shown.site))
@@ -274,42 +274,44 @@ def _slug(finding: Finding) -> str | None:
     return fix.words.slug if fix is not None and isinstance(fix.words, Message) else None
 
 
-def _of_iteration(run: Run, iteration: Iteration, of: Sequence[Payer], found: Sequence[Finding]) -> Finding:
+def _of_iteration(
+    run: Run, iteration: Iteration, lines: Sequence[Payer], findings: Sequence[Finding]
+) -> Finding:
     """Merge the findings about several lines that one iteration of a loop runs into one finding, whose advice
     is to jit the step as a whole.
 
     If the sizes of their arrays change, one jit would compile for each size, too. The advice is then that of
     one line.
     """
-    seconds, fix = sum(f.seconds or 0.0 for f in found), fix_of(found[0])
-    repeats = Count(sum(len(p.again) for p in of), "repeat")
-    sizes = fix is not None and _slug(found[0]) == ONE_SIZE
+    seconds, fix = sum(f.seconds or 0.0 for f in findings), fix_of(findings[0])
+    repeats = Count(sum(len(p.again) for p in lines), "repeat")
+    sizes = fix is not None and _slug(findings[0]) == ONE_SIZE
     again = message("of-them-again", n=repeats, why=SIZES) if sizes else message("compiled-again", n=repeats)
     title = message(
         "compiled-outside-jit",
-        lines=message("lines-of-a-loop", n=len(of), line=Frame(iteration.file, iteration.line, "")),
+        lines=message("lines-of-a-loop", n=len(lines), line=Frame(iteration.file, iteration.line, "")),
         again=again if repeats.n else None,
-        **_compiled(of),
+        **_compiled(lines),
     )
     if fix is not None and sizes:
-        return _finding(run, of, title, fix, seconds)
-    how = "jit" if all(p.library != "equinox" for p in of) else jit_decorators.MODULES["equinox"]
+        return _finding(run, lines, title, fix, seconds)
+    how = "jit" if all(p.library != "equinox" for p in lines) else jit_decorators.MODULES["equinox"]
     if iteration.function is not None:
         words = message(
             "fix-jit-step-function", function=iteration.function.replace(".<locals>", ""), how=how
         )
     else:
         words = message("fix-jit-step", how=how)
-    return _finding(run, of, title, Fix(words, "jit"), seconds)
+    return _finding(run, lines, title, Fix(words, "jit"), seconds)
 
 
-def _of_one_cause(run: Run, again: list[Compilation]) -> recompiles.Group | None:
+def _of_one_cause(run: Run, repeats: list[Compilation]) -> recompiles.Group | None:
     """Return the group of recompiles of one library function that have one cause in the function's arguments,
     such as a changing dtype. If there are several groups, return the one with the most seconds; None if there
     is none.
     """
     found: dict[tuple[str, str], list[tuple[Compilation, Cause]]] = {}
-    for c in again:
+    for c in repeats:
         cause, module = causes.of(run, c)[0], c.function.seen.module or ""
         if (
             cause.kind in ARGUMENTS
@@ -318,7 +320,8 @@ def _of_one_cause(run: Run, again: list[Compilation]) -> recompiles.Group | None
         ):
             found.setdefault((c.function.id, cause.kind), []).append((c, cause))
     groups = [
-        recompiles.group_of(run, [c for c, _ in of], [cause for _, cause in of]) for of in found.values()
+        recompiles.group_of(run, [c for c, _ in members], [cause for _, cause in members])
+        for members in found.values()
     ]
     return max(groups, key=lambda group: group.seconds, default=None)
 
@@ -413,8 +416,8 @@ def _for_library(
     p: Payer,
     jitted: jit_decorators.Jitted | None,
     anew_or_changing: tuple[bool, bool],
-    again: float,
-    at_once: float,
+    repeat_seconds: float,
+    all_seconds: float,
 ) -> tuple[Message | None, Fix | None, float]:
     """Return (reason, fix, seconds), as ``_what_to_do`` does, for a line that calls a library other than JAX
     that cannot be traced as a whole.
@@ -422,33 +425,33 @@ def _for_library(
     Args:
       jitted: the line's call written under jit; None: it cannot be.
       anew_or_changing: whether it recompiles because functions are made anew, and because sizes change.
-      again: the seconds of its recompiles.
-      at_once: the seconds of all its compilations, if there are at least SEVERAL; else 0.
+      repeat_seconds: the seconds of its recompiles.
+      all_seconds: the seconds of all its compilations, if there are at least SEVERAL; else 0.
     """
     anew, changing = anew_or_changing
     if p.library in MAKES_ANEW and (anew or changing):
         padded = message("fix-pad-first") if changing else None
         words = message("fix-jit-around-run", first=padded, library=p.library)
-        return SIZES if changing else MADE, Fix(words, "jit"), again
+        return SIZES if changing else MADE, Fix(words, "jit"), repeat_seconds
     if changing and p.library in COMPUTING_ROOTS:
-        return SIZES, Fix(message("fix-one-size-for-library", library=p.library), "pad"), again
+        return SIZES, Fix(message("fix-one-size-for-library", library=p.library), "pad"), repeat_seconds
     if p.library in COMPUTING_ROOTS and jit_decorators.calls(
         sources.of(run)(p.line.file), p.line.line, STEPS
     ):
         return (
             MADE if anew else None,
             Fix(message("fix-jit-method", how=_as_in(jitted), library=p.library), "jit"),
-            at_once,
+            all_seconds,
         )
     if anew:
-        return MADE, Fix(message("fix-make-once", library=p.library), "make_once"), again
+        return MADE, Fix(message("fix-make-once", library=p.library), "make_once"), repeat_seconds
     if p.library in WRAPPER_ROOTS:
         return None, None, 0.0
     if not _computes(run, p.library):
-        return None, Fix(message("fix-numpy-or-jit", library=p.library), "numpy"), at_once
+        return None, Fix(message("fix-numpy-or-jit", library=p.library), "numpy"), all_seconds
     if not jit_decorators.calls_a_function(sources.of(run)(p.line.file), p.line.line):
         return None, None, 0.0  # an object of the library's is created, or computes an attribute
-    return None, Fix(message("fix-jit-method", how=_as_in(jitted), library=p.library), "jit"), at_once
+    return None, Fix(message("fix-jit-method", how=_as_in(jitted), library=p.library), "jit"), all_seconds
 
 
 def _computes(run: Run, library: str | None) -> bool:

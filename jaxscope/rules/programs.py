@@ -328,41 +328,44 @@ def _dropped(texts: Texts) -> set[int]:
     return whole | {u.bytes for u in results if u.bytes}
 
 
-def _axes(found: Sequence[Collective]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(axis for c in found for axis in c.axes or ()))
+def _axes(collectives: Sequence[Collective]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(axis for c in collectives for axis in c.axes or ()))
 
 
-def _collectives(found: Sequence[Collective]) -> dict[str, Field]:
+def _collectives(collectives: Sequence[Collective]) -> dict[str, Field]:
     """Return how many collectives, over which axes and how large, as fields of a message."""
-    axes = _axes(found)
-    several = Counter((c.bytes or 0, c.executions or 1) for c in found)
+    axes = _axes(collectives)
+    several = Counter((c.bytes or 0, c.executions or 1) for c in collectives)
     sizes = [
         message(
             "collective-size",
-            count=message("count-of", n=n) if len(found) > 1 else None,
+            count=message("count-of", n=n) if len(collectives) > 1 else None,
             bytes=Bytes(bytes),
             times=message("collective-times", n=times) if times > 1 else None,
         )
         for (bytes, times), n in several.items()
     ]
     return {
-        "collectives": Count(len(found), found[0].kind),
+        "collectives": Count(len(collectives), collectives[0].kind),
         "axes": message("over-axes", axes=Names(axes)) if axes else None,
         "sizes": Parts(tuple(sizes), between="; "),
     }
 
 
-def _of_constraint(p: Program, f: Function, found: Sequence[Collective]) -> Finding:
-    """Return a finding about ``found``, collectives that one sharding constraint of the user
+def _of_constraint(p: Program, f: Function, collectives: Sequence[Collective]) -> Finding:
+    """Return a finding about collectives that one sharding constraint of the user
     (``with_sharding_constraint``) causes.
     """
-    c = found[0]
+    c = collectives[0]
     text = message(
-        "constraint-collectives", function=f.display_name, constraint=c.constraint, **_collectives(found)
+        "constraint-collectives",
+        function=f.display_name,
+        constraint=c.constraint,
+        **_collectives(collectives),
     )
-    compiled_at = dict.fromkeys(o.source for o in found if o.source not in (None, c.constrained_at))
+    compiled_at = dict.fromkeys(o.source for o in collectives if o.source not in (None, c.constrained_at))
     listed = [e for at in compiled_at for e in evidence(p, message("collective-here", kind=c.kind), at)]
-    axes = _axes(found)
+    axes = _axes(collectives)
     if c.kind != "all-gather":
         fix = Fix(message("fix-constrain-as-before"), "remove_constraint")
     else:

@@ -262,8 +262,10 @@ def _of_published(event: RanksCompiled) -> tuple[str, tuple[int, ...], Message]:
     )
 
 
-def _numbers(found: Sequence[int]) -> Message:
-    return message("rank-named" if len(found) == 1 else "ranks-named", numbers=ranks.as_ranges(sorted(found)))
+def _numbers(numbers: Sequence[int]) -> Message:
+    return message(
+        "rank-named" if len(numbers) == 1 else "ranks-named", numbers=ranks.as_ranges(sorted(numbers))
+    )
 
 
 def _published_name(group: RankGroup) -> Message | str:
@@ -342,15 +344,15 @@ def ended_first(job: Job, rank: Rank) -> Finding:
     )
 
 
-def named(job: Job, found: Sequence[Rank]) -> Message:
-    """Return the text for the ranks ``found``: ``rank 3``, or ``ranks 0-63 but 37``."""
+def named(job: Job, selected: Sequence[Rank]) -> Message:
+    """Return the text for the ranks ``selected``: ``rank 3``, or ``ranks 0-63 but 37``."""
     return message(
-        "rank-named" if len(found) == 1 else "ranks-named", numbers=ranks.numbers(found, job.ranks)
+        "rank-named" if len(selected) == 1 else "ranks-named", numbers=ranks.numbers(selected, job.ranks)
     )
 
 
-def _others(job: Job, found: Sequence[Rank]) -> Message:
-    """Return the text for the majority ``found``: ``the others``. If it is a single rank, or if the job has
-    more than two groups of ranks, return the numbers.
+def _others(job: Job, majority: Sequence[Rank]) -> Message:
+    """Return the text for the ranks ``majority``: ``the others``. If there is a single rank in it, or if the
+    job has more than two groups of ranks, return the numbers.
     """
-    return named(job, found) if len(found) < 2 or len(job.groups()) > 2 else message("the-other-ranks")
+    return named(job, majority) if len(majority) < 2 or len(job.groups()) > 2 else message("the-other-ranks")

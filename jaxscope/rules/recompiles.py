@@ -107,31 +107,31 @@ def advice(group: Group) -> Fix | None:
     return next((fix for fix in found if fix is not None), None)
 
 
-def group_of(run: Run, compilations: list[Compilation], found: list[Cause]) -> Group:
-    """Return the group of the calls ``compilations`` with the decisive causes ``found``, one for each call.
-    There must be at least one call.
+def group_of(run: Run, compilations: list[Compilation], decisive: list[Cause]) -> Group:
+    """Return the group of the calls ``compilations``, of which there must be at least one. ``decisive`` has
+    the decisive cause of each call.
     """
-    last, cause = compilations[-1], found[-1]
+    last, cause = compilations[-1], decisive[-1]
     moved = cause.kind in ("sharding", "mesh") and cause.path not in (None, "context")
     back = moved and cause.path is not None and predictions.came_back(run, last, cause.path)
-    longer = growing_args.mostly(run, list(zip(compilations, found, strict=True)))
-    return Group(last.function, compilations, found, back, longer, sources.of(run))
+    longer = growing_args.mostly(run, list(zip(compilations, decisive, strict=True)))
+    return Group(last.function, compilations, decisive, back, longer, sources.of(run))
 
 
-def one_for_each_place(group: Group, of: Callable[[Key], Hashable]) -> bool:
+def one_for_each_place(group: Group, value_of: Callable[[Key], Hashable]) -> bool:
     """Return whether few places in the program (lines with their callers) call the function, and each passes
     always the same value. For example, one line passes a training set and another line a test set. Such
     recompiles are not avoidable.
 
     Args:
-      of: returns the value to compare from the cache key of a call.
+      value_of: returns the value to compare from the cache key of a call.
     """
     values: dict[Hashable, Hashable] = {}
     for c in group.function.compilations:
         if c.key is None or c.entry == "nested" or c.missed is None or c.site is None:
             return False
         lines = [(f.file, f.line) for f in (c.site, *c.missed.stack)]
-        value = of(c.key)
+        value = value_of(c.key)
         if values.setdefault((c.process.id, c.missed.column, *lines), value) != value or len(values) > PLACES:
             return False
     return len(values) > 1
@@ -385,13 +385,13 @@ def _in_calls(times: int, n: int) -> Message:
     return message("in-this-call") if n == 1 else message("in-all-of-these")
 
 
-def _of_optimizer(path: str, of: str | None) -> bool:
-    """Return whether ``path`` is an array that an optimizer keeps for the parameter at the path ``of``:
+def _of_optimizer(path: str, parameter_path: str | None) -> bool:
+    """Return whether ``path`` is an array that an optimizer keeps for the parameter at ``parameter_path``:
     ``opt[0].mu.layer.w`` for ``params.layer.w``. It has the shape of the parameter and changes with it.
     """
-    if of is None or root(path) == root(of):
+    if parameter_path is None or root(path) == root(parameter_path):
         return False
-    within, parameter = tokens(path)[1:], tokens(of)[1:]
+    within, parameter = tokens(path)[1:], tokens(parameter_path)[1:]
     before = within[: -len(parameter)] if parameter else within
     return within[len(before) :] == parameter and bool(_STATES & {t.strip("[]'.") for t in before})
 

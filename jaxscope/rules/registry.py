@@ -216,11 +216,11 @@ def findings(run: Run) -> list[Finding]:
     return in_order(root_cause.with_what_follows(run, found))
 
 
-def in_order(found: Iterable[Finding]) -> list[Finding]:
+def in_order(unordered: Iterable[Finding]) -> list[Finding]:
     """Return the findings in the order of reports: errors first, then those that cost the most seconds, then
     by severity and by bytes.
     """
-    ordered = [list(equal) for _, equal in itertools.groupby(sorted(found, key=_rank), key=_rank)]
+    ordered = [list(equal) for _, equal in itertools.groupby(sorted(unordered, key=_rank), key=_rank)]
     for equal in ordered:
         if len(equal) > 1:
             equal.sort(key=lambda f: repr(f.title))

@@ -124,14 +124,14 @@ def _of_a_size(group: Sequence[Miss]) -> bool:
     return all(m.cause.kind in SHAPES for m in group)
 
 
-def _places(run: Run, m: Miss, lines: Mapping[str, Compilation]) -> set[tuple[Hashable, int | None]]:
+def _places(run: Run, miss: Miss, lines: Mapping[str, Compilation]) -> set[tuple[Hashable, int | None]]:
     """Return ((process, size before, size now), step) for each dimension that changed.
 
     Args:
       lines: for eager operations, the call to compare with: see ``_on_their_lines``.
     """
-    pairs = _sizes(run, m.compilation, lines.get(m.compilation.id))
-    return {((m.compilation.process.id, *pair), m.step) for pair in pairs}
+    pairs = _sizes(run, miss.compilation, lines.get(miss.compilation.id))
+    return {((miss.compilation.process.id, *pair), miss.step) for pair in pairs}
 
 
 def _near(places: set[tuple[Hashable, int | None]], met: set[tuple[Hashable, int | None]]) -> bool:
@@ -239,9 +239,9 @@ def evidence(run: Run, change: Change) -> list[tuple[int, Evidence]]:
     return found
 
 
-def _evidence(text: Words, m: Miss) -> Evidence:
-    c = m.compilation
-    return Evidence(text, compilation=c.id, program=c.program, source=c.site, step=m.step)
+def _evidence(text: Words, miss: Miss) -> Evidence:
+    c = miss.compilation
+    return Evidence(text, compilation=c.id, program=c.program, source=c.site, step=miss.step)
 
 
 def _when(misses: Sequence[Miss]) -> int:
@@ -258,13 +258,13 @@ def at_steps(misses: Sequence[Miss]) -> Message | None:
     return message("at-steps", first=steps[0], last=steps[-1])
 
 
-def _name(m: Miss) -> str:
-    return m.compilation.function.display_name
+def _name(miss: Miss) -> str:
+    return miss.compilation.function.display_name
 
 
-def with_what_follows(run: Run, found: Iterable[Finding]) -> list[Finding]:
-    """Return ``found``, in which a finding about a cause and the findings about recompiles that follow from
-    it are merged. Such recompiles need no separate fix. There are two cases:
+def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
+    """Return ``findings``, but merge a finding about a cause with the findings about recompiles that follow
+    from it. Such recompiles need no separate fix. There are two cases:
 
     A result that is not sharded as requested (JX503) makes the next function recompile, because that function
     receives it with the wrong sharding and returns it with the requested one (JX115).
@@ -272,7 +272,7 @@ def with_what_follows(run: Run, found: Iterable[Finding]) -> list[Finding]:
     A jitted function that a transform outside jit compiles for each size (JX101) becomes part of one program
     if the line with the transform is jitted, as JX133 advises.
     """
-    kept = _without_what_jit_takes_in(run, list(found))
+    kept = _without_what_jit_takes_in(run, list(findings))
     for refused in [f for f in kept if f.code == "JX503"]:
         following = [f for f in kept if f.code == "JX115" and _follows(run, f, refused)]
         if not following:
@@ -288,22 +288,22 @@ def with_what_follows(run: Run, found: Iterable[Finding]) -> list[Finding]:
     return kept
 
 
-def _without_what_jit_takes_in(run: Run, found: list[Finding]) -> list[Finding]:
-    """Return ``found``, in which findings about recompiles for another size (JX101) are merged into the
+def _without_what_jit_takes_in(run: Run, findings: list[Finding]) -> list[Finding]:
+    """Return ``findings``, in which findings about recompiles for another size (JX101) are merged into the
     finding that advises to jit a whole line (JX133), if all these recompiles come from calls on that line.
     """
     for line in [
-        f for f in found if f.code == "JX133" and (fix := fix_of(f)) is not None and fix.kind == "jit"
+        f for f in findings if f.code == "JX133" and (fix := fix_of(f)) is not None and fix.kind == "jit"
     ]:
-        inner = [f for f in found if f.code == "JX101" and _all_through(run, f, line.subject)]
+        inner = [f for f in findings if f.code == "JX101" and _all_through(run, f, line.subject)]
         if inner:
             together = msgspec.structs.replace(
                 line,
                 evidence=[*line.evidence, *(e for f in inner for e in f.evidence)],
                 seconds=sum(f.seconds or 0.0 for f in (line, *inner)),
             )
-            found = [together if f is line else f for f in found if f not in inner]
-    return found
+            findings = [together if f is line else f for f in findings if f not in inner]
+    return findings
 
 
 def _all_through(run: Run, resized: Finding, line: object) -> bool:

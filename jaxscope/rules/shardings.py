@@ -113,28 +113,30 @@ def _died_of_mismatch(run: Run) -> Iterator[Finding]:
     yield Finding("JX503", ERROR, CERTAIN, title, None, source, [Evidence(words, source=source)], fix)
 
 
-def _value(i: Intent) -> Message:
-    aval = short_aval(i.shape, i.dtype)
-    if i.of != RESULT:
-        return message("the-argument", path=i.path, aval=aval)
-    return message("the-result", path=message("result-path", path=i.path) if i.path else None, aval=aval)
+def _value(intent: Intent) -> Message:
+    aval = short_aval(intent.shape, intent.dtype)
+    if intent.of != RESULT:
+        return message("the-argument", path=intent.path, aval=aval)
+    return message(
+        "the-result", path=message("result-path", path=intent.path) if intent.path else None, aval=aval
+    )
 
 
-def _lost(i: Intent, d: Disagreement) -> int | None:
+def _lost(intent: Intent, difference: Disagreement) -> int | None:
     """Return how many bytes more each device holds than with the requested sharding; None if unknown."""
-    rank = len(i.shape or ())
-    wanted, got = parts(d.wanted, rank), parts(d.got, rank)
-    if i.bytes is None or wanted is None or got is None or 0 in (*wanted, *got):
+    rank = len(intent.shape or ())
+    wanted, got = parts(difference.wanted, rank), parts(difference.got, rank)
+    if intent.bytes is None or wanted is None or got is None or 0 in (*wanted, *got):
         return None
-    return max(0, i.bytes // math.prod(got) - i.bytes // math.prod(wanted))
+    return max(0, intent.bytes // math.prod(got) - intent.bytes // math.prod(wanted))
 
 
-def _pad(i: Intent, wanted: Sharding) -> Fix | None:
+def _pad(intent: Intent, wanted: Sharding) -> Fix | None:
     """Return the advice to pad the array, if a dimension is not divisible by the number of parts that
     ``wanted`` requests; None if all are divisible.
     """
-    cut = parts(wanted, len(i.shape or ()))
-    for k, (size, n) in enumerate(zip(i.shape or (), cut or (), strict=False)):
+    cut = parts(wanted, len(intent.shape or ()))
+    for k, (size, n) in enumerate(zip(intent.shape or (), cut or (), strict=False)):
         if n and size % n:
             padded = -(-size // n) * n
             words = message("fix-pad-or-replicate", dimension=k, size=size, padded=padded)

@@ -162,8 +162,8 @@ def _size(c: Contributor) -> Message:
     return message("result-size", path=c.path or "a result", size=size)
 
 
-def _advice(f: Function | None, fit: Fit, given: Sequence[Contributor]) -> Fix:
-    arguments = [c for c in given if c.of == "argument"]
+def _advice(f: Function | None, fit: Fit, contributors: Sequence[Contributor]) -> Fix:
+    arguments = [c for c in contributors if c.of == "argument"]
     if fit.scoped and fit.space == "vmem":
         kib = -(-(fit.used or 0) // 1024)
         if fit.largest[0].kind == "kernel":

@@ -287,8 +287,8 @@ def _looped(run: Run, t: Transfer) -> bool:
     return in_a_loop(source, t.source.line) and not reached_now_and_then(source, t.source.line)
 
 
-def _large_in_a_loop(run: Run, t: Transfer, each: float) -> Finding:
-    title = message("large-transfer-each-call", what=_what(t), line=_place(run, t), bytes=Bytes(each))
+def _large_in_a_loop(run: Run, t: Transfer, bytes_each: float) -> Finding:
+    title = message("large-transfer-each-call", what=_what(t), line=_place(run, t), bytes=Bytes(bytes_each))
     return Finding(
         code="JX602",
         severity=NOTE if run.platform == "cpu" else WARNING,

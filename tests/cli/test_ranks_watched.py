@@ -22,11 +22,11 @@ def places(tmp_path):
     return found
 
 
-def watched(place, rank, capsys, *, most=None):
+def watched(place, rank, capsys, *, most_ranks=None):
     """Watch until the end of a program that has ended. Return what is printed."""
     ended = threading.Event()
     ended.set()
-    live.compare_ranks(place, rank, None, holds=True, most=most)(ended, 0)
+    live.compare_ranks(place, rank, None, holds=True, most_ranks=most_ranks)(ended, 0)
     return capsys.readouterr().err
 
 
@@ -41,7 +41,7 @@ def test_only_rank_0_imports_what_compares_and_nothing_imports_the_readers_of_te
     code = (
         "import sys, threading; from jaxscope.cli import live; from jaxscope.log.store import RunDir\n"
         "ended = threading.Event(); ended.set()\n"
-        f"live.compare_ranks(RunDir({str(places[rank].path)!r}), {rank}, None, holds=False, most=None)(ended, 0)\n"
+        f"live.compare_ranks(RunDir({str(places[rank].path)!r}), {rank}, None, holds=False, most_ranks=None)(ended, 0)\n"
         "print('jaxscope.report.live_ranks' in sys.modules, 'jaxscope.analysis.programs' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -49,8 +49,8 @@ def test_only_rank_0_imports_what_compares_and_nothing_imports_the_readers_of_te
 
 
 def test_a_job_of_more_ranks_is_compared_on_request_only(places, capsys):
-    assert watched(places[0], 0, capsys, most=2) == ""
-    assert watched(places[0], 0, capsys, most=3) != ""
+    assert watched(places[0], 0, capsys, most_ranks=2) == ""
+    assert watched(places[0], 0, capsys, most_ranks=3) != ""
 
 
 @pytest.mark.parametrize(("most", "compared"), [(2, False), (3, True)])
@@ -66,7 +66,7 @@ def test_ranks_that_come_after_rank_0_has_started_count_too(tmp_path, capsys, mo
             exited(place, None, pid=1002, seconds=1.0, signal=9)
             return True
 
-    live.compare_ranks(first, 0, None, holds=False, most=most)(Ended(), 0)
+    live.compare_ranks(first, 0, None, holds=False, most_ranks=most)(Ended(), 0)
     assert ("JX853 rank 2" in capsys.readouterr().err) is compared
 
 
