@@ -1,7 +1,8 @@
-"""Read every private name of JAX that jaxscope uses; no other package does.
+"""Read every private name of JAX that jaxscope uses; no other package of jaxscope reads any.
 
-A name that this JAX lacks costs only the fields of the log that it fills: ``table`` lists the names with
-reasons, ``jaxscope doctor`` prints them, and the log has a Degraded event for each missing part.
+A name that the installed JAX lacks costs only the fields of log events that are read from it. ``table`` lists
+what is available, with the reason where it is not. ``jaxscope doctor`` prints this list, and the log of a
+recording has a ``Degraded`` event for each missing part.
 """
 
 from jaxscope.jax_internals.arrays import array_class as array_class

@@ -1,4 +1,7 @@
-"""The private attributes of JAX's modules that are used."""
+"""Declare the private attributes of JAX's modules that jaxscope uses.
+
+The strings after the name are the fields of log events that are read from the attribute.
+"""
 
 from __future__ import annotations
 

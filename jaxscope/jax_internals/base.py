@@ -1,8 +1,8 @@
-"""What JAX keeps under private names, declared as data: locals of its frames, fields of its objects,
-attributes of its modules.
+"""Declare as data what jaxscope reads of JAX under private names: local variables of its frames, fields of
+its objects, attributes of its modules.
 
-Each declaration serves the check (does this JAX have it?) and the read. A read gives a value or a
-``Missing``: what is missing never becomes 0, an empty list or False.
+A declaration has two uses: to check whether the installed JAX has the name, and to read its value. A read
+gives a value or a ``Missing``, never 0, an empty list or False for a name that does not exist.
 """
 
 from __future__ import annotations
@@ -31,17 +31,20 @@ class Missing(enum.Enum):
 
 
 def known(value: Any) -> bool:
-    """Return whether the read gave a value."""
+    """Return whether ``value``, the result of a read, is a value and not a ``Missing``."""
     return not isinstance(value, Missing)
 
 
 def known_or_none(value: Any) -> Any:
-    """Return the value, or None where the read gave none."""
+    """Return ``value``, the result of a read, or None where it is a ``Missing``."""
     return None if isinstance(value, Missing) else value
 
 
 def first_known(*values: Any) -> Any:
-    """Return the first of several readings of one thing that gave a value, else the last ``Missing``."""
+    """Return the first of ``values`` that is not a ``Missing``, else the last ``Missing``.
+
+    The arguments are the same datum, read in several places.
+    """
     found: Any = Missing.UNKNOWN
     for value in values:
         if known(value):
@@ -51,20 +54,21 @@ def first_known(*values: Any) -> Any:
 
 
 def private(*fills: str, optional: bool = False) -> Any:
-    """Declare a field that is read from JAX.
+    """Declare a field of a dataclass that is read from JAX.
 
     Args:
-      fills: the fields of the log that cannot be filled without it, as ``Event.field``.
-      optional: whether some supported versions of JAX do not have it, and nothing is lost then.
+      fills: the fields of log events that stay empty if JAX does not have it, such as ``Missed.key``.
+      optional: whether some supported versions of JAX lack it and no field stays empty then.
     """
     return dataclasses.field(metadata={"fills": fills, "optional": optional})
 
 
 class _Read:
-    """A dataclass whose fields are read from JAX, each under its name in ``names``.
+    """Base of the declarations. A subclass is a dataclass whose fields are read from JAX.
 
     Attributes:
-      names: JAX's name of each field.
+      names: maps each field to its name in JAX.
+      noun: what the names are, for messages: ``attribute`` or ``local``.
     """
 
     names: ClassVar[dict[str, str]]
@@ -72,29 +76,35 @@ class _Read:
 
     @classmethod
     def where(cls) -> str:
+        """Return the full name of the function or class in JAX that the fields are read from."""
         raise NotImplementedError
 
     @classmethod
     def fills(cls, field: str) -> tuple[str, ...]:
-        """Return the fields of the log that are lost without ``field``."""
+        """Return the fields of log events (``Missed.key``) that stay empty if JAX does not have ``field``."""
         fields = cls.__dataclass_fields__  # type: ignore[attr-defined]
         found: tuple[str, ...] = fields[field].metadata["fills"]
         return found
 
     @classmethod
     def required(cls) -> list[str]:
-        """Return the fields that every supported JAX has."""
+        """Return the fields that every supported version of JAX has."""
         fields = dataclasses.fields(cls)  # type: ignore[arg-type]
         return [f.name for f in fields if not f.metadata["optional"]]
 
     @classmethod
     def _has(cls, name: str) -> bool:
+        """Return whether the installed JAX has ``name`` there. ``name`` is JAX's name of a field."""
         raise NotImplementedError
 
     @classmethod
     def lacks(cls, fields: list[str] | None = None) -> str | None:
-        """Return which of ``fields`` (all that are required) this JAX does not have, as a sentence; None:
-        none."""
+        """Return a sentence that names those of ``fields`` that the installed JAX does not have; None if it
+        has all of them.
+
+        Args:
+          fields: the fields to check; None: all fields that are not optional.
+        """
         names = [cls.names[f] for f in (fields if fields is not None else cls.required())]
         lost = [n for n in names if not cls._has(n)]
         return f"{cls.where()} has no {cls.noun} {', '.join(lost)}" if lost else None
@@ -104,8 +114,9 @@ class JaxFrame(_Read):
     """Declares the local variables that jaxscope reads from frames of one function of JAX.
 
     Attributes:
-      module, function: where the function is defined; ``function`` is also its name on the stack.
-      owner: the class or the function of ``module`` that defines it; empty: the module itself.
+      module: the module that defines the function.
+      function: the function's name, which its frames have on the stack too.
+      owner: the class or the outer function of ``module`` that defines the function; empty: the module does.
     """
 
     module: ClassVar[str]
@@ -114,7 +125,11 @@ class JaxFrame(_Read):
     noun: ClassVar[str] = "local"
 
     def __new__(cls, frame: FrameType) -> Any:
-        """Read the fields from a frame of this function."""
+        """Read the fields from ``frame``, a frame of this function.
+
+        A field is ``Missing.UNSET`` if its variable has no value yet, and ``Missing.UNKNOWN`` if the function
+        has no such variable.
+        """
         self = object.__new__(cls)
         try:
             values = read(frame, cls.names.values())
@@ -131,23 +146,27 @@ class JaxFrame(_Read):
 
     @classmethod
     def locals_of(cls, *fields: str) -> tuple[str, ...]:
-        """Return the names of the local variables that ``fields`` are read from, for ``take_two``."""
+        """Return the names that ``fields`` have as local variables in JAX, to pass to ``take_two``."""
         return tuple(cls.names[f] for f in fields)
 
     @classmethod
     def on(cls: type[T], stack: dict[str, FrameType]) -> T | None:
-        """Read the innermost frame of this function on ``stack``; None: there is none."""
+        """Read the innermost frame of this function on ``stack``; return None if there is none.
+
+        Args:
+          stack: maps function names to their innermost frames (``stack.Stack``).
+        """
         frame = stack.get(cls.function)  # type: ignore[attr-defined]
         return cls(frame) if frame is not None else None  # type: ignore[call-arg]
 
     @classmethod
     def where(cls) -> str:
-        """Return the full name of the function."""
+        """Return the full name of the function: ``jax._src.pjit._cpp_pjit.cache_miss``."""
         return ".".join(filter(None, (cls.module, cls.owner, cls.function)))
 
     @classmethod
     def code(cls) -> CodeType | None:
-        """Return the code of the function; None: this JAX does not have it."""
+        """Return the code object of the function; None if the installed JAX does not have the function."""
         try:
             module = importlib.import_module(cls.module)
         except ImportError:
@@ -159,8 +178,11 @@ class JaxFrame(_Read):
 
     @classmethod
     def python_function(cls) -> Any:
-        """Return the function itself; None: this JAX does not have it, or another function defines it
-        anew."""
+        """Return the Python function; None if it cannot be looked up.
+
+        It cannot if the installed JAX does not have it, or if it is defined inside another function, which
+        makes a new one in each call.
+        """
         found: Any = importlib.import_module(cls.module)
         if not cls.owner:
             return function_behind(getattr(found, cls.function, None))
@@ -182,8 +204,11 @@ class JaxObject(_Read):
     """Declares the attributes that jaxscope reads from objects of one class of JAX.
 
     Attributes:
-      module, kind: the class, which is checked; it has several names if JAX renamed it.
-      made_in: if ``kind`` is empty, the function of ``module`` that gives the instances these attributes.
+      module: the module that defines the class.
+      kind: the name of the class, where the attributes are looked for in a check; several names, separated by
+        spaces, if JAX renamed the class.
+      made_in: the function of ``module`` that sets the attributes on its result, where there is no class to
+        check (``kind`` is empty).
     """
 
     module: ClassVar[str]
@@ -191,7 +216,11 @@ class JaxObject(_Read):
     made_in: ClassVar[str] = ""
 
     def __new__(cls, value: Any) -> Any:
-        """Read the fields from an object; all are unknown of a ``Missing`` and of None."""
+        """Read the fields from ``value``, an object of this class.
+
+        A field that the object lacks is ``Missing.UNKNOWN``. If ``value`` is itself a ``Missing`` or None,
+        all fields are.
+        """
         self = object.__new__(cls)
         for field, name in cls.names.items():
             try:
@@ -205,7 +234,7 @@ class JaxObject(_Read):
 
     @classmethod
     def where(cls) -> str:
-        """Return the full name of the class."""
+        """Return the full name of the class, or of the function that sets the attributes."""
         return f"{cls.module}.{cls.kind.partition(' ')[0] or cls.made_in}"
 
     @classmethod
@@ -220,51 +249,56 @@ _NO_CODE = (lambda: None).__code__
 
 
 def _gives(kind: Any, name: str) -> bool:
-    """Return whether instances of ``kind`` have an attribute of this name."""
+    """Return whether instances of the class ``kind`` have an attribute ``name``: from the class body, its
+    annotations, or an assignment in ``__init__``."""
     assigned = getattr(getattr(kind, "__init__", None), "__code__", _NO_CODE).co_names
     return hasattr(kind, name) or name in getattr(kind, "__annotations__", ()) or name in assigned
 
 
 def declared(cls: type[T]) -> type[T]:
-    """Make a dataclass of a declaration; its fields go by their own names in JAX."""
+    """Make ``cls``, a declaration, a dataclass. Each field gets its own name as its name in JAX.
+
+    A field that is called otherwise in JAX is renamed in ``names`` after this.
+    """
     made = dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
     made.names = {f.name: f.name for f in dataclasses.fields(made)}  # type: ignore[arg-type,attr-defined]
     return made
 
 
 class Private:
-    """Declares an attribute of one of JAX's modules.
+    """Declares a private attribute of one of JAX's modules, usually a function or a setting.
 
     Args:
-      module, name: the module, and the name in it. ``name`` may contain a class:
-        ``UnloadedMeshExecutable.from_hlo``.
-      fills: the fields of the log that cannot be filled without it, as ``Event.field``.
-      optional: not every supported JAX has it.
+      module: the module's full name.
+      name: the attribute's name in the module.
+      fills: the fields of log events that stay empty if JAX does not have it, such as ``Missed.key``.
+      optional: whether some supported versions of JAX lack it.
     """
 
     def __init__(self, module: str, name: str, *fills: str, optional: bool = False) -> None:
         self.module, self.name, self.fills, self.optional = module, name, fills, optional
 
     def get(self) -> Any:
-        """Return its value, else ``Missing.UNKNOWN``. Imports the module."""
+        """Import the module and return the attribute's value; ``Missing.UNKNOWN`` if there is no such module
+        or name."""
         try:
             return getattr(importlib.import_module(self.module), self.name)
         except (ImportError, AttributeError):
             return Missing.UNKNOWN
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call it.
+        """Call the attribute, a function, and return its result.
 
         Raises:
-          LookupError: this JAX does not have it.
+          LookupError: the installed JAX does not have it.
         """
         return self.needed()(*args, **kwargs)
 
     def needed(self) -> Any:
-        """Return the value of the attribute.
+        """Return the attribute's value.
 
         Raises:
-          LookupError: this JAX does not have it.
+          LookupError: the installed JAX does not have it.
         """
         found = self.get()
         if isinstance(found, Missing):
@@ -272,21 +306,23 @@ class Private:
         return found
 
     def set(self, value: Any) -> None:
-        """Give the attribute another value."""
+        """Assign ``value`` to the attribute in JAX's module."""
         setattr(importlib.import_module(self.module), self.name, value)
 
     def lacks(self) -> str | None:
-        """Return that this JAX does not have it, as a sentence; None: it has."""
+        """Return a sentence that the installed JAX does not have the attribute; None if it has it, or if the
+        attribute is optional."""
         there = self.optional or known(self.get())
         return None if there else f"{self.module}.{self.name} is not there"
 
 
 def function_behind(cached: Any) -> Any:
-    """Return the Python function behind one of JAX's caches; any other value as it is."""
+    """Return the Python function that ``cached``, a function wrapped by one of JAX's caches, calls; any other
+    value as it is."""
     function = getattr(cached, "__wrapped__", cached)
     if not hasattr(function, "__code__"):
-        # JAX's weakref_lru_cache is a C++ object without __wrapped__; the garbage collector knows
-        # the function in it, beside the key function and the explainer (both defined elsewhere).
+        # JAX's weakref_lru_cache is a C++ object without __wrapped__. The garbage collector lists the
+        # functions that it refers to: the cached one, and the two helpers whose names are excluded here.
         for held in gc.get_referents(function):
             code = getattr(held, "__code__", None)
             if isinstance(code, CodeType) and code.co_name not in ("trace_context", "<lambda>", "_ignore"):
@@ -295,12 +331,13 @@ def function_behind(cached: Any) -> Any:
 
 
 def code_of(function: Any) -> CodeType | None:
-    """Return the code of a function of JAX, also behind its caches; None: there is none."""
+    """Return the code object of ``function``, also if one of JAX's caches wraps it; None if it has none."""
     return getattr(function_behind(function), "__code__", None)
 
 
 def _inner_code(code: CodeType | None, name: str) -> CodeType | None:
-    """Return the code of the function ``name`` that ``code`` defines."""
+    """Return the code object of the nested function ``name`` in the code of its outer function; None if there
+    is none."""
     for const in code.co_consts if code is not None else ():
         if isinstance(const, CodeType) and const.co_name == name:
             return const

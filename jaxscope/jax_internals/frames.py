@@ -1,7 +1,7 @@
-"""The frames of JAX whose local variables are read, one dataclass each.
+"""Declare the frames of JAX whose local variables jaxscope reads, one dataclass each.
 
-Read in the sources of JAX 0.10.2 and 0.12.0.1 and checked by tests on both. The shape of a miss, innermost
-frame first, is::
+The names were read in the sources of JAX 0.10.2 and 0.12.0.1 and are tested on both. When a jitted call is
+traced, lowered and compiled, these frames are on the stack, innermost first::
 
     jit:   _trace_for_jit < _infer_params < cache_miss < api_boundary < caller
            _pjit_call_impl_python < _run_python_pjit < cache_miss < ...
@@ -11,7 +11,8 @@ frame first, is::
     ahead of time:      _trace_for_jit < _infer_params < jit_trace;  _pjit_lower < ... < Traced.lower;
                         _cached_compilation < from_hlo < ... < Lowered.compile
 
-A phase is over when its event fires: results have been assigned to locals by then.
+JAX announces a phase (trace, lowering, compilation) with an event when the phase is over. The frame's local
+variables have its results by then.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ KEY = "Missed.key"
 
 @declared
 class CallFrame(JaxFrame):
-    """The Python side of a jitted call that left the fast path."""
+    """The frame of a call of a jitted function that C++ passed on to Python, because its cache had no
+    executable."""
 
     module, owner, function = PJIT, "_cpp_pjit", "cache_miss"
     fun: Any = private(KEY, "Missed.function")
@@ -38,7 +40,7 @@ class CallFrame(JaxFrame):
 
 @declared
 class AheadOfTimeFrame(JaxFrame):
-    """``f.trace``, ``f.lower``, ``f.eval_shape``."""
+    """The frame of ``f.trace``, ``f.lower`` and ``f.eval_shape`` of a jitted function."""
 
     module, function = PJIT, "jit_trace"
     jit_func: Any = private(KEY, "Missed.function")
@@ -48,7 +50,8 @@ class AheadOfTimeFrame(JaxFrame):
 
 @declared
 class TransformFrame(JaxFrame):
-    """A call under grad, vmap and other transforms."""
+    """The frame of a jitted call that grad, vmap or another transform intercepted: it has a trace, but no
+    Python function."""
 
     module, owner, function = PJIT, "_pjit_call_impl", "call_impl_cache_miss"
     jaxpr: Any = private("Missed.inside")
@@ -56,7 +59,10 @@ class TransformFrame(JaxFrame):
 
 @declared
 class TraceFrame(JaxFrame):
-    """The tracing phase of one jitted function. ``elapsed_time_ctx``: no other object refers to it."""
+    """The frame that traces one jitted function.
+
+    ``elapsed_time_ctx`` is the context manager that times the phase. No other object refers to it.
+    """
 
     module, function = PJIT, "_trace_for_jit"
     fun: Any = private("Traced.captured", KEY, "Missed.function")
@@ -73,7 +79,8 @@ TraceFrame.names["jit_info"] = "ji"
 
 @declared
 class ImplFrame(JaxFrame):
-    """A call without a known executable: it is lowered and compiled in frames further in."""
+    """The frame of a call for which C++ has no executable. The call is lowered and compiled in frames further
+    in."""
 
     module, function = PJIT, "_pjit_call_impl_python"
     args: Any = private(KEY)
@@ -84,7 +91,8 @@ class ImplFrame(JaxFrame):
 
 @declared
 class LowerAheadOfTimeFrame(JaxFrame):
-    """``Traced.lower``, which lowers a program before it is called. ``lo``: the traced program."""
+    """The frame of ``Traced.lower``, which lowers a program before it is called. ``lo`` is the traced
+    program."""
 
     module, owner, function = "jax._src.stages", "Traced", "lower"
     lo: Any = private("Lowered.asked", "Lowered.asked_in", "Lowered.asked_out")
@@ -92,7 +100,8 @@ class LowerAheadOfTimeFrame(JaxFrame):
 
 @declared
 class ResolveFrame(JaxFrame):
-    """The lowering phase with resolved shardings of its arguments, which ``_pjit_lower`` takes."""
+    """The frame that fills in the arguments' own shardings where jit was given none, and passes them to
+    ``_pjit_lower``."""
 
     module, function = PJIT, "_resolve_and_lower"
     args: Any = private(KEY)
@@ -112,7 +121,8 @@ class ResolveFrame(JaxFrame):
 
 @declared
 class LowererFrame(JaxFrame):
-    """The frame that ResolveFrame's function calls. It is read where the other one is not on the stack."""
+    """The frame of ``_pjit_lower``. It is read where ``_resolve_and_lower``, its usual caller, is not on the
+    stack."""
 
     module, function = PJIT, "_pjit_lower"
     jaxpr: Any = private("Missed.function")
@@ -122,7 +132,7 @@ class LowererFrame(JaxFrame):
 
 @declared
 class LoweringFrame(JaxFrame):
-    """The conversion of a jaxpr to StableHLO."""
+    """The frame that converts a jaxpr to StableHLO."""
 
     module, function = PXLA, "_cached_lowering_to_hlo"
     lowering_result: Any = private("Lowered.program")
@@ -135,7 +145,7 @@ class LoweringFrame(JaxFrame):
 
 @declared
 class CompileFrame(JaxFrame):
-    """The compilation of StableHLO to an executable."""
+    """The frame that compiles StableHLO to an executable."""
 
     module, function = PXLA, "_cached_compilation"
     computation: Any = private("Compiled.program", "Compiled.dropped_arguments")
@@ -146,7 +156,7 @@ class CompileFrame(JaxFrame):
 
 @declared
 class ExecutableFrame(JaxFrame):
-    """The wrapping of an executable: the shardings of arguments and results."""
+    """The frame that wraps a new executable, together with the shardings of its arguments and results."""
 
     module, owner, function = PXLA, "UnloadedMeshExecutable", "from_hlo"
     hlo: Any = private("Missed.function")
@@ -167,7 +177,7 @@ class ExecutableFrame(JaxFrame):
 
 @declared
 class DevicePutFrame(JaxFrame):
-    """The copy of the shards of one array to their devices."""
+    """The frame that copies the shards of one array to their devices."""
 
     module, function = PXLA, "batched_device_put"
     aval: Any = private("Transferred.bytes")
@@ -177,7 +187,7 @@ class DevicePutFrame(JaxFrame):
 
 @declared
 class EagerFrame(JaxFrame):
-    """The run of one primitive outside of any trace."""
+    """The frame that runs one primitive outside of any trace."""
 
     module, owner, function = "jax._src.core", "EvalTrace", "process_primitive"
     args: Any = private("Transferred.count")
@@ -185,7 +195,7 @@ class EagerFrame(JaxFrame):
 
 @declared
 class DeviceCopyFrame(JaxFrame):
-    """The copy of a call's arguments to other devices with the same sharding."""
+    """The frame that copies a call's arguments to other devices, with the same sharding."""
 
     module, function = "jax._src.array", "_array_shard_arg"
     batch_xs: Any = private("Transferred.bytes")
@@ -194,7 +204,8 @@ class DeviceCopyFrame(JaxFrame):
 
 @declared
 class ValueFrame(JaxFrame):
-    """The copy of an array to the host. ``i``: the number of the shard, if it is copied shard by shard."""
+    """The frame that copies an array to the host. ``i`` is the number of the shard, if JAX copies shard by
+    shard."""
 
     module, owner, function = "jax._src.array", "ArrayImpl", "_value"
     i: Any = private("Transferred.count")
@@ -203,7 +214,7 @@ class ValueFrame(JaxFrame):
 
 @declared
 class PmapFrame(JaxFrame):
-    """The call of a ``jax.pmap``; ``infer_params`` is a closure over the user's function."""
+    """The frame of a call of a ``jax.pmap``. ``infer_params`` is a closure over the user's function."""
 
     module, owner, function = "jax._src.pmap", "pmap", "wrapped"
     args: Any = private(KEY)
@@ -211,10 +222,11 @@ class PmapFrame(JaxFrame):
     infer_params: Any = private(KEY, "Missed.function")
 
 
-# All of the above: what ``doctor --probe`` and the rename test look at
+# ``jaxscope doctor --probe`` and tests/jax_internals/test_renamed.py go through all of these.
 FRAMES: tuple[type[JaxFrame], ...] = tuple(JaxFrame.__subclasses__())
 
 
 def call_frames() -> tuple[str, ...]:
-    """Return the names of the functions that are a call on the stack."""
+    """Return the names of the JAX functions whose frame on the stack counts as a call of a jitted
+    function."""
     return CallFrame.function, TransformFrame.function, AheadOfTimeFrame.function

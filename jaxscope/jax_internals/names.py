@@ -1,4 +1,5 @@
-"""Names of JAX's functions on the stack whose locals are not read, and of the events of its test slot."""
+"""List names of JAX: functions that are recognized on the stack without reading their variables, and the
+events that JAX passes to its listener for tests."""
 
 from __future__ import annotations
 
@@ -8,19 +9,20 @@ from jaxscope.jax_internals.frames import call_frames
 
 ADDRESS = re.compile(r" (?:object )?at 0x[0-9a-fA-F]+")
 
-TRACER_FRAMES = ("trace_to_jaxpr", "trace_to_jaxpr_nocache")  # 0.10: cached itself; 0.12: the body
-# What a user's frame calls: the frames beyond it belong to another call.
+# The function that traces. In JAX 0.10 it is itself cached, in 0.12 the second is the body behind the cache.
+TRACER_FRAMES = ("trace_to_jaxpr", "trace_to_jaxpr_nocache")
+# Functions of JAX that a program calls. The frames above them belong to the program, or to another call.
 ENTRANCES = ("reraise_with_filtered_traceback", "lower", "compile", "trace", "eval_shape", "__call__", "call")
 
-# Names that come through the test-event slot and matter here; everything else is dropped first
-# thing, because ``device_put`` and effects use the same slot on warm calls.
+# Events that JAX passes to ``test_event_listener`` and that jaxscope uses. Our listener returns at once for
+# all others, because ``device_put`` and effects send events in every call.
 EVENT_MISS = "jit_cpp_cache_miss"
 EVENT_TRACE = "trace_to_jaxpr"
 EVENT_LOWER = "lower_jaxpr_to_module"
 EVENT_PUT, EVENT_PUT_DONE = "batched_device_put_start", "batched_device_put_end"
-EVENT_COPIED = "batched_copy_array"  # arguments with their sharding's twin on other devices
+EVENT_COPIED = "batched_copy_array"  # copies arguments to other devices, with the same sharding
 
-# What a copy is called, by the outermost of JAX's functions between it and the program's line.
+# The kind of a copy in the log, by the outermost function of JAX between the copy and the program's line.
 ARGUMENT, CALLBACK, CONSTANT = "argument", "callback", "constant"
 TRANSFER_FRAMES = {
     "__float__": "float", "__int__": "int", "__bool__": "bool", "__complex__": "complex",
@@ -39,7 +41,7 @@ TRANSFER_FRAMES = {
                      "_wrapped_callback", "_callback"), CALLBACK),
 }  # fmt: skip
 
-# Below these the program's own function runs on the host, called by a compiled program.
+# These functions of JAX call a function of the program on the host, for a compiled program.
 CALLBACK_FRAMES = frozenset(name for name, via in TRANSFER_FRAMES.items() if via == CALLBACK)
 
 # Methods of ArrayImpl through which its property ``_value`` brings an array to the host: the whole array
@@ -47,8 +49,9 @@ CALLBACK_FRAMES = frozenset(name for name, via in TRANSFER_FRAMES.items() if via
 # where JAX has kept no NumPy array of an earlier time. ``float``, ``int``, ``bool``, ``print``, ``tolist``,
 # ``device_get`` and ``__array__`` all end here. On CPU ``np.asarray`` does not: NumPy asks for the buffer.
 COPY_METHODS = ("_to_np_array_did_copy", "_single_device_array_to_np_array_did_copy")
-ITEM = "item"  # on CPU it asks NumPy for the buffer, too: seen only where it is itself replaced
+ITEM = "item"  # on CPU NumPy asks for the buffer here too: seen only if the method itself is replaced
 
-# Modules of JAX that stand between the line that calls a jitted function and the call; one trims tracebacks.
+# Modules of JAX with frames between the line that calls a jitted function and the call itself.
+# The first one shortens tracebacks.
 TRIMS_TRACEBACKS = "jax._src.traceback_util"
 AROUND_CALLS = frozenset({TRIMS_TRACEBACKS, "jax._src.pjit", "jax._src.stages", "jax._src.api"})

@@ -1,4 +1,4 @@
-"""The objects of JAX whose fields are read under private names, one dataclass each."""
+"""Declare the objects of JAX whose fields are read under private names, one dataclass each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ KEY = "Missed.key"
 
 @declared
 class JitInfo(JaxObject):
-    """The options that ``jit`` was given."""
+    """The options that were passed to ``jax.jit``, as JAX keeps them."""
 
     module, kind = "jax._src.pjit", "PjitInfo"
     fun_sourceinfo: Any = private(KEY)
@@ -34,7 +34,7 @@ class JitInfo(JaxObject):
 
 @declared
 class JittedFunction(JaxObject):
-    """What ``jax.jit`` returns."""
+    """The object that ``jax.jit`` returns. ``fun`` is the function that was passed to it."""
 
     module, kind, made_in = "jax._src.pjit", "", "_cpp_pjit"
     fun: Any = private(KEY, "Missed.function")
@@ -46,7 +46,7 @@ JittedFunction.names = {"fun": "_fun", "jit_info": "_jit_info"}
 
 @declared
 class TracedFunction(JaxObject):
-    """What ``f.trace`` returns."""
+    """The object that ``f.trace`` returns for a jitted ``f``."""
 
     module, kind = "jax._src.stages", "Traced"
     params: Any = private("Lowered.asked", "Lowered.asked_in", "Lowered.asked_out")
@@ -57,7 +57,7 @@ TracedFunction.names = {"params": "_params"}
 
 @declared
 class Jaxpr(JaxObject):
-    """The result of a trace. ``consts`` are the arrays that it captured."""
+    """The result of a trace. ``consts`` are the arrays that the traced function captured."""
 
     module, kind = "jax._src.core", "Jaxpr ClosedJaxpr"  # 0.12, 0.10
     consts: Any = private("Traced.captured")
@@ -68,7 +68,7 @@ class Jaxpr(JaxObject):
 
 @declared
 class DebugInfo(JaxObject):
-    """Where a traced function comes from."""
+    """The name and file of a traced function, and the names of its arguments."""
 
     module, kind = "jax._src.linear_util", "DebugInfo"
     func_src_info: Any = private("Missed.function")
@@ -77,7 +77,7 @@ class DebugInfo(JaxObject):
 
 @declared
 class LoweringResult(JaxObject):
-    """The module that a lowering made."""
+    """The result of a lowering. ``mlir_module`` is its StableHLO module."""
 
     module, kind = "jax._src.interpreters.mlir", "LoweringResult"
     mlir_module: Any = private("Lowered.program")
@@ -88,7 +88,8 @@ LoweringResult.names = {"mlir_module": "module"}
 
 @declared
 class ArgumentsInfo(JaxObject):
-    """The data that ``from_hlo`` has of all arguments, also of those that XLA drops."""
+    """The data of all arguments of a program, also of those that XLA drops, as
+    ``UnloadedMeshExecutable.from_hlo`` receives them."""
 
     module, kind = "jax._src.interpreters.pxla", "AllArgsInfo"
     in_avals: Any = private("Compiled.dropped_arguments", "Compiled.in_shardings")
@@ -96,7 +97,7 @@ class ArgumentsInfo(JaxObject):
 
 @declared
 class Computation(JaxObject):
-    """A lowered module and the further inputs of its compilation."""
+    """A lowered module, and the further inputs of its compilation."""
 
     module, kind = "jax._src.interpreters.pxla", "MeshComputation"
     name: Any = private("Retargeted.module")
@@ -121,7 +122,7 @@ Computation.names = {
 
 @declared
 class LoweredFunction(JaxObject):
-    """What ``f.lower`` returns."""
+    """The object that ``f.lower`` returns for a jitted ``f``."""
 
     module, kind = "jax._src.stages", "Lowered"
     lowering: Any = private("Retargeted.program")
