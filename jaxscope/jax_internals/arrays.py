@@ -1,4 +1,4 @@
-"""Read the properties of an array without reading its contents."""
+"""Read the properties of an array (sharding, address, where it was created) without reading its contents."""
 
 from __future__ import annotations
 
@@ -14,26 +14,27 @@ from jaxscope.jax_internals.objects import JittedFunction
 
 @functools.cache
 def array_class() -> Any:
-    """Return the class of concrete arrays."""
+    """Return JAX's class of concrete arrays, ``ArrayImpl``."""
     return attributes.ARRAY.needed()
 
 
 @functools.cache
 def staging() -> tuple[list[Any], CodeType | None, Any]:
-    """Return the parts of JAX with which ``jnp.asarray`` and ``jnp.array`` put a host array on a device.
+    """Return the parts of JAX with which ``jnp.asarray`` and ``jnp.array`` copy a host array to a device.
 
-    Returns the primitives, the code that runs them outside of traces, and the class of the host arrays that
-    they receive.
+    Returns three values: the primitives, the code object of the function that runs them outside of traces,
+    and the class of the host arrays that they receive.
     """
     primitives = [attributes.STAGE.needed(), attributes.CONVERT.needed()]
     return primitives, frames.EagerFrame.code(), attributes.HOST_ARRAY.needed()
 
 
 def staged_bytes(frame: FrameType) -> int | None:
-    """Return the size of the host array that ``frame`` is about to pass to one of the primitives of
+    """Return the size in bytes of the host array that ``frame`` is about to pass to one of the primitives of
     ``staging``.
 
-    None if it passes a device array, or a single number that JAX creates for itself (the 0 in ``x[0]``).
+    None if ``frame`` is another function's, or passes a device array or a single number. JAX creates such
+    numbers itself: the 0 in ``x[0]``.
     """
     _, code, host_array = staging()
     if frame.f_code is not code:
@@ -45,20 +46,26 @@ def staged_bytes(frame: FrameType) -> int | None:
 
 
 def is_on(array: Any, devices: Any) -> bool:
-    """Return whether ``array`` is on exactly these devices (JAX's own list of them), in this order."""
+    """Return whether ``array`` is on exactly ``devices`` (JAX's internal device list), in this order."""
     return bool(array.sharding._internal_device_list == devices)
 
 
 def committed(value: Any) -> bool | None:
+    """Return whether ``value`` is committed to its devices; None if it does not show that."""
     found = getattr(value, "committed", getattr(value, "_committed", None))
     return found if isinstance(found, bool) else None
 
 
 def stands_for(kind: type, value: Any) -> str | None:
-    """Return the type of an argument of ``.lower()``, of which JAX 0.10 and 0.12 keep only a ``MetaTy``; else
-    None.
+    """Return the name of the type that an argument of ``f.lower()`` probably had; None if ``kind`` is not
+    ``MetaTy``.
 
-    One without a sharding was made from a ``jax.ShapeDtypeStruct`` or a NumPy array (``is_np_array``).
+    JAX 0.10 and 0.12 replace the arguments of ``f.lower()`` by objects of the class ``MetaTy``. One that has
+    no sharding was a ``jax.ShapeDtypeStruct``, or a NumPy array if ``is_np_array`` is set.
+
+    Args:
+      kind: the type of ``value``.
+      value: the argument as JAX has it.
     """
     if kind.__qualname__ != "MetaTy":
         return None
@@ -68,19 +75,23 @@ def stands_for(kind: type, value: Any) -> str | None:
 
 
 def clients() -> list[Any]:
-    """Return the backends that the program has started; asking JAX for its live arrays would start one."""
+    """Return the backends that the program has started.
+
+    ``jax.live_arrays()`` is not used for this, because it would start one.
+    """
     if attributes.BACKENDS.module not in sys.modules:
         return []
     return list(attributes.BACKENDS.needed().values())
 
 
 def makeup(array: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """Return the properties that distinguish a live array besides its aval, in 1 us; all are hashable.
+    """Return the properties that distinguish a live array besides its aval. All are hashable; reading them
+    takes 1 us.
 
-    Returns (sharding, its place, committed, stack, layout). The place is (device, memory kind) where there
-    is one device, because such arrays have a sharding object each, else the sharding. The stack that made
-    the array is jaxlib's record: ``frames``, innermost first. The layout compares like ``format.layout``.
-    What this JAX has not is None.
+    Returns (sharding, placement, committed, stack, layout). The placement is (device, memory kind) for an
+    array on one device, because such arrays have a sharding object each; for others it is the sharding. The
+    stack is jaxlib's record of where the array was created, whose ``frames`` are innermost first. The layout
+    compares like ``format.layout``. A stack or layout that the installed JAX does not have is None.
     """
     sharding = array.sharding
     try:
@@ -94,18 +105,19 @@ def makeup(array: Any) -> tuple[Any, Any, Any, Any, Any]:
 
 
 def made_at(array: Any) -> Any:
-    """Return jaxlib's record of the stack that created an array (``frames``, innermost first); None if there
-    is none."""
+    """Return jaxlib's record of the Python stack that created ``array``, whose ``frames`` are innermost
+    first; None if there is none."""
     return getattr(array, "traceback", None)
 
 
 def buffers(array: Any) -> list[tuple[int, int]] | None:
-    """Return (device, address) of each shard of this process; None if unknown without waiting.
+    """Return (device id, address) of each shard of ``array`` in this process; None if reading them would mean
+    to wait.
 
-    The shards of an array on several devices are taken from a clone of it, which shares its memory and is
-    released: an array keeps the shards that were taken from itself alive. The address of an array that is
-    still being computed is not read: JAX may wait for it until all programs queued before have ended, on
-    CPU as well (checked on 0.10.2 and 0.12.0.1).
+    The address of an array that is still being computed is not read. JAX may wait for it until all programs
+    queued before have ended, on CPU as well (checked on 0.10.2 and 0.12.0.1). The shards of an array on
+    several devices are read from a clone of it, which shares its memory and is released afterwards: an array
+    whose own shards are read keeps them alive.
 
     Raises:
       RuntimeError: the array was deleted meanwhile, or this platform has no addresses.
@@ -115,13 +127,13 @@ def buffers(array: Any) -> list[tuple[int, int]] | None:
     device = getattr(array.sharding, "_device", None)
     if device is not None:
         return [(device.id, array.unsafe_buffer_pointer())]
-    # The part's sharding may be one of a mesh with this device alone.
+    # A shard may have a sharding without ``_device``: that of a mesh with one device.
     return [(next(iter(p.sharding.device_set)).id, p.unsafe_buffer_pointer()) for p in array.clone()._arrays]
 
 
 def held_array(value: Any) -> Any:
-    """Return the array inside a typed key (``_base_array``) or a Ref (``_refs``, ``_buf``); None for anything
-    else."""
+    """Return the array inside a typed PRNG key (``_base_array``) or a Ref (``_refs``, ``_buf``); None for any
+    other value."""
     for name in ("_base_array", "_refs", "_buf"):
         try:
             return object.__getattribute__(value, name)
@@ -131,13 +143,18 @@ def held_array(value: Any) -> Any:
 
 
 def given_to_jit(value: Any) -> Any:
-    """Return the function that a jitted function was made of; any other value as it is."""
+    """Return the function that was passed to jit, if ``value`` is a jitted function; any other value as it
+    is."""
     function = JittedFunction(value).fun
     return function if known(function) else value
 
 
 def wrapped_function(value: Any) -> Any:
-    """Return the user's function in a jitted one."""
+    """Return the ``__wrapped__`` of ``value``, such as the user's function in a jitted one; None if it has
+    none.
+
+    No ``__getattr__`` of the program's classes is called.
+    """
     try:
         return object.__getattribute__(value, "__wrapped__")
     except AttributeError:
@@ -145,17 +162,18 @@ def wrapped_function(value: Any) -> Any:
 
 
 def device_assignment(sharding: Any) -> Any:
-    """Return the devices of a sharding in the order of their assignment; None: there is none."""
+    """Return the devices of a sharding in the order of its shards; None if it has no such list."""
     return getattr(sharding, "_device_assignment", None)
 
 
 def hlo_sharding(sharding: Any) -> Any:
-    """Return XLA's form of a sharding that has one, else the sharding itself."""
+    """Return the XLA sharding inside a GSPMDSharding; any other sharding as it is."""
     return getattr(sharding, "_hlo_sharding", sharding)
 
 
 def lacks() -> str | None:
-    """Return which attributes of arrays and shardings this JAX does not have, as a sentence; None: none."""
+    """Return a sentence that names the attributes of arrays and shardings that the installed JAX does not
+    have; None if it has all."""
     import jax
 
     needed = {

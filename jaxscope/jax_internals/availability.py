@@ -1,5 +1,5 @@
-"""List the parts of JAX that jaxscope reads: whether this JAX has each, and which fields of the log it
-fills."""
+"""List the parts of JAX that jaxscope reads: whether the installed JAX has each, and which fields of log
+events are read from it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ TESTED = ((0, 10), (0, 12))
 
 
 def untested(version: str) -> str | None:
-    """Return a warning for a JAX outside the tested versions; None for a tested one."""
+    """Return a warning if ``version`` of JAX is outside the tested versions; None if it is within, or no
+    version number."""
     parts = version.split(".")[:2]
     if len(parts) < 2 or not all(p.isdecimal() for p in parts):
         return None
@@ -34,11 +35,18 @@ Need = Private | tuple[Kind, list[str]] | Callable[[], str | None]
 
 
 def _all(*kinds: Kind) -> list[Need]:
+    """Return the need for all required fields of each of the declarations ``kinds``."""
     return [(kind, kind.required()) for kind in kinds]
 
 
 class Seam(NamedTuple):
-    """One part of a recording, and the private names of JAX that it needs."""
+    """One part of a recording, and the private names of JAX that it needs.
+
+    Attributes:
+      name: the part's name, as in ``jaxscope doctor``.
+      gives: what a recording has because of this part, for users.
+      needs: attributes of modules, (declaration, its fields) pairs, or functions that return what is missing.
+    """
 
     name: str
     gives: str
@@ -46,8 +54,15 @@ class Seam(NamedTuple):
 
 
 class Status(NamedTuple):
-    """Whether this JAX has a seam. ``reason``: why not; ``fills``: fields of the log
-    that are lost, ``Event.field``."""
+    """Whether the installed JAX has what a Seam needs.
+
+    Attributes:
+      name: the seam's name.
+      gives: what a recording has because of this seam, for users.
+      available: whether JAX has everything that the seam needs.
+      reason: what is missing; None: nothing.
+      fills: the fields of log events, such as ``Missed.key``, that stay empty.
+    """
 
     name: str
     gives: str
@@ -57,10 +72,12 @@ class Status(NamedTuple):
 
 
 def _public(name: str) -> Private:
+    """Return the declaration of a function of ``jax.monitoring``, which is public."""
     return Private("jax.monitoring", name)
 
 
 def _copies() -> str | None:
+    """Return why copies of arrays to the host cannot be seen in the installed JAX; None if they can."""
     array = array_class()
     if frames.ValueFrame.function not in array.__dict__:
         return f"{frames.ValueFrame.where()} is not there"
@@ -71,6 +88,7 @@ def _copies() -> str | None:
 
 
 def _scalars() -> str | None:
+    """Return why the installed JAX does not announce that a phase begins; None if it does."""
     lacks = _public("register_scalar_listener").lacks()
     if lacks is not None:
         return lacks
@@ -81,6 +99,7 @@ def _scalars() -> str | None:
 
 
 def _traceback() -> str | None:
+    """Return that arrays of the installed JAX do not record where they were created; None if they do."""
     return None if hasattr(array_class(), "traceback") else "ArrayImpl has no traceback"
 
 
@@ -213,8 +232,8 @@ Lost = tuple[str, tuple[str, ...]]
 
 
 def _lost(need: Need) -> Lost | None:
-    """Return (missing names, fields of the log that are lost) of one need of a seam; None if nothing is
-    missing."""
+    """Check one need of a Seam. Return (a sentence that names what is missing, the fields of log events that
+    stay empty); None if nothing is missing."""
     fills: tuple[str, ...] = ()
     if isinstance(need, Private):
         lacks, fills = need.lacks(), need.fills
@@ -229,14 +248,14 @@ def _lost(need: Need) -> Lost | None:
 
 
 def table() -> list[Status]:
-    """Return every seam with whether this JAX has it; imports jax."""
+    """Return the status of each seam in the installed JAX. This imports jax."""
     rows = []
     for seam in SEAMS:
         lost: list[Lost] = []
         for need in seam.needs:
             try:
                 found = _lost(need)
-            except Exception as e:  # a module moved: that is the reason
+            except Exception as e:  # such as an ImportError, if JAX moved a module
                 found = f"{type(e).__name__}: {e}", ()
             lost += [found] if found is not None else []
         reason = "; ".join(why for why, _ in lost) if lost else None
@@ -246,8 +265,12 @@ def table() -> list[Status]:
 
 
 def needed_for(field: str) -> list[tuple[bool, str]]:
-    """Return (whether this JAX has it, its name) of every private name that
-    ``Event.field`` of the log is read from."""
+    """Return (whether the installed JAX has it, its full name) of every private name that the log field
+    ``field`` is read from.
+
+    Args:
+      field: an event and its field: ``Missed.key``.
+    """
     found: list[tuple[bool, str]] = []
     for kind in (*frames.FRAMES, *objects.OBJECTS):
         for name in kind.names:
@@ -260,6 +283,7 @@ def needed_for(field: str) -> list[tuple[bool, str]]:
 
 
 def _there(lacks: Callable[..., str | None], *args: list[str]) -> bool:
+    """Return whether ``lacks(*args)`` finds nothing missing; False if it raises an exception."""
     try:
         return lacks(*args) is None
     except Exception:

@@ -1,15 +1,15 @@
-"""Convert the devices of a mesh or a sharding to text: their ids, in order."""
+"""Describe the devices of a mesh or a sharding by their ids, as text."""
 
 from __future__ import annotations
 
 import zlib
 from typing import Any
 
-LONGEST = 200  # characters of devices in another order than their ids'
+LONGEST = 200  # characters; only devices that are not in the order of their ids need as many
 
 
 def device_ranges(ids: list[int]) -> str:
-    """Return ``0-3,8`` for ``[0,1,2,3,8]``, in the order of the ids."""
+    """Return device ids as ranges, in the order given: ``[0, 1, 2, 3, 8]`` -> ``0-3,8``."""
     parts: list[str] = []
     start = previous = None
     for i in [*ids, None]:
@@ -23,8 +23,11 @@ def device_ranges(ids: list[int]) -> str:
 
 
 def of_mesh(mesh: Any) -> str | None:
-    """Return the ids of its devices, with a checksum if they are too long; None if it has none (an
-    AbstractMesh)."""
+    """Return the ids of the devices of ``mesh`` as ranges (``0-3,8``), in mesh order.
+
+    A longer text than LONGEST is cut and ends with a checksum of all ids. None if the mesh has no devices (an
+    AbstractMesh).
+    """
     try:  # the property of an AbstractMesh raises ValueError
         ids = [d.id for d in mesh.devices.flat]
     except (AttributeError, ValueError):

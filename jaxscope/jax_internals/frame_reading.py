@@ -1,7 +1,7 @@
 """Read the local variables of a Python frame and leave the frame as it was.
 
-Knows nothing of JAX. The one module, beside ``capture``'s walk over the variables of the program, that
-touches ``frame.f_locals``.
+This module knows nothing of JAX. Only this module, and ``capture``'s walk over the variables of the program,
+use ``frame.f_locals``.
 """
 
 from __future__ import annotations
@@ -14,38 +14,43 @@ from typing import Any
 
 
 def root(module: object) -> str:
-    """Return the top-level package of a module's name; empty for anything that is no name."""
+    """Return the top-level package of a module's full name: ``jax`` of ``jax._src.core``; empty if ``module``
+    is no string."""
     return module.partition(".")[0] if isinstance(module, str) else ""
 
 
 def module_of(frame: FrameType) -> str:
-    """Return the name of the module that ``frame``'s code belongs to; empty where it has none."""
+    """Return the name of the module whose code ``frame`` runs (its global ``__name__``); empty if it has
+    none."""
     name = frame.f_globals.get("__name__")
     return name if isinstance(name, str) else ""
 
 
 def walk(frame: FrameType | None) -> Iterator[FrameType]:
-    """Yield ``frame`` and its callers, innermost first."""
+    """Yield ``frame`` and the frames that called it, innermost first."""
     while frame is not None:
         yield frame
         frame = frame.f_back
 
 
 def _snapshots() -> bool:
+    """Return whether ``frame.f_locals`` of this Python is a dict that copies the variables, not a view of
+    them."""
     return type(sys._getframe().f_locals) is dict
 
 
-# Before Python 3.13 ``frame.f_locals`` makes a dict and caches it on the frame: a local that the
-# program later sets to None would live on in it. From 3.13 on it is a view (PEP 667), and clearing
-# it would clear the program's own variables.
+# Before Python 3.13 ``frame.f_locals`` makes a dict and caches it on the frame. The dict would keep the value
+# of a variable alive that the program later sets to None, so it is cleared. From 3.13 on it is a view
+# (PEP 667), and clearing it would clear the program's own variables.
 LOCALS_ARE_A_SNAPSHOT = _snapshots()
 
 
 def read(frame: FrameType, names: Iterable[str]) -> dict[str, Any]:
-    """Return the local variables in ``names`` that have a value in the frame of a function.
+    """Return the values of local variables in the frame of a function, by name, for those of ``names`` that
+    have a value.
 
-    Reading keeps nothing alive. For the frame of a module or a class the result is empty, because its
-    locals are its namespace.
+    Reading keeps no value alive. For the frame of a module or a class the result is empty, because its
+    ``f_locals`` is its namespace and must not be cleared.
     """
     if not frame.f_code.co_flags & inspect.CO_OPTIMIZED:
         return {}
@@ -61,7 +66,7 @@ def take_two(frame: FrameType, first: str, second: str) -> tuple[Any, Any]:
     """Return the values of two local variables, fast; leave the frame as ``read`` does.
 
     Raises:
-      KeyError: one of them has no value.
+      KeyError: a variable has no value.
     """
     namespace = frame.f_locals
     try:
@@ -72,5 +77,6 @@ def take_two(frame: FrameType, first: str, second: str) -> tuple[Any, Any]:
 
 
 def has_local(code: CodeType, name: str) -> bool:
-    """Return whether the function has a local variable of this name, with or without a value."""
+    """Return whether the function with the code object ``code`` has a local variable ``name``, with or
+    without a value."""
     return name in code.co_varnames or name in code.co_cellvars or name in code.co_freevars

@@ -1,4 +1,4 @@
-"""Connect to JAX's events and hooks, and read the fill levels of its caches."""
+"""Connect to JAX's events and hooks, and read how full JAX's caches are."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from jaxscope.jax_internals.base import known, known_or_none
 
 
 class Gauge(NamedTuple):
-    """The state of JAX's bounded caches of call signatures.
+    """The state of JAX's caches of call signatures, which have a limited size.
 
-    ``misses`` is the number of misses since the caches were last cleared: ``jax.clear_caches()`` and
-    ``f.clear_cache()`` both set it to 0 (0.10.2 and 0.12.0.1). ``full`` has (entries, capacity) of each
-    cache that is at least NEARLY_FULL.
+    Attributes:
+      misses: the number of misses since the caches were last cleared. ``jax.clear_caches()`` and
+        ``f.clear_cache()`` both set it to 0 (0.10.2 and 0.12.0.1).
+      full: maps the name of each cache that is at least NEARLY_FULL to (entries, capacity).
     """
 
     misses: int
@@ -25,7 +26,7 @@ NEARLY_FULL = 0.9
 
 
 def cache_gauge() -> Gauge:
-    """Return how full the caches are; takes about 1 us."""
+    """Return how full JAX's caches of call signatures are; takes about 1 us."""
     info = attributes.SIGNATURES.needed().cache_info()
     sizes = {"signatures": (info.currsize, info.maxsize)}
     for name, attribute in (
@@ -38,74 +39,85 @@ def cache_gauge() -> Gauge:
 
 
 def is_eager(function: Any) -> bool:
-    """Return whether it is a primitive applied outside jit, which ``dispatch.xla_primitive_callable``
-    marks."""
+    """Return whether ``function`` applies one primitive outside jit. JAX marks such functions
+    (``dispatch.xla_primitive_callable``)."""
     return getattr(function, "_apply_primitive", False) is True
 
 
 def test_listener() -> Any:
+    """Return the listener in ``jax._src.util.test_event_listener``, which JAX calls at events in its tests;
+    None if there is none."""
     return known_or_none(attributes.TEST_LISTENER.get())
 
 
 def set_test_listener(listener: Any) -> None:
+    """Make ``listener`` the function that JAX calls at events in its tests; None removes it."""
     attributes.TEST_LISTENER.set(listener)
 
 
 def has_test_slot() -> bool:
+    """Return whether the installed JAX has ``test_event_listener``."""
     return known(attributes.TEST_LISTENER.get())
 
 
 def coordination_client() -> Any:
-    """Return the client of JAX's coordination service; None if there is none, or JAX has disconnected.
+    """Return the client of JAX's coordination service; None if there is none, or if JAX has disconnected.
 
-    Call it only after a program for several processes has been compiled: the client is connected then.
+    Call this only after a program for several processes has been compiled, because only then is it certain
+    that the client is connected.
     """
     return getattr(known_or_none(attributes.DISTRIBUTED.get()), "client", None)
 
 
 def is_listening(listener: Any) -> bool:
-    """Return whether ``listener`` is still registered for durations; True if this JAX does not show that."""
+    """Return whether ``listener`` is still registered for JAX's duration events; True if the installed JAX
+    does not show that."""
     registered = attributes.DURATION_LISTENERS.get()
     return not known(registered) or listener in registered()
 
 
 def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
-    """Call ``called(function)`` after each fast-path call of a jitted function, about 0.5 us a call.
+    """Have ``called(function)`` called after each fast-path call of a jitted function, and return a function
+    that ends this. It costs about 0.5 us a call.
 
-    ``_post_hook_state`` exists for ``jax_debug_nans`` and ``jax_debug_infs``; a hook already there is
-    chained. Whenever one of the two settings changes, JAX puts the hook it needs itself in our place, often
-    None: also where it sets them aside for itself, as in the derivative of ``relu`` or an eager
-    ``shard_map``. So their own hooks are chained as well, and ours put on top again, in the thread where it
-    happened. Returns how to undo it.
+    The hook is ``_post_hook_state``, which JAX has for ``jax_debug_nans`` and ``jax_debug_infs``. A hook that
+    is already there is called first. Whenever one of the two settings changes, JAX assigns its own hook
+    again, often None. JAX also changes the settings itself, for example in the derivative of ``relu`` or an
+    eager ``shard_map``. So the functions that JAX calls at such a change are wrapped too: they install our
+    hook again, in the thread of the change.
 
     Raises:
-      LookupError: this JAX does not have this hook.
+      LookupError: the installed JAX does not have this hook.
     """
     state, flags = attributes.POST_HOOK.needed(), _checks()
     ours: dict[Any, Any] = {}  # hook -> the one below it
     over = True
 
     def on_top_of(below: Any) -> Any:
+        """Return a hook that calls ``below``, the hook it replaces, and then ``called``."""
+
         def hook(function: Any, args: Any, kwargs: Any, outs: Any) -> None:
             if below is not None:
                 below(function, args, kwargs, outs)
             if over:
                 try:
                     called(function)
-                except Exception:  # whatever it is, the program's result is whole
+                except Exception:  # an error of ours must not replace the result of the program's call
                     pass
 
         ours[hook] = below
         return hook
 
-    bare = on_top_of(None)  # as it is most of the time: one for all
+    bare = on_top_of(None)  # there is rarely another hook: one function serves all those cases
 
     def put_on(current: Any, put: Callable[[Any], None]) -> None:
+        """Install our hook by ``put`` on top of ``current``, unless that is already one of ours."""
         if over and current not in ours:
             put(bare if current is None else on_top_of(current))
 
     def here() -> None:
-        local = state.get_local()  # neither None nor a hook in a thread where it was never set
+        """Install our hook in this thread, if the thread has a hook of its own."""
+        local = state.get_local()  # in a thread where it was never set: neither None nor a function
         if local is None or callable(local):
             put_on(local, state.set_local)
 
@@ -117,7 +129,7 @@ def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
 
     def undo() -> None:
         nonlocal over
-        over = False  # in other threads it stays, and does nothing
+        over = False  # the hooks of other threads stay, and only call those below them
         for each in undone:
             each()
         for get, put in ((state.get_global, state.set_global), (state.get_local, state.set_local)):
@@ -128,7 +140,11 @@ def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
 
 
 def _checks() -> list[Any]:
-    """Return the settings whose changes set the hook."""
+    """Return JAX's settings ``debug_nans`` and ``debug_infs``, whose changes assign the hook.
+
+    Raises:
+      LookupError: the installed JAX has none of the functions that it calls at such a change.
+    """
     found = [attributes.DEBUG_NANS.needed(), attributes.DEBUG_INFS.needed()]
     for flag in found:
         if not hasattr(flag, "_update_global_hook") or not hasattr(flag, "_update_thread_local_hook"):
@@ -137,9 +153,10 @@ def _checks() -> list[Any]:
 
 
 def _after_changes(flag: Any, everywhere: Callable[[], None], here: Callable[[], None]) -> Callable[[], None]:
-    """Call ``everywhere`` or ``here`` after JAX's own hook when ``flag`` changes for all threads or for one.
+    """Have ``everywhere`` called after JAX's own reaction to a change of the setting ``flag`` for all
+    threads, and ``here`` after a change for the current thread.
 
-    Returns a function that undoes this.
+    Returns a function that ends this.
     """
     before = flag._update_global_hook, flag._update_thread_local_hook
 
@@ -149,7 +166,7 @@ def _after_changes(flag: Any, everywhere: Callable[[], None], here: Callable[[],
                 first(value)
             try:
                 then()
-            except Exception:  # the setting is set, whatever it is
+            except Exception:  # the program's change of the setting has been made and must not fail
                 pass
 
         return hook

@@ -1,4 +1,4 @@
-"""Read the results of a trace, a lowering and a compilation: constants, names, results, shardings."""
+"""Read what a trace, a lowering or a compilation has produced: captured arrays, names, results, shardings."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from jaxscope.jax_internals.objects import ArgumentsInfo, DebugInfo, Jaxpr, JitI
 
 
 def const_arrays(jaxpr: Any) -> list[Any] | None:
-    """Return the arrays a trace captured; None: not known."""
+    """Return the arrays that the traced function captured; None if the installed JAX does not show them."""
     consts = Jaxpr(jaxpr).consts
     return list(consts) if known(consts) else None
 
 
 def debug_info(jaxpr: Any) -> DebugInfo:
-    """Return where the traced function comes from."""
+    """Return JAX's record of where the function that was traced to ``jaxpr`` comes from."""
     found: DebugInfo = DebugInfo(Jaxpr(jaxpr).debug_info)
     return found
 
 
 def function_source(jaxpr: Any) -> tuple[str, str | None, int | None]:
-    """Return (name, file, line) of a traced function from its jaxpr alone.
+    """Return (name, file, line) of the function that was traced to ``jaxpr``.
 
-    ``debug_info.func_src_info`` reads ``"name at /path/file.py:12"``. The name is ``?`` if it cannot be
-    read, and ``<unknown>`` if JAX has none.
+    They are read from ``debug_info.func_src_info``: ``"name at /path/file.py:12"``. The name is ``?`` if this
+    text cannot be read and ``<unknown>`` if it is empty; file and line are then None.
     """
     found = debug_info(jaxpr).func_src_info
     if not known(found):
@@ -45,13 +45,20 @@ def is_trace_of(jaxpr: Any, info: JitInfo) -> bool:
 
 
 def equation_count(jaxpr: Any) -> int | None:
-    """Return the number of a trace's equations; None: not known."""
+    """Return the number of equations of ``jaxpr``, without those of inner jaxprs; None if they cannot be
+    read."""
     equations = Jaxpr(jaxpr).eqns
     return len(equations) if known(equations) else None
 
 
 def out_paths(out_avals: Any) -> tuple[str, list[tuple[str, Any]]]:
-    """Return (tree, [(path, aval)]) of a trace's results; ``out_avals`` is a FlatTree."""
+    """Return the results of a trace: (the tree as text, [(path, aval) of each result]).
+
+    A path is written as ``['loss'][0]``, and as ``[3]`` (the position) if JAX gives no paths.
+
+    Args:
+      out_avals: the FlatTree of the results' avals, which JAX's ``_trace_for_jit`` has as a local variable.
+    """
     import jax
 
     avals = list(out_avals)
@@ -66,11 +73,15 @@ def out_paths(out_avals: Any) -> tuple[str, list[tuple[str, Any]]]:
 
 
 def asked_shardings(stack: dict[str, FrameType]) -> tuple[list[Any], list[Any]] | None:
-    """Return (in, out) as jit was given them, spread over the flat arguments and results, with None for each
-    that was left open; None: not known.
+    """Return the ``in_shardings`` and ``out_shardings`` that were passed to jit: one for each flat argument
+    and each flat result, with None where jit was given none. Return None if they cannot be read.
 
-    The frames further in have the arguments' own shardings filled in. Ahead of time they stand in the
-    parameters of ``Traced.lojax`` (0.10.2 and 0.12.0.1).
+    They are read in the outermost frame that has them, because JAX fills in the arguments' own shardings in
+    frames further in. For ``f.lower`` they are in the parameters of ``Traced.lower``'s local ``lo`` (0.10.2
+    and 0.12.0.1).
+
+    Args:
+      stack: JAX's frames by function name.
     """
     impl = ImplFrame.on(stack)
     if impl is not None:
@@ -87,10 +98,11 @@ def asked_shardings(stack: dict[str, FrameType]) -> tuple[list[Any], list[Any]] 
 
 
 def dropped_arguments(frame: ExecutableFrame, constants: int | None) -> list[int] | None:
-    """Return the flat positions of the arguments that XLA drops; None: not known.
+    """Return the positions, in the flat list of the call's arguments, of those that XLA drops because the
+    program does not use them. Return None if it is not known.
 
     Args:
-      constants: number of captured constants that come before the caller's arguments.
+      constants: the number of captured constants, which JAX counts as the first arguments; None: unknown.
     """
     avals = known_or_none(ArgumentsInfo(frame.all_args_info).in_avals)
     kept = known_or_none(frame.kept_var_idx)
@@ -102,10 +114,11 @@ def dropped_arguments(frame: ExecutableFrame, constants: int | None) -> list[int
 def in_shardings_by_position(
     executable: Any, frame: ExecutableFrame, constants: int | None
 ) -> list[Any] | None:
-    """Return the sharding that the program requires for each of the caller's arguments; None for a dropped
-    argument.
+    """Return the sharding that the program requires for each flat argument of the call, with None for an
+    argument that XLA drops. Return None if they are not known, or if there is only one device.
 
-    None: unknown, or there is only one device. See ``_executable_in_shardings``.
+    Args:
+      constants: the number of captured constants, which JAX counts as the first arguments; None: unknown.
     """
     avals = known_or_none(ArgumentsInfo(frame.all_args_info).in_avals)
     kept, devices = known_or_none(frame.kept_var_idx), known_or_none(frame.device_list)
@@ -119,10 +132,11 @@ def in_shardings_by_position(
 
 
 def _executable_in_shardings(executable: Any, frame: ExecutableFrame) -> list[Any] | None:
-    """Return the shardings of the kept arguments, captured constants first, in the user's mesh axes if JAX
-    finds them.
+    """Return the sharding of each argument that XLA keeps, captured constants first; None if they cannot be
+    read.
 
-    Requested and committed shardings are kept; XLA chooses the others.
+    They are the shardings passed to jit and those of committed arguments; XLA has chosen the others. They are
+    in the axes of the user's mesh if JAX can express them so.
     """
     avals, given = frame.global_in_avals, frame.in_shardings
     needed = (frame.device_list, avals, given, *_around(frame))
@@ -137,18 +151,20 @@ def _executable_in_shardings(executable: Any, frame: ExecutableFrame) -> list[An
                 given, found, avals, avals, frame.intermediate_shardings, frame.context_mesh
             )
         )
-    except ValueError:  # IndivisibleError: XLA's choice has no spelling in the mesh axes
+    except ValueError:  # IndivisibleError: XLA's choice cannot be expressed in the mesh axes
         return list(found)
 
 
 def _around(frame: ExecutableFrame) -> tuple[Any, Any, Any]:
+    """Return further fields of ``frame`` that both functions below need: effects, intermediate shardings,
+    mesh."""
     return frame.ordered_effects, frame.intermediate_shardings, frame.context_mesh
 
 
 def recovered_out_shardings(executable: Any, frame: ExecutableFrame) -> list[Any] | None:
-    """Return the result shardings as JAX will report them; None: not known.
+    """Return the shardings of the results as JAX will report them; None if they cannot be read.
 
-    Calls the two pure functions that JAX itself calls a moment later; on one device it is trivial.
+    This calls the same two pure functions that JAX itself calls a moment later.
     """
     devices, avals = frame.device_list, frame.global_out_avals
     needed = (devices, avals, frame.out_shardings, frame.in_shardings, frame.global_in_avals, *_around(frame))
@@ -168,7 +184,8 @@ def recovered_out_shardings(executable: Any, frame: ExecutableFrame) -> list[Any
 
 
 def _on_one_device(sharding: Any, devices: Any) -> Any:
-    """Return a SingleDeviceSharding for a program on one device, whatever the executable reports."""
+    """Return ``sharding`` as JAX reports it for a program on one device: a SingleDeviceSharding in place of
+    the executable's GSPMDSharding."""
     import jax
 
     if type(sharding).__name__ != "GSPMDSharding":

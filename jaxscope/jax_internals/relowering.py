@@ -1,4 +1,4 @@
-"""Lower a trace again for another platform."""
+"""Lower a traced function again for another platform than the one that the program runs on."""
 
 from __future__ import annotations
 
@@ -12,13 +12,21 @@ from jaxscope.jax_internals.objects import ArgumentsInfo, Computation, LoweredFu
 
 
 class Retargeting(NamedTuple):
-    """A lowering for another platform: the module, and the further inputs of its compilation.
+    """A traced function lowered for another platform: the StableHLO module, and the further inputs of its
+    compilation.
 
     Attributes:
+      module: the module, an MLIR object.
+      name: the name that JAX gives the program.
+      partitions: the number of devices that the program runs on.
       devices: device ids in mesh order; None: the mesh has no devices (AbstractMesh).
-      to_inputs, to_outputs: whether the partitioner may choose a sharding, per argument and result.
-      donated: flat positions of the donated arguments.
-      dropped: flat positions of arguments that the module does not take.
+      tuple_arguments: whether the executable takes its arguments as one tuple.
+      to_inputs: for each argument, whether the partitioner may choose its sharding.
+      to_outputs: for each result, whether the partitioner may choose its sharding.
+      options: the ``compiler_options`` of jit, as (name, value).
+      platforms: the platforms that the module was lowered for.
+      donated: positions of the donated arguments in the flat list of the call's arguments.
+      dropped: positions in this list of arguments that the module does not take.
     """
 
     module: Any
@@ -42,15 +50,19 @@ _POSITIONAL = (
 
 
 def lowered_again(frame: FrameType, platform: str) -> Retargeting:
-    """Return the lowering that ``_resolve_and_lower``, whose frame this is, would have returned for
-    ``platform``.
+    """Make JAX lower a program once more, for ``platform``, right after JAX has lowered it for the program's
+    own.
 
-    After it has lowered, its arguments are resolved, so the same call is made again with another platform.
-    The result stays in JAX's cache, next to the first, as long as the trace.
+    The call of ``_pjit_lower`` that JAX made in ``frame`` is repeated with the same arguments and another
+    platform: all shardings are filled in by then. The result stays in JAX's cache as long as the trace,
+    beside the first one.
+
+    Args:
+      frame: the frame of JAX's ``_resolve_and_lower``.
 
     Raises:
-      LookupError: this JAX does not have what is needed.
-      Exception: JAX cannot lower the trace for the platform.
+      LookupError: the installed JAX does not have a private name that this needs.
+      Exception: JAX cannot lower the program for the platform.
     """
     local = ResolveFrame(frame)
     given = {name: getattr(local, name) for name in (*_POSITIONAL, "lowering_parameters")}
@@ -66,12 +78,16 @@ def lowered_again(frame: FrameType, platform: str) -> Retargeting:
     return retargeting(computation)
 
 
-# Primitives that run Python of this process: no other machine's program can hold them.
+# Primitives that call Python functions of this process: a program with one cannot run on another machine.
 CALLBACKS = ("pure_callback", "io_callback", "debug_callback", "debug_print")
 
 
 def callbacks_in(jaxpr: Any, most: int = 100_000) -> list[str]:
-    """Return the CALLBACKS in ``jaxpr``, at any depth; visits at most ``most`` equations."""
+    """Return the sorted names of the primitives of CALLBACKS that occur in ``jaxpr``, at any depth.
+
+    Args:
+      most: the largest number of equations to visit.
+    """
     found: set[str] = set()
     waiting = [jaxpr]
     while waiting and most > 0:
@@ -87,20 +103,21 @@ def callbacks_in(jaxpr: Any, most: int = 100_000) -> list[str]:
 
 
 def hide_frames(folder: str) -> None:
-    """From now on, leave the frames of ``folder`` out of the locations that JAX writes into programs, as
-    JAX leaves out its own frames.
+    """From now on, make JAX leave frames of files in ``folder`` out of the source locations that it writes
+    into programs, as it does with its own frames.
 
-    A lowering rule that traces records the whole stack. Without this, programs that are lowered inside a
-    callback of jaxscope would contain lines of jaxscope.
+    Some lowering rules trace a function, and JAX then records the whole stack. Without this, programs that
+    are lowered inside a callback of jaxscope would contain lines of jaxscope.
     """
     attributes.HIDE_FILES(folder)
 
 
 def retargeting(computation: Any) -> Retargeting:
-    """Return the inputs of the compiler in a ``MeshComputation``, as ``from_hlo`` passes them.
+    """Return what is needed to compile ``computation``, a ``MeshComputation``: what JAX would pass to
+    ``from_hlo``.
 
     Raises:
-      LookupError: this JAX does not have what is needed.
+      LookupError: the installed JAX does not have a private name that this needs.
     """
     held = Computation(computation)
     lost = [Computation.names[f] for f in Computation.required() if not known(getattr(held, f))]
@@ -119,7 +136,7 @@ def retargeting(computation: Any) -> Retargeting:
     avals = known_or_none(ArgumentsInfo(arguments["all_args_info"]).in_avals) or ()
     kept = arguments["kept_var_idx"]
     flags = held.donated_invars
-    # Flat positions count captured constants first: they are not the caller's arguments.
+    # JAX counts captured constants as the first arguments. They are not arguments of the call.
     positions = sorted(kept) if kept is not None else list(range(len(flags)))
     donated = [i - constants for i, flag in zip(positions, flags, strict=False) if flag and i >= constants]
     return Retargeting(
@@ -138,10 +155,10 @@ def retargeting(computation: Any) -> Retargeting:
 
 
 def retargeting_of(lowered: Any) -> Retargeting:
-    """Return the same as ``retargeting``, for a ``Lowered``.
+    """Return what is needed to compile ``lowered``, the result of ``f.lower``.
 
     Raises:
-      LookupError: this JAX does not have what is needed.
+      LookupError: the installed JAX does not have a private name that this needs.
     """
     computation = LoweredFunction(lowered).lowering
     if not known(computation):

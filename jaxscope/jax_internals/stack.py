@@ -1,4 +1,5 @@
-"""Find JAX's frames of the call in progress, and read the call and the settings in effect."""
+"""Find JAX's frames of the call in progress, and read from them the call's function, arguments and
+settings."""
 
 from __future__ import annotations
 
@@ -32,15 +33,16 @@ Stack = dict[str, FrameType]  # the innermost frame of each of JAX's functions, 
 
 
 def in_jax(frame: FrameType) -> bool:
-    """Return whether it is a frame of JAX's own code."""
+    """Return whether ``frame`` runs code of JAX itself."""
     return root(module_of(frame)) == "jax"
 
 
 def stack_of_call(frame: FrameType | None) -> tuple[Stack, FrameType | None]:
-    """Return JAX's frames from here up to the call in progress.
+    """Return the frames of JAX between ``frame`` and the call of a jitted function that is in progress.
 
-    Returns the innermost frame by function name, and the frame of the call itself (one of ``call_frames``),
-    None for work ahead of time (``Traced.lower``, ``Lowered.compile``). The walk ends where JAX was entered.
+    Returns two values: the innermost frame of each function, by the function's name, and the frame of the
+    call itself (one of ``call_frames``). The latter is None for ``Traced.lower`` and ``Lowered.compile``,
+    which run without a call. Frames above the function by which the program entered JAX are not examined.
     """
     by_name: Stack = {}
     calls = call_frames()
@@ -53,16 +55,17 @@ def stack_of_call(frame: FrameType | None) -> tuple[Stack, FrameType | None]:
                 return by_name, f
         elif below in ENTRANCES:
             break
-        # else our own listener, or a function that replaces one of JAX's
+        # Any other frame outside JAX is our own listener, or a function that replaces one of JAX's.
         below = name
     return by_name, None
 
 
 def phase_raised(frame: FrameType) -> bool:
-    """Return whether the phase whose end is announced at ``frame`` ended in an exception.
+    """Return whether the trace, lowering or compilation whose end JAX announces at ``frame`` ended in an
+    exception.
 
-    If it did, the exception is leaving the phase's ``with`` statement, and its traceback has a frame
-    between here and the call.
+    If it did, the exception is leaving the ``with`` statement that times the phase, and its traceback
+    contains a frame between ``frame`` and the call.
     """
     error = sys.exc_info()[1]
     if error is None:
@@ -82,24 +85,30 @@ def phase_raised(frame: FrameType) -> bool:
 
 
 def on_stack(kind: type[JaxFrame], frame: FrameType) -> bool:
-    """Return whether it is a frame of this function of JAX."""
+    """Return whether ``frame`` is a frame of the JAX function that ``kind`` describes."""
     return frame.f_code.co_name == kind.function and in_jax(frame)
 
 
 def function_identity(frame: FrameType) -> int:
-    """Return the ``id()`` of the function that the call at ``frame`` runs, of its trace under a transform; 0:
-    unknown."""
+    """Return the ``id()`` of the function that the call at ``frame`` runs, or of its trace if a transform
+    made the call; 0 if unknown."""
     names = CallFrame.names["fun"], AheadOfTimeFrame.names["jit_func"], TransformFrame.names["jaxpr"]
     values = read(frame, names)
     return next((id(values[name]) for name in names if name in values), 0)
 
 
 def source(stack: Stack, frame: FrameType | None) -> dict[str, Any]:
-    """Return the data of the call in progress from the frames, without what they lack.
+    """Return what is known of the call in progress, as a dictionary without the keys that cannot be read.
 
-    ``fun``: the function given to jit. ``jit_info``, ``args``, ``kwargs``: its options (JitInfo) and
-    arguments as they were passed, all three or none. ``flat``: the flat arguments. ``jaxpr``, ``module``:
-    what was made of it before. ``around``: the same dictionary of the call that a transform intercepted.
+    ``fun``: the function that was passed to jit. ``jit_info``: jit's options (JitInfo). ``args`` and
+    ``kwargs``: the arguments as they were passed; these and ``jit_info`` are all there, or none is. ``flat``:
+    the list of the flattened arguments. ``jaxpr``: the result of the trace, once there is one. ``module``:
+    what was lowered. ``around``: this dictionary for the user's call, if the call in progress was made by
+    grad or vmap.
+
+    Args:
+      stack: JAX's frames by function name.
+      frame: the frame of the call; None: there is no call.
     """
     found = _of_call(frame, TraceFrame.on(stack)) if frame is not None else {}
     impl, resolve, lowerer = ImplFrame.on(stack), ResolveFrame.on(stack), LowererFrame.on(stack)
@@ -114,7 +123,7 @@ def source(stack: Stack, frame: FrameType | None) -> dict[str, Any]:
         if known(value):
             found[name] = value
     if frame is not None and frame.f_code.co_name == TransformFrame.function:
-        # The call that grad or vmap intercepted stands further up: it knows the names.
+        # The user's call, which grad or vmap intercepted, is further up. It has the names of the arguments.
         _, outer = stack_of_call(frame.f_back)
         around = _of_call(outer, None) if outer is not None else {}
         if "args" in around and is_trace_of(found.get("jaxpr"), around["jit_info"]):
@@ -123,6 +132,13 @@ def source(stack: Stack, frame: FrameType | None) -> dict[str, Any]:
 
 
 def _of_call(frame: FrameType, tracing: TraceFrame | None) -> dict[str, Any]:
+    """Return ``fun``, ``jit_info``, ``args`` and ``kwargs`` of ``source``, as far as the frame of the call
+    has them.
+
+    Args:
+      frame: the frame of the call.
+      tracing: its trace, which is read where the call's own frame lacks a variable.
+    """
     name = frame.f_code.co_name
     if name == TransformFrame.function:
         return {}
@@ -143,18 +159,19 @@ def _of_call(frame: FrameType, tracing: TraceFrame | None) -> dict[str, Any]:
 
 
 def backend(stack: Stack) -> Any:
-    """Return the backend that a phase on the stack works with; None: none is known."""
+    """Return the backend that lowers or compiles at this moment, from the frames on ``stack``; None if
+    unknown."""
     kinds = (LoweringFrame, CompileFrame, ExecutableFrame)
     found = [kind.on(stack) for kind in kinds]
     return known_or_none(first_known(*(f.backend for f in found if f is not None)))
 
 
 def pmap_call(frame: FrameType) -> tuple[Any, Any, Any, Any] | None:
-    """Return (function, args, kwargs, numbers of static arguments) of the ``jax.pmap`` at ``frame``; None:
-    unknown.
+    """Return (function, args, kwargs, positions of static arguments) of the ``jax.pmap`` call at ``frame``;
+    None if unknown.
 
-    From JAX 0.10 on it calls a jitted shard_map; the user's function is two closures away (wrapped ->
-    infer_params -> wrapped_fun, a WrappedFun).
+    From JAX 0.10 on, a pmapped function calls a jitted shard_map. The user's function is two closures away:
+    ``wrapped`` refers to ``infer_params``, which refers to ``wrapped_fun``, a WrappedFun.
     """
     local = PmapFrame(frame)
     infer = known_or_none(local.infer_params)
@@ -169,28 +186,28 @@ def pmap_call(frame: FrameType) -> tuple[Any, Any, Any, Any] | None:
 
 
 def held_by_trace(frame: FrameType) -> Any:
-    """Return an object that lives as long as a trace's frame, and nobody else holds; None where there is
-    none."""
+    """Return an object that only ``frame``, a frame that traces, refers to, so that it dies with the frame;
+    None if there is none."""
     return known_or_none(TraceFrame(frame).elapsed_time_ctx)
 
 
 def context_settings() -> dict[str, str]:
-    """Return every trace-context setting by name: what JAX's trace cache compares besides the arguments.
+    """Return every setting that JAX's trace cache compares besides the arguments: name -> value as text.
 
     Raises:
-      LookupError: this JAX does not have one of the names that are needed.
+      LookupError: the installed JAX does not have one of the private names that this needs.
     """
     values = attributes.TRACE_CONTEXT()
     names = list(attributes.TRACE_CONTEXT_NAMES())
     if len(names) != len(values):
         names = [f"setting {i}" for i in range(len(values))]
     settings = {str(n): _short(v) for n, v in zip(names, values, strict=True)}
-    # Not among the named ones where a default device is set by a context manager: read beside them.
+    # A default device that a context manager sets is not among these settings.
     device = attributes.DEFAULT_DEVICE.needed().value
     if device is not None:
         settings["jax_default_device"] = str(device)
-    # What jax.set_mesh sets is named there without its devices, and the executable is compiled for these.
-    # (The public jax.sharding.get_mesh raises an error inside a trace.)
+    # The mesh of jax.set_mesh is among these settings without its devices, for which JAX compiles the
+    # executable. (The public jax.sharding.get_mesh raises an error inside a trace.)
     where = devices.of_mesh(attributes.CONCRETE_MESH())
     if where is not None:
         settings[MESH_DEVICES] = where
@@ -198,6 +215,7 @@ def context_settings() -> dict[str, str]:
 
 
 def _short(value: object) -> str:
+    """Return the value of a setting as text of limited length, without memory addresses."""
     sizes = getattr(value, "axis_sizes", None)
     if isinstance(sizes, dict):  # AxisEnv, which prints as an address
         return f"axes {sizes}, spmd {sorted(map(str, getattr(value, 'spmd_axis_names', ()) or ()))}"
@@ -205,27 +223,32 @@ def _short(value: object) -> str:
     if ADDRESS.search(text):  # XlaMetadata prints as an address too
         text = f"{ADDRESS.sub('', text)} {_content(value)}"
     text = text[:400]
-    # The meshes of ``with mesh``: their texts leave the devices out, which are part of the key.
+    # The text of the meshes of ``with mesh`` has no devices, which are part of JAX's cache key.
     placed = [devices.of_mesh(m) for m in value] if isinstance(value, tuple) else []
     return f"{text} on devices {'; '.join(map(str, placed))}" if any(placed) else text
 
 
 def _content(value: object) -> str:
-    """Return the plain fields of an object, with one level of dicts; calls no ``__repr__`` of the program."""
+    """Return the attributes of ``value`` as text: ``name=value, ...``. Attributes that are no plain values or
+    dicts appear as the name of their type, so that no ``__repr__`` of the program is called."""
     names = [*getattr(value, "__dict__", ()), *getattr(type(value), "__slots__", ())]
     fields = {name: getattr(value, name, None) for name in names}
     return ", ".join(f"{name}={_plain(field)}" for name, field in fields.items())
 
 
 def _plain(value: object) -> str:
+    """Return a plain value or a dict as text, and the name of the type of anything else."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_plain(k)}: {_plain(v)}" for k, v in value.items()) + "}"
     return repr(value) if type(value) in (str, int, float, bool, type(None)) else type(value).__name__
 
 
 def up(frame: FrameType | None, names: tuple[str, ...]) -> FrameType | None:
-    """Return the nearest frame of one of these functions of JAX, at most eight frames up: others may listen
-    to JAX's event in between."""
+    """Return the nearest frame, from ``frame`` upwards, of one of the functions ``names`` of JAX; None if
+    there is none within eight frames.
+
+    There may be a few frames in between, because other code may listen to the same event of JAX.
+    """
     for _ in range(8):
         if frame is None or (frame.f_code.co_name in names and in_jax(frame)):
             return frame
@@ -234,5 +257,5 @@ def up(frame: FrameType | None, names: tuple[str, ...]) -> FrameType | None:
 
 
 def inside_trace(frame: FrameType) -> bool:
-    """Return whether another trace is further up the stack."""
+    """Return whether a trace is in progress at ``frame`` or in a frame that called it."""
     return any(f.f_code.co_name in TRACER_FRAMES and in_jax(f) for f in walk(frame))
