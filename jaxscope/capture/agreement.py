@@ -1,9 +1,9 @@
-"""Hold a process of a job after it has compiled a program, until all ranks have
-compiled the same: before it runs.
+"""For ``--stop-on-divergence``: make a process of a job wait after it has compiled a program, before it runs
+it, until all ranks have compiled the same one.
 
-For ``--stop-on-divergence`` only. No message is sent and no collective runs: rank 0's watcher compares
-the logs of the ranks in the directory that they share, and writes there which programs agree. A
-process waits for a limited time.
+No message is sent and no collective runs. The ranks write their logs to one shared directory. The process of
+jaxscope that watches rank 0 compares these logs, and writes there which programs are the same in all ranks. A
+rank waits for a limited time.
 """
 
 from __future__ import annotations
@@ -15,12 +15,17 @@ from jaxscope.log import ranks
 from jaxscope.log.store import RunDir
 
 POLL_S = 0.02
-HELD_S = 60.0  # at most
-UNCOMPARED_S = 10.0  # at most, where no watcher compares
+HELD_S = 60.0  # the longest wait
+UNCOMPARED_S = 10.0  # the longest wait while no watcher compares the logs
 
 
 class Agreement:
-    """Waits for the other ranks. ``given_up``: is called with the reason why no program is held any more."""
+    """Waits for the other ranks.
+
+    Args:
+      run: the recording of this process.
+      given_up: is called with the reason, once, when a wait took too long; no program waits afterwards.
+    """
 
     def __init__(self, run: RunDir, given_up: Callable[[str], None]) -> None:
         self._whole = ranks.whole_of(run)
@@ -28,7 +33,8 @@ class Agreement:
         self._given_up = given_up
 
     def wait(self, call: int) -> None:
-        """Return when all ranks have compiled the program of ``call``, or after HELD_S."""
+        """Return when all ranks have compiled the program that the call number ``call`` compiled here, or
+        after HELD_S."""
         if self._whole is None:
             return
         began = time.monotonic()

@@ -1,6 +1,7 @@
 """Notify subscribers when a recording of this process begins or ends.
 
-Imports nothing else of jaxscope, so that watching a function costs nothing until something records.
+This module imports nothing else of jaxscope, so that watching a function costs nothing until a recording
+begins.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ _listeners: list[Callable[[Any], None]] = []
 
 
 def subscribe(listener: Callable[[Any], None]) -> None:
-    """Call ``listener`` with the current recording, then with each new one, and with None at its end."""
+    """Call ``listener`` with the recording in progress, if there is one, then with each new one, and with
+    None at its end."""
     _listeners.append(listener)
     if current is not None:
         listener(current)
 
 
 def notify(session: Any) -> None:
-    """Make ``session`` (None: no recording) the current one, and call all listeners with it."""
+    """Make ``session`` the recording in progress (None: there is none), and call all listeners with it."""
     global current
     current = session
     for listener in _listeners:

@@ -1,4 +1,5 @@
-"""Count calls by one addition and one store each, in a page that is mapped to disk (log.counts)."""
+"""Count calls by one addition and one store each. The count is stored in a file that is mapped into memory
+(log.counts)."""
 
 from __future__ import annotations
 
@@ -15,12 +16,13 @@ INTERVAL_NS = 100_000_000
 
 
 class Count(Tick):
-    """A count that starts at 0. ``cells[index] = value`` stores it in the mapped page, or in a replacement
-    of it.
+    """A count that starts at 0. ``cells[index] = value`` stores it in the mapped file, or in an object that
+    stands in for it.
 
     Args:
-      event: creates the event from a count and the cell in which later counts are stored (None: in no
-        cell).
+      writer: writes the events.
+      event: creates the event that writes the count to the log, from the count and the number of the cell of
+        the mapped file in which later counts are stored (None: they are not stored).
     """
 
     __slots__ = ("_event", "_writer", "_written", "cell")
@@ -32,30 +34,31 @@ class Count(Tick):
         self.restart()
 
     def restart(self) -> None:
-        """Start at 0 again, in a cell of the process that counts next: a forked child has its own file."""
+        """Start at 0 again, in a forked child, with a cell of the child's own file."""
         self.value = self._written = self.index = 0
         self.cell: int | None = None
         self.cells: Any = _Unplaced(self)
 
     def add(self) -> bool:
-        """Add one. Subclasses return True where a call needs more work; this returns False."""
+        """Add one and store the count. Return False; subclasses return True if the call needs more work."""
         self.value = value = self.value + 1
         self.cells[self.index] = value
         return False
 
     def grow(self, by: int) -> None:
-        """Add ``by``."""
+        """Add ``by`` and store the count."""
         self.value = value = self.value + by
         self.cells[self.index] = value
 
     def flush(self) -> None:
-        """Write the count to the log if it grew since it was written."""
+        """Write the count to the log if it has changed since it was last written."""
         if self.value != self._written:
             self._written = self.value
             self._writer.emit(self._event(self.value, self.cell))
 
     def place(self) -> None:
-        """Take a counter of the file that is mapped into memory, and write its number to the log."""
+        """Reserve a cell in the mapped file, store the count there from now on, and write the cell's number
+        to the log."""
         cell = self._writer.cell()
         if cell is None:
             self.cells = _InTheLog(self)
@@ -67,7 +70,8 @@ class Count(Tick):
 
 
 class _Unplaced:
-    """Stands in for the page until the first store, which places the count: a warm call checks nothing."""
+    """Stands in for the mapped file until the first store, which reserves a cell. So no call has to check
+    whether there is a cell."""
 
     def __init__(self, count: Count) -> None:
         self._count = count
@@ -77,8 +81,8 @@ class _Unplaced:
 
 
 class _InTheLog:
-    """Stands in for the page where none can be mapped: writes the count to the log at most ten times a
-    second."""
+    """Stands in for the mapped file where no file can be mapped. It writes the count to the log at most ten
+    times a second."""
 
     def __init__(self, count: Count) -> None:
         self._count = count

@@ -1,4 +1,7 @@
-"""Find the user's lines in the Python stack. JAX's own functions are known to ``jax_internals`` only."""
+"""Find the user's lines in the Python stack: those that are neither of JAX nor of a library around it.
+
+JAX's own functions are known to ``jax_internals`` only.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ _of_file = standings()
 
 
 def configure(extra: list[str]) -> None:
-    """Treat further packages as wrapper libraries."""
+    """Treat the packages ``extra`` as libraries around JAX too, like flax: their lines are not the user's."""
     global _skipped, _of_file
     _skipped = JAX_ROOTS | WRAPPER_ROOTS | {OWN_ROOT} | frozenset(extra)
     _of_file = standings(extra)
@@ -36,11 +39,11 @@ def configure(extra: list[str]) -> None:
 
 
 def is_library(module: object) -> bool:
-    """Return whether the module belongs to JAX, a wrapper library or jaxscope."""
+    """Return whether the module of this name belongs to JAX, a library around JAX, or jaxscope."""
     return root(module) in _skipped
 
 
-# As code objects spell them.
+# The directories of the standard library, as they appear in code objects.
 _STDLIB = tuple(
     {os.path.dirname(os.__file__) + os.sep}  # noqa: PTH120
     | {path + os.sep for name in ("stdlib", "platstdlib") if (path := sysconfig.get_path(name))}
@@ -48,7 +51,7 @@ _STDLIB = tuple(
 
 
 def is_pythons_own(file: str) -> bool:
-    """Return whether it is a file of the standard library."""
+    """Return whether ``file`` is a file of Python's standard library."""
     return file.startswith("<frozen") or (
         file.startswith(_STDLIB) and "site-packages" not in file and "dist-packages" not in file
     )
@@ -56,27 +59,32 @@ def is_pythons_own(file: str) -> bool:
 
 @functools.lru_cache(4096)
 def _standing(file: str, package: str, function: str) -> Standing:
+    """Return who owns a function: the user, an installed package or a library. ``package`` is its top-level
+    package."""
     if package in _skipped or is_pythons_own(file):
         return Standing.LIBRARY
     return standing_of(Frame(file, 0, function), _of_file)
 
 
 def standing(frame: FrameType) -> Standing:
-    """Return the owner of a live frame: by its module, which identifies a library also in a clone of its
-    sources."""
+    """Return who owns the code of a running frame: the user, an installed package or a library.
+
+    The name of its module decides first. So code of a library is recognized in a clone of its sources too.
+    """
     code = frame.f_code
     function = code.co_qualname if code.co_filename == "<string>" else ""
     return _standing(code.co_filename, root(module_of(frame)), function)
 
 
 def is_user(frame: FrameType) -> bool:
-    """Return whether the frame is not of JAX, a library around it or Python itself."""
+    """Return whether the frame's code is not of JAX, a library around it, jaxscope or Python itself."""
     return standing(frame) != Standing.LIBRARY
 
 
 @functools.lru_cache(4096)
 def file_standing(file: str) -> Standing:
-    """Return the owner of a file by its name, also of a library that is imported from a clone."""
+    """Return who owns a file, by its name: the user, an installed package or a library. A library that is
+    imported from a clone of its sources is recognized too."""
     cloned = any(
         file.startswith(folder + os.sep)
         for name in _skipped
@@ -87,7 +95,8 @@ def file_standing(file: str) -> Standing:
 
 @functools.lru_cache(4096)
 def library_of(file: str | None) -> str | None:
-    """Return the package of JAX, a wrapper library or jaxscope that contains ``file``; None if none does."""
+    """Return the name of the package that contains ``file``, if it is JAX, a library around JAX or jaxscope;
+    else None."""
     for name in _skipped if file is not None else ():
         for folder in getattr(sys.modules.get(name), "__path__", ()) or ():
             if file is not None and file.startswith(folder + os.sep):
@@ -96,8 +105,8 @@ def library_of(file: str | None) -> str | None:
 
 
 def is_library_file(file: str) -> bool:
-    """Return whether a file is installed, Python's own, or in a package of JAX, a wrapper library or
-    jaxscope."""
+    """Return whether ``file`` is not the user's: it is in an installed package, Python's own, or in JAX, a
+    library around JAX or jaxscope."""
     return file_standing(file) != Standing.USER
 
 
@@ -107,17 +116,20 @@ def location(frame: FrameType) -> Frame:
 
 
 def column(frame: FrameType) -> int | None:
-    """Return the column of the expression that ``frame`` is at, in bytes of UTF-8; None if the code has
-    none."""
+    """Return the column, in bytes of UTF-8, where the expression begins that ``frame`` executes; None if the
+    code has no columns."""
     at = next(itertools.islice(frame.f_code.co_positions(), max(frame.f_lasti, 0) // 2, None), None)
     return at[2] if at is not None else None
 
 
 def users(found: Iterable[FrameType]) -> list[FrameType]:
-    """Return the frames of ``found`` to which a call is attributed, innermost first, at most MAX_STACK.
+    """Return those of the frames ``found`` that the user knows: innermost first, at most MAX_STACK.
 
     These are the user's frames. If there are none, they are frames of installed packages that are not known
     libraries. Frames of libraries are never returned.
+
+    Args:
+      found: frames, innermost first.
     """
     best, kept = Standing.LIBRARY, list[FrameType]()
     for f in found:
@@ -132,19 +144,20 @@ def users(found: Iterable[FrameType]) -> list[FrameType]:
 
 
 def is_installed_beside(file: str | None, frame: FrameType | None) -> bool:
-    """Return whether ``file`` is in an installed package and user code is on the stack of ``frame``."""
+    """Return whether ``file`` is in an installed package, and the user's code is on the stack of ``frame``
+    too."""
     if file is None or file_standing(file) != Standing.INSTALLED:
         return False
     return any(standing(f) == Standing.USER for f in walk(frame))
 
 
 def user_frames(frame: FrameType | None) -> list[Frame]:
-    """Return the user's lines from ``frame`` outwards, innermost first (``users``)."""
+    """Return the user's lines on the stack of ``frame``, innermost first (``users``)."""
     return [location(f) for f in users(walk(frame))]
 
 
 def raised_through(trace: TracebackType | None) -> list[Frame]:
-    """Return the user's lines that an exception passed, innermost first (``users``)."""
+    """Return the user's lines in the traceback of an exception, innermost first (``users``)."""
     lines: dict[FrameType, int] = {}
     while trace is not None:
         lines[trace.tb_frame] = trace.tb_lineno
@@ -153,8 +166,9 @@ def raised_through(trace: TracebackType | None) -> list[Frame]:
 
 
 def raised_in(trace: TracebackType | None) -> str | None:
-    """Return the package whose line called the part of JAX or Python that raised; None if the user's line
-    did.
+    """Return the package in whose code an exception was raised; None if it was raised in the user's.
+
+    Lines of JAX and Python do not count: the line that called them does.
     """
     last: FrameType | None = None
     while trace is not None:
@@ -166,22 +180,29 @@ def raised_in(trace: TracebackType | None) -> str | None:
 
 
 def _between(frame: FrameType) -> bool:
-    """Return whether it is a watched function, an import, or JAX's trimming of
-    tracebacks around flax's functions."""
+    """Return whether the frame is only between a caller and the function that it calls: a watched function's
+    wrapper of jaxscope, Python's import system, or the function by which JAX shortens tracebacks."""
     module = module_of(frame)
     own = root(module) == OWN_ROOT or module == TRIMS_TRACEBACKS
     return own or frame.f_code.co_filename.startswith("<frozen")
 
 
 def into_library(frame: FrameType | None, callbacks: Container[str] = frozenset()) -> tuple[int, str | None]:
-    """Find where the user's lines enter a library that uses JAX: the user cannot jit the code below that.
+    """Find where the user's code calls a library that uses JAX. The user cannot add jit to the library's
+    code.
 
     Returns the position among ``user_frames`` of the outermost line that called such a library, and the
     library's name. If no line did, returns 0 and the name of an installed package that the innermost line
-    called, or None. A line inside ``hk.transform(f)`` is the user's; the library called it from another
-    line of the user. Other code that runs the user's code (a decorator, Python's own modules, pytest) is
-    not such a library. ``callbacks``: functions of JAX that run the user's functions for a compiled
-    program; lines above them are not searched.
+    called, or None. Decorators, Python's own modules and pytest, which also call the user's code, are not
+    such libraries.
+
+    A line of a function inside ``hk.transform(f)`` is the user's, although the library called it. The line
+    that is returned is then the one further out that called the transformed function.
+
+    Args:
+      frame: the innermost frame.
+      callbacks: names of functions of JAX that run the user's functions for a compiled program. Lines further
+        out than such a function are not examined.
     """
     own = set(users(walk(frame)))
     found: tuple[int, str | None] = (0, None)

@@ -1,4 +1,5 @@
-"""Read the exception that ended the program, which the interpreter stores; no hook is installed."""
+"""Read the exception that ended the program from where the interpreter keeps it (``sys.last_exc``); no hook
+is installed."""
 
 from __future__ import annotations
 
@@ -11,13 +12,14 @@ MAX_MESSAGE = 2000
 
 
 def stored() -> BaseException | None:
-    """Return the uncaught exception that the interpreter printed before it began to exit, if there is one."""
+    """Return the uncaught exception that the interpreter printed before it began to exit; None if there is
+    none."""
     error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     return error if isinstance(error, BaseException) else None
 
 
 def uncaught() -> Died | None:
-    """Return the event for the stored exception."""
+    """Return the event ``Died`` for the exception that ended the program; None if there is none."""
     error = stored()
     if error is None:
         return None

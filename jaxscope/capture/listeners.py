@@ -1,4 +1,4 @@
-"""Register listeners with ``jax.monitoring`` while a recording runs, also after the program removes all of
+"""Register listeners with ``jax.monitoring`` while a recording runs, again if the program removes all of
 them."""
 
 from __future__ import annotations
@@ -11,7 +11,11 @@ from jaxscope.schema import events as ev
 
 
 class Listeners(Protocol):
-    """The callbacks of one recording: ends of phases, events, and beginnings of phases (scalars)."""
+    """The callbacks of one recording.
+
+    JAX calls ``on_duration`` at the end of a phase (trace, lowering, compilation), ``on_scalar`` at its
+    beginning, and ``on_event`` for other events, such as hits of the persistent cache.
+    """
 
     def on_duration(self, event: str, duration_secs: float, **_: Any) -> None: ...
     def on_event(self, event: str, **_: Any) -> None: ...
@@ -19,7 +23,7 @@ class Listeners(Protocol):
 
 
 def register(who: Listeners) -> None:
-    """Register the callbacks of ``who``."""
+    """Register the callbacks of ``who`` with ``jax.monitoring``."""
     import jax
 
     jax.monitoring.register_event_duration_secs_listener(who.on_duration)
@@ -29,7 +33,7 @@ def register(who: Listeners) -> None:
 
 
 def unregister(who: Listeners) -> None:
-    """Remove the callbacks of ``who``."""
+    """Remove the callbacks of ``who`` from ``jax.monitoring``."""
     import jax
 
     for name, listener in (
@@ -44,7 +48,8 @@ def unregister(who: Listeners) -> None:
 
 
 def restore(who: Listeners, writer: Writer) -> None:
-    """Register again, and record it, after the program called ``jax.monitoring.clear_event_listeners()``."""
+    """Register the callbacks of ``who`` again if the program called
+    ``jax.monitoring.clear_event_listeners()``, and record that."""
     import jax
 
     if jax_internals.is_listening(who.on_duration):

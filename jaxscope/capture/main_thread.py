@@ -1,10 +1,10 @@
-"""Record where the main thread of a process of a job is, while nothing else is
-recorded: who waits, and for whom.
+"""Record where the main thread of a process of a job is while nothing else is recorded: which ranks wait, and
+where.
 
-A thread looks every two seconds at the counters that Linux has of the main thread: whether it has run since.
-It writes an event where the main thread has waited for a while, where it goes on, and where it runs without
-an event of its own for a while; a job that makes progress writes few. There is no such thread in a program of
-one process, and none where the system has no such counters.
+Every two seconds a thread reads Linux's counters of context switches of the main thread, which show whether
+it has run since. It writes the event ``MainThreadSeen`` when the main thread has waited for a while, when it
+runs again, and when it runs for a while without any event; a job that makes progress has few such events.
+There is no such thread in a program of one process, or on a system without these counters.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from jaxscope.log.writer import Writer
 from jaxscope.schema.events import MainThreadSeen
 from jaxscope.schema.keys import Frame
 
-LOOK_S = 2.0  # at most
-LOOKS = 5  # before it is recorded that the main thread waits, and that it runs without an event
-PERIODS = 50  # recorded waits, after which only those of twice the length are
+LOOK_S = 2.0  # the longest time between two readings of the counters
+LOOKS = 5  # readings without a change, before it is recorded that the main thread waits or has no events
+PERIODS = 50  # after as many recorded waits, only those of twice the length are recorded
 COUNTERS = ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches")
 
 
 class MainThread:
-    """Looks at the main thread of this process until ``stop``.
+    """Observes the main thread of this process from ``start`` to ``stop``.
 
     Args:
-      patience_s: seconds without progress after which the waiting ranks are named.
+      writer: writes the events.
+      patience_s: seconds without progress after which the ranks that wait are named.
     """
 
     def __init__(self, writer: Writer, patience_s: float) -> None:
@@ -38,17 +39,18 @@ class MainThread:
         self._look_s = min(LOOK_S, patience_s / (2 * LOOKS))
         self._ident = threading.main_thread().ident
         self._status = Path(f"/proc/self/task/{threading.main_thread().native_id}/status")
-        self._stopped = _thread.allocate_lock()  # released: the thread ends
+        self._stopped = _thread.allocate_lock()  # the thread ends when it is released
         self._stopped.acquire()
         self._switches: tuple[str, ...] | None = None
-        self._ran_ns = 0  # when it had run last
-        self._waits = False  # the latest event is that it waits
-        self._periods = 0
-        self._events = 0  # of the log at the latest change
-        self._changed_ns = 0  # when the log grew last
+        self._ran_ns = 0  # when a reading last showed that the main thread had run
+        self._waits = False  # whether the latest event is that it waits
+        self._periods = 0  # waits recorded so far
+        self._events = 0  # number of events in the log when it last changed
+        self._changed_ns = 0  # when the log last changed
 
     def start(self) -> None:
-        """Start the thread. It is not one of Python's ``threading``: the program does not see it there.
+        """Start the thread that observes. It is not one of Python's ``threading``, so that the program does
+        not see it there.
 
         Raises:
           OSError: this system does not have the counters that the thread reads.
@@ -58,7 +60,7 @@ class MainThread:
         _thread.start_new_thread(self._run, ())
 
     def stop(self) -> None:
-        """End the thread, without waiting for it."""
+        """End the thread that observes, without waiting for it."""
         if self._stopped.locked():
             self._stopped.release()
 
@@ -67,10 +69,13 @@ class MainThread:
             shield.attempt("main_thread", self._look, time.time_ns())
 
     def _read(self) -> tuple[str, ...]:
+        """Return the lines of Linux's status of the main thread that count its context switches."""
         lines = self._status.read_text().splitlines()
         return tuple(line for line in lines if line.startswith(COUNTERS))
 
     def _look(self, now: int) -> None:
+        """Read the counters, and write an event if the main thread began to wait, runs again, or runs without
+        events."""
         switches, wait_ns = self._read(), self._look_s * LOOKS * 1e9
         if self._events != self._writer.events:
             self._events, self._changed_ns = self._writer.events, now
@@ -89,6 +94,7 @@ class MainThread:
             self._write(blocked=True, since_ns=self._ran_ns, stack=self._stack())
 
     def _stack(self) -> list[Frame]:
+        """Return the user's lines at which the main thread is, innermost first."""
         return frames.user_frames(tops().get(self._ident or 0))
 
     def _write(self, *, blocked: bool, since_ns: int, stack: list[Frame]) -> None:

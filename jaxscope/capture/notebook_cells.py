@@ -1,7 +1,7 @@
 """Name the cells of a notebook as the notebook does: ``In[3]`` instead of ``/tmp/ipykernel_7/2459163477.py``.
 
-Applied to each event and text before it is written, so that the lines of the program's texts have the same
-name. A cell that is run again with the same text keeps the number it had first.
+The names are replaced in each event and each text before it is written, so that source locations in StableHLO
+and HLO agree with the events. A cell that is run again with the same text keeps its first number.
 """
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ def shell() -> Any | None:
 
 
 def notebook() -> str | None:
-    """Return the file of the notebook of Jupyter or marimo, or ``notebook`` if its name is unknown; None if
-    this is no notebook.
-    """
+    """Return the file name of the Jupyter or marimo notebook that runs this program, or ``notebook`` if the
+    name is unknown; None if no notebook runs it."""
     if _marimo() is not None:
         return "notebook"
     running = shell()
@@ -58,28 +57,30 @@ def _marimo() -> Any | None:
 
 
 def text(file: str) -> str | None:
-    """Return the source of code that is in no file, as ``linecache`` has it; None if it is unknown."""
-    entry: tuple[Any, ...] = linecache.cache.get(file, ())  # of one element where the file is not read yet
+    """Return the source of code that is in no file on disk, such as a notebook cell, from ``linecache``; None
+    if it is unknown or longer than MAX_TEXT."""
+    entry: tuple[Any, ...] = linecache.cache.get(file, ())  # has one element if the file is not read yet
     found = "".join(entry[2]) if len(entry) == 4 else ""
     return found if 0 < len(found) <= MAX_TEXT else None
 
 
 class CellNames:
-    """Replaces the file names of cells in events and texts. ``shell``: IPython's."""
+    """Replaces the file names of cells in events and texts. ``shell`` is IPython's shell object."""
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
         self._names: dict[str, str] = {}
 
     def event(self, event: AnyEvent) -> Any:
-        """Return ``event`` as plain data with the names of cells."""
+        """Return ``event`` as plain data, with ``In[3]`` in place of a cell's file name."""
         return self._value(msgspec.to_builtins(event))
 
     def text(self, text: str) -> str:
-        """Return a program's text with the names of cells."""
+        """Return ``text``, a program as StableHLO or HLO, with ``In[3]`` in place of a cell's file name."""
         return _CELL.sub(lambda m: self._name(m[0]), text)
 
     def _value(self, value: Any) -> Any:
+        """Return plain data (strings, dicts, lists) with the file names of cells replaced."""
         if isinstance(value, str):
             return self.text(value) if "ipykernel_" in value or "<ipython" in value else value
         if isinstance(value, dict):
@@ -89,7 +90,8 @@ class CellNames:
         return value
 
     def _name(self, file: str) -> str:
-        """Return ``In[3]``; the name as it is if IPython knows no such cell."""
+        """Return ``In[3]`` for the file name of a cell; the file name as it is if IPython knows no such
+        cell."""
         if file not in self._names:
             try:
                 kind, name = self._shell.compile.format_code_name(file)

@@ -1,7 +1,7 @@
-"""Name the arrays inside a value: ``state.params['dense']['kernel']``.
+"""Name the arrays inside a value by their paths: ``state.params['dense']['kernel']``.
 
-Walks containers and objects by identity, calling none of the user's code: no property, no
-``__getattr__``, no ``__repr__``. Holds nothing after it returns but what it returns.
+The walk recognizes objects by identity and calls no code of the program: no property, no ``__getattr__``, no
+``__repr__``. Afterwards only the result refers to objects of the program.
 """
 
 from __future__ import annotations
@@ -25,25 +25,37 @@ Identity = int | tuple[int, int]
 
 
 def identity(value: Any) -> Identity:
-    """Return the identity of an array: of a NumPy array its memory, since JAX takes views of it."""
+    """Return a value that is the same for two references to one array: ``id()``, or (address, bytes) of the
+    memory of a NumPy array, because JAX makes views of it."""
     if issubclass(type(value), np.ndarray):
         return value.__array_interface__["data"][0], value.nbytes
     return id(value)
 
 
 class Found:
-    """Array paths by identity (valid while the walked value lives), and the other leaves in order."""
+    """The result of ``walk``.
+
+    Attributes:
+      arrays: the paths of each array, by the array's ``identity``, valid while the walked value lives; there
+        are several paths if an array is found twice.
+      others: (path, object) of the leaves that are no arrays, in the order in which they were found.
+      containers: the name of the class of the container at each path.
+      cut: whether objects were left out because there were too many, or they were nested too deeply.
+    """
 
     def __init__(self) -> None:
-        self.arrays: dict[Identity, list[str]] = {}  # several where an array is passed twice
+        self.arrays: dict[Identity, list[str]] = {}
         self.others: list[tuple[str, Any]] = []
-        self.containers: dict[str, str] = {}  # the kind of the container at a path
+        self.containers: dict[str, str] = {}
         self.cut = False
 
 
 def children(value: Any) -> list[tuple[str, Any]] | None:
-    """Return (path step, child) pairs of a container or object; None for a leaf."""
-    kind = type(value)  # isinstance would ask the value for its __class__, which loads a lazy object
+    """Return (step, child) for each item or attribute of a container or object; None for a leaf.
+
+    A step is what is appended to the path: ``.name``, ``[0]``, ``['key']``.
+    """
+    kind = type(value)  # isinstance would read value.__class__, by which a lazy object loads itself
     if issubclass(kind, dict):
         return [
             (f"[{k!r}]" if issubclass(type(k), PLAIN) else f"[<{type(k).__name__}>]", v)
@@ -54,7 +66,7 @@ def children(value: Any) -> list[tuple[str, Any]] | None:
         bound += [(f".args[{i}]", v) for i, v in enumerate(value.args)]
         return bound + [(f".keywords[{k!r}]", v) for k, v in value.keywords.items()]
     if kind.__module__.partition(".")[0] in ("jax", "jaxlib") and "__call__" in kind.__dict__:
-        return None  # a jitted function, a custom_jvp: its attributes are JAX's business
+        return None  # a jitted function or a custom_jvp: its attributes are internal to JAX
     fields = getattr(kind, "_fields", None)
     if issubclass(kind, tuple) and isinstance(fields, tuple):
         return [(f".{n}", v) for n, v in zip(fields, value, strict=False)]
@@ -71,16 +83,17 @@ def children(value: Any) -> list[tuple[str, Any]] | None:
         if not names:
             return None
         attributes = {n: _slot(value, n) for n in names}
-    # Flax's lists keep their items under "0", "1", ... and beside them how many there are.
+    # Flax's lists have the attributes "0", "1", ... for their items, and "_length".
     counts = ("_length",) if kind.__module__.partition(".")[0] == "flax" else ()
     steps = ((_attribute(n, kind), v) for n, v in list(attributes.items()) if n not in counts)
     return [(step, v) for step, v in steps if step is not None]
 
 
 def _attribute(name: Any, kind: type) -> str | None:
-    """Return the step to an attribute: ``.__x`` for the ``_Kind__x`` that Python makes of ``self.__x``.
+    """Return the step to the attribute ``name`` of an object of the class ``kind``: ``.x``, also for the
+    ``_Kind__x`` that Python makes of ``self.__x``.
 
-    None for what no user would know: Flax keeps bookkeeping under _pytree__... and _object__...
+    None for attributes that no user knows: Flax has its own under ``_pytree__...`` and ``_object__...``.
     """
     if not isinstance(name, str) or not name.startswith("_") or "__" not in name:
         return f"[{name}]" if str(name).isdecimal() else f".{name}"
@@ -90,14 +103,15 @@ def _attribute(name: Any, kind: type) -> str | None:
 
 
 def kind_name(kind: type) -> str:
-    """Return the name of a class in a record: ``dict``, ``None``, ``optax._src.base.EmptyState``."""
+    """Return the full name of a class as it is written to the log: ``dict``, ``None`` for NoneType,
+    ``optax._src.base.EmptyState``."""
     if kind is type(None):
         return "None"
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _slots(kind: type) -> list[str]:
-    """Return the ``__slots__`` of a class written in Python and of its bases."""
+    """Return the names in ``__slots__`` of a class and its bases, for classes written in Python."""
     found: list[str] = []
     for owner in reversed(kind.__mro__):
         slots = owner.__dict__.get("__slots__", ())
@@ -109,6 +123,7 @@ def _slots(kind: type) -> list[str]:
 
 
 def _slot(value: Any, name: str) -> Any:
+    """Return an attribute of ``value`` without calling its ``__getattr__``; None if there is none."""
     try:
         return object.__getattribute__(value, name)
     except Exception:
@@ -123,12 +138,12 @@ def walk(
     nodes: int = MAX_NODES,
     whole: Callable[[Any], bool] | None = None,
 ) -> Found:
-    """Name every array reachable from ``roots``, shortest path first.
+    """Find every array that is reachable from ``roots`` and its paths, the shortest first.
 
     Args:
-      roots: (name, value) pairs.
+      roots: (name, value) pairs. The paths begin with the names.
       is_array: returns whether an object is an array; called with every object that is found.
-      leaves: also collect objects that are neither arrays nor containers.
+      leaves: also collect objects that are neither arrays nor containers, and the containers' classes.
       nodes: the largest number of objects to examine; if there are more, ``cut`` is set.
       whole: returns whether an object is a leaf whose contents are not examined.
     """
@@ -140,8 +155,8 @@ def walk(
     first = again = 0
     while queue:
         path, value, depth, around, met = queue.popleft()
-        # What is passed twice has two names. In a web of references that is not to be: no more of them
-        # are followed than there is to see.
+        # An object that is found twice has two names. Among objects that refer to each other in many ways
+        # their number explodes: no more repeated visits are made than first ones.
         first, again = first + (not met), again + met
         if first > nodes or (met and again > first):
             found.cut = True
@@ -153,7 +168,7 @@ def walk(
                 found.arrays.setdefault(identity(value), []).append(path)
                 continue
             inner = None if whole is not None and whole(value) else children(value)
-        except Exception:  # a dead proxy, a hostile metaclass: one object, not the walk
+        except Exception:  # a dead proxy, a hostile metaclass: leave out this object only
             continue
         if inner is None:
             if leaves:
@@ -177,6 +192,7 @@ def walk(
 
 
 def _within(number: int, around: Any) -> bool:
+    """Return whether ``number``, an ``id()``, is in the chain ``around`` of enclosing containers."""
     while around is not None:
         if around[0] == number:
             return True

@@ -1,10 +1,10 @@
-"""Compare the ranks of a job that share no directory, through the key-value store of JAX's coordination
-service.
+"""Compare the programs of the ranks of a job that share no directory, through the key-value store of JAX's
+coordination service.
 
-Each rank publishes its latest programs for all processes under a key of its own; rank 0 reads the keys and
-records where they differ. The calls are in a thread, and none of them waits for another rank. The first one
-that fails is the last one; the first is made after a program for several processes has been compiled, when
-the client is connected, and the last one before JAX disconnects.
+Each rank publishes, under a key of its own, the latest programs that it has compiled for all processes. Rank
+0 reads all keys and records where the ranks differ. A thread makes these calls, and none of them waits for
+another rank. The first call is made after a program for several processes has been compiled, because the
+client is connected then, and the last one before JAX disconnects. If a call fails, no further one is made.
 """
 
 from __future__ import annotations
@@ -22,23 +22,25 @@ from jaxscope.log.writer import Writer
 from jaxscope.schema.events import RankGroup, RanksCompiled
 
 PREFIX = "jaxscope/ranks/"
-ROUND_S = 0.5  # at least
-PER_RANK_S = 0.003  # more for each rank: the coordinator serves them all
-LATEST = 8  # programs in a value
-NAME = 100  # characters of a function's id: a value stays below 2 KB
-SETTLE_NS = 2_000_000_000  # for more ranks to come to a program
-AHEAD_NS = 3_000_000_000  # that a rank alone has compiled a program for
-LEAVE_S = 1.0  # that the exit of the program waits at most for a call that goes on
+ROUND_S = 0.5  # the shortest time between two rounds of calls
+PER_RANK_S = 0.003  # the time between two rounds is at least this for each rank: one coordinator serves all
+LATEST = 8  # programs that a rank publishes at a time
+NAME = 100  # characters of a function's id: what a rank publishes stays below 2 KB
+SETTLE_NS = 2_000_000_000  # a difference is recorded after this time, in which more ranks may publish
+AHEAD_NS = 3_000_000_000  # that only few ranks have a program is recorded after this time
+LEAVE_S = 1.0  # the longest time that the program's exit waits for the thread
 MOST_EVENTS = 20
 
-Program = tuple[str, str]  # its hash, and the function's id
+Program = tuple[str, str]  # the program's hash, and the id of the function
 
 
 class Peers:
-    """Publishes the programs of this rank from now on. In rank 0, also records differences between ranks.
+    """Publishes the programs that this rank compiles. In rank 0, it also records differences between ranks.
 
     Args:
-      index, count: JAX's index of this process, and the number of processes.
+      writer: writes the events.
+      index: JAX's index of this process.
+      count: the number of processes of the job.
     """
 
     def __init__(self, writer: Writer, index: int, count: int) -> None:
@@ -50,7 +52,7 @@ class Peers:
         self._rounds = 0
         self._beats: dict[
             int, tuple[int, int]
-        ] = {}  # the last round of each rank, and when it was read first
+        ] = {}  # each rank's last round, and when this round was first read
         self._leaving = False
         self._since: dict[object, int] = {}  # when each difference was seen first
         self._recorded: set[object] = set()
@@ -58,9 +60,12 @@ class Peers:
         self._stop.acquire()
 
     def compiled(self, program: str, function: str) -> None:
-        """Note a program for the devices of all processes, which this process has compiled.
+        """Publish that this process has compiled a program for the devices of all processes. The first call
+        starts the thread.
 
-        Start the thread.
+        Args:
+          program: a text that is equal for equal programs (``digest``).
+          function: the id of the function.
         """
         self._own.append(
             (
@@ -73,13 +78,14 @@ class Peers:
             _thread.start_new_thread(self._run, ())
 
     def stop(self) -> None:
-        """Publish that this rank leaves the program, and end the thread; wait LEAVE_S at most."""
+        """Publish that this rank leaves the program, and end the thread. This waits at most LEAVE_S."""
         self._leaving = True
         if self._own and self._stop.locked():
             self._stop.release()
             self._stopped.acquire(timeout=LEAVE_S)
 
     def _run(self) -> None:
+        """Publish and compare at intervals, until ``stop`` is called or a call fails."""
         try:
             last = False
             while shield.attempt("peers", self._round, time.time_ns()) and not last:
@@ -88,7 +94,15 @@ class Peers:
             self._stopped.release()
 
     def _round(self, now: int) -> bool:
-        """Publish, and compare in rank 0. Return True; raises what the client raises."""
+        """Publish the programs of this rank; in rank 0, compare those of all ranks. Return whether JAX has a
+        client of the coordination service.
+
+        Args:
+          now: the time in ns.
+
+        Raises:
+          Exception: a call of the client failed.
+        """
         client = jax_internals.coordination_client()
         if client is None:
             return False
@@ -102,10 +116,13 @@ class Peers:
         return True
 
     def _value(self, count: int, leaving: bool) -> str:
+        """Return the text that this rank publishes after its first ``count`` programs."""
         latest = self._own[max(0, count - LATEST) : count]
         return json.dumps([count, leaving, latest, self._rounds], separators=(",", ":"))
 
     def _read(self, key: str, value: str, now: int) -> None:
+        """Take over what a rank has published under ``key``: its programs, whether it leaves, its number of
+        rounds."""
         rank = int(key.rpartition("/")[2])
         count, left, latest, rounds = json.loads(value)
         if self._beats.get(rank, (0, 0))[0] != rounds:
@@ -120,7 +137,8 @@ class Peers:
                 known.append((program, function))
 
     def _compare(self, now: int) -> None:
-        """Record the first position at which ranks have compiled different programs, or only few have one."""
+        """Record the first position at which ranks have compiled different programs, or that at most half of
+        them have compiled one or have left."""
         self._known[0] = list(self._own)
         position = 0
         while any(position < len(known) for known in self._known):
@@ -130,13 +148,13 @@ class Peers:
                 self._once(("differ", position), now, position, at, SETTLE_NS if len(at) < self._count else 0)
                 break
             if position and len(at) * 2 <= self._count:
-                # A rank 0 that leaves does not come to it any more.
+                # A rank 0 that leaves will not compile this program any more.
                 after_ns = 0 if self._leaving and 0 not in at else AHEAD_NS
                 behind = [n for n in range(1, self._count) if n not in at and n not in self._left]
                 self._once(("ahead", position, tuple(at)), now, position, at, after_ns, behind)
             position += 1
         if self._left and len(self._left) * 2 <= self._count:
-            # A rank that waits for one that was killed leaves with an error.
+            # If a rank was killed, the ranks that wait for it leave with an error: no difference of theirs.
             stay = [n for n in range(1, self._count) if n not in self._left]
             self._once(("left", tuple(self._left)), now, position, {}, AHEAD_NS, stay)
 
@@ -149,10 +167,18 @@ class Peers:
         after_ns: int,
         behind: Sequence[int] = (),
     ) -> None:
-        """Record it if it has lasted for ``after_ns`` and was not recorded before.
+        """Record a difference, once, when it has lasted for ``after_ns``.
 
-        The ranks ``behind`` must be alive until then: one that was killed compiles nothing more, and makes
-        others leave.
+        It is not recorded unless the ranks ``behind`` are alive until then. A rank that was killed compiles
+        nothing more, and makes others leave.
+
+        Args:
+          what: identifies the difference.
+          now: the time in ns.
+          position: the position among the programs for the devices of all processes.
+          at: rank -> its program at this position.
+          after_ns: how long the difference must have lasted.
+          behind: the ranks that have not compiled a program there.
         """
         since = self._since.setdefault(what, now)
         if any(self._beats.get(n, (0, 0))[1] < since + after_ns for n in behind):
@@ -178,7 +204,14 @@ class Peers:
 
 
 def digest(program: str | None, module: str | None, *, calls_back: bool) -> str:
-    """Return a text that is equal for equal programs in all ranks; a callback's address is different in
-    each.
+    """Return a text that is equal for equal programs in all ranks.
+
+    The address of a callback is different in each rank and part of the program's text. So a program with
+    callbacks is identified by its module's name.
+
+    Args:
+      program: the program's id.
+      module: the name of its module.
+      calls_back: whether it may contain callbacks.
     """
     return program if program is not None and not calls_back else f"{zlib.crc32((module or '').encode()):08x}"

@@ -1,7 +1,8 @@
-"""Read the result of a trace, lowering or compilation from JAX's frames; write Traced, Lowered and Compiled.
+"""Read the result of a trace, lowering or compilation from JAX's frames, and write the event Traced, Lowered
+or Compiled.
 
-JAX announces the end of a phase after it has assigned the results to locals; a phase without a result was
-left by an exception of the program's.
+JAX announces the end of a phase after it has assigned the results to local variables. A phase that has no
+result then was ended by an exception.
 """
 
 from __future__ import annotations
@@ -30,7 +31,13 @@ Stack = dict[str, FrameType]
 
 
 class Lowering:
-    """The data of a lowered module that are needed when it is compiled, perhaps much later."""
+    """The data of a lowered program that are needed when it is compiled, perhaps much later.
+
+    Attributes:
+      call: the call that lowered it.
+      program: the program's id; None: unknown.
+      constants: the number of captured constants, which JAX counts as the first arguments; None: unknown.
+    """
 
     __slots__ = ("call", "constants", "program")
 
@@ -39,7 +46,15 @@ class Lowering:
 
 
 class Phases:
-    """Writes the events of phases that ended. ``ir``: which texts of the user's programs are stored."""
+    """Writes the events of phases (trace, lowering, compilation) that have ended.
+
+    Args:
+      writer: writes the events.
+      introductions: writes functions, settings and the backend once.
+      ir: which texts of the user's programs are stored: none, stats, stablehlo, hlo or all.
+      monitor: checks the values that functions capture.
+      retarget: lowers each program for the targets of ``--target``; None: there are no targets.
+    """
 
     def __init__(
         self,
@@ -53,14 +68,22 @@ class Phases:
         self._monitor = monitor
         self.introductions = introductions
         self.ir = ir
-        self.retarget = retarget  # lowers for the targets of --target
-        self.rank: Rank | None = None  # of a job of several processes
+        self.retarget = retarget
+        self.rank: Rank | None = None  # this process as a rank of a job with several processes
         self.memory = Readings(lambda call, memory: writer.emit(ev.MemoryRead(call=call, memory=memory)))
-        self.traces = Weak()  # jaxpr -> Call
-        self.modules = Weak()  # MLIR module -> Lowering
+        self.traces = Weak()  # jaxpr -> the Call that was traced to it
+        self.modules = Weak()  # MLIR module -> its Lowering
 
     def traced(self, call: Call, stack: Stack, seconds: float, *, complete: bool) -> None:
-        """Write the end of a trace. ``complete``: every beginning of a trace has reached us."""
+        """Write ``Traced`` at the end of a trace, or ``TraceReused`` if JAX found the trace in its cache.
+
+        Args:
+          call: the call that was traced.
+          stack: JAX's frames by function name.
+          seconds: the time that JAX announced.
+          complete: whether the beginning of every trace has reached us. If not, a reused trace cannot be
+            distinguished.
+        """
         frame = jax_internals.TraceFrame.on(stack)
         jaxpr = known_or_none(frame.jaxpr) if frame is not None else None
         if jaxpr is not None:
@@ -105,7 +128,13 @@ class Phases:
         )
 
     def lowered(self, call: Call, stack: Stack, seconds: float) -> None:
-        """Write the end of a lowering, and lower again for the targets."""
+        """Write ``Lowered`` at the end of a lowering, and lower the program again for each target.
+
+        Args:
+          call: the call that was lowered.
+          stack: JAX's frames by function name.
+          seconds: the time that JAX announced.
+        """
         frame = jax_internals.LoweringFrame.on(stack)
         outer_frames = [
             outer
@@ -144,7 +173,13 @@ class Phases:
                 shield.attempt("retarget", self.retarget.lowered, call, resolve_frame, program)
 
     def compiled(self, call: Call, stack: Stack, seconds: float) -> None:
-        """Write the end of a compilation."""
+        """Write ``Compiled`` at the end of a compilation, and store the HLO.
+
+        Args:
+          call: the call that was compiled.
+          stack: JAX's frames by function name.
+          seconds: the time that JAX announced.
+        """
         frame = jax_internals.CompileFrame.on(stack)
         executable = known_or_none(frame.xla_executable) if frame is not None else None
         self.introductions.backend(stack)
@@ -193,12 +228,15 @@ class Phases:
         module: str | None,
         calls_back: bool,
     ) -> None:
+        """Tell the other ranks of the job which program ``call`` has compiled."""
         devices = known_or_none(frame.device_list)
         if self.rank is not None and devices is not None:
             processes = len({d.process_index for d in devices})
             self.rank.compiled(call.number, call.function, program, module, processes, calls_back=calls_back)
 
     def _stablehlo(self, call: Call, module: Any, options: Any, platforms: Any, devices: int) -> str | None:
+        """Store the StableHLO of ``module`` and return the id of the program; None if the id cannot be
+        computed."""
         text = texts.stablehlo(module)
         constants = shield.attempt("constants", texts.elided, module, text)
         if constants is None:
@@ -209,15 +247,18 @@ class Phases:
         return program
 
     def _hlo(self, program: str, executable: Any) -> None:
+        """Store the HLO of ``executable`` for the program with the id ``program``."""
         self._store(program, "hlo", texts.hlo(executable))
 
     def _store(self, program: str, stage: str, text: str) -> None:
+        """Store a text of a program beside the log, and write ``ProgramText``. ``stage`` is stablehlo or
+        hlo."""
         stored = self._writer.put_text(text)
         if stored is not None:
             self._writer.emit(ev.ProgramText(program=program, stage=stage, blob=stored[0], bytes=stored[1]))
 
     def failed(self, call: Call, phase: str, seconds: float) -> None:
-        """Write that ``phase`` was left by an exception."""
+        """Write that an exception ended ``phase`` (trace, lower or compile) of ``call``."""
         call.trace_written = call.trace_written or phase == ev.TRACE
         if phase == ev.TRACE and self._monitor:
             shield.attempt("stale_captures", self._monitor.failed, call.number)
@@ -225,7 +266,8 @@ class Phases:
 
 
 def results(out_avals: Any) -> tuple[str | None, list[OutLeaf]]:
-    """Return the tree of a trace's results as text, and its leaves."""
+    """Return the tree of a trace's results as text, and its leaves as data. ``out_avals`` is JAX's FlatTree
+    of the results."""
     tree, pairs = jax_internals.out_paths(out_avals)
     leaves = []
     for path, aval in pairs:
@@ -250,8 +292,13 @@ _UNKNOWN_SHARDINGS: dict[str, Any] = {"asked": None, "asked_in": None, "asked_ou
 
 
 def _jit_shardings(stack: Stack, paths: list[str] | None) -> dict[str, Any]:
-    """Return the fields of Lowered for jit's in_shardings and out_shardings: empty where not given, None if
-    unknown."""
+    """Return the fields of ``Lowered`` that have jit's in_shardings and out_shardings: an empty table if jit
+    was given none, None if they are unknown.
+
+    Args:
+      stack: JAX's frames by function name.
+      paths: the paths of the flat arguments; None: unknown.
+    """
     both = jax_internals.asked_shardings(stack)
     if both is None:
         return _UNKNOWN_SHARDINGS
@@ -261,22 +308,27 @@ def _jit_shardings(stack: Stack, paths: list[str] | None) -> dict[str, Any]:
     inputs, outputs = ([table.index(s) for s in side] for side in both)
     return {
         "asked": table.table,
-        # In another number than the arguments (one value may stand for several arrays) they cannot be
-        # matched.
+        # If their number differs from that of the arguments (one sharding may be for several arrays), it is
+        # unknown which belongs to which.
         "asked_in": inputs if paths is not None and len(inputs) == len(paths) else None,
         "asked_out": outputs,
     }
 
 
 def _at(positions: frozenset[int] | None, paths: list[str] | None) -> list[str] | None:
-    """Return the paths of the arguments at ``positions``; None: unknown."""
+    """Return the paths of the arguments at ``positions``; None if either is unknown."""
     if positions is None or paths is None:
         return None
     return [paths[n] for n in sorted(positions)]
 
 
 def _donated(flags: list[bool] | None, paths: list[str] | None) -> list[str] | None:
-    """Return the paths of the donated arguments, None where they are unknown."""
+    """Return the paths of the donated arguments; None if they are unknown.
+
+    Args:
+      flags: for each flat argument, whether it is donated; None: unknown.
+      paths: the paths of the flat arguments; None: unknown.
+    """
     if flags is None:
         return None
     positions = [i for i, flag in enumerate(flags) if flag]
@@ -288,7 +340,8 @@ def _donated(flags: list[bool] | None, paths: list[str] | None) -> list[str] | N
 def _executable(
     frame: jax_internals.ExecutableFrame, executable: Any, lowering: Lowering | None
 ) -> dict[str, Any]:
-    """Return the fields of Compiled that are read from ExecutableFrame."""
+    """Return the fields of ``Compiled`` that are read from an ExecutableFrame: shardings, devices, dropped
+    arguments."""
     in_table, out_table = shardings.Shardings(), shardings.Shardings()
     constants = lowering.constants if lowering is not None else None
     outputs = shield.attempt("recover_shardings", jax_internals.recovered_out_shardings, executable, frame)
@@ -311,13 +364,15 @@ def _executable(
 def persistent_cache(
     outcome: str | None, seconds: float, callbacks: bool | None
 ) -> tuple[str | None, str | None]:
-    """Return whether the persistent cache was hit, missed or off, and why a program was not stored.
+    """Return the role of JAX's persistent compilation cache in one compilation: (``hit``, ``miss``, ``off``
+    or None if unknown, why it is off or why the program was not stored).
 
     Args:
-      outcome: the outcome that JAX's event reported during this compilation. Settings are read first,
-        because JAX 0.10 sends ``compile_requests_use_cache`` even if no directory is set.
-      seconds: time that the compilation took, in seconds.
-      callbacks: whether the program calls back into this process, None if unknown.
+      outcome: the outcome that JAX's event reported during this compilation; None: there was no such event.
+        The settings are read first, because JAX 0.10 sends ``compile_requests_use_cache`` even if no
+        directory is set.
+      seconds: the time that the compilation took.
+      callbacks: whether the program calls back into this process; None: unknown.
     """
     import jax
 
@@ -339,7 +394,8 @@ def persistent_cache(
 
 
 def effects(jaxpr: Any) -> list[str] | None:
-    """Return the names of a trace's effects, without addresses; None where they are unknown."""
+    """Return the names of the effects of ``jaxpr``, sorted, without memory addresses; None if they are
+    unknown."""
     values = known_or_none(jax_internals.Jaxpr(jaxpr).effects)
     if values is None:
         return None
@@ -349,4 +405,5 @@ def effects(jaxpr: Any) -> list[str] | None:
 
 
 def _text(value: object) -> str | None:
+    """Return ``value`` if it is a string, else None."""
     return value if isinstance(value, str) else None

@@ -1,7 +1,7 @@
-"""What is recorded more in a process of a job of several: where its main thread waits,
-and what the other ranks compile.
+"""Record, in a process of a job with several processes, where the main thread waits and what the other ranks
+compile.
 
-Nothing of it runs in a program of one process.
+None of this runs in a program with one process.
 """
 
 from __future__ import annotations
@@ -18,12 +18,15 @@ from jaxscope.log.writer import Writer
 
 
 class Rank:
-    """This process as a rank of a job.
+    """This process as one rank of a job.
 
     Args:
-      patience_s: seconds without progress, before the ranks that wait are named.
-      holds: whether each rank waits after a compilation until all ranks have compiled the program.
-      degraded: is called with a part of the recording that is not available, and the reason.
+      run: the recording of this process.
+      writer: writes the events.
+      patience_s: seconds without progress after which the ranks that wait are named.
+      holds: whether each rank waits after a compilation until all ranks have compiled the program
+        (``--stop-on-divergence``).
+      degraded: is called with the name of a part of the recording that is not available, and the reason.
     """
 
     def __init__(
@@ -43,7 +46,8 @@ class Rank:
         self._agreement: Agreement | None = None
 
     def begin(self, index: int, count: int) -> None:
-        """Begin when the backend is up: ``index`` is JAX's index of this process, of ``count``."""
+        """Start, once JAX's backend is up. ``index`` is JAX's index of this process, ``count`` the number of
+        processes."""
         self._count = count
         if not self._shares_directory():
             self._peers = Peers(self._writer, index, count)
@@ -57,9 +61,8 @@ class Rank:
         self._main_thread = watched
 
     def _shares_directory(self) -> bool:
-        """Return whether all ranks record to one directory: each created its place before JAX connected
-        them.
-        """
+        """Return whether all ranks record to one directory: each has created a directory of its own in it
+        before JAX connected them."""
         whole = ranks.whole_of(self._run)
         try:
             return (
@@ -79,8 +82,16 @@ class Rank:
         *,
         calls_back: bool,
     ) -> None:
-        """Pass on that ``call`` has compiled a program for the devices of that many processes; hold it if
-        wanted.
+        """Note that this process has compiled a program. With ``--stop-on-divergence``, wait until the other
+        ranks have compiled it.
+
+        Args:
+          call: the number of the call that compiled it.
+          function: the id of the function.
+          program: the id of the program; None: unknown.
+          module: the name of its module; None: unknown.
+          processes: the number of processes on whose devices it runs. Programs of one process are ignored.
+          calls_back: whether it may contain callbacks.
         """
         if processes < 2 or threading.current_thread() is not threading.main_thread():
             return
@@ -90,7 +101,7 @@ class Rank:
             self._agreement.wait(call)
 
     def leave(self) -> None:
-        """End all of it, before JAX disconnects."""
+        """Stop all of this, before JAX disconnects."""
         main_thread, self._main_thread = self._main_thread, None
         peers, self._peers, self._agreement = self._peers, None, None
         if main_thread is not None:

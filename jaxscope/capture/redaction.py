@@ -1,7 +1,8 @@
-"""Remove static values, source lines and paths outside the project from a recording, for ``--redact``.
+"""Remove values of static arguments, source lines and paths outside the project from a recording
+(``--redact``).
 
-Applied to each event and text before it is written to disk. A removed value is replaced by a keyed hash, so
-that different values stay different; the key is random and known to this process only.
+This is applied to each event and text before it is written to disk. A removed value is replaced by a keyed
+hash, so that different values remain distinguishable. The key is random and never leaves this process.
 """
 
 from __future__ import annotations
@@ -19,16 +20,21 @@ from jaxscope.schema.events import AnyEvent
 
 OUTSIDE = "<outside>"
 _KEEP = re.compile(r"/lib(?:64)?/python\d[\d.]*t?/.*|/(?:site|dist)-packages/.*", re.DOTALL)
-# An absolute path, which begins after a space, a quote or a bracket: not a scope such as jit(f)/add.
+# An absolute path. It begins after a space, a quote or a bracket, unlike the / of a scope such as jit(f)/add.
 _PATH = re.compile(r"""(?:(?<=^)|(?<=[\s"'=(@,\[<]))/(?:[^\s"'(),;<>\[\]{}|:]+)""")
-_NODE = re.compile(r"\w\[")  # static data of a container: CustomNode(Model[...], [*])
-_VALUES = {"repr", "before", "after"}  # of a static argument; of what a function reads from outside
-_SOURCE = {"text"}  # the expression of a transfer; the source of a notebook's cell
+_NODE = re.compile(r"\w\[")  # where static data of a container begins: CustomNode(Model[...], [*])
+# Fields with a value of the program: of a static argument, of a variable that a function captures.
+_VALUES = {"repr", "before", "after"}
+_SOURCE = {"text"}  # a field with source code: the expression of a transfer, a notebook's cell
 _ROOTS = (".git", "pyproject.toml", "setup.py", ".hg")
 
 
 def project(script: str) -> list[str]:
-    """Return the project directories of the current directory and of ``script``."""
+    """Return the project directories, whose paths a redacted recording keeps: those of the current directory
+    and of the program's file ``script``.
+
+    A project directory is the nearest one above that has a ``.git`` or ``pyproject.toml``, if there is one.
+    """
     projects = []
     for folder in (_cwd(), Path(os.path.abspath(script)).parent if script else None):  # noqa: PTH100
         if folder is not None and folder not in (Path(folder.anchor), Path.home()):
@@ -46,7 +52,7 @@ def _cwd() -> Path | None:
 
 
 class Redaction:
-    """Redacts events and texts. ``roots``: directories whose paths are kept."""
+    """Redacts events and texts. ``roots`` are the directories whose paths are kept."""
 
     def __init__(self, roots: Iterable[str]) -> None:
         self._roots = tuple(f"{root.rstrip('/')}/" for root in roots)
@@ -61,10 +67,12 @@ class Redaction:
         return redacted
 
     def text(self, text: str) -> str:
-        """Return a program's text without paths outside the project."""
+        """Return ``text``, a program as StableHLO or HLO, with paths outside the project shortened."""
         return _PATH.sub(lambda m: self._path(m[0]), text)
 
     def _value(self, kind: str, name: str, value: Any) -> Any:
+        """Return a redacted value of an event. ``kind`` is the kind of the event, ``name`` the field that has
+        the value."""
         if isinstance(value, str):
             if name in _VALUES:
                 return self._mark(value)
@@ -86,13 +94,15 @@ class Redaction:
         return value
 
     def _path(self, path: str) -> str:
+        """Return a path without the directories above an installed package or a file name; paths in the
+        project are kept."""
         if path.startswith(self._roots) or f"{path}/" in self._roots:
             return path
         kept = _KEEP.search(path)
         return OUTSIDE + (kept[0] if kept else f"/{path.rpartition('/')[2]}")
 
     def _tree(self, text: str) -> str:
-        """Return a tree's description without the static data of its containers."""
+        """Return ``text``, a PyTreeDef as text, with the static data of its containers replaced by hashes."""
         redacted, at = "", 0
         while (match := _NODE.search(text, at)) is not None:
             end = _closing(text, match.end() - 1)
@@ -102,6 +112,8 @@ class Redaction:
         return redacted + text[at:]
 
     def _mark(self, value: str) -> str:
+        """Return the text that replaces a removed value: ``<left out 1f0c9a3b52d4>``, with a hash of the
+        value."""
         return f"<left out {self._digest(value)}>"
 
     def _digest(self, value: str) -> str:
@@ -111,7 +123,8 @@ class Redaction:
 
 
 def _closing(text: str, at: int) -> int:
-    """Return the position where the bracket at ``at`` closes, else the end."""
+    """Return the position in ``text`` of the bracket that closes the one at ``at``; the length of ``text`` if
+    none does."""
     depth = 0
     for n in range(at, len(text)):
         depth += (text[n] == "[") - (text[n] == "]")

@@ -1,6 +1,8 @@
-"""Lower a trace a second time for a target, and queue the result for the target's compiler.
+"""Lower a traced function a second time for a target (another accelerator), and queue it for the target's
+compiler.
 
-The program waits for this lowering, whose seconds are in each event. No compiler runs in its process.
+The program waits for this lowering, whose seconds are in the event ``Retargeted``. The target's compiler runs
+in another process.
 """
 
 from __future__ import annotations
@@ -30,7 +32,10 @@ class Retarget:
     """Lowers each program of this process for each of ``targets``.
 
     Args:
-      ends_at: returns whether the program ends after a function was lowered (--dry-run); None: it never does.
+      writer: writes the events.
+      targets: the accelerators to lower for (``--target``).
+      ends_at: for ``--dry-run``: returns whether the program ends after the function with this id was
+        lowered. None: it never does.
     """
 
     def __init__(
@@ -44,8 +49,12 @@ class Retarget:
         shield.attempt("hide_frames", jax_internals.hide_frames, OURS)
 
     def lowered(self, call: Call, frame: FrameType, of: str | None) -> None:
-        """Lower ``call`` for the targets, after JAX lowered it in ``frame`` (a ResolveFrame) as program
-        ``of``."""
+        """Lower the program of ``call`` for all targets, after JAX has lowered it for its own platform.
+
+        Args:
+          frame: the frame of JAX's ``_resolve_and_lower``.
+          of: the id of the program that JAX has lowered; None: unknown.
+        """
         for target in self.targets:
             jaxpr = jax_internals.known_or_none(jax_internals.ResolveFrame(frame).jaxpr)
             self._one(call, target, of, jaxpr, lambda t: jax_internals.lowered_again(frame, t.platform))
@@ -54,8 +63,8 @@ class Retarget:
             raise SystemExit(0)  # like sys.exit() in the program: exit handlers run, nothing is computed
 
     def computed(self, call: Call, target: Target, jaxpr: Any, lower: Callable[[], Any]) -> str | None:
-        """Queue ``lower()``, the ``Lowered`` of ``jaxpr`` for ``target``. Return the program's id, None if
-        skipped."""
+        """Queue the result of ``lower()``, the ``Lowered`` of ``jaxpr`` for ``target``. Return the id of the
+        program; None if it cannot run on the target."""
         return self._one(call, target, None, jaxpr, lambda _: jax_internals.retargeting_of(lower()))
 
     def _one(
@@ -66,6 +75,11 @@ class Retarget:
         jaxpr: Any,
         lower: Callable[[Target], jax_internals.Retargeting],
     ) -> str | None:
+        """Lower a program by ``lower(target)``, queue it, and write the event ``Retargeted``.
+
+        Returns the id of the program for the target; None if it cannot be lowered or does not fit. ``of`` is
+        the id of the same program for the platform that the process runs on.
+        """
         began = time.perf_counter()
         try:
             lowering = lower(target)
@@ -111,7 +125,7 @@ class Retarget:
 
 
 def unfit(lowering: jax_internals.Retargeting, target: Target) -> str | None:
-    """Return why the program cannot run on the devices of ``target``; None if it can."""
+    """Return why the lowered program cannot run on the devices of ``target``; None if it can."""
     if lowering.partitions > target.devices:
         return f"it runs on {lowering.partitions:,} devices, {target.name} has {target.devices:,}"
     outside = [i for i in lowering.devices or () if not 0 <= i < target.devices]
@@ -121,6 +135,7 @@ def unfit(lowering: jax_internals.Retargeting, target: Target) -> str | None:
 
 
 def _job(program: str, target: Target, lowering: jax_internals.Retargeting) -> Job:
+    """Return the entry in the compiler's queue for a lowered program with the id ``program``."""
     import jax
 
     shardy = getattr(jax.config, "jax_use_shardy_partitioner", None)
@@ -139,6 +154,8 @@ def _job(program: str, target: Target, lowering: jax_internals.Retargeting) -> J
 
 
 def _why_not_lowered(error: Exception, jaxpr: Any) -> str:
+    """Return as text why JAX could not lower ``jaxpr``: the error, and any callbacks in it, which no other
+    machine can run."""
     message = statics.ADDRESS.sub("", " ".join(str(error).split()))[:REASON]
     reason = f"{type(error).__name__}: {message}"
     callbacks = shield.attempt("retarget", jax_internals.callbacks_in, jaxpr)

@@ -1,9 +1,9 @@
 """Decide when to take snapshots of the live arrays, so that they cost at most SHARE of the wall time.
 
-Snapshots are taken at the first steps, then at steps twice as far apart each time, and between them when the
-number of arrays has grown; where nothing counts steps, at cache misses and at transfers, after APART times as
-long each time. A snapshot that the user requests, one at exit and one when memory runs out are always taken,
-and delay those after them.
+Snapshots are taken at the ends of the first steps, then of steps whose number doubles each time, and in
+between when the number of arrays has grown. In a program without steps they are taken at compilations and
+transfers, when APART times as long has passed since the beginning as at the last one. A snapshot that the
+user requests, the one at exit and one when memory runs out are always taken, and delay those after them.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from jaxscope.schema import libraries
 from jaxscope.schema.events import ArraysSeen
 
 SHARE = 0.01
-COUNTING_SHARE = 0.1  # of SHARE is for counting the arrays without a snapshot
+COUNTING_SHARE = 0.1  # the part of SHARE for counting the arrays without taking a snapshot
 FIRST_STEPS = 4
-FIRST_S = 1.0  # seconds before the first snapshot by time
+FIRST_S = 1.0  # seconds before the first snapshot at a transfer
 APART = 1.5
-GROWN = 1.25
-RISES = 3  # snapshots in a row with more unnamed arrays: then their holder is searched for
-NEVER_AGAIN = -1_000_000  # rises of arrays whose holder was searched for already
+GROWN = 1.25  # times as many arrays as in the last snapshot cause a new one
+RISES = 3  # snapshots in a row with more nameless arrays, before the objects that refer to them are searched
+NEVER_AGAIN = -1_000_000  # the number of rises of arrays for which it was searched already
 REFERRERS_S = 0.1
-MAX_STEPS = 1000  # without reading the clock: steps may become longer
+MAX_STEPS = 1000  # the most steps until the clock is read again, because steps may become longer
 FIXED_S, PER_ARRAY_S = 0.002, 20e-6  # cost of a snapshot, before the first has been measured
 MANY = 200  # arrays: a snapshot of fewer measures the fixed cost, one of more the cost per array
 
@@ -40,11 +40,14 @@ EXIT, EXHAUSTED = "exit", "exhausted"
 
 
 class Budget:
-    """The seconds spent on snapshots so far, measured with ``clock``. It decides whether more may be spent.
+    """The seconds spent on snapshots so far. It decides whether a further snapshot may be taken.
+
+    Args:
+      clock: returns the time in seconds.
 
     Attributes:
       spent: all seconds spent.
-      counting: the part of them that was spent on counting arrays.
+      counting: the part of ``spent`` in which arrays were only counted.
     """
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -56,6 +59,7 @@ class Budget:
 
     @property
     def elapsed(self) -> float:
+        """Seconds since the beginning of the recording."""
         return self._clock() - self._began
 
     def expected(self, count: int) -> float:
@@ -63,20 +67,21 @@ class Budget:
         return self._fixed + count * self._per_array
 
     def allows(self, seconds: float) -> bool:
+        """Return whether ``seconds`` more may be spent now."""
         return self.spent + seconds <= SHARE * self.elapsed
 
     @property
     def next_counting(self) -> float:
-        """The time by the clock at which the arrays may be counted again."""
+        """The time by the clock from which on the arrays may be counted again."""
         return self._began + max(self.counting / COUNTING_SHARE, self.spent) / SHARE
 
     def counted(self, seconds: float) -> None:
-        """Add the cost of counting the arrays."""
+        """Add ``seconds`` in which the arrays were counted."""
         self.spent += seconds
         self.counting += seconds
 
     def taken(self, seconds: float, count: int) -> None:
-        """Add the cost of a snapshot of ``count`` arrays, and improve the estimate by it."""
+        """Add the ``seconds`` that a snapshot of ``count`` arrays took, and improve the estimate by them."""
         self.spent += seconds
         if count < MANY:
             self._fixed = max(FIXED_S, seconds - count * PER_ARRAY_S)
@@ -85,12 +90,17 @@ class Budget:
 
 
 class Sampler:
-    """Takes the snapshots of one recording.
+    """Takes the snapshots of the live arrays of one recording.
 
     Args:
-      emit: receives each snapshot.
-      step: returns the present step; None: steps are not counted.
-      look: begins a snapshot; has ``count``, ``seconds`` and ``take``.
+      emit: is called with each snapshot.
+      step: returns the number of the current step; None: steps are not counted.
+      look: begins a snapshot; its result has ``count`` (arrays), ``seconds`` (spent so far) and ``take``.
+      clock: returns the time in seconds.
+
+    Attributes:
+      budget: the time spent.
+      looks: the number of snapshots taken.
     """
 
     def __init__(
@@ -106,28 +116,33 @@ class Sampler:
         self.budget = Budget(clock)
         self.looks = 0
         self._clock = clock
-        self._unnamed: dict[UnnamedKey, tuple[int, int]] = {}  # count in the last snapshot, times it rose
-        self._next = 0.0  # by the clock: nothing is counted before
+        # Arrays without a name, by kind: how many the last snapshot had, and how often in a row it had more.
+        self._unnamed: dict[UnnamedKey, tuple[int, int]] = {}
+        self._next = 0.0  # the time by the clock before which arrays are not even counted
         self._last_step = 0, clock()  # the step that ended last, and when
         self._due = 0  # the step at whose end a snapshot is due
         self._count = 0  # arrays in the last snapshot
-        self._wait = 0.0  # seconds from the beginning before which no miss causes a snapshot
+        self._wait = 0.0  # without steps: seconds from the beginning before which no snapshot is taken
 
     def step_ended(self, step: int) -> int:
-        """Take a snapshot at the end of ``step`` if one is due. Return after how many steps to call again."""
+        """Take a snapshot at the end of ``step`` if one is due. Return after how many steps to call this
+        again."""
         now = self._clock()
         step_seconds = (now - self._last_step[1]) / max(1, step - self._last_step[0])
         self._last_step = step, now
         if now >= self._next:
             counting = self.budget.counting
             shield.attempt("arrays", self._after_step, step, sys._getframe(1))
-            # Time saved while nothing ran must not be spent on counting at every one of the next steps.
+            # After a pause without steps there is much time to spend. It must not go into counting the
+            # arrays at each of the next steps.
             rest = (self.budget.counting - counting) / (SHARE * COUNTING_SHARE)
             self._next = max(self.budget.next_counting, self._clock() + rest)
         until = min((self._next - self._clock()) / max(step_seconds, 1e-9), MAX_STEPS)
         return max(1, min(int(until), self._due - step if self._due > step else MAX_STEPS))
 
     def _after_step(self, step: int, frame: FrameType) -> None:
+        """Count the arrays, and take a snapshot if it is due, or if there are more arrays, and if the time
+        allows it."""
         look = self._look()
         due = step >= self._due
         if (due or look.count > GROWN * self._count + 1) and self.budget.allows(
@@ -140,21 +155,24 @@ class Sampler:
             self.budget.counted(look.seconds)
 
     def missed(self, frame: FrameType) -> None:
-        """Take a snapshot, if affordable, before a function of the user's is compiled and nothing counts
-        steps."""
+        """In a program without steps, take a snapshot before a function of the user is compiled, if the time
+        allows it."""
         self._between(frame, MISS)
 
     def passed(self, frame: FrameType) -> None:
-        """Take a snapshot, if affordable, at a transfer or before a library's compilation, where nothing
-        counts steps."""
+        """In a program without steps, take a snapshot at a transfer or before a library's function is
+        compiled, if the time allows it."""
         if self.budget.elapsed >= FIRST_S:
             self._between(frame, TIME)
 
     def _between(self, frame: FrameType, why: str) -> None:
+        """Take a snapshot for the reason ``why`` if steps are not counted and enough time has passed since
+        the last one."""
         if self.budget.elapsed >= self._wait and self._step() is None:
             shield.attempt("arrays", self._without_steps, frame, why)
 
     def _without_steps(self, frame: FrameType, why: str) -> None:
+        """Take a snapshot if the time allows it, and set when the next one may be taken."""
         look = self._look()
         if self.budget.allows(look.seconds + self.budget.expected(look.count)):
             self._take(look, frame, why, None)
@@ -164,17 +182,18 @@ class Sampler:
             self._wait = (self.budget.spent + self.budget.expected(look.count)) / SHARE
 
     def now(self, frame: FrameType) -> None:
-        """Take the snapshot of ``jaxscope.snapshot()``."""
+        """Take the snapshot that the program requests by ``jaxscope.snapshot()``."""
         shield.attempt("arrays", self._now, frame)
 
     def _now(self, frame: FrameType) -> None:
         self._take(self._look(), frame, REQUESTED, self._ended_step())
 
     def ended(self, frame: FrameType, *, leaving: bool) -> None:
-        """Take the last snapshot of the recording. ``leaving``: the program ends too."""
+        """Take the last snapshot of the recording. ``leaving`` is whether the program ends too."""
         shield.attempt("arrays", self._last, frame, leaving)
 
     def _last(self, frame: FrameType, leaving: bool) -> None:
+        """Take the last snapshot: one that records the error, if the program ran out of memory."""
         error = _error(leaving)
         trace = error.__traceback__ if error is not None else None
         message = exhausted(error)
@@ -185,12 +204,15 @@ class Sampler:
             self._take(self._look(), frame, EXIT, self._ended_step(), trace=trace)
 
     def _ended_step(self) -> int | None:
-        """Return the step that ended last."""
+        """Return the number of the step that ended last; None if steps are not counted."""
         now = self._step()
         return None if now is None else max(0, now - 1)
 
     def _take(self, look: Any, frame: FrameType, why: str, step: int | None, **more: Any) -> None:
-        # The search for holders visits every object of the program: while it runs, only if it ran long.
+        """Take a snapshot for the reason ``why`` at the end of ``step``. ``more`` are further fields of the
+        event."""
+        # The search for the objects that refer to arrays visits all objects of the program. Before the end
+        # it is made only if the program has run for long enough.
         costly = why in (STEP, GROWTH, MISS, TIME) and not self.budget.allows(REFERRERS_S)
         suspects = () if costly else {key for key, (_, rose) in self._unnamed.items() if rose >= RISES}
         snapshot = look.take(frame, why, step, suspects=suspects, **more)
@@ -201,8 +223,8 @@ class Sampler:
         self.budget.taken(look.seconds, look.count)
 
     def _remember(self, snapshot: ArraysSeen, searched: Collection[UnnamedKey]) -> None:
-        """Count how often each kind of unnamed array rose in number; those in ``searched`` are not suspected
-        again."""
+        """Count for each kind of array without a name how often in a row its number has grown. The kinds in
+        ``searched`` are not counted any more."""
         counts: collections.Counter[UnnamedKey] = collections.Counter()
         for g in snapshot.groups:
             if g.path is None:
@@ -218,13 +240,13 @@ class Sampler:
         self._unnamed = unnamed
 
     def forked(self) -> None:
-        """Start anew in a forked child: what was spent was the parent's."""
+        """Start anew in a forked child, which has spent no time yet."""
         self.__init__(self._emit, self._step, self._look, self._clock)  # type: ignore[misc]
 
 
 def _error(leaving: bool) -> BaseException | None:
-    """Return the exception that ends the program or leaves the block; the interpreter keeps an uncaught
-    one."""
+    """Return the exception that ends the recording: the one that is being handled, or, if the program ends
+    (``leaving``), the uncaught one that the interpreter keeps. None if there is none."""
     error = sys.exc_info()[1]
     if error is None and leaving:
         error = last_exception.stored()
@@ -232,7 +254,8 @@ def _error(leaving: bool) -> BaseException | None:
 
 
 def exhausted(error: BaseException | None) -> str | None:
-    """Return JAX's message that memory ran out, where that caused ``error``."""
+    """Return JAX's message that memory ran out, if ``error`` or the error that caused it is such an error;
+    else None."""
     for _ in range(10):
         if error is None:
             return None

@@ -1,14 +1,14 @@
 """Keep exceptions of jaxscope away from the user's program.
 
-Every callback runs inside ``attempt``, under the name of a part of the recording. A part that fails is
-reported once, as a Degraded event with its reason. A part that fails STRIKES times without a success between
-is skipped, first for STRIKES calls and then for twice as many each time it fails again, until it succeeds. A
-part that this JAX does not have is switched off for good.
+Every callback of jaxscope runs inside ``attempt``, under the name of a part of the recording. When a part
+first fails, a Degraded event with the reason is written. A part that fails STRIKES times without a success in
+between is then skipped: first for STRIKES calls, then for twice as many each time it fails again, until it
+succeeds. A part that needs what the installed JAX does not have is switched off for good.
 
-An exception raised by the program's own code, or because an array has been deleted, is not counted as a
-failure: the program's own call raises the same.
+An exception that the program's own code raises, or one because an array has been deleted, does not count as a
+failure: the program's own use raises the same.
 
-KeyboardInterrupt and SystemExit pass through, even when they arrive in our code.
+KeyboardInterrupt and SystemExit are not caught, even when they arrive in code of jaxscope.
 """
 
 from __future__ import annotations
@@ -23,18 +23,20 @@ from jaxscope.capture import frames
 T = TypeVar("T")
 
 STRIKES = 8
-LONGEST_REST = 1024  # calls
+LONGEST_REST = 1024  # the most calls for which a part is skipped
 
-_off: set[str] = set()
-_failures: dict[str, int] = {}  # since the last success
-_rests: dict[str, int] = {}  # for how many more calls
+_off: set[str] = set()  # parts that are switched off for good
+_failures: dict[str, int] = {}  # for each part, the failures since its last success
+_rests: dict[str, int] = {}  # for each part that is skipped, for how many more calls
 _reported: set[str] = set()
 _report: Callable[[str, str], None] | None = None
 
 
 class _Thread(threading.local):
-    """Attributes:
-    inside: the token of the callback of jaxscope that this thread runs; None outside.
+    """What is known about a thread.
+
+    Attributes:
+      inside: the token of the callback of jaxscope that the thread runs; None if it runs none.
     """
 
     inside: object | None = None
@@ -42,12 +44,13 @@ class _Thread(threading.local):
 
 thread = _Thread()
 
-# Names of parts that are made to fail, comma-separated: for tests.
+# For tests: names of parts that are made to fail, separated by commas.
 FAULTS = frozenset(filter(None, os.environ.get("JAXSCOPE_FAULTS", "").split(",")))
 
 
 def reset(report: Callable[[str, str], None] | None) -> None:
-    """Forget all failures; ``report(name, reason)`` is called for each part the first time it fails."""
+    """Forget all failures. From now on ``report(name, reason)`` is called for each part when it first
+    fails."""
     global _report
     _off.clear()
     _failures.clear()
@@ -57,18 +60,19 @@ def reset(report: Callable[[str, str], None] | None) -> None:
 
 
 def switch_off(name: str, reason: str) -> None:
-    """Skip ``name`` from now on: this JAX does not have it."""
+    """Skip the part ``name`` from now on, because the installed JAX does not have what it needs; report the
+    reason."""
     _off.add(name)
     _report_once(name, reason)
 
 
 def works(name: str) -> bool:
-    """Return whether ``name`` has never failed."""
+    """Return whether the part ``name`` has never failed and is not switched off."""
     return name not in _off and name not in _reported
 
 
 def is_off(name: str) -> bool:
-    """Return whether ``name`` is skipped, for good or for some calls."""
+    """Return whether the part ``name`` is skipped at the moment, for good or for some calls."""
     return name in _off or name in _rests
 
 
@@ -77,11 +81,13 @@ def _report_once(name: str, reason: str) -> None:
         _reported.add(name)
         try:
             _report(name, reason)
-        except Exception:  # the log itself failed: it cannot be reported
+        except Exception:  # the log itself failed: there is nowhere to report it
             pass
 
 
 def _failed(name: str, error: Exception) -> None:
+    """Count a failure of the part ``name``, report the first one, and skip the part if it has failed
+    often."""
     _failures[name] = failures = _failures.get(name, 0) + 1
     if failures >= STRIKES:
         _rests[name] = min(STRIKES << (failures - STRIKES), LONGEST_REST)
@@ -89,12 +95,12 @@ def _failed(name: str, error: Exception) -> None:
         reason = f"{type(error).__name__}: {str(error)[:300]}"
     except Exception:  # the __str__ of a class of the program
         reason = type(error).__name__
-    # Text only: the exception's traceback holds frames, and frames hold arrays.
+    # Only text is kept: the exception's traceback would keep frames alive, and these arrays.
     _report_once(name, reason)
 
 
 def _is_the_programs(error: Exception) -> bool:
-    """Return whether ``error`` was raised in the program's code, or because an array has been deleted."""
+    """Return whether ``error`` was raised in the program's own code, or because an array has been deleted."""
     trace = error.__traceback__
     while trace is not None:
         frame = trace.tb_frame
@@ -107,7 +113,7 @@ def _is_the_programs(error: Exception) -> bool:
 
 
 def attempt(name: str, action: Callable[..., T], *args: object) -> T | None:
-    """Return ``action(*args)``, or None if it fails or ``name`` is skipped."""
+    """Return ``action(*args)``; None if it raises an exception, or if the part ``name`` is skipped."""
     if name in _off:
         return None
     if _rests and name in _rests:
@@ -132,11 +138,14 @@ def attempt(name: str, action: Callable[..., T], *args: object) -> T | None:
 
 
 def enter(token: object) -> bool:
-    """Mark this thread as inside a callback; return False if it is already. Then call ``leave`` with the same
-    token.
+    """Mark this thread as inside a callback of jaxscope. Return False if it already is; then the callback
+    must do nothing.
 
-    A ``__repr__`` of the user may call JAX. The events of that call must not be recorded as events of the
-    program.
+    Code of the program that a callback runs (a ``__hash__``) may call JAX. The events of that call must not
+    be recorded as the program's.
+
+    Args:
+      token: a new object, to be passed to ``leave`` afterwards.
     """
     if thread.inside is not None:
         return False
@@ -150,7 +159,9 @@ def busy() -> bool:
 
 
 def leave(token: object) -> None:
-    """End the mark set with ``token``; do nothing if ``enter`` returned False, even if Ctrl-C hid its
-    result."""
+    """End the mark that ``enter`` made with the same ``token``. Do nothing if ``enter`` returned False.
+
+    It is called also if Ctrl-C interrupted ``enter`` before its result was assigned.
+    """
     if thread.inside is token:
         thread.inside = None

@@ -1,7 +1,8 @@
 """Run JAX's profiler during some steps (``--profile steps=10:12``), and log how long each instruction took.
 
-The profile itself stays in the run directory for xprof. It begins and ends between two steps, when all live
-arrays are computed: what was queued before would count as the first step's, and the end would be cut off.
+The profile itself stays in the run directory, for xprof. It begins and ends between two steps, after all live
+arrays have been computed. Otherwise work queued before would count as the first step's, and the end of the
+last step would be missing.
 """
 
 from __future__ import annotations
@@ -20,15 +21,19 @@ from jaxscope.schema.profiles import InstructionTime, Profiled
 FOLDER = "profile"  # in the run directory
 MOST = 20_000  # instructions in the log
 FOREVER = 1 << 62
-DEVICE = "/device:"
+DEVICE = "/device:"  # how the name of a device's part of the profile begins
 
 
 class StepProfile:
-    """Profile the steps from ``first`` to ``last``; ``first`` is at least 2.
+    """Profiles the steps from ``first`` to ``last``; ``first`` is at least 2.
+
+    Args:
+      folder: the run directory.
+      emit: writes an event to the log.
 
     Attributes:
-      began: whether the profiler was started, or failed to.
-      next: the number of the step after which the profiler is started or stopped.
+      began: whether the profiler was started, or an attempt to start it failed.
+      next: the number of the step at whose end the profiler is started or stopped.
     """
 
     def __init__(self, folder: Path, first: int, last: int, emit: Callable[[Event], None]) -> None:
@@ -43,7 +48,7 @@ class StepProfile:
 
     def step_ended(self, step: int) -> int:
         """Start or stop the profiler, if that is due at the end of ``step``. Return after how many steps to
-        call again."""
+        call this again."""
         if step >= self.next:
             if not self.began and step < self._last:
                 self.began = True
@@ -55,13 +60,15 @@ class StepProfile:
         return self.next - step
 
     def stop(self, step: int | None) -> None:
-        """Stop the profiler, if it runs, at the end of ``step``, and log what it measured."""
+        """Stop the profiler, if it runs, and log what it measured. ``step`` is the last step in the
+        profile."""
         since, self._since = self._since, None
         if since is not None:
             self.next = FOREVER
             shield.attempt("profile", self._stop, since, max(self._step, step or 0))
 
     def _start(self) -> None:
+        """Wait for all live arrays, then start JAX's profiler."""
         import jax
 
         began = time.monotonic_ns()
@@ -72,6 +79,8 @@ class StepProfile:
         self._cost = self._since - began
 
     def _stop(self, since: int, step: int) -> None:
+        """Stop the profiler and write the event ``Profiled``. ``since`` is when it started, in ns of the
+        monotonic clock."""
         import jax
 
         _wait()
@@ -96,7 +105,8 @@ class StepProfile:
 
 
 def _wait() -> None:
-    """Wait until all live arrays are computed. What failed to compute raises in the program itself."""
+    """Wait until all live arrays are computed. An error of a computation is ignored here, because the
+    program's own use of the array raises it."""
     import jax
 
     for array in jax.live_arrays():  # type: ignore[no-untyped-call]
@@ -107,10 +117,11 @@ def _wait() -> None:
 
 
 def _read(file: Path) -> tuple[list[InstructionTime], int | None, float | None]:
-    """Return how long each instruction took, the slowest first, the number of devices, and for how many
-    seconds they executed something, in all.
+    """Read a profile. Return the time of each instruction, the slowest first, the number of devices, and the
+    seconds during which they executed instructions, added up over the devices.
 
-    On a GPU the host's events of an instruction are its launch: only those of devices count there.
+    None for a number that is unknown. On a GPU the host's events of an instruction are its launch, so only
+    the devices' events count there.
     """
     import jax
 
@@ -120,6 +131,7 @@ def _read(file: Path) -> tuple[list[InstructionTime], int | None, float | None]:
 
 
 def _sums(profile: Any) -> tuple[list[InstructionTime], int | None, float | None]:
+    """Return the result of ``_read`` for ``profile``, a ``jax.profiler.ProfileData``."""
     found: dict[bool, dict[tuple[str, int | None, str], list[int]]] = {False: {}, True: {}}
     spans: dict[bool, dict[object, list[tuple[int, int]]]] = {False: {}, True: {}}
     for plane in profile.planes:
@@ -149,7 +161,8 @@ def _sums(profile: Any) -> tuple[list[InstructionTime], int | None, float | None
 
 
 def _union(spans: list[tuple[int, int]]) -> int:
-    """Return the length of the union of ``spans``: instructions run at the same time, and inside others."""
+    """Return the total length that ``spans``, (begin, end) pairs, cover. They overlap, because instructions
+    run at the same time and inside others."""
     total = end = 0
     for begin, until in sorted(spans):
         total += max(0, until - max(begin, end))
@@ -158,18 +171,27 @@ def _union(spans: list[tuple[int, int]]) -> int:
 
 
 def first_of(*wanted: Callable[[int], int] | None) -> Callable[[int], int] | None:
-    """Return one function to call at the ends of steps for all of these, each only at the steps that it asked
-    for.
+    """Combine functions that are called at the end of a step into one; None if there is none.
+
+    Each function is called with the number of the step and returns after how many steps it is to be called
+    again. The combined function calls each of them only then.
+
+    Args:
+      wanted: the functions; None is ignored.
     """
     each = [ended for ended in wanted if ended is not None]
     return _Several(each).step_ended if len(each) > 1 else next(iter(each), None)
 
 
 class _Several:
+    """Calls several functions at the ends of steps, each at the steps that it asked for."""
+
     def __init__(self, each: Sequence[Callable[[int], int]]) -> None:
         self._due = dict.fromkeys(each, 0)
 
     def step_ended(self, step: int) -> int:
+        """Call the functions that are due at the end of ``step``. Return after how many steps the next one is
+        due."""
         for ended, due in self._due.items():
             if step >= due:
                 self._due[ended] = step + ended(step)

@@ -1,10 +1,10 @@
-"""What JAX and XLA made, as text: StableHLO and compiled HLO, stored once by hash, and the figures
-the compiler gives beside them.
+"""Convert the results of JAX and XLA to text and figures: StableHLO, compiled HLO, memory, cost, and an id of
+the program.
 
-StableHLO is printed with locations and with large constants elided: a captured 4 MB array would be
-8 MB of hex, 95 ms to print (elided: 0.2 ms). A program's identity is the hash of that text without
-its locations, the compiler options and the target, so that the same program compiled twice, or
-from another line, is one program.
+StableHLO is printed with source locations and without large constants: an array of 4 MB in it would be 8 MB
+of hexadecimal digits and take 95 ms to print instead of 0.2 ms. The id of a program is a hash of this text
+without the locations, the compiler options and the platform. So the same program has the same id when it is
+compiled twice or from another line.
 """
 
 from __future__ import annotations
@@ -16,25 +16,27 @@ from typing import Any
 
 from jaxscope.schema.keys import Device, Memory
 
-ELIDE_ABOVE = 16  # elements of a constant; also what the reader of constants can still show
-# loc(#loc12), loc("x"), loc("x"(#loc3)), and the table of #loc lines. Patterns that begin with literal
-# text: 2 ms a megabyte where an optional space in front takes 10.
+ELIDE_ABOVE = 16  # elements of a constant that is still printed
+# loc(#loc12), loc("x"), loc("x"(#loc3)), and the table of #loc lines. The patterns begin with literal text:
+# they take 2 ms a megabyte, and 10 ms with an optional space in front.
 LOCATION = re.compile(r" loc\([^()]*(?:\([^()]*\))?\)")
 LOCATION_LINE = re.compile(r"\n#loc[^\n]*")
 COSTS = ("flops", "transcendentals", "bytes accessed", "optimal_seconds")
 
 
 def stablehlo(module: Any) -> str:
-    """Return the text of an MLIR module with locations, and with large constants elided."""
+    """Return the text of an MLIR module, with source locations and without constants of more than ELIDE_ABOVE
+    elements."""
     return str(module.operation.get_asm(large_elements_limit=ELIDE_ABOVE, enable_debug_info=True))
 
 
 def elided(module: Any, text: str) -> bytes:
-    """Return a hash of the constants that ``text`` leaves out; empty if there are none.
+    """Return a hash that covers the constants that ``text``, the text of ``module``, leaves out; empty if
+    there are none.
 
-    The hash is that of MLIR's bytecode (6 ms for 4 MB), which contains the constants. It contains the source
-    locations, too: the same program on another line gets another hash. Programs whose constants differ never
-    get the same one.
+    It is the hash of MLIR's bytecode (6 ms for 4 MB), which contains the constants. Bytecode also contains
+    the source locations, so the same program from another line gets another hash. Programs whose constants
+    differ never get the same one.
     """
     if "__elided__" not in text:
         return b""
@@ -44,9 +46,14 @@ def elided(module: Any, text: str) -> bytes:
 
 
 def program_id(text: str, options: Any, platforms: Any, devices: Any, constants: bytes = b"") -> str:
-    """Return 16 hex digits that identify the program; see the module's docstring.
+    """Return 16 hexadecimal digits that identify a program.
 
-    ``constants``: a hash of the constants that the text leaves out.
+    Args:
+      text: the program's StableHLO; its source locations are ignored.
+      options: the compiler options of jit, in any order.
+      platforms: the platforms that it was lowered for.
+      devices: the devices that it is compiled for, as any value with a repr.
+      constants: a hash of the constants that the text leaves out.
     """
     bare = LOCATION.sub("", LOCATION_LINE.sub("", "\n" + text))
     digest = hashlib.sha256(bare.encode("utf-8", "replace"))
@@ -56,13 +63,16 @@ def program_id(text: str, options: Any, platforms: Any, devices: Any, constants:
 
 
 def hlo(executable: Any) -> str:
-    """Return the compiled text; of several modules (never seen on CPU, GPU or one-slice TPU) all texts."""
+    """Return the HLO text of a compiled program. If there are several modules (never seen on CPU, GPU or
+    one-slice TPU), the texts are joined."""
     return "\n\n".join(m.to_string() for m in executable.hlo_modules())
 
 
 def memory(executable: Any) -> Memory:
-    """Return bytes on one device from ``get_compiled_memory_stats``, without its peak, which is wrong on
-    CPU."""
+    """Return the memory that a compiled program takes on one device, from ``get_compiled_memory_stats``.
+
+    Its peak is left out, because it is wrong on CPU.
+    """
     stats = executable.get_compiled_memory_stats()
 
     def read(name: str) -> int | None:
@@ -79,8 +89,10 @@ def memory(executable: Any) -> Memory:
 
 
 def cost(executable: Any) -> dict[str, float]:
-    """Return XLA's cost analysis, with loop bodies counted once; negative figures mean unknown and are left
-    out."""
+    """Return figures of XLA's cost analysis by name (COSTS), without unknown ones, which are negative.
+
+    XLA counts the body of a loop once.
+    """
     found = executable.cost_analysis()
     if isinstance(found, list):
         found = found[0] if found else {}
@@ -88,6 +100,7 @@ def cost(executable: Any) -> dict[str, float]:
 
 
 def fingerprint(executable: Any) -> str | None:
+    """Return XLA's fingerprint of a compiled program as text; None if there is none."""
     value = getattr(executable, "fingerprint", None)
     if isinstance(value, bytes):  # XLA's CPU backend gives decimal digits, others raw bytes
         return value.decode() if value.isdigit() else value.hex()[:64]
@@ -95,6 +108,7 @@ def fingerprint(executable: Any) -> str | None:
 
 
 def devices(backend: Any) -> list[Device]:
+    """Return the devices of JAX's ``backend`` as data."""
     return [
         Device(id=d.id, kind=str(d.device_kind), process_index=int(d.process_index))
         for d in backend.devices()

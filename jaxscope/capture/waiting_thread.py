@@ -1,8 +1,8 @@
-"""Find the user's line that waits for another thread, where that thread's stack has no line of the user.
+"""Find the user's line that waits for another thread, if the other thread runs only code of libraries.
 
-``Thread(target=jnp.ones)`` and ``pool.submit(jnp.ones, ...)`` run a library's function in a thread of their
-own. The user's line that joins the thread or waits for the result is found in another thread's stack, by the
-Thread or Future.
+``Thread(target=jnp.ones)`` and ``pool.submit(jnp.ones, ...)`` run a library's function in a thread of its
+own. A line of the user joins that thread or waits for the result. It is found in the stacks of the other
+threads by the Thread or Future object that it waits for.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from jaxscope.jax_internals import frame_reading
 from jaxscope.schema.keys import Frame
 
 _WAITING = ("threading", "concurrent")  # packages whose functions wait for a thread or a result
-_NAMES = ("self", "f", "fut", "fs", "pending")  # locals of these functions that hold the thread or the result
-_MOST = 10_000  # results of one call
+_NAMES = ("self", "f", "fut", "fs", "pending")  # variables of these functions with the Thread or the Future
+_MOST = 10_000  # Futures that one function waits for
 
 
 def user_frames(frame: FrameType | None) -> list[Frame]:
-    """Return the user's lines, innermost first, of the thread that waits for the work at ``frame``, else an
-    empty list."""
+    """Return the user's lines, innermost first, in the thread that waits for the work that runs at ``frame``.
+    Return an empty list if no thread does."""
     work = _work(frame)
     if not work:
         return []
@@ -37,11 +37,11 @@ def user_frames(frame: FrameType | None) -> list[Frame]:
 
 
 def tops() -> dict[int, FrameType]:
-    """Return the innermost frame of each thread.
+    """Return the innermost frame of each thread, by the thread's identifier.
 
-    Garbage collection is disabled during this call: Python 3.11 creates frame objects while it holds the
-    lock of all thread states. A garbage collection at this time could free a ``threading.local``, which
-    needs the same lock, and would deadlock.
+    Garbage collection is disabled during this call. Python 3.11 creates frame objects while it holds the lock
+    of all thread states. A garbage collection at this time could free a ``threading.local``, which needs the
+    same lock, and would deadlock.
     """
     collects = gc.isenabled()
     gc.disable()
@@ -53,7 +53,8 @@ def tops() -> dict[int, FrameType]:
 
 
 def _work(frame: FrameType | None) -> list[Any]:
-    """Return the Thread that runs at ``frame``, and the Future whose result is computed there."""
+    """Return the Thread object that runs at ``frame``, and the Future whose result is computed there; empty
+    in the main thread."""
     work: list[Any] = []
     for f in frames.walk(frame):
         name = f.f_code.co_qualname
@@ -65,11 +66,13 @@ def _work(frame: FrameType | None) -> list[Any]:
 
 
 def _waiting(top: FrameType) -> list[FrameType]:
-    """Return the innermost frames that belong to functions in _WAITING."""
+    """Return the innermost frames of a thread as long as they are of ``threading`` or ``concurrent``. ``top``
+    is its innermost frame."""
     return list(itertools.takewhile(lambda f: frames.root(frames.module_of(f)) in _WAITING, frames.walk(top)))
 
 
 def _waits(frame: FrameType, work: list[Any]) -> bool:
+    """Return whether the function at ``frame`` has one of the objects ``work`` in a local variable."""
     for value in frame_reading.read(frame, _NAMES).values():
         held = list(value)[:_MOST] if type(value) in (list, set, tuple) else [value]
         if any(h is w for h in held for w in work):

@@ -1,6 +1,7 @@
-"""Count a warm call of a watched function: one addition, one store, one comparison, then the call itself.
+"""Count the calls of a watched function: each call costs one addition, one store and one comparison.
 
-This is the Python version; where a compiler was found, ``jaxscope/_warm.c`` does the same (and explains why).
+This is the Python version. Where a C compiler was found at installation, ``jaxscope/_warm.c`` does the same
+and explains why.
 """
 
 from __future__ import annotations
@@ -16,7 +17,13 @@ PURE = "JAXSCOPE_PURE_PYTHON"  # set in the environment: do not use the C versio
 
 
 class PythonTick:
-    """A count, stored by ``cells[index] = value`` each time it grows; call number ``due`` needs more work."""
+    """A count, and where it is stored.
+
+    Attributes:
+      value: the count.
+      cells, index: each new value is stored by ``cells[index] = value``, in a file mapped into memory.
+      due: the count from which on a call needs more work than counting.
+    """
 
     __slots__ = ("cells", "due", "index", "value")
 
@@ -27,7 +34,12 @@ class PythonTick:
 
 
 class PythonCall:
-    """Wraps a function and counts its calls. ``_jaxscope_counter``: a Tick, or None while nothing records."""
+    """Wraps a function and counts its calls.
+
+    Attributes:
+      _jaxscope_counter: the ``Tick`` that counts; None while nothing records.
+      _jaxscope_function: the wrapped function.
+    """
 
     __slots__ = ("_jaxscope_counter", "_jaxscope_function")
 
@@ -42,7 +54,7 @@ class PythonCall:
         counter.cells[counter.index] = value
         if value < counter.due:
             return self._jaxscope_function(*args, **kwargs)
-        return self._jaxscope_due(*args, **kwargs)  # of the subclass
+        return self._jaxscope_due(*args, **kwargs)  # which the subclass defines
 
     if TYPE_CHECKING:
 
@@ -50,6 +62,8 @@ class PythonCall:
 
 
 def _built() -> tuple[Any, Any] | None:
+    """Return the classes ``Tick`` and ``Call`` of the C extension; None if it was not built or is switched
+    off."""
     if os.environ.get(PURE):
         return None
     try:
