@@ -228,7 +228,8 @@ class Phases:
         module: str | None,
         calls_back: bool,
     ) -> None:
-        """Tell the other ranks of the job which program ``call`` has compiled."""
+        """Pass on which program ``call`` has compiled, to be compared with those of the other ranks of the
+        job."""
         devices = known_or_none(frame.device_list)
         if self.rank is not None and devices is not None:
             processes = len({d.process_index for d in devices})
@@ -364,8 +365,8 @@ def _executable(
 def persistent_cache(
     outcome: str | None, seconds: float, callbacks: bool | None
 ) -> tuple[str | None, str | None]:
-    """Return the role of JAX's persistent compilation cache in one compilation: (``hit``, ``miss``, ``off``
-    or None if unknown, why it is off or why the program was not stored).
+    """Return what JAX's persistent compilation cache did in one compilation: ``hit``, ``miss`` or ``off``,
+    and the reason why it is off or why the program was not stored (None: unknown, or there is none).
 
     Args:
       outcome: the outcome that JAX's event reported during this compilation; None: there was no such event.

@@ -1,9 +1,10 @@
-"""Turn JAX's events of calls that leave the fast path into Missed, PhaseBegan and the results of each phase.
+"""Listen to JAX's events of calls that leave the fast path (misses), and write the events Missed, PhaseBegan
+and the result of each phase.
 
-Nothing of JAX or of the user is replaced here. JAX announces each phase to its public monitoring listeners
-and each miss through one test slot. The arguments and results are read from the locals of JAX's frames, which
-are on the stack during these callbacks only. A call on JAX's fast path sends no event: no code of ours runs
-on it.
+JAX announces each phase (trace, lowering, compilation) to its public monitoring listeners, and each miss to a
+listener for its tests. Arguments and results are read from the local variables of JAX's frames, which are on
+the stack only during these callbacks. Nothing of JAX or of the user is replaced here. A call on JAX's fast
+path sends no event, so that no code of jaxscope runs in it.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ CACHE = {"/jax/compilation_cache/cache_hits": "hit", "/jax/compilation_cache/cac
 
 
 class Probe:
-    """The listeners of one recording; ``install`` and ``remove`` bracket it.
+    """The listeners of one recording. ``install`` registers them, ``remove`` removes them.
 
     Args:
       writer: writes the events.
@@ -55,12 +56,12 @@ class Probe:
 
     def __init__(self, writer: Writer, ir: str) -> None:
         self._writer = writer
-        self.tracker: StepTracker | None = None  # steps, and call counts to be written before each miss
-        self.stepping: StepFunction | None = None  # --step-function
+        self.tracker: StepTracker | None = None  # counts steps; its counts are written before each miss
+        self.stepping: StepFunction | None = None  # counts the calls of --step-function
         self.sampler: Sampler | None = (
-            None  # snapshots of the live arrays, at misses where nothing counts steps
+            None  # takes snapshots of the live arrays, at misses if steps are not counted
         )
-        self.puts: DevicePuts | None = None  # copies to devices
+        self.puts: DevicePuts | None = None  # records copies to devices
         self._numbers = itertools.count(1)
         self._serials = functions.Serials()
         self.monitor = ClosureMonitor(writer)
@@ -68,8 +69,8 @@ class Probe:
         self.calls = Calls(self.nested.over)
         self.repeats = RepeatedMisses(writer)
         self._clearings = Clearings()
-        self.previous: Any = None  # the listener that was in the test-event slot before ours
-        self._forwarding: Any = None  # a listener in the slot that calls ours
+        self.previous: Any = None  # the test-event listener that was there before ours
+        self._forwarding: Any = None  # a test-event listener of the program that calls ours
         self._passing = threading.local()
         self.handlers: dict[str, Callable[[FrameType], None]] = {
             jax_internals.EVENT_MISS: lambda frame: self._guarded("miss_event", self._missed, frame),
@@ -82,11 +83,12 @@ class Probe:
         self.introductions = Introductions(writer)
         self.phases = Phases(writer, self.introductions, ir, self.monitor)
         self.buffer_lifetimes = BufferLifetimes(writer.emit)
-        self._sees_traces = True  # this JAX has the frame of jit's own traces under its known name
-        self.callbacks = 0  # number of calls: a test asserts that warm calls add none
+        self._sees_traces = True  # whether the installed JAX has the function that TraceFrame describes
+        self.callbacks = 0  # how often JAX called us: a test asserts that warm calls add nothing
         self.on_test = _listener(self)  # one object: it is compared with the listener in the slot
 
     def install(self) -> None:
+        """Register the listeners with JAX."""
         self._sees_traces = jax_internals.TraceFrame.code() is not None
         listeners.register(self)
         if jax_internals.has_test_slot():
@@ -94,6 +96,7 @@ class Probe:
             jax_internals.set_test_listener(self.on_test)
 
     def remove(self) -> None:
+        """Remove the listeners, and put back the test-event listener that was there before."""
         listeners.unregister(self)
         if jax_internals.has_test_slot() and jax_internals.test_listener() == self.on_test:
             jax_internals.set_test_listener(self.previous)
@@ -116,21 +119,26 @@ class Probe:
                 self._passing.on = False
 
     def on_scalar(self, event: str, value: float | int, **_: Any) -> None:
+        """Receive the beginning of a phase from ``jax.monitoring``."""
         self.callbacks += 1
         if event in PHASES:
             self._guarded("phase_starts", self._began, PHASES[event], sys._getframe(1))
 
     def on_duration(self, event: str, duration_secs: float, **_: Any) -> None:
+        """Receive the end of a phase and its seconds from ``jax.monitoring``."""
         self.callbacks += 1
         if event in PHASES:
             self._guarded("phase_durations", self._ended, PHASES[event], duration_secs, sys._getframe(1))
 
     def on_event(self, event: str, **_: Any) -> None:
+        """Receive a hit or miss of the persistent cache from ``jax.monitoring``."""
         self.callbacks += 1
         if event in CACHE:
             self._guarded("cache_events", self._cache, CACHE[event])
 
     def _guarded(self, name: str, action: Callable[..., None], *args: Any) -> None:
+        """Call ``action(*args)`` as the part ``name`` of the recording (``shield.attempt``), unless this
+        thread is inside a callback already."""
         token = object()
         try:
             if shield.enter(token):
@@ -147,7 +155,7 @@ class Probe:
             self._guarded("device_puts", handle, self.puts, event_frame)
 
     def _missed(self, event_frame: FrameType) -> None:
-        """Handle a call that left the fast path; whether it will lower or compile is not known yet."""
+        """Handle a call that left the fast path. Whether it will be lowered or compiled is not known yet."""
         impl = jax_internals.up(event_frame, (jax_internals.ImplFrame.function,))
         local = jax_internals.ImplFrame(impl) if impl is not None else None
         both = local is not None and jax_internals.known(local.jaxpr) and jax_internals.known(local.args)
@@ -155,7 +163,7 @@ class Probe:
         if jaxpr is not None:
             function = self.repeats.counted(jaxpr, arguments)
             if function is not None:
-                if self.calls.open:  # an earlier call may have had this frame's address
+                if self.calls.open:  # an ended call's frame may have had the same address: end that call
                     self.calls.prune(jax_internals.stack_of_call(event_frame)[1])
                 if self.stepping is not None:
                     self.stepping.repeated(function)
@@ -165,7 +173,7 @@ class Probe:
             self.repeats.note(jaxpr, arguments, call.function)
 
     def _tracing(self, event_frame: FrameType) -> None:
-        """Handle the beginning of a trace, if it is jit's own and not that of a scan or a cond."""
+        """Handle the beginning of a trace, if it is one of jit itself and not that of a scan or a cond."""
         tracer = jax_internals.up(event_frame, jax_internals.TRACER_FRAMES)
         around = tracer.f_back if tracer is not None else None
         of_jit = around is not None and around.f_code.co_name == jax_internals.TraceFrame.function
@@ -174,7 +182,7 @@ class Probe:
         self._forwarding = jax_internals.test_listener()
         stack, frame = jax_internals.stack_of_call(event_frame)
         call = self.calls.tracing(frame)
-        if call is None:  # inside another trace, or under a transform: it has no phase of its own
+        if call is None:  # inside another trace, or under a transform: JAX announces no phase for it
             if not of_jit or around is None:
                 return  # it may be the trace of a scan or a cond
             source = jax_internals.source(stack, frame)
@@ -192,11 +200,13 @@ class Probe:
             )
 
     def _began(self, phase: str, event_frame: FrameType) -> None:
+        """Write that ``phase`` of a call has begun."""
         call, _ = self._call_at(event_frame, RANKS[phase])
         later, call.later = call.later, False
         self._writer.emit(ev.PhaseBegan(call=call.number, phase=phase, later=later))
 
     def _ended(self, phase: str, seconds: float, event_frame: FrameType) -> None:
+        """Write the result of ``phase`` of a call, which has ended after ``seconds``."""
         call, stack = self._call_at(event_frame, RANKS[phase] + 1)
         if phase == ev.TRACE:
             self.nested.announced(call)
@@ -210,7 +220,8 @@ class Probe:
             self.phases.compiled(call, stack, seconds)
 
     def _receives_traces(self) -> bool:
-        """Return whether events of the slot reach us; put our listener back where the program replaced it."""
+        """Return whether JAX's test events reach us. If the program has replaced our listener, install it
+        again and return False."""
         if not jax_internals.has_test_slot() or not shield.works("trace_event"):
             return False
         now = jax_internals.test_listener()
@@ -226,24 +237,32 @@ class Probe:
         return False
 
     def _cache(self, outcome: str) -> None:
+        """Note that the program that is being compiled was found in the persistent cache or not: ``hit`` or
+        ``miss``."""
         if self.calls.open:
             self.calls.open[-1].cache = outcome
 
     # -- the call an event belongs to ---------------------------------------------------------------
 
     def _call_at(self, event_frame: FrameType, rank: int) -> tuple[Call, Stack]:
-        """Return the call in progress at this event, and begin it if it is new."""
+        """Return the call that JAX's event at ``event_frame`` belongs to, and JAX's frames by function name.
+        If the call is new, begin it.
+
+        Args:
+          event_frame: the frame that announced the event.
+          rank: the rank of the event in the order of a call's events (calls.in_progress).
+        """
         stack, frame = jax_internals.stack_of_call(event_frame)
         if frame is not None:
             call = self.calls.find(frame, rank)
             if call is not None:
                 if rank >= MISS_RANK and call.retraced and not call.trace_written:
-                    call.trace_written = True  # the event of its end did not reach us
+                    call.trace_written = True  # JAX's event of the end of the trace did not reach us
                     self._writer.emit(ev.Traced(call=call.number))
                 return call, stack
             return self._begin(stack, frame, jax_internals.source(stack, frame), rank), stack
-        # Ahead of time, trace, lowering and compilation are calls of their own: the jaxpr, then the module,
-        # identifies the first of them.
+        # Ahead of time, the user calls trace, lower and compile one by one. The jaxpr, then the module, shows
+        # which earlier call this one continues.
         source = jax_internals.source(stack, None)
         earlier: Call | None = self.phases.traces.get(source.get("jaxpr"))
         lowering: Lowering | None = self.phases.modules.get(source.get("module"))
@@ -253,7 +272,7 @@ class Probe:
             earlier.rank, earlier.later = rank, True
             if self.tracker is not None:
                 self.tracker.flush()
-                self.tracker.missed(earlier.number)  # it may be lowered before a block and compiled inside
+                self.tracker.missed(earlier.number)  # an assertion's block may begin between the two
             self.calls.begin(earlier, event_frame)
             return earlier, stack
         call = self._begin(stack, None, source, rank, earlier=earlier)
@@ -263,8 +282,8 @@ class Probe:
         return call, stack
 
     def _steps(self) -> tuple[int | None, int | None]:
-        """Write the counts of steps to the log, and return the current step, and that of the program's first
-        process in a process that it started."""
+        """Write the counts of steps to the log. Return the current step of this process, and that of the
+        program's first process if this is another one that it started; None if unknown."""
         if self.tracker is None:
             return None, None
         self.tracker.flush()
@@ -280,7 +299,16 @@ class Probe:
         nested: bool = False,
         earlier: Call | None = None,
     ) -> Call:
-        """Begin a new miss: read its key, its function and the user's lines, and write Missed."""
+        """Begin a new call: read its cache key, its function and the user's lines, and write ``Missed``.
+
+        Args:
+          stack: JAX's frames by function name.
+          frame: the frame of the call; None: it lowers or compiles ahead of time.
+          source: what is known of the call (``jax_internals.source``).
+          rank: the rank of its first event (calls.in_progress).
+          nested: whether it is inside another trace.
+          earlier: the call that traced the program, if this one lowers or compiles it once more.
+        """
         outermost = frame if frame is not None else next(iter(stack.values()), None)
         self.calls.prune(outermost)
         if self.buffer_lifetimes:
@@ -334,7 +362,15 @@ class Probe:
         source: dict[str, Any],
         user: wrappers.UserCall | None,
     ) -> None:
-        """Pass the new ``call`` to the counters of steps, transfers, live arrays and argument lifetimes."""
+        """Pass the new ``call`` to what counts steps, records transfers, takes snapshots and follows its
+        arguments.
+
+        Args:
+          entry: how the call was made, as in ``Missed.entry``.
+          read: its cache key; None: it could not be read.
+          source: what is known of the call (``jax_internals.source``).
+          user: the user's call behind a library's wrapper; None: there is no wrapper.
+        """
         if self.tracker is not None:
             self.tracker.missed(call.number)
             if entry == "call" and read is not None:
@@ -355,7 +391,7 @@ class Probe:
         outermost: FrameType | None,
         earlier: Call | None,
     ) -> ev.FunctionSeen | None:
-        """Introduce the function of a new miss; None where that fails, or for a later phase of
+        """Introduce the function of a new call. Return None if that fails, or if the call continues
         ``earlier``."""
         function = source.get("fun")
         if function is not None:
@@ -367,7 +403,8 @@ class Probe:
     def _introduced(
         self, function: Any, user: wrappers.UserCall | None, frame: FrameType | None
     ) -> ev.FunctionSeen:
-        """Introduce a function given to jit: a library's, unless the user has given it."""
+        """Introduce a function that was passed to jit, and decide whether it counts as the user's. A function
+        of a library does if the user passed it to jit."""
         seen = self.introductions.describe(function, user)
         installed = not seen.library and frames.is_installed_beside(seen.file, frame)
         if (seen.library or installed) and wrappers.jitted_by_user(
@@ -377,7 +414,8 @@ class Probe:
         return self.introductions.of_installed(seen) if installed else self.introductions.introduce(seen)
 
     def _traced(self, jaxpr: Any, frame: FrameType | None) -> ev.FunctionSeen:
-        """Introduce the function of ``jaxpr``, where the function itself is unknown: under a transform."""
+        """Introduce the function that was traced to ``jaxpr``, if the function itself is unknown: under a
+        transform."""
         seen = self.introductions.traced(jaxpr)
         of_wrapper = seen.library and seen.module is not None and frames.root(seen.module) not in JAX_ROOTS
         if of_wrapper and wrappers.jitted_by_user(None, frame):
@@ -387,14 +425,15 @@ class Probe:
     # -- for the session ------------------------------------------------------------------------------
 
     def look(self, seen: str) -> None:
-        """Record what became of the arguments of calls that are over; ``seen`` is the reason for doing it
-        now."""
+        """Record what became of the arguments of calls that are over: deleted, released or kept. ``seen`` is
+        the occasion, as in ``ArgumentFate.seen``."""
         self.calls.prune(sys._getframe())
         if self.buffer_lifetimes:
             shield.attempt("argument_fates", self.buffer_lifetimes.look, seen, self.calls.running())
 
     def call_of(self, jaxpr: Any) -> Call:
-        """Return the call that ``jaxpr`` was traced for; begin one if that was before the recording."""
+        """Return the call that ``jaxpr`` was traced for. If that was before the recording, begin a call for
+        it."""
         known: Call | None = self.phases.traces.get(jaxpr)
         if known is not None:
             return known
@@ -407,8 +446,8 @@ class Probe:
         return call
 
     def forked(self) -> None:
-        """Start anew in a forked child: its log introduces what it refers to, and the parent's calls end
-        there."""
+        """Start anew in a forked child: its log is another one, which has no functions yet, and calls in
+        progress are the parent's."""
         self.introductions = Introductions(self._writer)
         ir, retarget = self.phases.ir, self.phases.retarget
         self.phases = Phases(self._writer, self.introductions, ir, self.monitor, retarget)
@@ -424,10 +463,15 @@ class Probe:
 def _user_call(
     source: dict[str, Any], frame: FrameType | None
 ) -> tuple[dict[str, Any], wrappers.UserCall | None]:
-    """Return ``source`` and the user's call behind a library's wrapper, if there is one.
+    """Return ``source`` (``jax_internals.source``) and the user's call behind a library's wrapper; None if
+    there is no wrapper.
 
-    Where the wrapper's frame cannot be read, the source is empty: its function is the wrapper's, not the
-    user's.
+    If the wrapper's frame cannot be read, the source is empty, because its function is the wrapper's and not
+    the user's.
+
+    Args:
+      source: what is known of the call in progress.
+      frame: the frame of the call.
     """
     function = source.get("fun")
     if frame is None or function is None:
@@ -437,13 +481,20 @@ def _user_call(
 
 
 def _origins(read: signature.Read) -> tuple[list[Frame], list[int]] | None:
-    """Return the lines that created the arguments, and for each argument the index of its line."""
+    """Return the user's lines that created the arrays among the arguments, and for each argument the index of
+    its line (-1: unknown)."""
     return shield.attempt("array_origin", allocation_sites.of, read.refs, len(read.key.arguments))
 
 
 def _lines(outermost: FrameType | None, seen: ev.FunctionSeen, detail: bool) -> dict[str, Any]:
-    """Return the fields of Missed that are about the lines of the program: site, stack, column and
-    library."""
+    """Return the fields of ``Missed`` that are about the program's lines: site, stack, column, library and
+    into_library.
+
+    Args:
+      outermost: the frame of the call, or JAX's innermost frame if there is no call.
+      seen: the function of the call.
+      detail: whether the function is the user's.
+    """
     above = frames.users(frames.walk(outermost))
     stack = [frames.location(f) for f in above]
     if not stack:

@@ -1,6 +1,7 @@
-"""Start and stop the recording of this process, at most one at a time.
+"""Start and stop the recording of this process; there is at most one at a time.
 
-A session owns the writer and the probe; it handles exit, fork and the environment that ``jaxscope run`` sets.
+A Session owns the writer of the log and the probe, which listens to JAX. This module also handles the exit of
+the program, forks, and the environment variables that ``jaxscope run`` sets.
 """
 
 from __future__ import annotations
@@ -50,8 +51,15 @@ class Options(msgspec.Struct, frozen=True, rename="kebab"):
     """The options of a recording, named as on the command line.
 
     Attributes:
+      ir: which texts of the user's programs are stored: none, stats, stablehlo, hlo or all.
+      wrapper_libraries: further packages that are treated as libraries around JAX, like flax.
+      step_function: the name of the function whose calls are counted as steps.
+      arrays: whether snapshots of the live arrays are taken.
+      transfers: whether copies between host and devices are recorded.
+      redact: whether values, source lines and paths outside the project are removed from the recording.
       passing: a temporary recording, of a ``block`` or of a ``suite`` of tests, which ends when another
         recording starts.
+      targets: the accelerators for which each program is lowered again.
       forced_devices: number of CPU devices that jaxscope set in the environment for the targets.
       dry_run: end the program after its step function was lowered.
       compare_ranks: in a job with several processes, record where the main thread waits.
@@ -77,12 +85,19 @@ class Options(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class Session:
-    """A recording from ``start`` to ``stop``."""
+    """A recording of this process.
+
+    Args:
+      run: the directory to record to.
+      how: what began the recording: ``run`` (``jaxscope run``), ``env`` (an environment variable) or
+        ``record`` (the program itself).
+      options: the options of the recording.
+    """
 
     def __init__(self, run: RunDir, how: str, options: Options) -> None:
         self.run = run
         self.options = options
-        # A process that a recorded one started finds a log in the run directory.
+        # If there is a log already, this process was started by one that is recorded.
         self._how = "child" if how == "run" and run.logs() else how
         frames.configure(options.wrapper_libraries)
         self.writer = Writer(run, self._first, of_program=True)
@@ -123,7 +138,7 @@ class Session:
             self.profile.step_ended if self.profile is not None else None,
             self.sampler.step_ended if self.sampler is not None else None,
         )
-        self._died = False  # the exception that ends the program is in the log
+        self._died = False  # whether the exception that ends the program is in the log
         self.rank: Rank | None = None
         if options.compare_ranks:
             self.rank = self.probe.phases.rank = Rank(
@@ -143,6 +158,7 @@ class Session:
             self.probe.phases.retarget = Retarget(self.writer, options.targets, ends_at)
 
     def begin(self) -> None:
+        """Write the first event and install the listeners."""
         if self._how == "child":
             self.tracker.beside(self.run)
         self.writer.open()
@@ -163,20 +179,25 @@ class Session:
             shield.attempt("staged_arrays", self._copies[1].install)
         if self.options.step_function:
             self._unhook = shield.attempt("post_hook", self._count_steps, self.options.step_function)
-        # JAX releases its backends in an exit handler that it registered when it was imported: before this
-        # one, so it runs after this one. The recording itself may end later (jaxscope run).
+        # Exit handlers run in the reverse order of their registration. JAX registered the one that releases
+        # its backends when it was imported, so it runs after this one. The recording may end later still.
         atexit.register(self._leaving)
 
     def _several_processes(self, index: int, count: int) -> None:
+        """Start what compares the ranks of a job, when JAX's backend shows that there are several
+        processes."""
         if self.rank is not None:
             shield.attempt("rank", self.rank.begin, index, count)
 
     def _leave_job(self) -> None:
+        """Stop what compares the ranks of a job, if it runs."""
         rank, self.rank, self.probe.phases.rank = self.rank, None, None
         if rank is not None:
             shield.attempt("rank", rank.leave)
 
     def _leaving(self) -> None:
+        """At the exit of the program, before JAX releases its backends: end everything that needs the
+        backends."""
         if current() is self and not _goes_on():
             self._leave_job()
             self._write_uncaught()  # JAX's exit may wait for other processes until this one is killed
@@ -185,14 +206,16 @@ class Session:
             self._last_look(leaving=True)
 
     def rest(self) -> None:
-        """Write the counts and an end of the log, which is continued if the program goes on after its exit
-        handlers."""
+        """Write the counts and an end to the log. If the program continues after its exit handlers, the log
+        does too."""
         self._flush()
         self.writer.emit(ev.RunEnded(how="exit"))
         self.writer.before = self._watch_for_the_end
 
     def _watch_for_the_end(self) -> None:
-        # Python removes all exit handlers when it has run them, also those registered meanwhile.
+        """Register an exit handler for the real end of the program, unless there is one. It is called before
+        each event after ``rest``."""
+        # After Python has run the exit handlers, it removes all of them, also those registered meanwhile.
         if self._handler() is None:
 
             def leave() -> None:
@@ -203,7 +226,7 @@ class Session:
             self._handler = weakref.ref(leave)
 
     def _end_profile(self) -> None:
-        """Stop the profiler of a program that ended before the last step of ``--profile``."""
+        """Stop the profiler if the program ends before the last step of ``--profile``."""
         profile, self.profile = self.profile, None
         if profile is not None:
             profile.stop(self.tracker.current)
@@ -211,6 +234,7 @@ class Session:
                 self._degraded("profile", f"the program ended before step {profile.first}")
 
     def _last_look(self, *, leaving: bool) -> None:
+        """Take the last snapshot of the live arrays, once. ``leaving`` is whether the program ends too."""
         sampler, self.sampler = self.sampler, None
         if self.transfers is not None:
             self.transfers.after = None
@@ -218,6 +242,7 @@ class Session:
             sampler.ended(sys._getframe(1), leaving=leaving)
 
     def end(self, how: str) -> None:
+        """Remove the listeners, write what is still missing and close the log. ``how`` is exit or stop."""
         atexit.unregister(self._leaving)
         self._leave_job()
         self.probe.remove()
@@ -246,7 +271,7 @@ class Session:
         self.writer.close()
 
     def _write_uncaught(self) -> None:
-        """Write the exception that ends the program, once."""
+        """Write the event ``Died`` for the exception that ends the program, if there is one, once."""
         died = None if self._died else shield.attempt("uncaught", last_exception.uncaught)
         if died is not None:
             self._died = True
@@ -255,7 +280,7 @@ class Session:
             self.writer.emit(died)
 
     def _flush(self) -> None:
-        """Write the counts to the log, and what is still being read."""
+        """Write all counts to the log, after the memory figures that are still being read."""
         self.probe.phases.memory.wait()
         self.tracker.flush()
         self.probe.flush()
@@ -263,6 +288,7 @@ class Session:
             shield.attempt("transfers", self.transfers.flush)
 
     def _is_step(self, function: str) -> bool:
+        """Return whether ``function``, the id of a function, is the step function."""
         stepper = self.tracker.stepper
         return stepper is not None and stepper.function == function
 
@@ -293,8 +319,8 @@ class Session:
             self.sampler.now(sys._getframe())
 
     def compile_for(self, target: Target, traced: Any) -> str | None:
-        """Lower ``traced`` (a ``Traced``) for ``target`` and queue it. Return the program's id, None if
-        skipped.
+        """Lower ``traced`` (the result of ``f.trace``) for ``target`` and queue it for the target's compiler.
+        Return the id of the program; None if it cannot run on the target.
 
         Raises:
           OSError: the queue cannot be written.
@@ -312,20 +338,31 @@ class Session:
             shield.leave(token)
 
     def watch(self, function: Any, step: bool) -> tuple[Counter | None, Guard | None]:
-        """Count the calls of ``function`` from now on, and check the values it captures."""
+        """Count the calls of ``function`` from now on, and check the values that it captures.
+
+        Returns what counts the calls and what checks the values; None for one that could not be set up.
+
+        Args:
+          function: the watched function, jitted or not.
+          step: whether each call is a step.
+        """
         counter = shield.attempt("watch", self._watch, function, step)
         if counter is None:
             return None, None
         return counter, shield.attempt("stale_captures", self.probe.monitor.guard, function, counter)
 
     def _watch(self, function: Any, step: bool) -> Counter:
+        """Write the event that introduces ``function``, and return what counts its calls."""
         seen = self.probe.introductions.introduce(functions.describe(jax_internals.given_to_jit(function)))
         return self.tracker.watch(seen.function, step)
 
     def _step_ended(self) -> None:
+        """Check the values that watched functions capture, at the end of a step."""
         shield.attempt("stale_captures", self.probe.monitor.step_ended)
 
     def _count_steps(self, name: str) -> Callable[[], None]:
+        """Count the calls of the function ``name`` as steps (``--step-function``). Return a function that
+        ends this."""
         counted = self.probe.stepping = StepFunction(name, self.tracker, self.probe.introductions)
         unhook = jax_internals.on_fast_path(counted.called)
         unlisten: Callable[[], None] | None = None
@@ -340,6 +377,8 @@ class Session:
         return undo
 
     def _first(self, forked: bool) -> ev.Event:
+        """Return the first event of the log. ``forked`` is whether this process is a forked child of a
+        recorded one."""
         import jax
         import jaxlib
 
@@ -361,10 +400,12 @@ class Session:
         )
 
     def _degraded(self, name: str, reason: str) -> None:
+        """Write that the part ``name`` of the recording is not available, and the reason."""
         self.writer.emit(ev.Degraded(seam=name, reason=reason))
 
 
 def _cwd() -> str:
+    """Return the current directory; empty if it has been removed."""
     try:
         return str(Path.cwd())
     except OSError:  # removed under us
@@ -372,7 +413,10 @@ def _cwd() -> str:
 
 
 def _goes_on() -> bool:
-    """Return whether the program goes on: Python ends the main thread before it runs the exit handlers."""
+    """Return whether the program continues after the exit handlers that run now.
+
+    If it really exits, Python has marked the main thread as ended before it runs them.
+    """
     return threading.main_thread().is_alive()
 
 
@@ -380,6 +424,7 @@ _lock = threading.Lock()
 
 
 def _forked() -> None:
+    """Continue the recording in a forked child; called by Python after each fork."""
     global _lock
     _lock = threading.Lock()  # a thread of the parent may have held it
     session = current()
@@ -397,14 +442,20 @@ os.register_at_fork(after_in_child=_forked)  # once: such a hook cannot be remov
 
 
 def current() -> Session | None:
-    """Return the recording of this process, if there is one."""
+    """Return the recording of this process; None if there is none."""
     session: Session | None = announce.current
     return session
 
 
 def start(run: RunDir, *, how: str, options: Options | None = None) -> Session:
-    """Begin recording to ``run``, or return the recording in progress. Imports jax."""
-    import jax  # noqa: F401  before the lock: a thread that imports jax holds its lock when our hook runs
+    """Begin a recording to ``run``, or return the recording in progress. This imports jax.
+
+    Args:
+      run: the directory to record to.
+      how: what begins the recording: ``run``, ``env`` or ``record`` (see Session).
+      options: the options of the recording; None: the defaults.
+    """
+    import jax  # noqa: F401  before the lock: a thread that imports jax has jax's import lock in our hook
 
     with _lock:
         active = current()
@@ -420,11 +471,11 @@ def start(run: RunDir, *, how: str, options: Options | None = None) -> Session:
 def stop(how: str = "stop", certain: bool = False) -> None:
     """End the recording of this process, if there is one.
 
-    A program may run its exit handlers long before its end (``atexit._run_exitfuncs()``); the recording
-    then continues.
+    A program may run its exit handlers long before its end (``atexit._run_exitfuncs()``). The recording then
+    continues.
 
     Args:
-      how: exit or stop.
+      how: why the recording ends: ``exit`` (the program ends) or ``stop``.
       certain: whether the process certainly ends now.
     """
     with _lock:
@@ -442,7 +493,7 @@ def stop(how: str = "stop", certain: bool = False) -> None:
 
 
 def start_from_environment(how: str = "run") -> Session | None:
-    """Begin the recording that ``jaxscope run`` requests by environment variables; None where there is no
+    """Begin the recording that ``jaxscope run`` requests by environment variables; return None if there is no
     request."""
     where = os.environ.get(RUN_VARIABLE)
     if not where:
