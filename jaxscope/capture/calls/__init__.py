@@ -1,1 +1,2 @@
-"""One call that left the fast path: its key, its function, its phases."""
+"""Describe one call of a jitted function that left JAX's fast path: its cache key, its function, its
+phases."""

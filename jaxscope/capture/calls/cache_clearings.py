@@ -1,7 +1,7 @@
-"""Detect whether JAX's caches were cleared between two misses, and how full the bounded caches are.
+"""Detect whether JAX's caches were cleared between two calls that left the fast path, and how full they are.
 
-JAX announces neither. Its signature cache counts misses, and clearing sets the count to 0. Every traced call
-adds one: if the count has not grown since the last trace, the cache was cleared.
+JAX announces neither. Its cache of call signatures counts misses, and clearing it sets this count to 0. Each
+call that traces adds one. If the count has not grown since the last trace, the cache was cleared.
 """
 
 from __future__ import annotations
@@ -10,17 +10,22 @@ from jaxscope import jax_internals
 
 
 class Clearings:
-    """``count``: how often the caches of this process were cleared so far."""
+    """Counts how often JAX's caches were cleared.
+
+    Attributes:
+      count: how often the caches of this process were cleared so far.
+    """
 
     def __init__(self) -> None:
         self.count = 0
         self._misses = -1
 
     def look(self, traces: bool) -> dict[str, tuple[int, int]]:
-        """Note, at the beginning of a miss, whether the caches were cleared since the last one (``count``).
+        """At the beginning of a call, increase ``count`` if the caches were cleared since the call before.
+        Return the caches that are nearly full: name -> (entries, capacity).
 
-        Return the caches that are nearly full, as (entries, capacity).
-        ``traces``: whether the call will trace.
+        Args:
+          traces: whether this call will trace.
         """
         gauge = jax_internals.cache_gauge()
         if gauge.misses < self._misses or (traces and gauge.misses == self._misses):

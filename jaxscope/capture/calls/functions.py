@@ -1,8 +1,7 @@
-"""Find the user's function inside the object given to jit, and describe both.
+"""Find the user's function inside the object that was passed to jit, and describe both.
 
-The object may wrap the user's function in partials, bound methods, transforms and library wrappers. Objects
-are numbered by weak reference, because ``id()`` is recycled: a new lambda often gets the address of a dead
-one.
+The user's function may be wrapped in partials, bound methods, transforms and wrappers of libraries. Objects
+are numbered by weak reference and not by ``id()``, because a new lambda often gets the address of a dead one.
 """
 
 from __future__ import annotations
@@ -33,13 +32,14 @@ INNER = ("__wrapped__", "fun", "f", "func", "fn", "_fun", "fn_", "_original_fn")
 
 
 class Layers(NamedTuple):
-    """The user's function inside an object given to jit, and what is around it.
+    """The user's function, and what it was wrapped in before it was passed to jit.
 
     Attributes:
-      wrappers: names of the layers, outermost first.
-      form: def, lambda, partial, method or callable.
-      bound: arguments that partials pass to the function, by name (or position), and the object of an
-        inherited method, as ``self``.
+      function: the user's function.
+      wrappers: the names of the wrappers, outermost first: ``["jax.vmap", "functools.partial"]``.
+      form: what was wrapped: def, lambda, partial, method or callable (an object with ``__call__``).
+      bound: the arguments that partials pass to the function, by name or position; ``self`` with the object's
+        class, if the function is a method that this class inherits.
     """
 
     function: Any
@@ -49,7 +49,8 @@ class Layers(NamedTuple):
 
 
 class Serials:
-    """Numbers objects in the order in which they appear; the number of a dead one is not used again."""
+    """Numbers objects in the order in which they are first seen. The number of a dead object is not used
+    again."""
 
     def __init__(self) -> None:
         self._next = itertools.count(1)
@@ -59,8 +60,8 @@ class Serials:
         self._latest: dict[tuple[str, type], tuple[weakref.ref[Any], int]] = {}
 
     def class_name(self, kind: type) -> str:
-        """Return ``carry.State``, or ``carry.State (class #2)`` for a second class of that name (a cell run
-        again)."""
+        """Return the full name of a class: ``carry.State``. A second class of this name, from a notebook cell
+        that was run again, is ``carry.State (class #2)``."""
         name = kind_name(kind)
         known = self._classes.setdefault(name, [])
         for number, ref in enumerate(known, 1):
@@ -70,9 +71,14 @@ class Serials:
         return name if len(known) == 1 else f"{name} (class #{len(known)})"
 
     def equal_with_another_hash(self, path: str, value: Any, hashed: int | None) -> bool:
-        """Return whether ``value`` is equal to the last value at ``path`` but has another hash.
+        """Return whether ``value`` is equal to the last value of its class at ``path`` but has another hash.
 
-        Calls the value's own ``__eq__``, if its class defines one in Python; JAX did the same.
+        This calls the value's own ``__eq__`` if its class defines one in Python, as JAX has done before.
+
+        Args:
+          path: the path of the value in the arguments.
+          value: the value.
+          hashed: its hash; None: it has none.
         """
         kind = type(value)
         if hashed is None or not isinstance(getattr(kind, "__eq__", None), FunctionType):
@@ -86,7 +92,7 @@ class Serials:
             return False
 
     def of(self, value: Any) -> int | None:
-        """Return the number of ``value``, None for a value without weak references."""
+        """Return the number of ``value``; None if it cannot have weak references."""
         known = self._seen.get(id(value))
         if known is not None and known[0]() is value:
             return known[1]
@@ -103,21 +109,22 @@ class Serials:
 
 
 def defined_in(function: Any) -> str:
-    """Return the module of a function's code, which functools.wraps does not change."""
+    """Return the name of the module in which the function's code was defined. ``functools.wraps`` does not
+    change it, unlike ``__module__``."""
     return str(getattr(function, "__globals__", {}).get("__name__", ""))
 
 
 def _label(layer: Any) -> str:
-    """Return the public name of a wrapper: ``jax.grad`` for the ``grad_f`` that it returns."""
+    """Return the public name of a wrapper: ``jax.grad`` for the function ``grad_f`` that it returns."""
     if defined_in(layer) == jax_internals.TRIMS_TRACEBACKS:
-        # api_boundary's closure has the transform, whose name functools.wraps replaced.
+        # This is JAX's api_boundary. Its closure has the transform, whose name functools.wraps replaced.
         inside = [
             c.cell_contents for c in layer.__closure__ or () if isinstance(c.cell_contents, FunctionType)
         ]
         layer = inside[0] if inside else layer
     code = getattr(layer, "__code__", None)
     if code is not None:
-        # functools.wraps copies the module of the wrapped function; the code has the wrapper's own.
+        # functools.wraps copies __module__ and __qualname__ of the wrapped function, but not the code.
         module = defined_in(layer)
         name = code.co_qualname.partition(".<locals>")[0]
         name = _PUBLIC.get(name, name) + _OF_PAIR.get(code.co_name, "")
@@ -143,11 +150,13 @@ _OF_PAIR = {"init_fn": ".init", "apply_fn": ".apply"}
 
 
 def _is_users(value: Any) -> bool:
+    """Return whether ``value`` is a Python function that no library defines."""
     return isinstance(value, FunctionType) and not frames.is_library(defined_in(value))
 
 
 def _held(layer: Any) -> list[Any]:
-    """Return the callables in a wrapper's closure and in its INNER attributes."""
+    """Return the callables that a wrapper refers to: in its closure and in its attributes of the names
+    INNER."""
     values = []
     for cell in getattr(layer, "__closure__", None) or ():
         try:
@@ -163,7 +172,8 @@ def _held(layer: Any) -> list[Any]:
 
 
 def _step_in(layer: Any) -> tuple[Any, str] | None:
-    """Return the next inner layer and the name of ``layer``; None if ``layer`` is the user's function."""
+    """Return the object that ``layer`` wraps, and the name of ``layer``; None if ``layer`` wraps nothing: it
+    is the user's function."""
     if isinstance(layer, functools.partial):
         return layer.func, "functools.partial"
     if isinstance(layer, MethodType):
@@ -176,7 +186,7 @@ def _step_in(layer: Any) -> tuple[Any, str] | None:
     module = defined_in(layer) or type(layer).__module__
     if not frames.is_library(module) or frames.root(module) in COMPUTING_ROOTS:
         return None
-    # A library's wrapper without __wrapped__: search the objects it holds for a function of the user.
+    # A library's wrapper without __wrapped__: search what it refers to for a function of the user.
     queue, seen = [(layer, 0)], {id(layer)}
     while queue:
         current, depth = queue.pop(0)
@@ -193,7 +203,8 @@ def _step_in(layer: Any) -> tuple[Any, str] | None:
 
 
 def unwrap(function: Any) -> Layers:
-    """Return the user's function inside the object given to jit, and the layers around it."""
+    """Return the user's function inside ``function``, an object that was passed to jit, and the names of the
+    wrappers around it."""
     wrappers: list[str] = []
     bound: dict[str, Any] = {}
     form = "def"
@@ -222,8 +233,13 @@ def unwrap(function: Any) -> Layers:
 
 
 def _place(code: Any, line: int | None) -> int | str | None:
-    """Return the line, with a lambda's column or a hash of exec'd code, so that two functions on it
-    differ."""
+    """Return the line of a function for its id. Functions on the same line get different ones: a lambda's has
+    its column too, and that of code that was run by ``exec`` a hash.
+
+    Args:
+      code: the code of the function; None: it has none.
+      line: its first line; None: unknown.
+    """
     if code is None:
         return line
     if code.co_name == "<lambda>":
@@ -236,11 +252,12 @@ def _place(code: Any, line: int | None) -> int | str | None:
 
 
 def is_jitted_where_defined(function: Any) -> bool:
-    """Return whether the function's name in its module, class or object holds a jitted function
+    """Return whether the function's name, in its module, class or object, refers to a jitted function
     (``@jax.jit``).
 
-    If so, the author of the function passed it to jit. For functions of JAX any object counts, because some
-    are inside a ufunc. False for a function that is defined inside another function (``<locals>``).
+    If so, the author of the function passed it to jit. For functions of JAX any object that is no plain
+    function counts, because some jitted functions are inside a ufunc. False for a function that is defined
+    inside another function (``<locals>``), because its name is not visible from outside.
     """
     if isinstance(function, MethodType):
         own = vars(function.__self__) if hasattr(function.__self__, "__dict__") else {}
@@ -260,6 +277,7 @@ def is_jitted_where_defined(function: Any) -> bool:
 
 
 def _is_jitted(value: Any) -> bool:
+    """Return whether ``value`` is a jitted function: a callable object with a method ``lower``."""
     return (
         value is not None
         and not isinstance(value, (FunctionType, MethodType, type))
@@ -268,8 +286,8 @@ def _is_jitted(value: Any) -> bool:
 
 
 def is_defined(pattern: str) -> bool:
-    """Return whether a Python function matches ``pattern``: a name, the end of a dotted name, or a shell
-    pattern.
+    """Return whether this process has a Python function with the name ``pattern``: a name, the end of a
+    dotted name, or a shell pattern such as ``train_*``.
 
     It visits all objects of the process. Use it only for a message that ends a test or a block, never in a
     call.
@@ -290,7 +308,15 @@ def is_defined(pattern: str) -> bool:
 def function_id(
     qualname: str, file: str | None, line: int | str | None, wrappers: list[str], captured: str = ""
 ) -> str:
-    """Return the id of a function; ``captured``: the code of the functions that it captures."""
+    """Return the id of a function in a recording: ``step@train.py:12 | jax.vmap``.
+
+    Args:
+      qualname: its qualified name.
+      file: its file; None: unknown.
+      line: its line, perhaps with what distinguishes it from others on this line; None: unknown.
+      wrappers: the names of the wrappers around it.
+      captured: what ``_code_of`` returns for the values that it captures; the id contains a hash of it.
+    """
     around = "".join(f" | {w}" for w in wrappers)
     digest = f" | captures {hashlib.sha256(captured.encode()).hexdigest()[:8]}" if captured else ""
     return f"{qualname}@{file or '?'}:{line if line is not None else '?'}{around}{digest}"
@@ -352,7 +378,8 @@ def _name_of(value: Any) -> str:
 
 
 class _Default:
-    """A default value in a signature, shown without its repr, which might print an array."""
+    """A default value in the text of a signature. Only plain values are shown by their repr, because that of
+    another object might print an array."""
 
     def __init__(self, value: Any) -> None:
         plain = isinstance(value, (str, int, float, bool, type(None)))
@@ -363,6 +390,7 @@ class _Default:
 
 
 def _signature_text(function: Any) -> str:
+    """Return the signature of a function as text of limited length: ``(params, x, scale=1.0)``."""
     signature = inspect.signature(function)
     parameters = [
         p if p.default is p.empty else p.replace(default=_Default(p.default))
@@ -372,7 +400,12 @@ def _signature_text(function: Any) -> str:
 
 
 def describe(function: Any, extra_wrappers: list[str] | None = None) -> FunctionSeen:
-    """Return the event that introduces ``function``, the object given to jit."""
+    """Return the event that introduces ``function``, an object that was passed to jit.
+
+    Args:
+      function: the object.
+      extra_wrappers: names of further wrappers around it, which are in the event too.
+    """
     eager = jax_internals.is_eager(function)
     layers = unwrap(function)
     inner = layers.function
@@ -415,8 +448,8 @@ def describe(function: Any, extra_wrappers: list[str] | None = None) -> Function
 
 
 def describe_traced(jaxpr: Any) -> FunctionSeen:
-    """Return the event that introduces the function of ``jaxpr``: under grad and vmap, or lowered ahead of
-    time."""
+    """Return the event that introduces the function that was traced to ``jaxpr``, where only the jaxpr is
+    known: under grad and vmap, or lowered ahead of time."""
     name, file, line = jax_internals.function_source(jaxpr)
     library = frames.library_of(file)
     return FunctionSeen(

@@ -1,8 +1,8 @@
-"""Find the call that an event of JAX belongs to.
+"""Find the call of a jitted function that an event of JAX belongs to.
 
-The call's frame on the stack identifies it. Because a frame's ``id`` is recycled when the call is over, the
-order of events is used too: trace < miss < lower < compile, each at most once per call. Only numbers and text
-are kept of a call, never an argument, a frame or a function.
+The call is identified by the ``id()`` of its frame on the stack. Another frame may get the same ``id()`` when
+the call is over. So the order of events is used too: trace < miss < lower < compile, each at most once per
+call. Of a call only numbers and text are kept, never an argument, a frame or a function.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from jaxscope.capture import frames
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Key
 
-# An end ranks one above its beginning.
+# The order of a call's events. The end of a phase has the rank of its beginning plus one.
 TRACE_RANK, MISS_RANK, LOWER_RANK, COMPILE_RANK = 1, 3, 4, 6
 RANKS = {ev.TRACE: TRACE_RANK, ev.LOWER: LOWER_RANK, ev.COMPILE: COMPILE_RANK}
 
@@ -27,15 +27,24 @@ Place = tuple[int, int]  # id() of a call's frame and of its function, valid whi
 
 
 def place(frame: FrameType | None) -> Place:
-    """Return the identity of a call. Frames of two calls may share an address, but rarely the function
-    too."""
+    """Return what identifies the call at ``frame``: the ``id()`` of its frame and of its function; (0, 0) if
+    there is no frame.
+
+    Frames of two calls may have the same address one after the other, but rarely the same function too.
+    """
     if frame is None:
         return 0, 0
     return id(frame), jax_internals.function_identity(frame)
 
 
 def how_entered(frame: FrameType | None, nested: bool, key: Key | None) -> str:
-    """Return ``Missed.entry`` of a call: nested, aot, transform or call."""
+    """Return how a call was made, for ``Missed.entry``: ``nested``, ``aot``, ``transform`` or ``call``.
+
+    Args:
+      frame: the frame of the call; None: it lowers or compiles ahead of time.
+      nested: whether it is inside another trace.
+      key: its cache key; None: it could not be read.
+    """
     if nested:
         return "nested"
     if frame is None or frame.f_code.co_name == jax_internals.AheadOfTimeFrame.function:
@@ -48,7 +57,21 @@ def how_entered(frame: FrameType | None, nested: bool, key: Key | None) -> str:
 
 
 class Call:
-    """One miss. ``detail``: of a user's function, whose program texts are stored."""
+    """A call that left JAX's fast path.
+
+    Attributes:
+      number: its number in the process.
+      frame: what identifies it (``place``).
+      function: the id of its function.
+      detail: whether the function is the user's; only then the program's texts are stored.
+      paths: the paths of the flat arguments; None: unknown.
+      rank: the rank of its last event.
+      retraced: whether its Python function was run.
+      trace_written: whether the end of its trace is in the log.
+      ending: how the end of its trace is detected, if JAX does not announce it (``nested_traces.Ending``).
+      cache: ``hit`` or ``miss`` in the persistent cache; None: JAX has not announced it.
+      later: whether it was traced or lowered ahead of time and is continued now.
+    """
 
     __slots__ = (
         "cache", "detail", "ending", "frame", "function", "later", "number", "paths", "rank", "retraced",
@@ -62,24 +85,25 @@ class Call:
         self.frame = frame
         self.function = function
         self.detail = detail
-        self.paths = paths  # of the flat arguments; None: unknown
-        self.rank = rank  # of the last event
-        self.retraced = False  # its Python body ran
-        self.trace_written = False  # Traced is in the log
-        self.ending: Any = None  # of a trace whose end JAX does not announce
-        self.cache: str | None = None  # hit or miss in the persistent cache
-        self.later = False  # it is lowered or compiled after the Python call that traced it
+        self.paths = paths
+        self.rank = rank
+        self.retraced = False
+        self.trace_written = False
+        self.ending: Any = None
+        self.cache: str | None = None
+        self.later = False
 
 
 class Calls(threading.local):
-    """The misses in progress on this thread, outermost first. ``over`` is called with each that has ended."""
+    """The calls in progress on this thread, outermost first. ``over`` is called with each call that has
+    ended."""
 
     def __init__(self, over: Callable[[Call], None]) -> None:
         self.open: list[Call] = []
         self._over = over
 
     def find(self, frame: FrameType, rank: int) -> Call | None:
-        """Return the call at ``frame``, if an event of ``rank`` can continue it."""
+        """Return the call at ``frame``, if an event of this rank can belong to it; else None."""
         here = place(frame)
         for i in range(len(self.open) - 1, -1, -1):
             call = self.open[i]
@@ -93,7 +117,8 @@ class Calls(threading.local):
         return None
 
     def tracing(self, frame: FrameType | None) -> Call | None:
-        """Return the call at ``frame`` if its tracing phase has begun and its body has not."""
+        """Return the call at ``frame`` if JAX has announced its trace and its Python function has not run
+        yet; else None."""
         here = place(frame)
         for call in reversed(self.open):
             if frame is not None and call.frame == here:
@@ -101,12 +126,12 @@ class Calls(threading.local):
         return None
 
     def begin(self, call: Call, frame: FrameType | None) -> None:
-        """Add ``call``, and end the calls that are no longer on the stack."""
+        """Add ``call``, and end those calls that are no longer on the stack above ``frame``."""
         self.prune(frame)
         self.open.append(call)
 
     def prune(self, frame: FrameType | None) -> None:
-        """End the calls that are not on the stack above ``frame``."""
+        """End those calls that are no longer on the stack above ``frame``."""
         names = jax_internals.call_frames()
         on_stack = {
             place(f)
@@ -116,22 +141,29 @@ class Calls(threading.local):
         self._keep([c for c in self.open if c.frame in on_stack])
 
     def _keep(self, still: list[Call]) -> None:
+        """Keep the calls ``still`` and end all others, the innermost first."""
         before, self.open = self.open, still
         for call in reversed(before):
             if call not in still:
                 self._over(call)
 
     def running(self) -> set[int]:
+        """Return the numbers of the calls in progress."""
         return {c.number for c in self.open}
 
 
 class Weak:
-    """A dictionary by object identity that keeps no key alive and forgets dead ones."""
+    """A dictionary with objects as keys, compared by identity. It keeps no key alive and forgets an entry
+    when its key dies.
+
+    An object that cannot have weak references is not stored.
+    """
 
     def __init__(self) -> None:
         self.items: dict[int, tuple[weakref.ref[Any], Any]] = {}
 
     def get(self, key: Any) -> Any:
+        """Return the value stored for ``key``; None if there is none."""
         item = self.items.get(id(key))
         return item[1] if item is not None and item[0]() is key else None
 

@@ -1,4 +1,5 @@
-"""Write functions, context settings and the backend once, and refer to them by id afterwards."""
+"""Write each function, each set of context settings and the backend once to the log. Later events refer to
+them by id."""
 
 from __future__ import annotations
 
@@ -21,28 +22,35 @@ from jaxscope.log.writer import Writer
 from jaxscope.schema import events as ev
 
 MAX_SOURCE = 4_000_000  # bytes, as model.sources reads
-# Packages that JAX tries to start where jax_platforms is not set; extras of jaxscope install them.
+# Packages for accelerators that JAX tries to use if jax_platforms is not set.
 ACCELERATORS = ("libtpu", "jax_cuda13_plugin", "jax_cuda12_plugin")
 UNREADABLE = ev.FunctionSeen(function="?", name="?", qualname="?", library=True)
 
 
 class Introductions:
-    """The functions, settings and backend that this recording has written."""
+    """The functions, settings and backend that this recording has written. To introduce a function is to
+    write the event ``FunctionSeen`` for it."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._functions: set[str] = set()
-        self._users: set[str] = set()  # a library's functions that the user gave to jit
+        self._users: set[str] = set()  # functions of libraries that the user passed to jit
         self._by_object = Weak()
         self._by_place: dict[tuple[str | None, int | None, str], ev.FunctionSeen] = {}
         self._contexts: dict[tuple[tuple[str, str], ...], str] = {}
         self._backend = False
-        # Called with the index of this process and their number, once the backend of several processes is up.
+        # Called with the index of this process and the number of processes, if there are several.
         self.of_job: Callable[[int, int], object] = lambda index, count: None
         self._files: set[str] = set()
 
     def describe(self, function: Any, user: UserCall | None = None) -> ev.FunctionSeen:
-        """Return the event that introduces a function given to jit, without writing it."""
+        """Return the event that introduces ``function``, an object that was passed to jit, without writing
+        it.
+
+        Args:
+          function: the function.
+          user: the user's call behind a library's wrapper. The event is then about the user's function.
+        """
         subject = user.function if user is not None else function
         around = user.wrapper if user is not None else ""
         known: dict[str, ev.FunctionSeen] | None = self._by_object.get(subject)
@@ -54,14 +62,14 @@ class Introductions:
         return known[around]
 
     def traced(self, jaxpr: Any) -> ev.FunctionSeen:
-        """Return and write the event for the function of ``jaxpr``; one written before is recognised by its
-        line."""
+        """Introduce the function that was traced to ``jaxpr``, and return the event. A function that is
+        already in the log is recognized by its file, line and name."""
         seen = functions.describe_traced(jaxpr)
         return self._by_place.get((seen.file, seen.line, seen.name)) or self.introduce(seen)
 
     def jitted_by_user(self, seen: ev.FunctionSeen) -> ev.FunctionSeen:
-        """Return and write the event for a library's function that the user gave to jit: it counts as the
-        user's."""
+        """Introduce a library's function that the user passed to jit, and return the event, which says that
+        the function is the user's."""
         users = msgspec.structs.replace(seen, library=False)
         if seen.function not in self._users:
             self._users.add(seen.function)
@@ -71,11 +79,12 @@ class Introductions:
         return users
 
     def of_installed(self, seen: ev.FunctionSeen) -> ev.FunctionSeen:
-        """Introduce a function of an installed package that jits it, marked as a library's."""
+        """Introduce a function of an installed package that was jitted by this package, marked as a
+        library's. Return the event."""
         return self.introduce(msgspec.structs.replace(seen, library=True))
 
     def introduce(self, seen: ev.FunctionSeen) -> ev.FunctionSeen:
-        """Write ``seen``, the first time."""
+        """Write ``seen`` unless the log has an event for this function. Return it."""
         if seen.function not in self._functions:
             self._functions.add(seen.function)
             self._by_place.setdefault((seen.file, seen.line, seen.name), seen)
@@ -83,7 +92,11 @@ class Introductions:
         return seen
 
     def sources(self, names: Iterable[str | None]) -> None:
-        """Write a checksum of each of these files of the user, once; the text of a notebook's cell."""
+        """Write, once for each file, the checksum of its content, and the text if it is a notebook's cell.
+
+        Args:
+          names: file names of the user's code; None is ignored.
+        """
         for name in names:
             if name is not None and name not in self._files:
                 self._files.add(name)
@@ -99,7 +112,8 @@ class Introductions:
                 self._writer.emit(ev.SourceSeen(file=name, sha256=digest, text=text))
 
     def context(self) -> str:
-        """Return the id of the current trace-context settings, and write them the first time."""
+        """Return the id of the settings that JAX's trace cache compares at this moment, such as ``c1``. Write
+        them the first time."""
         settings = jax_internals.context_settings()
         content = tuple(sorted(settings.items()))
         known = self._contexts.get(content)
@@ -109,7 +123,8 @@ class Introductions:
         return known
 
     def backend(self, stack: dict[str, FrameType]) -> None:
-        """Write platform and devices, once a phase shows that the program has started its backend."""
+        """Write the platform and its devices, once, as soon as the stack shows a backend that the program has
+        started."""
         if self._backend:
             return
         backend = jax_internals.backend(stack)
@@ -118,6 +133,8 @@ class Introductions:
             shield.attempt("backend", self._write_backend, backend)
 
     def _write_backend(self, backend: Any) -> None:
+        """Write platform and devices of ``backend``. If it has several processes, start what compares
+        them."""
         devices = texts.devices(backend)
         processes = len({d.process_index for d in devices})
         self._writer.process_index = index = int(backend.process_index())
@@ -135,7 +152,8 @@ class Introductions:
 
 
 def _unused_plugins(platform: str) -> list[str]:
-    """Return the accelerator plugins that JAX tried to start before it used the CPU."""
+    """Return the accelerator packages that are installed although JAX uses the CPU: JAX has tried to start
+    them."""
     import jax
 
     if platform != "cpu" or getattr(jax.config, "jax_platforms", None):

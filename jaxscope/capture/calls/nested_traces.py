@@ -1,9 +1,9 @@
 """Detect the end of traces that JAX does not announce: those inside another trace, and under a transform.
 
-Writes Traced or PhaseFailed for each, at the next event. Whether a trace returned or raised is found by a
-weak reference to a local that only its frame holds: when the frame returns, the local dies while the caller
-is the running frame; when it raises, the traceback keeps the local alive, and it dies later while another
-frame runs.
+For each of them ``Traced`` or ``PhaseFailed`` is written at the next event. Whether a trace returned or
+raised an exception is found by a weak reference to an object that only a local variable of its frame refers
+to. If the frame returns, the object dies at once, while the caller's frame is the running one. If it raises,
+the traceback keeps the object alive, and it dies later, while another frame is running.
 """
 
 from __future__ import annotations
@@ -26,23 +26,30 @@ from jaxscope.schema import events as ev
 
 
 class Ending(NamedTuple):
-    """A call whose end is awaited."""
+    """What shows how a watched call ended.
+
+    Attributes:
+      ref: a weak reference to an object that only the call's frame refers to.
+      caller: the code of the function that made the call.
+    """
 
     ref: weakref.ref[Any]
     caller: CodeType
 
 
 class Endings:
-    """Detects how calls end: ``watch`` a call, then get ``of`` it later."""
+    """Detects whether calls return or raise an exception: ``watch`` a call, then pass the result to ``of``
+    later."""
 
     def __init__(self) -> None:
-        # What runs when the local dies is C code alone: a Ctrl-C that Python code received there
-        # would be printed as "Exception ignored in" and lost to the program.
+        # When the object dies, only C code runs. If Python code ran there, a Ctrl-C might arrive in it, which
+        # would be printed as "Exception ignored in" and not reach the program.
         codes = map(operator.attrgetter("f_code"), map(sys._getframe, itertools.repeat(0)))
         self._left: defaultdict[weakref.ref[Any], CodeType] = defaultdict(functools.partial(next, codes))
 
     def watch(self, frame: FrameType, local: Any) -> Ending | None:
-        """Watch a call by ``local``, which only ``frame`` holds; None where that is not possible."""
+        """Watch the call at ``frame`` by ``local``, an object that only the frame refers to. Return None if
+        that is not possible."""
         if local is None or frame.f_back is None:
             return None
         try:
@@ -55,25 +62,31 @@ class Endings:
         return Ending(ref, frame.f_back.f_code)
 
     def of(self, ending: Ending) -> bool | None:
-        """Return True if the call returned, False if it raised, None if it runs or its exception is still
-        alive."""
+        """Return True if the watched call returned, False if it raised an exception, None if it still runs or
+        its exception is still alive."""
         code = self._left.pop(ending.ref, None)
         return None if code is None else code is ending.caller
 
 
 class NestedTraces:
-    """Watches calls until they are over, and writes the ends of their traces."""
+    """Watches calls until they are over, and writes the ends of their traces.
+
+    Args:
+      writer: writes the events.
+      ended: is called with the number of a call and whether its trace returned.
+    """
 
     def __init__(self, writer: Writer, ended: Callable[[int, bool], None]) -> None:
         self._writer = writer
-        self._ended = ended  # called with a call's number and whether its trace returned
+        self._ended = ended
         self._endings = Endings()
         self.waiting = (
-            0  # calls whose end is not written: a call with effects sends five events, and has none
+            0  # calls whose end is not written yet; if it is 0, events of calls with effects need no check
         )
 
     def begins(self, call: Call, trace_frame: FrameType) -> None:
-        """Watch ``call``, whose body is about to run."""
+        """Watch ``call``, whose Python function is about to run, and write that its trace begins.
+        ``trace_frame`` is the frame that traces it."""
         call.ending = self._endings.watch(trace_frame, jax_internals.held_by_trace(trace_frame))
         if call.ending is not None:
             self.waiting += 1
@@ -86,16 +99,17 @@ class NestedTraces:
             self.waiting -= 1
 
     def settle(self, calls: list[Call]) -> None:
-        """Write the ends of those of ``calls`` that have ended since the last event."""
+        """Write the ends of those traces of ``calls`` that have ended since the last event."""
         for call in calls:
             if call.ending is not None:
                 self._settled(call, self._endings.of(call.ending))
 
     def over(self, call: Call) -> None:
-        """Write the end of ``call``, which is no longer on the stack: if its trace did not return, it
-        raised an exception.
+        """Write the end of the trace of ``call``, which is no longer on the stack. If the trace did not
+        return, it raised an exception.
 
-        If the call could not be watched, it is only known that its body ran.
+        If the call could not be watched, ``Traced`` is written, because it is known only that its function
+        ran.
         """
         if call.ending is not None:
             self._settled(call, bool(self._endings.of(call.ending)))
@@ -104,6 +118,8 @@ class NestedTraces:
             self._writer.emit(ev.Traced(call=call.number))
 
     def _settled(self, call: Call, returned: bool | None) -> None:
+        """Write how the trace of ``call`` ended: whether it ``returned``. Do nothing if that is None (not
+        known yet)."""
         if returned is not None:
             call.ending = None
             self.waiting -= 1

@@ -1,7 +1,7 @@
-"""Name the static data in a flax graph definition by attribute: ``graphdef.encoder.rate``.
+"""Name the static data in a graph definition of flax by attribute: ``graphdef.encoder.rate``.
 
-The definition that ``nnx.split`` returns has flat lists of nodes and attributes, in depth-first order; each
-node has the number of its attributes. A definition of another form gives nothing.
+The definition that ``nnx.split`` returns has flat lists of nodes and attributes, in depth-first order, and
+each node has the number of its attributes. Of a definition of another form nothing is read.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ MAX_DEPTH = 50
 
 
 def is_definition(value: Any) -> bool:
+    """Return whether ``value`` is a graph definition of flax (``nnx.GraphDef``)."""
     kind = type(value)
     return kind.__name__ == "GraphDef" and kind.__module__.partition(".")[0] == "flax"
 
 
 def attributes(definition: Any) -> list[tuple[str, Any]]:
-    """Return (path below the definition, value) of its static attributes; empty for an unknown form."""
+    """Return (path inside the definition, value) of its static attributes; an empty list if its form is
+    unknown."""
     try:
         nodes = iter(list(definition.nodes))
         items = iter(list(definition.attributes)[:MAX_ATTRIBUTES])
@@ -30,6 +32,12 @@ def attributes(definition: Any) -> list[tuple[str, Any]]:
 
 
 def _read(node: Any, nodes: Any, items: Any, path: str, found: list[tuple[str, Any]], depth: int) -> None:
+    """Add to ``found`` the static attributes of ``node`` and of the nodes inside it. ``nodes`` and ``items``
+    are iterators over the remaining nodes and attributes.
+
+    Raises:
+      ValueError: the definition has another form.
+    """
     if depth > MAX_DEPTH:
         raise ValueError("too deep")
     for _ in range(getattr(node, "num_attributes", 0)):

@@ -1,9 +1,10 @@
-"""Count fast-path misses that repeat with an unchanged key, instead of describing each.
+"""Count calls that leave JAX's fast path again with unchanged arguments (repeated misses), instead of
+describing each.
 
-A function with effects (``debug.print``, callbacks, Refs) leaves the fast path on every call. After UNCHANGED
-misses in a row with arguments of the same types, each further one costs a dictionary look-up and an addition.
-No change is missed: other shapes, dtypes or weak types give another jaxpr, and a
-lowering or compilation sends its own events.
+A function with effects (``debug.print``, callbacks, Refs) leaves the fast path in every call. After UNCHANGED
+such calls in a row with arguments of the same types, each further one costs a dictionary look-up and an
+addition. No change is overlooked: other shapes, dtypes or weak types give another jaxpr, and JAX announces
+lowerings and compilations by other events.
 """
 
 from __future__ import annotations
@@ -19,6 +20,15 @@ UNCHANGED = 3
 
 
 class _Repeat:
+    """The misses of one jaxpr.
+
+    Attributes:
+      function: the id of the function.
+      types: the types of the arguments in the last call.
+      same: how many calls in a row have had these types.
+      misses: the count of repeated misses of the function.
+    """
+
     __slots__ = ("function", "misses", "same", "types")
 
     def __init__(self, function: str, types: tuple[type, ...], misses: Count) -> None:
@@ -29,15 +39,17 @@ class _Repeat:
 
 
 class RepeatedMisses:
-    """For each jaxpr, the number of misses in a row during which nothing else happened."""
+    """For each jaxpr, the number of misses in a row with the same argument types, and for each function the
+    count of the misses that were not described."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._by_jaxpr = Weak()
-        self._misses: dict[str, Count] = {}  # by function: what a jaxpr counted outlives it
+        self._misses: dict[str, Count] = {}  # by function, because the counts outlive the jaxprs
 
     def counted(self, jaxpr: Any, arguments: tuple[Any, ...]) -> str | None:
-        """Count a repeated miss and return the function's id; None for a miss that must be described."""
+        """Count a repeated miss of ``jaxpr`` and return the id of the function. Return None for a miss that
+        must be described."""
         item = self._by_jaxpr.items.get(id(jaxpr))  # as in its ``get``: a call costs up to 1 us here
         if item is None or item[0]() is not jaxpr:
             return None
@@ -48,7 +60,8 @@ class RepeatedMisses:
         return repeat.function
 
     def note(self, jaxpr: Any, arguments: tuple[Any, ...], function: str) -> None:
-        """Note that a miss of ``jaxpr`` was described."""
+        """Note that a miss of ``jaxpr`` with these arguments was described. ``function`` is the id of its
+        function."""
         types = tuple(map(type, arguments))
         repeat: _Repeat | None = self._by_jaxpr.get(jaxpr)
         if repeat is None:
@@ -58,11 +71,12 @@ class RepeatedMisses:
         repeat.types = types
 
     def flush(self) -> None:
-        """Write the counts that grew to the log."""
+        """Write to the log the counts that have changed."""
         for _, misses in sorted(self._misses.items()):
             misses.flush()
 
     def _count(self, function: str) -> Count:
+        """Return the count of the repeated misses of ``function``."""
         if function not in self._misses:
             self._misses[function] = Count(
                 self._writer, lambda count, cell: MissesCounted(function=function, count=count, cell=cell)

@@ -1,4 +1,4 @@
-"""Convert shardings to data: kind, PartitionSpec, mesh and devices, in the order that is part of the cache
+"""Convert shardings to data: class, PartitionSpec, mesh and devices, in the order that is part of JAX's cache
 key."""
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from jaxscope.jax_internals import ADDRESS
 from jaxscope.jax_internals.devices import device_ranges
 from jaxscope.schema.keys import Sharding
 
-MAX_REPR = 300  # of a kind of sharding that is not spelled out in fields
+MAX_REPR = 300  # characters of a sharding whose class has no fields in the log
 
 
 class Shardings:
-    """A table of different shardings. ``index`` adds one and returns its position, None for None."""
+    """A table of different shardings, to which events refer by position."""
 
     def __init__(self) -> None:
         self.table: list[Sharding] = []
@@ -23,10 +23,11 @@ class Shardings:
         self._single: dict[Any, int] = {}
 
     def index(self, sharding: Any) -> int | None:
+        """Return the position of ``sharding`` in the table, and add it if it is not there; None for None."""
         if sharding is None:
             return None
         if type(sharding).__name__ == "SingleDeviceSharding":
-            # Compared by value: every array has its own object.
+            # These are compared by value, because each array has an object of its own.
             known = self._single.get(sharding)
             if known is None:
                 known = self._single[sharding] = self._add(sharding)
@@ -37,6 +38,7 @@ class Shardings:
         return known
 
     def _add(self, sharding: Any) -> int:
+        """Convert a sharding to data and return its position in the table."""
         fact = read_sharding(sharding)
         name = repr(fact)
         known = self._by_fact.get(name)
@@ -47,7 +49,7 @@ class Shardings:
 
 
 def read_sharding(sharding: Any) -> Sharding:
-    """Return a sharding as data; works for every public kind, and gives text for unknown ones."""
+    """Return a sharding as data. Of a class that is not known, only text and devices are read."""
     kind = type(sharding).__name__
     memory_kind = getattr(sharding, "memory_kind", None)
     mesh = getattr(sharding, "mesh", None)
@@ -66,7 +68,7 @@ def read_sharding(sharding: Any) -> Sharding:
         text = f"{shown} on {','.join(f'{n}={s}' for n, s, _ in axes)}"
         return Sharding(kind, text, device_ranges(ids), axes, shown, memory_kind)
     try:
-        # In the order of the assignment where there is one: it is part of the key.
+        # The order of the devices is part of the key, if the sharding has an order.
         assignment = jax_internals.device_assignment(sharding)
         ids = [d.id for d in assignment or sorted(sharding.device_set, key=lambda d: d.id)]
         platform = next(iter(sharding.device_set)).platform

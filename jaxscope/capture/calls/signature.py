@@ -1,6 +1,7 @@
-"""Call arguments -> the cache key as data: avals, static values, tree, shardings, context.
+"""Convert the arguments of a call to JAX's cache key as data (``Key``): avals, static values, tree,
+shardings, settings.
 
-Reads metadata only: no device is waited for, no buffer fetched, no array kept (``refs`` are weak).
+Only metadata is read: this waits for no device, fetches no buffer and keeps no array alive.
 """
 
 from __future__ import annotations
@@ -26,13 +27,22 @@ MAX_STATICS = 500
 
 
 class Read(NamedTuple):
-    """A key, and weak references to the jax.Arrays in it by leaf position."""
+    """A cache key, and weak references to the arrays in it.
+
+    Attributes:
+      key: the key as data.
+      refs: (position among ``key.arguments``, weak reference) of each jax.Array.
+    """
 
     key: Key
     refs: list[tuple[int, weakref.ref[Any]]]
 
 
 def type_name(value: Any) -> str:
+    """Return the type of an argument for a record: ``jax.Array``, ``Tracer``, ``float``, ``numpy.ndarray``.
+
+    An object by which JAX has replaced an argument of ``f.lower()`` has the type of that argument.
+    """
     import jax
 
     if isinstance(value, jax.core.Tracer):
@@ -48,16 +58,22 @@ def type_name(value: Any) -> str:
 
 
 def leaf(path: str, value: Any, shardings: Shardings) -> Leaf:
-    """Return one argument leaf as data. Fields that cannot be read are None."""
+    """Return one leaf of the arguments as data. Fields that cannot be read are None.
+
+    Args:
+      path: its path, such as ``state.params['w']``.
+      value: the leaf.
+      shardings: the table to which its sharding is added.
+    """
     import jax
 
     kind = type_name(value)
-    aval = getattr(value, "aval", None)  # arrays, and the stand-ins JAX lowers with
+    aval = getattr(value, "aval", None)  # arrays, and the objects by which JAX replaces them in f.lower()
     if aval is None:
         try:
             aval = jax.typeof(value)
         except Exception:
-            aval = value  # ShapeDtypeStruct and whatever else has a shape and a dtype
+            aval = value  # a ShapeDtypeStruct, or another object with a shape and a dtype
     shape = getattr(aval, "shape", None)
     sharding = committed = layout = None
     if kind != "Tracer":
@@ -81,12 +97,13 @@ def leaf(path: str, value: Any, shardings: Shardings) -> Leaf:
 
 @functools.lru_cache(256)
 def dtype_name(dtype: Any) -> str:
-    """Return ``str(dtype)``, cached: NumPy takes 5 us, and a model has hundreds of the same."""
+    """Return ``str(dtype)``, cached, because NumPy takes 5 us for it and a model has hundreds of equal
+    ones."""
     return str(dtype)
 
 
 def dimensions(shape: Any) -> tuple[int | str, ...] | None:
-    """Return sizes as integers, and symbolic dimensions as text."""
+    """Return the sizes of a shape as integers, and symbolic dimensions as text; None if ``shape`` is None."""
     return (
         None
         if shape is None
@@ -95,11 +112,15 @@ def dimensions(shape: Any) -> tuple[int | str, ...] | None:
 
 
 def _bool(value: object) -> bool | None:
+    """Return ``value`` if it is True or False, else None."""
     return value if isinstance(value, bool) else None
 
 
 def parameter_names(signature: inspect.Signature | None, count: int) -> list[str]:
-    """Return the names of ``count`` positional arguments; ``args[3]`` beyond those in the signature."""
+    """Return names for the first ``count`` positional arguments, such as ``["x", "args[0]"]``.
+
+    Those that ``*args`` takes up, and all others that ``signature`` does not name, are called ``args[i]``.
+    """
     names: list[str] = []
     variadic = "args"
     for p in signature.parameters.values() if signature is not None else ():
@@ -112,6 +133,7 @@ def parameter_names(signature: inspect.Signature | None, count: int) -> list[str
 
 
 def keyword_name(signature: inspect.Signature | None, name: str) -> str:
+    """Return the name for a keyword argument: ``name``, or ``kwargs['name']`` if ``**kwargs`` takes it up."""
     for p in signature.parameters.values() if signature is not None else ():
         if p.name == name and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY):
             return name
@@ -122,24 +144,28 @@ def keyword_name(signature: inspect.Signature | None, name: str) -> str:
 
 
 def call_form(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """Return how the arguments were passed: ``2 positional, keywords: mask``."""
     form = f"{len(args)} positional"
     return f"{form}, keywords: {', '.join(sorted(kwargs))}" if kwargs else form
 
 
 def is_array(value: Any) -> bool:
+    """Return whether ``value`` is a NumPy array or scalar, a JAX array, a tracer, or a
+    ``jax.ShapeDtypeStruct``."""
     import jax
 
     kind = type(value)
     if issubclass(kind, (np.ndarray, np.generic)):
         return True
-    # Of JAX's own kinds only: isinstance asks other objects for their __class__, which loads a lazy one.
+    # isinstance is used for JAX's own types only: it reads __class__, by which a lazy object loads itself.
     module = kind.__module__
     known = isinstance(module, str) and module.partition(".")[0] in ("jax", "jaxlib")
     return known and isinstance(value, (jax.Array, jax.ShapeDtypeStruct))
 
 
 def options(info: JitInfo) -> dict[str, str] | None:
-    """Return the options passed to jit that are not the default; None if unknown."""
+    """Return the options that were passed to jit and are not the default: name -> value as text. None if they
+    are unknown."""
     given = {name: getattr(info, name) for name in JitInfo.names}
     if not all(map(known, given.values())):
         return None
@@ -171,19 +197,24 @@ def options(info: JitInfo) -> dict[str, str] | None:
 
 
 def _option_sharding(value: Any) -> str:
+    """Return an element of jit's in_shardings or in_layouts as text."""
     if value is None or "Unspecified" in type(value).__name__:
         return "unspecified"
-    if hasattr(type(value), "device_set"):  # of one on an AbstractMesh the property itself raises ValueError
+    if hasattr(type(value), "device_set"):  # the value's own device_set may raise, on an AbstractMesh
         fact = read_sharding(value)
         return f"{fact.text} devices {fact.devices}" + (f" {fact.memory_kind}" if fact.memory_kind else "")
     return ADDRESS.sub("", str(value))
 
 
 def statics_of(info: JitInfo | JitOptions, args: tuple[Any, ...]) -> tuple[set[int], set[str]]:
-    """Return the positions and keywords of the static arguments of this call.
+    """Return the positions and the keywords of the static arguments of this call.
+
+    Args:
+      info: the options of jit.
+      args: the positional arguments.
 
     Raises:
-      LookupError: the options of jit in this version of JAX are unknown.
+      LookupError: the options cannot be read in the installed JAX.
     """
     if not known(info.static_argnums) or not known(info.static_argnames):
         raise LookupError("which arguments are static is not known")
@@ -192,14 +223,14 @@ def statics_of(info: JitInfo | JitOptions, args: tuple[Any, ...]) -> tuple[set[i
 
 
 class Flat(NamedTuple):
-    """The flattened dynamic arguments of a call.
+    """The flattened dynamic (not static) arguments of a call.
 
     Attributes:
-      names: the names of all positional arguments.
-      leaves: (path, value) in JAX's order.
+      names: the names of all positional arguments, static ones too.
+      leaves: (path, value) of each leaf, in JAX's order.
       tree: the PyTreeDef of ((positional, ...), {keyword: ...}).
-      roots: (name, value) of the arguments themselves, in the tree's order.
-      keys: the leaves' key paths; the first two entries lead to the argument.
+      roots: (name, value) of the dynamic arguments themselves, in the tree's order.
+      keys: JAX's key path of each leaf; its first two entries lead to the argument.
     """
 
     names: list[str]
@@ -210,7 +241,8 @@ class Flat(NamedTuple):
 
 
 def flatten(info: JitInfo | JitOptions, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Flat:
-    """Flatten the dynamic arguments of ``jit(f)(*args, **kwargs)`` as JAX does."""
+    """Flatten the dynamic arguments of ``jit(f)(*args, **kwargs)`` as JAX does. ``info`` has the options of
+    jit."""
     import jax
 
     signature = known_or_none(info.fun_signature)
@@ -230,7 +262,7 @@ def flatten(info: JitInfo | JitOptions, args: tuple[Any, ...], kwargs: dict[str,
 
 
 def _nodes(call: Flat, serials: Serials) -> Nodes:
-    """Return the containers of the arguments and their static data."""
+    """Return the containers in the arguments of ``call``, and their static data."""
     nodes = Nodes(serials)
     start = 0
     tops = [t for group in call.tree.children() for t in group.children()]
@@ -251,7 +283,18 @@ def of_call(
     serials: Serials,
     context: str | None,
 ) -> Read:
-    """Return the key of ``jit(function)(*args, **kwargs)``; ``user`` is the call behind a library wrapper."""
+    """Return the cache key of ``jit(function)(*args, **kwargs)``.
+
+    Args:
+      function: the function that was passed to jit.
+      info: the options of jit.
+      args: the positional arguments.
+      kwargs: the keyword arguments.
+      user: the user's call, if a library's wrapper made this one. The arguments get the names that they have
+        there.
+      serials: numbers objects that are compared by identity.
+      context: the id of the settings in effect; None: unknown.
+    """
     given: dict[str, str] | None = {}
     if isinstance(info, JitInfo) and (user is None or not user.options_are_its_own):
         given = options(info)
@@ -261,7 +304,7 @@ def of_call(
     names = call.names
     static_nums, static_names = statics_of(info, args)
     statics: list[Static] = []
-    if user is None:  # a library's wrapper passes them on: they are among the user's own arguments below
+    if user is None:  # a library's wrapper passes on static arguments of the user, which are found below
         statics += [s for i in sorted(static_nums) for s in parts(names[i], args[i], serials)]
         statics += [s for k, v in kwargs.items() if k in static_names for s in parts(k, v, serials)]
     statics += parts("partial", function, serials)[1:]  # the values that a partial binds
@@ -270,7 +313,7 @@ def of_call(
         compared = [args[i] for i in static_nums] + [v for k, v in kwargs.items() if k in static_names]
         found, passed_on = _behind_wrapper(call, user, Hashed(call.tree, compared), serials)
         users_names, kinds = found.arrays, found.containers
-        # The wrapper's own static arguments, for values that have no name of the user's.
+        # The wrapper's own static arguments, for values in them that the user's arguments do not contain.
         own = [opaque(f"<{user.wrapper}>.{names[i]}", args[i]) for i in sorted(static_nums)]
         statics += passed_on + own
     else:
@@ -299,13 +342,19 @@ def of_call(
 def _leaves(
     call: Flat, users_names: dict[paths.Identity, list[str]], shardings: Shardings
 ) -> tuple[list[Leaf], list[tuple[int, weakref.ref[Any]]]]:
-    """Return the leaves, under the user's names if there are any, and references to the jax.Arrays by
-    position."""
+    """Return the leaves of a call as data, and (position, weak reference) of each jax.Array among them.
+
+    Args:
+      call: the flattened arguments.
+      users_names: the paths of the arrays in the user's own call, by ``paths.identity``; empty: use JAX's
+        paths.
+      shardings: the table to which the shardings are added.
+    """
     leaves: list[Leaf] = []
     refs: list[tuple[int, weakref.ref[Any]]] = []
     for position, (path, value) in enumerate(call.leaves):
         named = users_names.get(paths.identity(value))
-        # An array passed twice has two names: each is used once, then JAX's own path.
+        # An array that is passed twice has two names. Each name is used once.
         leaves.append(leaf(named.pop(0) if named else path, value, shardings))
         if _is_concrete(value):
             refs.append((position, weakref.ref(value)))
@@ -313,6 +362,7 @@ def _leaves(
 
 
 def _tree_text(tree: Any) -> str | None:
+    """Return a PyTreeDef as text of limited length; None if a repr in it raises an exception."""
     try:
         return limited(ADDRESS.sub("", str(tree)))
     except Exception:  # the repr of a class's aux data
@@ -322,7 +372,15 @@ def _tree_text(tree: Any) -> str | None:
 def _behind_wrapper(
     call: Flat, user: UserCall, hashed: Hashed, serials: Serials
 ) -> tuple[paths.Found, list[Static]]:
-    """Name the user's arguments; return them with the values that the wrapper passes on as static."""
+    """Name the arguments of the user's call. Return the names, and those values in it that the wrapper passes
+    to jit as static.
+
+    Args:
+      call: the arguments that the wrapper passes to jit.
+      user: the user's call.
+      hashed: the static values that JAX compares.
+      serials: numbers objects that are compared by identity.
+    """
     found = _users_names(user, hashed)
     traced = {path for path, _ in call.leaves}
     return found, [
@@ -334,12 +392,14 @@ def _behind_wrapper(
 
 
 def _users_names(user: UserCall, hashed: Hashed) -> paths.Found:
+    """Return the paths of the arrays and other values in the arguments of the user's call."""
     roots = list(zip(parameter_names(user.signature, len(user.args)), user.args, strict=True))
     roots += [(keyword_name(user.signature, k), v) for k, v in user.kwargs.items()]
     return paths.walk(roots, is_array, whole=hashed.whole)
 
 
 def _is_concrete(value: Any) -> bool:
+    """Return whether ``value`` is a jax.Array and no tracer."""
     import jax
 
     return isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer)
@@ -348,10 +408,14 @@ def _is_concrete(value: Any) -> bool:
 def of_flat(
     values: list[Any], names: list[str] | tuple[str, ...] | None, context: str | None, serial: int | None
 ) -> Read:
-    """Return a key for a call of which only flat arguments are known: under a transform, or lowered ahead
-    of time.
+    """Return a cache key for a call of which only the flat arguments are known: under a transform, or lowered
+    ahead of time.
 
-    ``serial``: the number of the function object, if it is known.
+    Args:
+      values: the flat arguments.
+      names: their names; None: unknown.
+      context: the id of the settings in effect; None: unknown.
+      serial: the number of the function object; None: unknown.
     """
     shardings = Shardings()
     known = list(names or ())
@@ -374,7 +438,14 @@ def of_flat(
 def of_source(
     source: dict[str, Any], user: UserCall | None, serials: Serials, context: str | None
 ) -> Read | None:
-    """Return the key of a miss from its frames (``jax_internals.source``); None if they have no arguments."""
+    """Return the cache key of the call in progress; None if its arguments cannot be read.
+
+    Args:
+      source: what is known of the call (``jax_internals.source``).
+      user: the user's call, if a library's wrapper made this one.
+      serials: numbers objects that are compared by identity.
+      context: the id of the settings in effect; None: unknown.
+    """
     if "args" in source:
         return of_call(
             source["fun"],

@@ -1,6 +1,8 @@
-"""Describe the values that JAX compares by their own ``==`` and ``hash``, in texts of limited length.
+"""Describe values that JAX compares by their own ``==`` and ``hash`` (static arguments), in texts of limited
+length.
 
-Calls ``__hash__``, as JAX does, and no ``__repr__`` of the program's; what they raise costs a field.
+Like JAX, this calls ``__hash__``. It calls no ``__repr__`` of the program. If a ``__hash__`` raises an
+exception, the field stays empty.
 """
 
 from __future__ import annotations
@@ -32,13 +34,14 @@ from jaxscope.schema.keys import Static
 
 MAX_TEXT = 4000
 MAX_REPR = 2000
-MAX_NAME = 300  # of a string inside a value
+MAX_NAME = 300  # characters of a string inside a value
 MAX_BOUND = 50  # values bound by one partial
-MAX_COMPARED = 300  # parts of one value looked at for what compares by identity
-MAX_ITEMS = 100  # of a container: one may hold a million
-LEVELS = 6
+MAX_COMPARED = 300  # parts of one value that are examined for objects compared by identity
+MAX_ITEMS = 100  # items of a container that are shown: it may have a million
+LEVELS = 6  # how deep nested values are shown
 ADDRESS = jax_internals.ADDRESS
-# What dataclasses and reprlib make for a class asks its fields for theirs.
+# Modules whose __repr__ functions are safe to call. Those that dataclasses and reprlib generate are not:
+# they call the __repr__ of each field.
 KNOWN = (sys.stdlib_module_names | {"numpy", "jax", "jaxlib", "ml_dtypes"}) - {"dataclasses", "reprlib"}
 BRACKETS: dict[type, tuple[str, str]] = {
     list: ("[", "]"),
@@ -50,21 +53,24 @@ BRACKETS: dict[type, tuple[str, str]] = {
 
 
 def limited(text: str) -> str:
-    """Shorten a long text, and add a hash of the whole so that a difference still shows."""
+    """Shorten a text of more than MAX_TEXT characters, and append a hash of the whole so that a difference
+    still shows."""
     if len(text) <= MAX_TEXT:
         return text
     return f"{text[:MAX_TEXT]}… sha256:{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"
 
 
 def _is_array(value: Any) -> bool:
+    """Return whether ``value`` is a NumPy or JAX array."""
     kind = type(value)
     return issubclass(kind, np.ndarray) or (hasattr(kind, "aval") and hasattr(kind, "dtype"))
 
 
 def shown(value: Any) -> str:
-    """Return a short text of a value, without addresses. Calls no ``__repr__`` of the program.
+    """Return a short text that shows ``value``, without memory addresses and without calling a ``__repr__``
+    of the program.
 
-    A ``__repr__`` may call JAX, and the programs that it compiles would then be in JAX's caches before the
+    A ``__repr__`` may call JAX. The programs that it compiles would then be in JAX's caches before the
     program needs them.
     """
     try:
@@ -75,6 +81,8 @@ def shown(value: Any) -> str:
 
 
 def _shown(value: Any, level: int) -> str:
+    """Return the text that shows ``value``. ``level`` is how many levels of nested values may still be
+    shown."""
     kind = type(value)
     if kind is FunctionType:
         code = value.__code__
@@ -111,7 +119,7 @@ def _shown(value: Any, level: int) -> str:
     if getattr(kind, "__repr__", None) is object.__repr__:
         return f"<{kind.__module__}.{kind.__qualname__}{_plain_fields(value)}>"
     inside = paths.children(value) or []
-    # Written in C, it asks what it holds for theirs (SimpleNamespace); JAX's may hold arrays.
+    # A __repr__ in C may call those of the attributes (SimpleNamespace). An object of JAX may contain arrays.
     simple = not inside or isinstance(kind.__repr__, FunctionType)
     if _known(kind) and simple and not paths.walk([("", value)], _is_array, leaves=False, nodes=500).arrays:
         return repr(value)
@@ -125,7 +133,8 @@ def _shown(value: Any, level: int) -> str:
 
 
 def _sequence(value: Any, plain: type, level: int) -> str:
-    """Write a list, tuple or set; ``plain``: the builtin type that it is or inherits from."""
+    """Return the text that shows a list, tuple, set or deque. ``plain`` is the builtin type that it is or
+    inherits from."""
     kind, (opening, closing) = type(value), BRACKETS[plain]
     if not value and plain not in (list, tuple):
         return f"{kind.__qualname__}()"
@@ -136,13 +145,15 @@ def _sequence(value: Any, plain: type, level: int) -> str:
 
 
 def _partial(value: Any, level: int) -> str:
+    """Return the text that shows a ``functools.partial``."""
     inner = [_shown(v, level - 1) for v in (value.func, *_first(value.args))] if level else ["..."]
     keywords = [f"{k}={_shown(v, level - 1)}" for k, v in _first(value.keywords.items())] if level else []
     return f"functools.partial({', '.join(inner + keywords)})"
 
 
 def _string(value: str | bytes, limit: int) -> str:
-    """Return the beginning and the end of a long string: paths and prompts may differ in either."""
+    """Return the text that shows a string. Of one longer than ``limit`` it shows the beginning and the end,
+    because paths and prompts may differ in either."""
     if len(value) <= limit:
         return repr(value)
     half = limit // 2
@@ -150,7 +161,7 @@ def _string(value: str | bytes, limit: int) -> str:
 
 
 def _mesh(value: Any) -> str:
-    """Return a mesh with its devices and their order, which its own repr does not show."""
+    """Return the text that shows a mesh, with its devices in order, which its own repr does not show."""
     axes = ", ".join(f"{n!r}: {s}" for n, s in zip(value.axis_names, value.axis_sizes, strict=True))
     kinds = ", ".join(str(getattr(t, "name", t)) for t in value.axis_types)
     devices = getattr(value, "devices", None)
@@ -159,7 +170,7 @@ def _mesh(value: Any) -> str:
 
 
 def _known(kind: type) -> bool:
-    """Return whether its ``__repr__`` is written in C, or by JAX, NumPy or Python itself."""
+    """Return whether the ``__repr__`` of the class is written in C, or by JAX, NumPy or Python itself."""
     written = getattr(kind, "__repr__", None)
     if isinstance(written, FunctionType):
         module = written.__globals__.get("__name__")
@@ -168,23 +179,29 @@ def _known(kind: type) -> bool:
 
 
 def _first(values: Iterable[Any]) -> Iterator[Any]:
+    """Yield the first MAX_ITEMS values."""
     return itertools.islice(values, MAX_ITEMS)
 
 
 def _joined(items: list[str], total: int) -> str:
+    """Join texts of items by commas, and note if there are more: ``total`` is the number of all."""
     return ", ".join(items + [f"... ({total:,} in all)"] * (total > len(items)))
 
 
 def _fields(named: Iterable[tuple[str, Any]], level: int) -> str:
+    """Return the text that shows named values: ``a=1, b='x'``."""
     return ", ".join(f"{n}={_shown(v, level - 1) if level else '...'}" for n, v in _first(named))
 
 
 def _named(kind: type, plain: type, text: str) -> str:
+    """Put the name of the class before ``text``, unless the class is the builtin type ``plain``:
+    ``Config({...})``."""
     return text if kind is plain else f"{kind.__qualname__}({text})"
 
 
 def _plain_fields(value: Any) -> str:
-    """Return `` n=3 name='a'``: the fields identify an object whose repr is an address."""
+    """Return the plain attributes of an object, such as `` n=3 name='a'``, which identify it if its repr is
+    only an address."""
     fields = [
         f"{step[1:]}={held!r}"[:60]
         for step, held in paths.children(value) or ()
@@ -194,8 +211,8 @@ def _plain_fields(value: Any) -> str:
 
 
 def parts(path: str, value: Any, serials: Serials) -> list[Static]:
-    """Describe a static value. For a partial, describe also each bound value, so that the value that
-    changed has a path.
+    """Describe a static value at ``path``. For a partial, also describe each bound value, so that the value
+    that changed between two calls has a path of its own.
 
     A graph definition of flax is described by its attributes.
     """
@@ -212,16 +229,15 @@ def parts(path: str, value: Any, serials: Serials) -> list[Static]:
 
 
 def static(path: str, value: Any, serials: Serials) -> Static:
-    """Describe a value that is compared by its own ``__eq__`` and ``__hash__``.
+    """Describe a value at ``path`` that JAX compares by its own ``__eq__`` and ``__hash__``.
 
-    A container of objects that are compared by identity is identified by these objects; its serial number
-    is that of the newest of them.
+    If it contains objects that are compared by identity, its serial number is that of the newest of them.
     """
     hashed = _hash(value)
     kind = type(value)
     by_identity, unstable = [], False
     for where, part in compared_parts(path, value):
-        if type(part) is MethodType:  # equal if the object is the same one, whatever its own == returns
+        if type(part) is MethodType:  # two bound methods are equal if their objects are identical
             by_identity.append(serials.of(part.__self__))
         elif _by_identity(part):
             by_identity.append(serials.of(part))
@@ -247,12 +263,14 @@ def static(path: str, value: Any, serials: Serials) -> Static:
 
 
 def _by_identity(value: Any) -> bool:
+    """Return whether ``value`` is equal to no other object: its class has no ``__eq__`` of its own."""
     if issubclass(type(value), paths.PLAIN):
         return False
     return getattr(type(value), "__eq__", None) is object.__eq__ or isinstance(value, (FunctionType, type))
 
 
 def _hash(value: Any) -> int | None:
+    """Return ``hash(value)``; None if it raises an exception."""
     try:
         return hash(value)
     except Exception:
@@ -260,11 +278,11 @@ def _hash(value: Any) -> int | None:
 
 
 def compared_parts(path: str, value: Any) -> list[tuple[str, Any]]:
-    """Return (path, part) of all values that ``value == another`` compares: itself, and the items of its
-    containers.
+    """Return (path, part) of all values that ``value == another`` compares: ``value`` itself and, at any
+    depth, the items of its containers.
 
-    Tuples, sets and dataclasses compare their items. For other classes with an ``__eq__``, it is unknown
-    what they compare.
+    Tuples, lists, sets, dicts and dataclasses compare their items. What other classes with an ``__eq__``
+    compare is unknown.
     """
     found: list[tuple[str, Any]] = []
     queue = collections.deque([(path, value, 0)])
@@ -291,6 +309,8 @@ def compared_parts(path: str, value: Any) -> list[tuple[str, Any]]:
 
 
 def opaque(path: str, value: Any) -> Static:
+    """Describe a static value at ``path`` by its type and hash only, because its parts are described by other
+    entries."""
     hashed = _hash(value)
     return Static(
         path=path, repr="(see the fields above)", type=type(value).__qualname__, compares="value", hash=hashed

@@ -1,8 +1,9 @@
-"""Read the parts of a pytree that are in the key besides its arrays: containers, and static data by path.
+"""Read what the cache key has of a pytree besides its arrays: the containers, and static data, each by its
+path.
 
-A custom node's static data (aux data: a dataclass's meta fields, equinox's static fields, nnx's graph
-definition) is a nameless value; it is named after the attribute of the object that holds the same thing.
-Reads ``PyTreeDef.node_data`` and ``children`` and attributes: no flatten function of the user's runs here.
+The static data of a custom node (aux data: a dataclass's meta fields, equinox's static fields, nnx's graph
+definition) has no names in JAX. Each part is named after the attribute of the object that has the same value.
+This reads ``PyTreeDef.node_data``, ``children`` and attributes, and runs no flatten function of the user.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from jaxscope.schema.keys import Static
 
 MAX_NODES = 3000
 MAX_STATICS = 500
-MAX_DEPTH = 4  # how deep static data that is itself a container is taken apart
+MAX_DEPTH = 4  # how deep static data that is itself a container is divided into its parts
 
 _SEQUENCES = (list, tuple)
 
@@ -29,7 +30,12 @@ Below = tuple[tuple[Any, ...], Any]  # the key path of a leaf, and its value
 
 
 class Nodes:
-    """Containers by path (``dict``, ``list``, ``None``, a class's name) and static data of custom ones."""
+    """The containers in the arguments of a call, and the static data of those that are custom pytree nodes.
+
+    Attributes:
+      kinds: the container at each path: ``dict``, ``list``, ``None``, a class's name.
+      static: the static data.
+    """
 
     def __init__(self, serials: Serials) -> None:
         self.kinds: dict[str, str] = {}
@@ -37,13 +43,14 @@ class Nodes:
         self._serials = serials
 
     def read(self, path: str, tree: Any, value: Any, leaves: list[Below], depth: int = 0) -> None:
-        """Walk ``tree`` (a PyTreeDef) together with the value that it was made of.
+        """Walk ``tree`` (a PyTreeDef) together with the value that was flattened to it.
 
         Args:
           path: the path of the node.
-          value: the object; None: it is unknown.
-          leaves: the key paths and values of the leaves below, from ``tree_flatten_with_path``; ``depth``
-            entries of each path lead to this node.
+          tree: the node.
+          value: the object that was flattened; None: unknown.
+          leaves: the key paths and values of the leaves below, from ``tree_flatten_with_path``.
+          depth: the number of entries of each key path that lead to this node.
         """
         data = tree.node_data()
         if data is None or len(self.kinds) >= MAX_NODES:
@@ -58,7 +65,7 @@ class Nodes:
         children = tree.children()
         start = 0
         empty = []  # children without leaves, which no key path names
-        steps = set[str]()  # to the others
+        steps = set[str]()  # the steps to the other children
         for i, child in enumerate(children):
             below = leaves[start : start + child.num_leaves]
             start += child.num_leaves
@@ -68,7 +75,7 @@ class Nodes:
             keys, leaf = below[0]
             step, inner = _child(value, keys[depth:], leaf)
             steps.add(step)
-            if child.num_leaves > 1 or child.num_nodes > 1:  # else a leaf: the arguments have it
+            if child.num_leaves > 1 or child.num_nodes > 1:  # else it is a leaf, which is an argument
                 self.read(path + step, child, inner, below, depth + 1)
         left = attributes(value) if empty and type(value) is kind else []
         for i, child in empty:
@@ -83,18 +90,29 @@ class Nodes:
             self._static(path, kind, aux, value, steps)
 
     def _static(self, path: str, kind: type, aux: Any, value: Any, traced: set[str]) -> None:
-        """Add the static data of one node; ``traced``: the steps to what JAX traces of it."""
+        """Add the static data of one node.
+
+        Args:
+          path: the path of the node.
+          kind: its class.
+          aux: the static data.
+          value: the object.
+          traced: the steps to the node's children, which JAX traces.
+        """
         if nnx_graphdef.is_definition(value):
             parts = [(step[1:], held) for step, held in nnx_graphdef.attributes(value)]
         else:
             parts = named_parts(aux, [a for a in attributes(value) if f".{a[0]}" not in traced])
         for name, item in parts:
             self._add(f"{path}.{name}", item, 0)
-        # The whole beside the parts: where no part differs, something without a name does.
+        # The whole is added too: if it differs from that of another call and no part does, the difference is
+        # in data without a name.
         whole = opaque(path, aux) if parts else static(path, aux, self._serials)
         self.static.append(msgspec.structs.replace(whole, type=paths.kind_name(kind)))
 
     def _add(self, path: str, value: Any, depth: int) -> None:
+        """Add a static value at ``path``. The items of a tuple that contains other objects than plain values
+        are added one by one."""
         if len(self.static) >= MAX_STATICS:
             return
         kind = type(value)
@@ -107,7 +125,7 @@ class Nodes:
 
 
 def _plain(value: Any) -> bool:
-    """Return whether ``value`` consists of numbers and strings only: such a tuple is clearer as a whole."""
+    """Return whether ``value`` consists of numbers and strings only. Such a tuple is clearer as a whole."""
     if type(value) is tuple:
         return all(_plain(v) for v in value[:MAX_STATICS])
     return issubclass(type(value), paths.PLAIN)
@@ -120,13 +138,21 @@ def attributes(value: Any) -> list[tuple[str, Any]]:
 
 
 def named_parts(aux: Any, named: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """Return (attribute, item) for items of the static data that are also attributes; searches containers."""
+    """Return (attribute, part) for the parts of the static data ``aux`` that are also attributes of the
+    object. Containers in ``aux`` are searched.
+
+    Args:
+      aux: the static data of a pytree node.
+      named: (name, value) of the object's attributes.
+    """
     found: list[tuple[str, Any]] = []
     _take(aux, list(named), found, 0)
     return found
 
 
 def _take(value: Any, left: list[tuple[str, Any]], found: list[tuple[str, Any]], depth: int) -> None:
+    """Move from ``left`` to ``found`` the attribute that has ``value``, or, if ``value`` is a container,
+    those that have its items."""
     for i, (name, held) in enumerate(left):
         plain = issubclass(type(value), paths.PLAIN) and type(held) is type(value)
         if held is value or (plain and held == value):
@@ -141,10 +167,16 @@ def _take(value: Any, left: list[tuple[str, Any]], found: list[tuple[str, Any]],
 
 
 def key_path(value: Any, keys: tuple[Any, ...], leaf: Any) -> str:
-    """``jax.tree_util.keystr``, with attributes for the children that a class registered without keys
-    numbers.
+    """Return ``jax.tree_util.keystr(keys)``, but with attribute names: ``.w`` instead of ``[<flat index
+    1>]``.
 
-    Such a child is the attribute that leads to the same leaf; ``[<flat index 1>]`` where there is none.
+    JAX numbers the children of a class that was registered without keys. The name of such a child is that of
+    the attribute that leads to the same leaf; if there is none, the number stays.
+
+    Args:
+      value: the argument that contains the leaf.
+      keys: the key path from the argument to the leaf.
+      leaf: the leaf.
     """
     import jax
 
@@ -158,8 +190,8 @@ def key_path(value: Any, keys: tuple[Any, ...], leaf: Any) -> str:
 
 
 def _child(value: Any, keys: tuple[Any, ...], leaf: Any) -> tuple[str, Any]:
-    """Return the step to the child that ``keys[0]`` leads to, and the child; None if it cannot be
-    followed."""
+    """Return the step to the child of ``value`` that ``keys[0]`` leads to, and the child; None for a child
+    that cannot be read."""
     import jax
 
     if not keys:
@@ -174,13 +206,15 @@ def _child(value: Any, keys: tuple[Any, ...], leaf: Any) -> tuple[str, Any]:
 
 
 def _numbered(value: Any, index: int) -> list[tuple[str, Any]]:
-    """Return the possible children ``index`` of a class registered without keys."""
+    """Return (name, value) of the attributes that may be the child number ``index``, for a class registered
+    without keys."""
     if issubclass(type(value), functools.partial):
         return [("args", value.args), ("keywords", value.keywords)][index : index + 1]
     return attributes(value)
 
 
 def _leads(value: Any, keys: tuple[Any, ...], leaf: Any) -> bool:
+    """Return whether the key path ``keys`` leads from ``value`` to ``leaf``."""
     import jax
 
     for i, key in enumerate(keys):
@@ -191,7 +225,14 @@ def _leads(value: Any, keys: tuple[Any, ...], leaf: Any) -> bool:
 
 
 def _fallback(kind: type, aux: Any, index: int) -> str:
-    """Return the step to a child without leaves, which no key path names."""
+    """Return the step to child number ``index`` of a node, for a child without leaves, which no key path
+    names.
+
+    Args:
+      kind: the class of the node.
+      aux: its static data; for a dict, its keys.
+      index: the number of the child.
+    """
     if issubclass(kind, dict):
         keys = aux[1] if isinstance(aux, tuple) and len(aux) == 2 and not isinstance(aux[0], str) else aux
         try:
@@ -205,7 +246,7 @@ def _fallback(kind: type, aux: Any, index: int) -> str:
 
 
 def _follow(value: Any, key: Any) -> Any:
-    """Return the child that a key path entry leads to; None if user code would have to run."""
+    """Return the child that one entry of a key path leads to; None if code of the user would have to run."""
     kind = type(value)
     try:
         if hasattr(key, "name"):  # GetAttrKey
@@ -222,4 +263,5 @@ def _follow(value: Any, key: Any) -> Any:
 
 
 def _own(value: Any) -> set[str]:
+    """Return the names of an object's own attributes."""
     return {name for name, _ in attributes(value)}

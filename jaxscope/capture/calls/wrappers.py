@@ -1,10 +1,11 @@
-"""Find the user's function and arguments in the frames of library wrappers around jit.
+"""Find the user's function and arguments in the frames of library wrappers around jit, such as ``nnx.jit``.
 
-``nnx.jit`` and ``eqx.filter_jit`` take the arguments apart before they call ``jax.jit``: in the
-cache key stand ``args[0][1]...`` and whole graph definitions. One or two frames further up stand
-the user's own arguments. Array leaves are the same objects in both, so paths carry over.
+``nnx.jit`` and ``eqx.filter_jit`` take the user's arguments apart and pass the parts to a function that they
+have jitted. In JAX's cache key they are ``args[0][1]...`` and whole graph definitions. The frame of the
+wrapper, one or two frames further up the stack, has the user's own arguments. Array leaves are the same
+objects in both, so that each leaf can be named by its path in the user's arguments.
 
-To add a library: one entry in ADAPTERS.
+To support a further library, add one entry to ADAPTERS.
 """
 
 from __future__ import annotations
@@ -23,7 +24,13 @@ from jaxscope.schema.libraries import JAX_ROOTS, OWN_ROOT
 
 
 class JitOptions(NamedTuple):
-    """The options of jit that determine which arguments are dynamic, and their names."""
+    """The options of jit that determine which arguments are dynamic, and how they are named.
+
+    Attributes:
+      fun_signature: the signature of the function; None: unknown.
+      static_argnums: positions of static arguments.
+      static_argnames: names of static arguments.
+    """
 
     fun_signature: inspect.Signature | None
     static_argnums: tuple[int, ...] = ()
@@ -31,13 +38,17 @@ class JitOptions(NamedTuple):
 
 
 class UserCall(NamedTuple):
-    """A call as the user wrote it, behind a library's wrapper.
+    """A call as the user wrote it, of a function that a library's wrapper jits.
 
     Attributes:
       function: the user's function.
-      args, kwargs: the arguments that the user passed.
+      args: the positional arguments that the user passed.
+      kwargs: the keyword arguments that the user passed.
       signature: the signature of the function; None: unknown.
-      wrapper: name of the wrapper.
+      wrapper: the name of the wrapper: ``flax.nnx.jit``.
+      options_are_its_own: whether the wrapper chose the options of jit, not the user.
+      flattened: if the wrapper passes the leaves of these arguments to jit, in order: which of the arguments
+        are dynamic. Else None.
     """
 
     function: Any
@@ -45,11 +56,12 @@ class UserCall(NamedTuple):
     kwargs: dict[str, Any]
     signature: inspect.Signature | None
     wrapper: str
-    options_are_its_own: bool = False  # what jit was given is the wrapper's business, not the user's
-    flattened: JitOptions | None = None  # where jit is given the leaves of these arguments, in order
+    options_are_its_own: bool = False
+    flattened: JitOptions | None = None
 
 
 def _nnx(frame: FrameType) -> UserCall | None:
+    """Return the user's call at a frame of ``nnx.jit``; None if the frame cannot be read."""
     local = frame_reading.read(frame, ("self", "args", "kwargs"))
     if len(local) != 3:
         return None
@@ -60,6 +72,7 @@ def _nnx(frame: FrameType) -> UserCall | None:
 
 
 def _filter_jit(frame: FrameType) -> UserCall | None:
+    """Return the user's call at a frame of ``eqx.filter_jit``; None if the frame cannot be read."""
     local = frame_reading.read(frame, ("jit_wrapper", "args", "kwargs"))
     if len(local) != 3:
         return None
@@ -76,6 +89,7 @@ def _filter_jit(frame: FrameType) -> UserCall | None:
 
 
 def _pmap(frame: FrameType) -> UserCall | None:
+    """Return the user's call at a frame of ``jax.pmap``; None if the frame cannot be read."""
     found = jax_internals.pmap_call(frame)
     if found is None:
         return None
@@ -92,14 +106,15 @@ def _pmap(frame: FrameType) -> UserCall | None:
 
 
 def _signature(function: Any) -> inspect.Signature | None:
+    """Return the signature of a function; None if Python cannot determine it."""
     try:
         return inspect.signature(function)
     except (TypeError, ValueError):
         return None
 
 
-# What the wrapper gives to jit (module, a part of its qualified name); ends of the wrapper's own
-# frames; how to read them.
+# Each entry: the module of the function that the wrapper jits, and a part of this function's qualified name;
+# how the qualified names of the wrapper's own functions end; how to read a frame of them.
 ADAPTERS: tuple[tuple[str, str, tuple[str, ...], Callable[[FrameType], UserCall | None]], ...] = (
     (
         "flax.nnx.transforms.compilation",
@@ -110,25 +125,28 @@ ADAPTERS: tuple[tuple[str, str, tuple[str, ...], Callable[[FrameType], UserCall 
     ("equinox._jit", "_filter_jit_cache", ("_call",), _filter_jit),
     (jax_internals.PmapFrame.module, "_fun", ("pmap.<locals>.wrapped",), _pmap),
 )
-MAX_HASHED = 100_000  # values of one key
-LOOK = 12  # frames between jit and the wrapper's own
+MAX_HASHED = 100_000  # values of one key that are examined
+LOOK = 12  # frames that may be between the jitted function's call and the wrapper's own frame
 
 
 def jitted_by_user(function: object, frame: FrameType | None) -> bool:
-    """Return whether the user passed ``function``, which a library defines, to jit. ``frame``: the frame of
-    the call.
+    """Return whether the user passed ``function``, which a library defines, to jit.
 
-    This is so if a line of the user calls the jitted function, perhaps through a wrapper of jit or a
-    transform of JAX, and the library has no jitted function with this name. A call that comes from no
-    Python line (``atexit``) is the user's. If there is no line of the user, a line of an installed package
-    counts as the user's.
+    This is assumed if a line of the user calls the jitted function, perhaps through a wrapper of jit or a
+    transform of JAX, and the library has no jitted function of this name. A call that comes from no Python
+    line (``atexit``) is the user's. If there is no line of the user, a line of an installed package counts as
+    the user's.
+
+    Args:
+      function: the function; None: it is unknown, under a transform.
+      frame: the frame of the call.
     """
-    strict = frames.root(_made_by(function)[0]) in JAX_ROOTS  # what JAX jits, JAX calls
+    strict = frames.root(_made_by(function)[0]) in JAX_ROOTS  # a function that JAX jits is called by JAX
     own = frames.users(frames.walk(frame))
     for f in frames.walk(frame.f_back if frame is not None else None):
         module = frames.module_of(f)
         root = frames.root(module)
-        if function is None:  # under a transform: only the wrapper knows it
+        if function is None:  # under a transform only the wrapper's frame has the function
             function = _librarys(_wrapper_call(f, module))
         if module in _BETWEEN or root in _AROUND or root in sys.stdlib_module_names:
             continue
@@ -141,9 +159,7 @@ def jitted_by_user(function: object, frame: FrameType | None) -> bool:
 
 
 def _wrapper_call(frame: FrameType, module: str) -> UserCall | None:
-    """Return the call that ``frame``, of a wrapper's own code in ``module``, makes for
-    the user; None: it makes none.
-    """
+    """Return the user's call at ``frame``, if it is the frame of a known wrapper in ``module``; else None."""
     for owner, _, endings, adapter in ADAPTERS:
         if module == owner and frame.f_code.co_qualname.endswith(endings):
             return adapter(frame)
@@ -156,13 +172,14 @@ def _librarys(call: UserCall | None) -> object:
     return call.function if call is not None and code and frames.is_library_file(code.co_filename) else None
 
 
-# What stands between the line that calls and the call: modules, and packages that decorate.
+# Modules and packages with frames between the line that calls and the call: decorators, wrappers.
 _BETWEEN = frozenset({*jax_internals.AROUND_CALLS, *(a[0] for a in ADAPTERS)})
 _AROUND = frozenset({OWN_ROOT, "jaxtyping", "beartype", "typeguard"})
 
 
 def _made_by(function: object) -> tuple[str, str]:
-    """Return module and qualified name of the code of ``function``: functools.wraps replaces both."""
+    """Return the module and the qualified name of the code of ``function``. ``__module__`` and
+    ``__qualname__`` may be others, because functools.wraps replaces them."""
     while functions.defined_in(function) == jax_internals.TRIMS_TRACEBACKS:
         function = getattr(function, "__wrapped__", None)  # JAX's api_boundary, which only trims tracebacks
     code = getattr(function, "__code__", None)
@@ -172,10 +189,9 @@ def _made_by(function: object) -> tuple[str, str]:
 
 
 def user_call(function: object, frame: FrameType | None) -> UserCall | Missing | None:
-    """Return the user's call behind ``jit(function)`` called at ``frame``, if a known wrapper made it.
+    """Return the user's call, if a known library wrapper called ``jit(function)`` at ``frame``.
 
-    None: the call does not come from a wrapper. Missing: it comes from a wrapper whose frame cannot be
-    read.
+    Returns None if no wrapper made the call, and a ``Missing`` if the frame of the wrapper cannot be read.
     """
     module, qualname = _made_by(function)
     for owner, part, endings, adapter in ADAPTERS:
@@ -190,17 +206,21 @@ def user_call(function: object, frame: FrameType | None) -> UserCall | Missing |
 
 
 class Hashed:
-    """The values that JAX compares in the key of a call: its static arguments, and the static data of its
-    tree.
+    """The values that JAX compares in the cache key of a call: its static arguments, and the static data of
+    its tree.
 
-    Containers of a wrapper (graph definitions, partitions), and values that are compared by their parts,
-    are divided into their parts. An object that is compared by identity is one value.
+    The containers of a library's wrapper (graph definitions, partitions), and values that are compared by
+    their parts, are divided into their parts. An object that is compared by identity is one value.
+
+    Args:
+      tree: the PyTreeDef of the arguments.
+      static: the static arguments.
     """
 
     def __init__(self, tree: Any, static: Iterable[Any]) -> None:
-        self._objects: dict[int, Any] = {}  # by id(), held as long as this is
+        self._objects: dict[int, Any] = {}  # by id(), which is valid because this refers to the objects
         self._plain: set[tuple[type, Any]] = set()
-        self.cut = False  # there was more than is looked at
+        self.cut = False  # whether there are more values than are examined
         left: list[Any] = [tree, *static]
         while left:
             value = left.pop()
@@ -215,18 +235,21 @@ class Hashed:
                 break
 
     def __contains__(self, value: Any) -> bool:
-        """Return whether ``value`` may be in the key: plain values by type and value, others by identity."""
+        """Return whether ``value`` may be in the key. Plain values are compared by type and value, others by
+        identity."""
         if self.cut:
             return True
         kind = type(value)
         return (kind, value) in self._plain if kind in paths.PLAIN else id(value) in self._objects
 
     def whole(self, value: Any) -> bool:
-        """Return whether ``value`` is in the key as a whole, whatever it contains."""
+        """Return whether ``value`` is in the key as one value, whatever it contains."""
         return id(value) in self._objects and _whole(value)
 
 
 def _hashed_with(value: Any) -> list[Any]:
+    """Return the parts that are compared when ``value`` is compared: children and static data of a tree,
+    items, attributes."""
     kind = type(value)
     if kind.__name__ == "PyTreeDef" and kind.__module__.partition(".")[0] == "jaxlib":
         data = value.node_data()
@@ -239,7 +262,7 @@ def _hashed_with(value: Any) -> list[Any]:
 
 
 def _whole(value: Any) -> bool:
-    """Return whether ``value`` compares by identity and is not a library's container."""
+    """Return whether ``value`` is compared by identity and is not a container of a library."""
     kind = type(value)
     if issubclass(kind, (*paths.PLAIN, *paths.CODE)):
         return True
