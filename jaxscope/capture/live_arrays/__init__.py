@@ -1,1 +1,2 @@
-"""The arrays that are alive: by which variables, on which devices, made at which lines."""
+"""Take snapshots of the arrays that are alive: the variables that lead to them, their devices, the lines that
+created them."""

@@ -1,6 +1,6 @@
 """Find the user's line that created an array, from the stack that jaxlib stores with each array.
 
-Nothing is recorded when an array is created, and no stack is kept.
+Nothing is recorded when an array is created, and no stack is kept alive.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ MAX_ARRAYS = 4000
 
 
 def line(stack: Any) -> Frame | None:
-    """Return the innermost line of the user's code in ``stack`` (``array.traceback``), else an installed
-    package's."""
+    """Return the innermost line of the user's code in ``stack`` (``array.traceback``); if there is none, that
+    of an installed package; else None."""
     best, site = Standing.LIBRARY, None
     for f in stack.frames if stack is not None else ():
         standing = frames.file_standing(f.file_name)
@@ -30,11 +30,15 @@ def line(stack: Any) -> Frame | None:
 
 
 def of(refs: list[tuple[int, weakref.ref[Any]]], count: int) -> tuple[list[Frame], list[int]]:
-    """Return the lines that created the arrays among ``count`` leaves, and for each leaf the index of its
+    """Return the lines that created the arrays among the leaves of a call, and for each leaf the index of its
     line.
 
-    ``refs`` are pairs (position of the leaf, array). The index is -1 where the line is unknown or the leaf is
-    no jax.Array. Arrays created by one call share a stack, which is read once.
+    The index is -1 if the line is unknown or the leaf is no jax.Array. Arrays created by one call share a
+    stack, which is read once.
+
+    Args:
+      refs: (position of the leaf, weak reference) of each array.
+      count: the number of leaves.
     """
     lines: dict[Frame | None, int] = {None: -1}
     line_of_stack: dict[Any, int] = {}

@@ -1,4 +1,5 @@
-"""Find the host memory this process may use: the machine's, or less where a control group limits it."""
+"""Find the host memory that this process may use: that of the machine, or less if a control group (a
+container) limits it."""
 
 from __future__ import annotations
 
@@ -12,12 +13,13 @@ LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_by
 
 @functools.cache
 def limit() -> int | None:
-    """Return the limit in bytes, None where the system reports none."""
+    """Return the host memory that this process may use, in bytes; None if the system reports no limit."""
     limits = [n for n in (_machine(), *map(_group, LIMITS)) if n is not None and n > 0]
     return min(limits, default=None)
 
 
 def _machine() -> int | None:
+    """Return the memory of the machine in bytes; None if it is unknown."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError, AttributeError):
@@ -25,6 +27,7 @@ def _machine() -> int | None:
 
 
 def _group(file: str) -> int | None:
+    """Return the limit in bytes in a control group's file; None if there is none."""
     try:
         text = Path(file).read_text().strip()
     except (OSError, ValueError):

@@ -1,6 +1,6 @@
-"""Take one snapshot of the live arrays: shapes, shardings, and the variables that hold them. Metadata only.
+"""Take one snapshot of the live arrays: shapes, shardings, and the variables that lead to them.
 
-A snapshot waits for no device, fetches no buffer, and keeps only numbers and texts.
+Only metadata is read. A snapshot waits for no device, fetches no buffer, and keeps only numbers and texts.
 """
 
 from __future__ import annotations
@@ -34,13 +34,21 @@ from jaxscope.schema.keys import Frame
 MAX_GROUPS = 512
 MAX_SUSPECTS = 8
 
-# Identity of arrays that no variable leads to, from one snapshot to the next: shape, dtype, allocation line.
+# Identifies arrays without a name in several snapshots, by their shape, dtype and the line that created them.
+# An array has a name if a variable leads to it.
 UnnamedKey = tuple[Any, ...]
-_STEPS = re.compile(r"\[[^\[\]]*\]|\.?[^.\[]+")
+_STEPS = re.compile(r"\[[^\[\]]*\]|\.?[^.\[]+")  # the parts of a path: state, .params, ['a']
 
 
 class _Kind(msgspec.Struct, eq=False):
-    """Properties shared by all arrays of one aval, sharding, layout and committedness."""
+    """The properties that arrays have in common if their aval, sharding, layout and committedness are equal.
+
+    Attributes:
+      bytes: the size of one array; None: unknown.
+      device_bytes: its size on each device that has a shard of it, with padding; None: unknown.
+      sharding: its position in the table of shardings.
+      layout: the order of its dimensions in memory, as text.
+    """
 
     shape: tuple[int | str, ...] | None
     dtype: str | None
@@ -52,7 +60,11 @@ class _Kind(msgspec.Struct, eq=False):
 
 
 class Look:
-    """One snapshot. ``Look()`` only counts the live arrays, which is cheap; ``take`` does the rest."""
+    """One snapshot of the live arrays. ``Look()`` only counts them, which is cheap; ``take`` does the rest.
+
+    Attributes:
+      count: the number of live arrays.
+    """
 
     def __init__(self) -> None:
         self._began = time.perf_counter_ns()
@@ -62,11 +74,15 @@ class Look:
 
     @property
     def seconds(self) -> float:
-        """Seconds since this snapshot began, without those of garbage collections: its objects may set one
-        off, which visits all objects of the program and was due anyway."""
+        """Seconds since this snapshot began, without those of garbage collections.
+
+        The objects of a snapshot may start a garbage collection, which visits all objects of the program and
+        would have come anyway.
+        """
         return (time.perf_counter_ns() - self._began - self._collecting) / 1e9
 
     def _collection(self, phase: str, _: dict[str, int]) -> None:
+        """Measure the time of a garbage collection; Python calls this at its beginning and end."""
         now = time.perf_counter_ns()
         self._collecting += -now if phase == "start" else now
 
@@ -79,21 +95,21 @@ class Look:
         suspects: Collection[UnnamedKey] = (),
         **more: Any,
     ) -> ArraysSeen:
-        """Return the snapshot. Call it once.
+        """Return the snapshot as an event. It can be called once.
 
         Args:
-          frame: names of arrays are searched in the variables of this frame and of its callers.
-          why: one of the reasons in ``capture.sampler``.
+          frame: the variables of this frame and of those that called it are searched for the arrays.
+          why: the reason, one of those in ``capture.sampler``.
           step: the step that has ended; None: steps are not counted.
-          trace: a traceback whose frames are searched for names, too.
-          suspects: arrays without a name; the objects that refer to them are searched for.
+          trace: a traceback whose frames are searched, too.
+          suspects: kinds of arrays without a name; the objects that refer to them are searched for.
           more: further fields of the event.
         """
         gc.callbacks.append(self._collection)
         try:
             return self._take(frame, why, step, trace, suspects, **more)
         finally:
-            if self._collection in gc.callbacks:  # the program may have removed all
+            if self._collection in gc.callbacks:  # the program may have removed all callbacks
                 gc.callbacks.remove(self._collection)
 
     def _take(
@@ -133,6 +149,8 @@ class Look:
 
 
 def unnamed_key(k: _Kind | ArrayGroup, origin: Frame | None) -> UnnamedKey:
+    """Return what identifies arrays without a name in several snapshots. ``origin`` is the line that created
+    them."""
     return k.shape, k.dtype, origin
 
 
@@ -155,12 +173,19 @@ class _Batch:
 
 
 class _Kinds:
-    """Group the live arrays by their properties. Keeps them alive until ``groups`` returns.
+    """Groups the live arrays by their properties. It keeps them alive until ``groups`` returns.
 
-    JAX leaves arrays behind that no variable holds and that share the memory of another: the shards that
-    ``addressable_shards``, ``float``, ``np.asarray`` or a reshard took of an array, which it holds in C++
-    (0.10: up to two per device after one ``np.asarray``; 0.12: one). They are counted in ``parts``, not
-    grouped.
+    Some live arrays have no variable that leads to them and share the memory of another array. These are the
+    shards that ``addressable_shards``, ``float``, ``np.asarray`` or a reshard have taken of an array, and
+    that the array refers to in C++ (0.10: up to two per device after one ``np.asarray``; 0.12: one). They are
+    counted in ``parts`` and are in no group.
+
+    Attributes:
+      shardings: the table of the arrays' shardings.
+      shared: which arrays share memory.
+      parts: the number of shards that were taken of other arrays.
+      lengths: the lengths of the containers that lead to arrays, by path.
+      bounded: the paths of those containers that have a largest length.
     """
 
     def __init__(self) -> None:
@@ -171,7 +196,7 @@ class _Kinds:
         self.bounded: list[str] = []
         self._sharding_index: dict[Any, int | None] = {}
         self._batches: dict[Any, _Batch] = {}
-        self._equal: dict[tuple[Any, ...], _Kind] = {}  # equal avals may be several objects
+        self._equal: dict[tuple[Any, ...], _Kind] = {}  # one _Kind for equal properties of different avals
         self._lines: dict[Any, Frame | None] = {}
         self._frames: dict[Frame | None, Frame | None] = {}
         self._arrays: list[Any] = []
@@ -187,7 +212,7 @@ class _Kinds:
                 batch = batches.get(key)
                 if batch is None:
                     batch = batches[key] = self._new_batch(array, sharding, key)
-            except RuntimeError:  # another thread has donated it since
+            except RuntimeError:  # another thread has donated the array meanwhile
                 continue
             keep(array)
             batch.arrays.append(id(array))
@@ -197,7 +222,8 @@ class _Kinds:
         return {n for batch in self._batches.values() for n in batch.arrays}
 
     def find_shared(self, named: variable_paths.VariablePaths) -> None:
-        """Find the arrays that share the memory of others."""
+        """Find the arrays that share the memory of others. ``named`` has the arrays to which a variable
+        leads."""
         sizes = [
             shared_buffers.SameSize(b.devices, b.kind.device_bytes or 0, b.arrays)
             for b in self._batches.values()
@@ -205,16 +231,19 @@ class _Kinds:
         self.shared.search(self._arrays, sizes, named)
 
     def skip(self) -> set[int]:
-        """Return ids of our own containers, which the search for names must not enter."""
+        """Return the ids of the containers of jaxscope that contain the arrays, which the search for names
+        must not enter."""
         return {id(self._arrays)}
 
     def _new_batch(self, array: Any, sharding: Any, key: tuple[Any, ...]) -> _Batch:
+        """Return an empty batch for arrays with the properties of ``array``. ``key`` is what distinguishes
+        the batch from others."""
         _, sharding_key, committed, stack, layout = key
         if sharding_key not in self._sharding_index:
             self._sharding_index[sharding_key] = self.shardings.index(sharding)
         if stack not in self._lines:
             origin = shield.attempt("array_origin", allocation_sites.line, stack)
-            self._lines[stack] = self._frames.setdefault(origin, origin)  # equal lines: the same object
+            self._lines[stack] = self._frames.setdefault(origin, origin)  # one object for equal lines
         aval = array.aval
         order = None if layout is None else getattr(array.format.layout, "major_to_minor", None)
         kind = _Kind(
@@ -233,7 +262,12 @@ class _Kinds:
     def groups(
         self, named: variable_paths.VariablePaths, suspects: Collection[UnnamedKey] = ()
     ) -> list[ArrayGroup]:
-        """Return the groups, largest first; beyond MAX_GROUPS the smallest are merged."""
+        """Return the groups, the largest first. If there are more than MAX_GROUPS, the smallest are merged.
+
+        Args:
+          named: the paths of the arrays to which variables lead.
+          suspects: kinds of arrays without a name whose referring objects are described.
+        """
         counts = self._count(named, MAX_GROUPS)
         short = counts is None
         counts = counts or self._count(named, None) or []
@@ -250,7 +284,13 @@ class _Kinds:
     def _unnamed_groups(
         self, counts: list[_Counted], holders: dict[UnnamedKey, str | None]
     ) -> list[ArrayGroup]:
-        """Group arrays that no variable leads to by kind and line; count those in others' memory as parts."""
+        """Group the arrays to which no variable leads by kind and line. Those in the memory of others are
+        only counted, in ``parts``.
+
+        Args:
+          counts: the arrays by path.
+          holders: for some kinds, a description of the object that refers to the arrays.
+        """
         unnamed: collections.Counter[tuple[_Kind, Frame | None]] = collections.Counter()
         for counted in counts:
             own_memory = sum(n not in self.shared.within for n in counted.unnamed)
@@ -263,7 +303,7 @@ class _Kinds:
         ]
 
     def _count(self, named: variable_paths.VariablePaths, most: int | None) -> list[_Counted] | None:
-        """Count each batch's arrays by path; None where there are more than ``most`` paths."""
+        """Count the arrays of each batch by path; None if there are more than ``most`` paths."""
         counts: list[_Counted] = []
         distinct: set[tuple[_Kind, str]] = set()
         within = self.shared.within
@@ -282,14 +322,15 @@ class _Kinds:
     def _holders(
         self, counts: list[_Counted], suspects: Collection[UnnamedKey]
     ) -> dict[UnnamedKey, str | None]:
-        """Describe what holds the arrays of each suspect, from up to MAX_SUSPECTS of them."""
+        """Describe the objects that refer to the arrays of each of ``suspects``, from up to MAX_SUSPECTS
+        arrays."""
         samples: dict[UnnamedKey, set[int]] = {}
         for counted in counts if suspects else ():
             key = unnamed_key(counted.batch.kind, counted.batch.origin)
             if key in suspects:
                 sample = samples.setdefault(key, set())
-                # Also those in others' memory: one buffer may have an array held by C++ and one held by a
-                # list.
+                # Arrays in the memory of others are included: of two arrays on one buffer, one may be
+                # referred to by C++ and the other by a list.
                 sample.update(counted.unnamed[: MAX_SUSPECTS - len(sample)])
         holders = {}
         for key, sample in samples.items():
@@ -299,12 +340,13 @@ class _Kinds:
 
 
 class _Counted(NamedTuple):
-    """The arrays of one batch by the path of the variable that holds them.
+    """The arrays of one batch by the path of the variable that leads to them.
 
     Attributes:
-      paths: number of arrays by path.
-      shared: number of them that share the memory of others, by path.
-      unnamed: ids of arrays that no variable leads to.
+      batch: the batch.
+      paths: the number of arrays at each path.
+      shared: how many of these share the memory of others, by path.
+      unnamed: ids of arrays to which no variable leads.
     """
 
     batch: _Batch
@@ -314,6 +356,8 @@ class _Counted(NamedTuple):
 
 
 def _named_groups(counts: list[_Counted]) -> list[ArrayGroup]:
+    """Return a group for each kind of array and path. Its line is None if several lines created the
+    arrays."""
     totals: collections.Counter[tuple[_Kind, str]] = collections.Counter()
     shared: collections.Counter[tuple[_Kind, str]] = collections.Counter()
     origins: dict[tuple[_Kind, str], Frame | None] = {}
@@ -328,12 +372,23 @@ def _named_groups(counts: list[_Counted]) -> list[ArrayGroup]:
 
 
 def _largest_first(g: ArrayGroup) -> tuple[int, str]:
+    """Return a key for sorting groups by size, the largest first."""
     return -(g.bytes or 0), g.path or ""
 
 
 def _group(
     k: _Kind, path: str | None, count: int, origin: Frame | None, *, shared: int = 0, held: str | None = None
 ) -> ArrayGroup:
+    """Return the group of ``count`` arrays of one kind.
+
+    Args:
+      k: the kind.
+      path: the path of the variable that leads to them; None: no variable does.
+      count: the number of arrays.
+      origin: the line that created them; None: unknown, or several lines did.
+      shared: how many of them share the memory of others.
+      held: a description of the object that refers to them; None: unknown.
+    """
     return ArrayGroup(
         path=path,
         count=count,
@@ -351,16 +406,18 @@ def _group(
 
 
 def _first_steps(path: str) -> str:
-    """Shorten ``state.params['a']['b']`` to ``state.params…``."""
+    """Shorten a path: ``state.params['a']['b']`` -> ``state.params…``."""
     return "".join(_STEPS.findall(path)[:2]).removesuffix("…") + "…"
 
 
 def _no_path(path: str) -> str:
+    """Shorten any path to ``…``."""
     return "…"
 
 
 def _merged(groups: list[ArrayGroup], shorten: Callable[[str], str]) -> list[ArrayGroup]:
-    """Merge groups of equal sharding and equal shortened path, so that bytes per device stay known."""
+    """Merge groups that have the same sharding and, after ``shorten``, the same path. The sharding must be
+    the same so that the bytes on each device stay known."""
     merged: dict[tuple[Any, ...], list[ArrayGroup]] = {}
     for g in groups:
         merged.setdefault((g.path if g.path is None else shorten(g.path), g.sharding), []).append(g)
@@ -368,6 +425,8 @@ def _merged(groups: list[ArrayGroup], shorten: Callable[[str], str]) -> list[Arr
 
 
 def _sum(path: str | None, members: list[ArrayGroup]) -> ArrayGroup:
+    """Return one group for all arrays of ``members``. A property in which these differ is None."""
+
     def common(name: str) -> Any:
         values = {getattr(g, name) for g in members}
         return values.pop() if len(values) == 1 else None
@@ -384,12 +443,12 @@ def _sum(path: str | None, members: list[ArrayGroup]) -> ArrayGroup:
 
 
 def _bytes(array: Any) -> int:
-    """Return the global size of ``array``."""
+    """Return the size of ``array`` over all devices, in bytes, replicas counted once."""
     return int(array.nbytes)
 
 
 def _device_bytes(array: Any) -> int | None:
-    """Return bytes per device that holds a shard, tiles and padding included.
+    """Return the bytes of ``array`` on each device that has a shard of it, with tiles and padding.
 
     ``on_device_size_in_bytes`` is the size of one shard times the number of devices (checked on jaxlib 0.10.2
     and 0.12.0.1: 2176 for a 17x4 float32 replicated on 8 devices). None for the token of an ordered effect,
@@ -410,7 +469,8 @@ def _device_ids(sharding: Any) -> tuple[int, ...]:
 
 
 def _stacks(frame: FrameType | None, trace: Any) -> list[list[FrameType]]:
-    """Return the user's stacks around ``frame``, and the frames of ``trace``, which an exception has left."""
+    """Return the user's frames of all threads, those of the traceback ``trace`` first: each list has the
+    frames of one stack, innermost first."""
     raised = []
     while trace is not None:
         if frames.is_user(trace.tb_frame):
@@ -420,14 +480,17 @@ def _stacks(frame: FrameType | None, trace: Any) -> list[list[FrameType]]:
 
 
 def _addressable() -> str:
+    """Return the ids of this process's devices as ranges: ``0-3,8``."""
     return device_ranges(sorted({d.id for client in jax_internals.clients() for d in client.local_devices()}))
 
 
 def _on_cpu() -> bool:
+    """Return whether the program has started a CPU backend."""
     return any(getattr(client, "platform", None) == "cpu" for client in jax_internals.clients())
 
 
 def _memory() -> list[DeviceMemory]:
+    """Return the memory in use and the limit of each device of this process that reports them."""
     return [
         DeviceMemory(
             d.id, *(stats.get(name) for name in ("bytes_in_use", "peak_bytes_in_use", "bytes_limit"))

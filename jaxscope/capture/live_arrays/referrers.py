@@ -1,6 +1,8 @@
-"""Describe what holds arrays that no variable leads to, by ``gc.get_referrers``.
+"""Find which objects refer to arrays that no variable leads to (``gc.get_referrers``), and describe them as
+text.
 
-It visits every object of the program (about 50 ms per million), so it is called for suspected leaks only.
+The search visits every object of the program (about 50 ms per million), so it is made for suspected leaks
+only.
 """
 
 from __future__ import annotations
@@ -14,16 +16,19 @@ from jaxscope.capture import frames, paths
 from jaxscope.schema import libraries
 
 CONTAINERS = (list, tuple, set, frozenset, collections.deque)
-MAX_LEVELS = 2  # of containers in containers; a pass of the garbage collector each
-MAX_CONTAINERS = 20  # followed on each level
+MAX_LEVELS = 2  # levels of containers that are searched upwards; each visits all objects of the program
+MAX_CONTAINERS = 20  # containers on each level that are searched further
 TRACED = "what JAX keeps of a trace: a jit cache"
 IN_C = "nothing that Python sees: a cache or an object in C++"
 
 
 def held_by(arrays: list[Any], ignored: Any = None) -> str | None:
-    """Describe the container that holds the most of ``arrays``: ``a list of 40``, ``a dict under 'x'``.
+    """Describe the kind of object that refers to the most of ``arrays``: ``a list of 40``, ``a dict under
+    'x'``, ``a variable of a closure``.
 
-    ``ignored``: a list of jaxscope that also holds them.
+    Args:
+      arrays: the arrays.
+      ignored: a list of jaxscope that also refers to them.
     """
     ids = {id(a) for a in arrays}
     counts: collections.Counter[str] = collections.Counter()
@@ -43,6 +48,7 @@ def held_by(arrays: list[Any], ignored: Any = None) -> str | None:
 
 
 def _referrers(objects: list[Any]) -> list[Any]:
+    """Return the objects that refer to one of ``objects``, without those of jaxscope."""
     arguments = tuple(objects)  # Python 3.13 reports the tuple of arguments as a referrer too
     ours = (id(objects), id(arguments))
     referrers = gc.get_referrers(*arguments)
@@ -50,11 +56,13 @@ def _referrers(objects: list[Any]) -> list[Any]:
 
 
 def _is_our_frame(o: Any) -> bool:
+    """Return whether ``o`` is a frame that runs code of jaxscope."""
     return issubclass(type(o), FrameType) and frames.root(o.f_globals.get("__name__")) == "jaxscope"
 
 
 def _jax_class_around(container: Any) -> str | None:
-    """Return the name of the JAX class whose object holds ``container``, directly or in another container."""
+    """Return the name of the JAX class that has an object which refers to ``container``, directly or through
+    another container; None if there is none."""
     level = [container]
     for _ in range(MAX_LEVELS):
         above = _referrers(level)
@@ -68,6 +76,7 @@ def _jax_class_around(container: Any) -> str | None:
 
 
 def _description(holder: Any, ids: set[int]) -> str:
+    """Describe an object that refers to arrays: ``a list of 40``. ``ids`` are the ids of the arrays."""
     kind = type(holder)
     if issubclass(kind, dict):
         key = next((k for k, v in list(holder.items()) if id(v) in ids), None)
@@ -84,7 +93,7 @@ def _description(holder: Any, ids: set[int]) -> str:
 
 
 def _owner(attributes: dict[Any, Any]) -> str | None:
-    """Return the class of the object whose ``__dict__`` is ``attributes``; None for any other dict."""
+    """Return the class name of the object whose ``__dict__`` is ``attributes``; None for any other dict."""
     for holder in gc.get_referrers(attributes):
         if getattr(type(holder), "__dictoffset__", 0) and paths._slot(holder, "__dict__") is attributes:
             return paths.kind_name(type(holder))

@@ -1,8 +1,8 @@
-"""Find live arrays that share memory: shards of an array on several devices, and several arrays on one
-buffer.
+"""Find live arrays that share memory: shards that were taken of an array on several devices, and several
+arrays on one buffer.
 
-Only addresses are read, and only of arrays that have the same size on a device as another: no device is
-waited for, no buffer is fetched.
+Only addresses are read, and only those of arrays that have the same size on a device as another array. This
+waits for no device and fetches no buffer.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import msgspec
 from jaxscope import jax_internals
 from jaxscope.capture import shield
 
-MAX_SHARDS = 4096  # of arrays on several devices, whose addresses one look reads: 2 to 8 us each
+MAX_SHARDS = 4096  # shards of arrays on several devices whose addresses one snapshot reads: 2 to 8 us each
 
 
 class SameSize(msgspec.Struct, frozen=True, eq=False):
     """Arrays with the same size on the same devices.
 
     Attributes:
-      devices: ids of this process's devices that hold them.
+      devices: ids of this process's devices that have a shard of them.
       bytes: bytes on each of these devices.
-      arrays: ids of the arrays.
+      arrays: ids (``id()``) of the arrays.
     """
 
     devices: tuple[int, ...]
@@ -47,10 +47,15 @@ class SharedBuffers:
         self.overlap: dict[int, int] = {}
 
     def search(self, live: Iterable[Any], sizes: Iterable[SameSize], named: Container[int]) -> None:
-        """Fill ``within`` and ``overlap`` from the arrays ``live``.
+        """Fill ``within`` and ``overlap``.
 
-        Shared memory counts for the array on the most devices; among equal arrays, for one whose id is in
-        ``named``.
+        Memory that several arrays share is counted for the one on the most devices. If there are several of
+        these, it is counted for one in ``named``.
+
+        Args:
+          live: the live arrays.
+          sizes: the same arrays by size and devices.
+          named: contains the ids of the arrays to which a variable leads.
         """
         arrays_of_size: collections.Counter[tuple[int, int]] = collections.Counter()
         sizes = [s for s in sizes if s.bytes]
@@ -63,7 +68,7 @@ class SharedBuffers:
         candidates = [a for a in live if id(a) in size_of]
         candidates.sort(key=lambda a: (-len(size_of[id(a)].devices), id(a) not in named))
         owned: set[tuple[int, int]] = set()
-        # Stack, dtype, shape and device of the shards of arrays whose addresses are unknown.
+        # (stack, dtype, shape, device) of each shard of arrays whose addresses are unknown.
         unknown_shards: set[tuple[int, Any, Any, int]] = set()
         shards = 0
         for array in candidates:
@@ -85,7 +90,18 @@ class SharedBuffers:
     def _without_addresses(
         self, array: Any, s: SameSize, unknown_shards: set[Any], named: Container[int]
     ) -> None:
-        """Recognise a shard by the stack it was created at: JAX gives it the stack object of its array."""
+        """Find out whether ``array``, whose address is unknown, is a shard that was taken of another array.
+
+        JAX gives such a shard the stack object (the record of where it was created) of the array that it was
+        taken of.
+
+        Args:
+          array: the array.
+          s: its size and devices.
+          unknown_shards: (stack, dtype, shape, device) of the shards of such arrays on several devices, which
+            come first.
+          named: contains the ids of the arrays to which a variable leads.
+        """
         stack = id(jax_internals.made_at(array))
         if len(s.devices) > 1:
             shape = shield.attempt("shard_shape", array.sharding.shard_shape, array.shape)

@@ -1,6 +1,6 @@
-"""Find the variable path that leads to an array, such as ``state.params['dense']['kernel']``.
+"""Find the variable that leads to an array, and the path from there: ``state.params['dense']['kernel']``.
 
-The search starts at the outermost frame, whose names live longest. It calls no code of the program and
+The search starts at the outermost frame, whose variables live longest. It calls no code of the program and
 keeps only texts.
 """
 
@@ -38,68 +38,74 @@ from jaxscope.jax_internals import frame_reading
 from jaxscope.schema import libraries
 from jaxscope.schema.file_owner import Standing
 
-MAX_OTHER_OBJECTS = 30_000  # objects visited that lead to no array, and four more for each array
-MAX_DEPTH = 32
-SAMPLE = 64
-LARGE = 1024
-MANY_KEYS = 64  # in a dict: where there are too many paths, its keys are written [*]
-SIZED = 8  # items of a container whose length is noted
-MOST_SIZED = 256  # containers
+MAX_OTHER_OBJECTS = 30_000  # objects that may be visited, and four more for each array
+MAX_DEPTH = 32  # containers inside containers
+SAMPLE = 64  # items of a large container that are examined: if they are plain values, it is not searched
+LARGE = 1024  # items
+MANY_KEYS = 64  # keys of a dict above which they are written [*], if there are too many paths
+SIZED = 8  # items of the smallest container whose length is noted
+MOST_SIZED = 256  # containers whose length is noted
 
-# Before Python 3.13 ``locals()`` and ``frame.f_locals`` are one dict: reading it would change the dict that
-# the program has. Functions that call one of these are not read there.
+# Before Python 3.13 ``locals()`` and ``frame.f_locals`` are the same dict, and reading a frame clears it.
+# So frames of functions that use one of these names are not read there.
 _EXPOSING = frozenset({"locals", "vars", "eval", "exec", "f_locals"})
-_OUTPUT = re.compile(r"_[0-9]*|_oh|Out")
+_OUTPUT = re.compile(r"_[0-9]*|_oh|Out")  # names that IPython gives to the results of cells
 _SUSPENDED = (GeneratorType, CoroutineType, AsyncGeneratorType)
-_CACHE = type(functools.lru_cache(lambda: None))  # of functools.lru_cache
+_CACHE = type(functools.lru_cache(lambda: None))  # the class of a function with a functools.lru_cache
 _ATOMS = frozenset({*paths.PLAIN, *(np.dtype(c).type for c in "?bBhHiIlLefdFD")})
 
 
-# An object on the way to an array: the node that holds it, the step from there, and whether the step is a
-# dict's key that is still to be written as text: KEY, or ONE_OF_MANY. The step None is "at some index". Text
-# is made only where an array is found.
+# An object on the way to an array: (the node of the object that refers to it, the step from there, the kind
+# of the step). The step is a part of the path as text (TEXT) or a key of a dict (KEY; ONE_OF_MANY if the dict
+# has many keys). The step None is "at some index". Paths become text only if they lead to an array.
 Node = tuple[Any, Any, int]
 TEXT, KEY, ONE_OF_MANY = range(3)
 
 
 class VariablePaths:
-    """The paths of the arrays whose ids are in ``wanted``. They are valid while these arrays are alive.
+    """The paths of variables to arrays. They are valid while these arrays are alive.
+
+    The data of an array are entries in several dicts and not one object, because ten thousand new objects
+    would start a full garbage collection (measured: 60 ms).
+
+    Args:
+      wanted: the ids (``id()``) of the arrays to search for.
+      skip: ids of objects that are not searched.
 
     Attributes:
       cut: whether the search stopped at a limit.
-
-    Each array has an entry in dicts instead of an object: ten thousand new objects would start a full garbage
-    collection (measured: 60 ms).
     """
 
     def __init__(self, wanted: set[int], skip: set[int] | None = None) -> None:
         self._holder: dict[int, Node | None] = {}
         self._steps: dict[int, Any] = {}
         self._raw: dict[int, int] = {}
-        self._sized: list[Node] = []  # containers, with their lengths beside
-        self._lengths: list[int] = []
-        self._bounded: set[int] = set()  # ids of those in _sized that never have more items
+        self._sized: list[Node] = []  # containers
+        self._lengths: list[int] = []  # the length of each container in _sized
+        self._bounded: set[int] = set()  # ids of the nodes in _sized of containers with a largest length
         self.cut = False
         self._missing = set(wanted)
         self._seen: set[int] = set(skip or ())
         self._left = MAX_OTHER_OBJECTS + 4 * len(wanted)
         self._functions: list[tuple[Node, Any]] = []
-        # With numbers, and with ``*`` for numbers. By id of a node (nodes live as long as this object); by
-        # key.
+        # Texts of nodes, by the node's id, and of keys. There are two of each: with numbers, and with * for
+        # numbers. The ids are valid because nodes live as long as this object.
         self._texts: tuple[dict[int, str], dict[int, str]] = {}, {}
         self._keys: tuple[dict[str, str], dict[str, str]] = {}, {}
 
     def __contains__(self, number: object) -> bool:
-        """Return whether a path was found for the array of this id."""
+        """Return whether a path was found to the array with the id ``number``."""
         return number in self._holder
 
     def count(
         self, arrays: Iterable[int], most: int | None = None
     ) -> tuple[dict[str, int], list[int]] | None:
-        """Count ``arrays`` (ids) by path, and list those without a path. Indices are written ``[*]``.
+        """Count ``arrays`` (ids) by path. Return the number at each path, and the ids of those without a
+        path.
 
-        Returns None where there are more than ``most`` paths. Without a limit all numbers in paths are
-        written ``*`` (``['block12']['w']`` becomes ``['block*']['w']``), which leaves fewer paths.
+        Indices are written ``[*]``: ``cache[*]``. Returns None if there are more than ``most`` paths. If
+        ``most`` is None, all numbers in paths are written ``*``, which makes fewer paths:
+        ``['block12']['w']`` -> ``['block*']['w']``.
         """
         counts: dict[str, int] = {}
         unnamed: list[int] = []
@@ -121,6 +127,7 @@ class VariablePaths:
         return counts, unnamed
 
     def _node_text(self, node: Node | None, short: bool) -> str:
+        """Return the path to a node as text; with ``*`` for numbers if ``short``."""
         texts = self._texts[short]
         unwritten: list[Node] = []
         text = ""
@@ -137,10 +144,11 @@ class VariablePaths:
         return text
 
     def lengths(self, short: bool) -> tuple[dict[str, int], list[str]]:
-        """Return the lengths of containers that lead to arrays by their path, and the paths of those that are
-        bounded.
+        """Return the number of items of the containers that lead to arrays, by path, and the paths of those
+        that are bounded.
 
-        The length of a bounded container (``deque(maxlen=...)``, ``lru_cache(maxsize=...)``) is its bound.
+        A bounded container (``deque(maxlen=...)``, ``lru_cache(maxsize=...)``) is counted with the largest
+        length that it can have. ``short`` is whether numbers in paths are written ``*``.
         """
         above: set[int] = set()
         for holder in self._holder.values():
@@ -159,6 +167,7 @@ class VariablePaths:
         return lengths, sorted(bounded)
 
     def _note_length(self, node: Node | None, value: Any, length: int) -> None:
+        """Note the length of a container if it has at least SIZED items, and whether it is bounded."""
         most = None
         if issubclass(type(value), collections.deque):
             most = collections.deque.maxlen.__get__(value)
@@ -171,6 +180,7 @@ class VariablePaths:
                 self._bounded.add(id(node))
 
     def _step_text(self, step: Any, raw: int, short: bool) -> str:
+        """Return one step of a path as text. ``raw`` is the kind of the step: TEXT, KEY or ONE_OF_MANY."""
         if short and raw == ONE_OF_MANY and not (type(step) is str and _NUMBERED.fullmatch(step)):
             return "[*]"
         keys = self._keys[short]
@@ -185,8 +195,12 @@ class VariablePaths:
         return text
 
     def search(self, stacks: list[list[FrameType]]) -> None:
-        """Search the frames of ``stacks`` (each innermost first), their globals, then all modules of the
-        user."""
+        """Search the variables of frames, then their modules' global variables, then those of all modules of
+        the user.
+
+        Args:
+          stacks: for each thread its frames, innermost first.
+        """
         main = sys.modules.get("__main__")
         main_globals = [main.__dict__] if main is not None else []
         if main is not None and "get_ipython" in main.__dict__:
@@ -209,7 +223,8 @@ class VariablePaths:
                 self._walk(_inside_function(function), node)
 
     def _walk(self, roots: Iterable[tuple[str, Any]], holder: Node | None = None) -> None:
-        """Search breadth first from ``roots``, pairs (step, value), which ``holder`` holds."""
+        """Search breadth first from ``roots``, which are (step, value) pairs. ``holder`` is the node that
+        refers to them; None: they are variables."""
         queue: collections.deque[tuple[Node | None, Any, int]] = collections.deque()
         self._enqueue(queue, holder, roots, TEXT, 0)
         while self._missing and queue:
@@ -242,7 +257,15 @@ class VariablePaths:
         raw: int,
         depth: int,
     ) -> None:
-        """Note which of the children ``pairs`` of ``node`` are wanted arrays, and queue the others."""
+        """Note which children of ``node`` are arrays to be found, and append the other children to ``queue``.
+
+        Args:
+          queue: what is still to be searched.
+          node: the node; None: the children are variables.
+          pairs: (step, child) of each child.
+          raw: the kind of the steps: TEXT, KEY or ONE_OF_MANY.
+          depth: the depth of the children.
+        """
         missing, seen = self._missing, self._seen
         for step, child in pairs:
             number = id(child)
@@ -257,7 +280,7 @@ class VariablePaths:
                 queue.append(((node, step, raw) if raw or step != "" else node, child, depth))
 
     def _children(self, node: Node | None, value: Any) -> Iterable[tuple[Any, Any]]:
-        """Return pairs (step, child) of what ``value`` holds; of a dict, its keys and values."""
+        """Return (step, child) for the objects that ``value`` refers to; (key, value) for a dict."""
         kind = type(value)
         length = _length(value, kind)
         if length is not None:
@@ -272,7 +295,7 @@ class VariablePaths:
             held = jax_internals.held_array(value)
             if held is not None:
                 return [("", held)]
-            self._search_later(node, value)  # a jitted function, which wraps one of the user's
+            self._search_later(node, value)  # it may be a jitted function, with one of the user's inside
             return ()
         if issubclass(kind, (*paths.CODE, functools.partial, *_SUSPENDED)):
             if not issubclass(kind, ModuleType):
@@ -285,10 +308,12 @@ class VariablePaths:
         if issubclass(kind, Mapping):
             dicts = [child for _, child in inner if type(child) is dict]
             if len(dicts) == 1:
-                return [("", dicts[0])]  # a frozen dict, whose private dict has no step in the path
+                return [("", dicts[0])]  # a frozen dict: its private dict is left out of the path
         return inner
 
     def _search_later(self, node: Node | None, value: Any) -> None:
+        """Search ``value``, a callable or a generator, only after all variables have been searched. ``node``
+        is its node."""
         if node is not None:
             self._functions.append((node, value))
 
@@ -298,6 +323,8 @@ _NUMBERED = re.compile(r"[^0-9]*[0-9]+")
 
 
 def _step(step: Any, raw: bool) -> str:
+    """Return one step of a path as text, with ``[*]`` for an index. ``raw`` is whether the step is a key of a
+    dict."""
     if step is None:
         return "[*]"
     if not raw:
@@ -308,8 +335,8 @@ def _step(step: Any, raw: bool) -> str:
 
 
 def _length(value: Any, kind: type) -> int | None:
-    """Return the length of a container, without code of a class that is derived from it; None for anything
-    else."""
+    """Return the length of a list, tuple, dict or deque without calling code of the program; None for
+    anything else."""
     for base in (dict, list, tuple, collections.deque):
         if issubclass(kind, base):
             return base.__len__(value)
@@ -317,13 +344,13 @@ def _length(value: Any, kind: type) -> int | None:
 
 
 def _holds_atoms(value: Any) -> bool:
-    """Return whether the first SAMPLE items of a container are all numbers or texts."""
+    """Return whether the first SAMPLE items of a container are all numbers or strings."""
     items = value.values() if issubclass(type(value), dict) else value
     return all(type(item) in _ATOMS for item, _ in zip(items, range(SAMPLE), strict=False))
 
 
 def _slots(value: Any, kind: type) -> list[tuple[str, Any]]:
-    """Return the attributes of ``value`` that are in ``__slots__``."""
+    """Return (step, value) of the attributes of ``value`` that are in ``__slots__``."""
     found = []
     for owner in kind.__mro__:
         names = owner.__dict__.get("__slots__", ())
@@ -339,12 +366,14 @@ def _slots(value: Any, kind: type) -> list[tuple[str, Any]]:
 
 
 def _held_in_c(value: Any, kind: type, attributes: bool) -> Iterable[tuple[Any, Any]]:
-    """Return pairs (step, child) of what an object holds and has no attribute for.
+    """Return (step, child) for the objects that ``value`` refers to other than by attributes.
 
-    Of objects written in C (iterators, views, tasks, queues) this is what the garbage collector visits, which
-    runs no code of the program.
+    For objects written in C (iterators, views, tasks, queues) these are the ones that the garbage collector
+    visits, which calls no code of the program.
 
     Args:
+      value: the object.
+      kind: its type.
       attributes: whether it has attributes.
     """
     if issubclass(kind, BaseException):
@@ -374,7 +403,7 @@ def _held_in_c(value: Any, kind: type, attributes: bool) -> Iterable[tuple[Any, 
 
 
 def _inside_function(f: Any) -> Iterator[tuple[str, Any]]:
-    """Yield pairs (step, value) of what a callable, class or generator holds."""
+    """Yield (step, value) for the objects that a callable, a class or a generator refers to."""
     kind = type(f)
     if issubclass(kind, functools.partial):
         yield from (("", f.func), (".args", f.args), (".keywords", f.keywords))
@@ -403,6 +432,8 @@ def _inside_function(f: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _inside_python_function(f: FunctionType) -> Iterator[tuple[str, Any]]:
+    """Yield (step, value) for the variables of a function's closure, its default values and its
+    attributes."""
     code = f.__code__
     for name, cell in zip(code.co_freevars, f.__closure__ or (), strict=False):
         try:
@@ -421,7 +452,8 @@ def _inside_python_function(f: FunctionType) -> Iterator[tuple[str, Any]]:
 
 @functools.lru_cache(256)
 def _exposes(code: CodeType) -> bool:
-    """Return whether the code reads its variables as a dict; ``vars(args)`` and ``model.eval()`` do not."""
+    """Return whether the code uses its variables as a dict (``locals()``, ``vars()``, ``eval``, ``exec``).
+    ``vars(args)`` and ``model.eval()`` do not."""
     names = ""
     for op in dis.get_instructions(code):
         if op.opname in ("PRECALL", "PUSH_NULL", "CACHE"):
@@ -435,7 +467,8 @@ def _exposes(code: CodeType) -> bool:
 
 
 def _locals(frame: FrameType) -> list[tuple[str, Any]]:
-    """Return the variables of a function's frame; none of a module's, which are searched as globals."""
+    """Return (name, value) of the variables in a function's frame; none of a module's frame, whose variables
+    are global ones."""
     code = frame.f_code
     if not code.co_flags & inspect.CO_OPTIMIZED:
         return []
@@ -450,18 +483,23 @@ def _locals(frame: FrameType) -> list[tuple[str, Any]]:
 
 
 def _in_notebook(stack: list[FrameType], variables: dict[str, Any]) -> list[FrameType]:
-    """Return the frames inside the cell whose globals are ``variables``; all if there is no such cell.
+    """Return the frames of ``stack`` inside the notebook's cell; all of them if no cell is on the stack.
 
-    The frames of the notebook's kernel around it hold the same variables.
+    The frames of the notebook's kernel around the cell refer to the same variables.
+
+    Args:
+      stack: frames, innermost first.
+      variables: the global variables of the notebook's cells.
     """
     cells = [n for n, frame in enumerate(stack) if frame.f_globals is variables]
     return stack[: cells[-1] + 1] if cells else stack
 
 
 def _namespace(namespace: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Return a module's variables, prefixed with the module's name unless it is ``__main__``.
+    """Return (name, value) of a module's variables. The name begins with the module's name, unless the module
+    is ``__main__``.
 
-    In a notebook, the names that IPython gives to what cells return come last.
+    In a notebook, the names that IPython gives to the results of cells come last.
     """
     name = namespace.get("__name__")
     prefix = f"{name}." if isinstance(name, str) and name != "__main__" else ""
@@ -472,6 +510,7 @@ def _namespace(namespace: dict[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _user_modules() -> list[ModuleType]:
+    """Return the imported modules of the user."""
     modules = []
     for name, module in list(sys.modules.items()):
         # A lazy module is of another class, and reading its attributes may load it: skip it.
@@ -483,7 +522,8 @@ def _user_modules() -> list[ModuleType]:
 
 
 def stacks(frame: FrameType | None) -> list[list[FrameType]]:
-    """Return the user's frames from ``frame`` outwards, then those of other threads; innermost first."""
+    """Return the user's frames, innermost first in each list: those of this thread from ``frame`` upwards,
+    then those of each other thread."""
     own = [f for f in frames.walk(frame) if frames.is_user(f)]
     here = threading.get_ident()
     others = [

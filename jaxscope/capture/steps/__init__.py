@@ -1,1 +1,1 @@
-"""Steps, and the calls of watched functions."""
+"""Count steps, and the calls of watched functions."""

@@ -1,6 +1,7 @@
-"""A part of a recording: the calls that left the fast path while it was open, and its own steps.
+"""Collect the calls that leave the fast path in a part of a recording (a block such as ``no_recompiles``),
+and number the steps inside it.
 
-The tracker fills it during the calls; the reader of the log decides which calls count.
+The tracker passes these calls on as they happen. The reader of the log decides which of them count.
 """
 
 from __future__ import annotations
@@ -16,7 +17,13 @@ from jaxscope.schema.steps import Counting, Step
 
 
 class Counter(Protocol):
-    """The calls of one watched function so far; ``step``: watched as a step function."""
+    """The calls of one watched function so far.
+
+    Attributes:
+      value: the number of calls.
+      function: the id of the function.
+      step: whether it is watched as a step function (``watch(step=True)``).
+    """
 
     value: int
     function: str
@@ -24,7 +31,12 @@ class Counter(Protocol):
 
 
 class Tracker(Protocol):
-    """The part of StepTracker that a scope uses."""
+    """The part of StepTracker that a RecordingScope uses.
+
+    Attributes:
+      marks: the number of calls of ``jaxscope.step()`` so far.
+      counters: the counters of the watched functions.
+    """
 
     @property
     def marks(self) -> int: ...
@@ -33,27 +45,36 @@ class Tracker(Protocol):
     def counters(self) -> Sequence[Any]: ...
 
 
-# The blocks that the running code is in. Two tasks on one thread are in blocks of their own; a thread that
-# was started inside a block is in none by this, and belongs to all that are open.
+# The blocks that the running code is in. Two asyncio tasks on one thread are in different blocks. In a thread
+# that was started inside a block this is empty; its calls count for all open blocks.
 around: ContextVar[tuple[RecordingScope, ...]] = ContextVar("jaxscope_blocks", default=())
 
 
 class Seen(NamedTuple):
-    """A call that left the fast path: the marks so far, and the calls of each watched function so far."""
+    """The state at a call that left the fast path.
+
+    Attributes:
+      marks: the number of calls of ``jaxscope.step()`` so far.
+      calls: the number of calls so far of each watched function, by its counter.
+    """
 
     marks: int
     calls: Mapping[Any, int]
 
 
 class RecordingScope:
-    """A part of a recording with separate steps. It is open between ``tracker.open`` and ``tracker.close``,
-    and can be opened several times.
+    """A part of a recording, with steps that are numbered inside it. It is open from ``tracker.open`` to
+    ``tracker.close``, and can be opened several times.
 
     Args:
-      tracker: the tracker of the recording to which it belongs.
-      alarm: called at a step mark, or before a call of a watched function, if a call has left the fast path
-        since the last time. Returns whether it could check; may raise RecompileError.
-      own: exclude calls in other enclosing blocks and in other tasks.
+      tracker: the tracker of the recording.
+      alarm: is called at the end of a step, or before a call of a watched function, if a call has left the
+        fast path since the last time. It returns whether it could check, and may raise RecompileError.
+      own: whether calls in other enclosing blocks and in other asyncio tasks are left out.
+
+    Attributes:
+      calls: the state at each call that left the fast path, by the call's number.
+      first: the counter of the watched function that was called first in this block; None: none was called.
     """
 
     def __init__(
@@ -62,15 +83,15 @@ class RecordingScope:
         self.alarm = alarm
         self._own = own
         self._task = _task() if own else None
-        self.calls: dict[int, Seen] = {}  # by the number of the call
-        self.first: Counter | None = None  # the watched function that was called first in here
+        self.calls: dict[int, Seen] = {}
+        self.first: Counter | None = None
         self._tracker = tracker
         self._marks = tracker.marks
         self._before = {counter: counter.value for counter in tracker.counters}
 
     @property
     def runs_here(self) -> bool:
-        """Return whether the running code is part of this block, not of another block or task."""
+        """Whether the running code is part of this block, and not of another block or asyncio task."""
         if not self._own:
             return True
         inside = around.get()
@@ -80,21 +101,29 @@ class RecordingScope:
         return task is None or self._task is None or task() is self._task()
 
     def missed(self, call: int, marks: int, calls: Mapping[Any, int]) -> None:
+        """Note that the call number ``call`` left the fast path, if it belongs to this block.
+
+        Args:
+          call: the number of the call.
+          marks: the number of calls of ``jaxscope.step()`` so far.
+          calls: the number of calls so far of each watched function, by its counter.
+        """
         if self.runs_here:
             self.calls[call] = Seen(marks, calls)
 
     @property
     def settled(self) -> bool:
-        """Return whether it is known how steps are counted: by marks or by calls.
+        """Whether it is known if ``jaxscope.step()`` or the calls of a function count the steps of this
+        block.
 
-        If the program has marked steps before, it may do so again.
+        If the program has called ``jaxscope.step()`` before the block, it may do so again.
         """
         counting = self.counting
         return bool(counting.marks or not self._marks or counting.steppers)
 
     @property
     def counting(self) -> Counting:
-        """Return what was counted in this block so far."""
+        """The numbers of steps and calls in this block so far."""
         counters = [*([self.first] if self.first is not None else []), *self._tracker.counters]
         calls = {c.function: c.value - self._before.get(c, 0) for c in counters}
         called = {function: n for function, n in calls.items() if n > 0}
@@ -102,10 +131,11 @@ class RecordingScope:
         return Counting(self._tracker.marks - self._marks, called, steppers)
 
     def steps(self, inside: Callable[[int, str], bool] = lambda call, function: False) -> dict[int, Step]:
-        """Return the step of the block that each call belongs to, by call number.
+        """Return the step of this block that each call belongs to, by the call's number.
 
         Args:
-          inside: returns whether the call with this number was made within a call of this function.
+          inside: returns whether the call with this number was made within a call of the function with this
+            id.
         """
         counting = self.counting
         return {

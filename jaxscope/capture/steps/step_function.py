@@ -1,8 +1,8 @@
 """Count the calls of the function of ``--step-function NAME`` as steps.
 
-Calls of a jitted function on JAX's fast path are seen by its post hook, the others are misses; calls of a
-plain function are seen by ``sys.monitoring`` (Python 3.12). There is one counter for all. If some calls
-cannot be counted, the log has the reason instead of too small a number.
+Calls of a jitted function on JAX's fast path are seen by JAX's post hook, its other calls by the events that
+JAX sends for them. Calls of a plain function are seen by ``sys.monitoring`` (Python 3.12). All are added to
+one counter. If some calls cannot be counted, the log has the reason instead of a number that is too small.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from jaxscope.schema.events import FunctionSeen
 
 
 class StepFunction:
-    """Counts the calls of the function called ``name``, unless a watched function counts the steps."""
+    """Counts the calls of the function called ``name`` as steps, unless a function watched with
+    ``jaxscope.watch`` counts the steps."""
 
     def __init__(self, name: str, tracker: StepTracker, introductions: Introductions) -> None:
         self._name = name
@@ -34,17 +35,18 @@ class StepFunction:
         self._given_up = False
 
     def missed(self, seen: FunctionSeen) -> None:
-        """Count the function if ``seen``, whose call left the fast path, has the wanted name."""
+        """Count a call that left the fast path, if its function ``seen`` has the right name."""
         if self._name in (seen.name, seen.qualname):
             self._count(seen)
 
     def repeated(self, function: str) -> None:
-        """Count a repeated miss, which was only counted; ``function`` is its id."""
+        """Count a call of ``function`` (its id) that left the fast path again with unchanged arguments, if it
+        is the right function."""
         if self._own is not None and self._own.function == function:
             self._own.add()
 
     def called(self, jitted: Any) -> None:
-        """Count a call of ``jitted`` on the fast path if it is the wanted function."""
+        """Count a call of the jitted function ``jitted`` on the fast path, if it is the right function."""
         known: bool | None = self._jitted.get(jitted)
         if known is None:
             known = self._name in (getattr(jitted, "__name__", None), getattr(jitted, "__qualname__", None))
@@ -59,11 +61,12 @@ class StepFunction:
                 self._count(self._introductions.describe(jax_internals.given_to_jit(jitted)))
 
     def began(self, code: CodeType) -> bool:
-        """Count a Python function that begins to run. Return False to ignore its later calls."""
+        """Count a call of the Python function with this code, if it has the right name. Return False to be
+        called no more for this code."""
         if self._name not in (code.co_name, code.co_qualname):
             return False
         if any(jax_internals.in_jax(f) for f in frames.walk(sys._getframe(1))):
-            return True  # the body of a jitted function, while it is traced; its calls are counted as misses
+            return True  # a jitted function that is traced; JAX's events count its calls
         self._count(
             FunctionSeen(
                 function=functions.function_id(code.co_qualname, code.co_filename, code.co_firstlineno, []),
@@ -76,17 +79,19 @@ class StepFunction:
         return True
 
     def ended(self) -> None:
-        """Say so where no such function was seen."""
+        """At the end of the recording, report it if no call was counted."""
         if self._own is None and self._tracker.stepper is None and not self._given_up:
             shield.switch_off(
                 "step_function", f"no call of a function named {self._name!r} was counted{_JITTED_ONLY}"
             )
 
     def _count(self, seen: FunctionSeen) -> None:
+        """Count a call of the function ``seen``. If its calls cannot all be seen, report this and count none
+        from now on."""
         if self._given_up or self._tracker.stepper is not self._own:
-            return  # or a watched function counts the steps
+            return  # a watched function counts the steps
         if self._own is not None and self._own.function != seen.function:
-            return  # another function of this name counts them
+            return  # another function of this name counts the steps
         if seen.library or any(w.startswith(libraries.UNHEARD) for w in seen.wrappers):
             self._given_up = True
             shield.switch_off(
@@ -108,14 +113,14 @@ _JITTED_ONLY = (
     if MONITORS
     else "; a plain function is counted from Python 3.12 on, or with @jaxscope.watch(step=True)"
 )
-_TOOLS = (3, 4)  # the numbers that sys.monitoring leaves to nobody
+_TOOLS = (3, 4)  # the tool numbers that sys.monitoring does not suggest for a purpose
 
 
 def listen(began: Callable[[CodeType], bool]) -> Callable[[], None]:
-    """Call ``began(code)`` when a Python function begins to run, until it returns False for that code.
+    """Have ``began(code)`` called when a Python function begins to run, until it returns False for that code.
+    Return a function that ends this.
 
-    A function that does not match costs time only in its first call. Return a function that stops
-    listening.
+    A function for which it returns False costs time only in its first call.
 
     Raises:
       RuntimeError: other tools use all tool numbers, or there is no ``sys.monitoring``.

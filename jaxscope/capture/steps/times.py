@@ -1,6 +1,7 @@
-"""Write when steps ended, with what copies of their thread took until then (read by ``model.step_time``).
+"""Write when steps ended, and how long copies between host and devices had taken until then.
 
-The first steps each, then one whenever their number has grown by a quarter: about forty of 10,000.
+Each of the first steps is written, later one whenever their number has grown by a quarter: about forty of
+10,000 steps.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from jaxscope.schema.events import StepTimed
 
 
 class StepTimes:
-    """The times of one recording. ``transfers``: None where they are not counted."""
+    """Writes the times of one recording. ``transfers`` counts the copies; None: they are not counted."""
 
     def __init__(self, tracker: StepTracker, transfers: Transfers | None) -> None:
         self._tracker = tracker
@@ -23,7 +24,8 @@ class StepTimes:
         self._due = 0
 
     def step_ended(self, step: int) -> int:
-        """Write the time of the end of ``step`` if it is due. Return after how many steps to call again."""
+        """Write the time of the end of ``step`` if it is due. Return after how many steps to call this
+        again."""
         if step >= self._due:
             self._due = int(step * GROWN) + 1
             shield.attempt("step_times", self._write, step)

@@ -1,6 +1,7 @@
-"""Count step marks and the calls of watched functions, in memory-mapped files (capture.count).
+"""Count the calls of ``jaxscope.step()`` (marks) and of watched functions, in files that are mapped into
+memory (capture.count).
 
-Independent of JAX.
+This is independent of JAX.
 """
 
 from __future__ import annotations
@@ -28,14 +29,20 @@ NEVER = sys.maxsize
 class Counter(Count):
     """The calls of one watched function in this recording.
 
-    A warm call only adds, stores and compares with ``due``, since more memory reads would miss the CPU's
-    caches after a long computation. All other work is done at the call that is due.
+    A call that stays on JAX's fast path only adds one, stores the count and compares it with ``due``. More
+    memory reads would miss the CPU's caches after a long computation. All other work is done in the calls
+    whose number has reached ``due``.
+
+    Args:
+      tracker: the tracker of the recording.
+      function: the id of the function.
+      step: whether it is watched as a step function.
 
     Attributes:
       step: whether it is watched as a step function.
-      rings: whether the alarms of blocks may run before a call, and raise; False if a hook of jaxscope
-        counts the calls.
-      each: called with the arguments of every call, or None.
+      rings: whether the alarms of blocks may run before a call, and raise; False if a hook of jaxscope counts
+        the calls, because an exception in a hook does not reach the program.
+      each: is called with the arguments of every call; None: nothing is.
     """
 
     __slots__ = (
@@ -65,13 +72,14 @@ class Counter(Count):
 
     def restart(self) -> None:
         super().restart()
-        # Numbers of the calls at which to check the function's captured values, to end a step, to report
-        # steps.
+        # The numbers of the calls at which to check the values that the function captures, to end a step, and
+        # to report that steps have ended.
         self.look_at, self.step_at, self.tell_at = 1, NEVER, 0
         self.due = self.next = 0
 
     def add(self) -> bool:
-        """Count one more call. Return True if the captured values have to be checked when it has returned.
+        """Count one more call. Return True if the values that the function captures have to be checked after
+        the call.
 
         The wrapper that ``watch`` returns does the same before each call (capture.warm).
         """
@@ -80,22 +88,29 @@ class Counter(Count):
         return value >= self.due and self.came_due(value)
 
     def look_in(self, calls: int) -> None:
-        """Make ``add`` return True after so many calls."""
+        """Make ``add`` return True for the ``calls``-th call from now on."""
         self.look_at = self.value + calls
         self.set_due()
 
     def step_in(self, calls: int) -> None:
-        """Call ``step_ended`` for the step that ends when so many more calls have begun."""
+        """Have the tracker's ``step_ended`` called when the ``calls``-th call from now on begins, because a
+        step ends there."""
         self.step_at = self.value + calls
         self.set_due()
 
     def set_due(self) -> None:
+        """Compute the number of the next call that needs more work than counting."""
         alarmed = self.tracker.alarmed and self.rings
         self.next = 0 if alarmed else min(self.look_at, self.step_at, self.tell_at)
         self.due = self.next if self.each is None else 0
 
     def missed(self, given: tuple[Any, Any], numpy_leaves: int) -> None:
-        """Note that the last counted call, with the arguments and keywords ``given``, left the fast path."""
+        """Note that the last counted call left the fast path.
+
+        Args:
+          given: the positional and the keyword arguments of the call.
+          numpy_leaves: the number of NumPy arrays among the leaves of its arguments.
+        """
         if self.arguments is not None:
             self.arguments.missed(given, numpy_leaves, self.value)
             self.each = self.arguments.each
@@ -107,7 +122,7 @@ class Counter(Count):
             count.flush()
 
     def came_due(self, value: int) -> bool:
-        """Do the work that is due at call ``value``. Return as ``add``."""
+        """Do the work that is due at the call number ``value``. Return the same as ``add``."""
         if value < self.next:
             return False
         tracker = self.tracker
@@ -136,16 +151,17 @@ class Counter(Count):
 
 
 class MainSteps:
-    """The steps of the process that the user started, read from the file in which it counts them."""
+    """Reads the current step of the process that the user started, from the file in which that process counts
+    its steps."""
 
     def __init__(self, run: RunDir) -> None:
         self._run = run
         self._log: Path | None = None
 
     def now(self) -> int | None:
-        """Return its current step; None if its log is missing."""
+        """Return the current step; None if the process has no log."""
         if self._log is None:
-            from jaxscope.log import reader  # late: 10 ms, and only a child process reads
+            from jaxscope.log import reader  # takes 10 ms, and only child processes need it
 
             self._log = reader.main_log(self._run)
         return counts.step_now(self._log) if self._log is not None else None
@@ -154,8 +170,26 @@ class MainSteps:
 class StepTracker:
     """All counters of a recording, and the current step.
 
-    Steps count from 1. With marks, step k is what runs until the k-th mark. Without, step k begins
-    at the k-th call of the step function; before the first it is step 0.
+    Steps count from 1. If the program calls ``jaxscope.step()`` (a mark), step k ends at the k-th mark. If it
+    does not, step k begins at the k-th call of the step function, and what runs before the first call is step
+    0.
+
+    Args:
+      writer: writes the events.
+      buffer_lifetimes: the calls whose arguments are to be checked.
+      look: checks these arguments.
+      step_ended: is called at the ends of steps that ``look_after`` requests.
+      transfers: whether NumPy arguments that are copied to devices are counted.
+
+    Attributes:
+      stepper: the counter whose calls are the steps; None: not known yet.
+      waits: whether the next watched function that is called is the first one, in the recording or in a
+        block.
+      blocks: the open blocks.
+      alarmed: whether the alarms of the blocks run at the next mark or call of a watched function.
+      after_step: is called with the number of a step that has ended, and returns after how many more steps to
+        call it again; None: nothing is called.
+      before: the number of steps that the parent had counted when this process was forked.
     """
 
     def __init__(
@@ -168,30 +202,31 @@ class StepTracker:
         transfers: bool = False,
     ) -> None:
         self.writer = writer
-        self.transfers = transfers  # whether NumPy arguments copied to devices are counted
+        self.transfers = transfers
         self.buffer_lifetimes = buffer_lifetimes
         buffer_lifetimes.noticed = self._all_due
         self.look = look
-        self.step_ended = step_ended  # called at the ends of steps that ``look_after`` asks for
+        self.step_ended = step_ended
         self._counters: dict[str, Counter] = {}
-        self.stepper: Counter | None = None  # whose calls are the steps
-        self.waits = (
-            True  # the next watched function that is called is the first: for the recording, or a block
-        )
-        self.blocks: list[RecordingScope] = []  # the open ones
-        self.alarmed = False  # at the next mark or call of a watched function, the alarms of the blocks run
-        self._explicit = False
+        self.stepper: Counter | None = None
+        self.waits = True
+        self.blocks: list[RecordingScope] = []
+        self.alarmed = False
+        self._explicit = False  # whether a function is watched as a step function
         self._marks = Count(writer, lambda index, cell: ev.Step(index=index, cell=cell))
-        self._due = 0
-        self._marks_due = NEVER
-        # Called with the number of a step that ended; returns after how many more steps to call it again.
+        self._due = 0  # when the marks are written to the log again, in ns
+        self._marks_due = NEVER  # the mark at which step_ended is called
         self.after_step: Callable[[int], int] | None = None
-        self._tell_at = 0  # marks
-        self.before = 0  # steps that the parent had counted when this process was forked
-        self._main: MainSteps | None = None  # of a process that another one started
+        self._tell_at = 0  # the mark at which after_step is called
+        self.before = 0
+        self._main: MainSteps | None = None  # if another process of the run started this one
 
     def watch(self, function: str, step: bool) -> Counter:
-        """Return the counter of ``function``. The first with ``step`` counts steps, else the first called."""
+        """Return the counter of the function with the id ``function``.
+
+        The first function watched with ``step`` counts the steps. If there is none, the first that is called
+        does.
+        """
         counter = self._counters.get(function)
         if counter is None:
             counter = self._counters[function] = Counter(self, function, step)
@@ -207,19 +242,21 @@ class StepTracker:
         return counter
 
     def _all_due(self) -> None:
+        """Let all counters do their other work at the next call."""
         for counter in list(self._counters.values()):
             counter.due = counter.next = 0
 
     def tell(self, step: int) -> int:
-        """Report the end of ``step`` and return after how many more steps to report again."""
+        """Report by ``after_step`` that ``step`` has ended. Return after how many more steps to report
+        again."""
         if self.after_step is None or self._marks.value:
             return NEVER
         return self.after_step(step)
 
     def mark(self) -> None:
-        """End the current step (``jaxscope.step()``)."""
+        """End the current step: the program called ``jaxscope.step()``."""
         self._marks.add()
-        if self._marks.value == 1:  # what counted so far were calls
+        if self._marks.value == 1:  # until now, calls of a function counted the steps
             self._marks_due = min(self._marks_due, 1)
             self._count_in(self._marks)
         now = time.monotonic_ns()
@@ -236,51 +273,54 @@ class StepTracker:
             self.ring()
 
     def look_after(self, steps: int) -> None:
-        """Call ``step_ended`` when ``steps`` more steps have ended."""
+        """Have ``step_ended`` called when ``steps`` more steps have ended."""
         self._marks_due = self._marks.value + steps
         if self.stepper is not None:
             self.stepper.step_in(steps)
 
     def call_began(self, counter: Counter) -> None:
-        """End the previous step, if ``counter`` counts the steps."""
+        """End the previous step if the calls of ``counter`` are the steps."""
         if counter is self.caller:
             self.step_ended()
 
     @property
     def caller(self) -> Counter | None:
-        """The counter whose calls are the steps; None if marks count them."""
+        """The counter whose calls are the steps; None if marks are, or none is known."""
         return self.stepper if not self._marks.value else None
 
     @property
     def ended(self) -> int:
-        """Steps that ended so far."""
+        """The number of steps that have ended so far."""
         now = self.current
         return now - 1 if now else 0
 
     @property
     def marks(self) -> int:
-        """Step marks so far."""
+        """The number of calls of ``jaxscope.step()`` so far."""
         return self._marks.value
 
     @property
     def counters(self) -> list[Counter]:
+        """The counters of all watched functions."""
         return list(self._counters.values())
 
     # -- blocks: parts of the recording with steps of their own ------------------------------------
 
     def open(self, block: RecordingScope) -> None:
-        """Report calls that leave the fast path to ``block`` from now on."""
+        """Pass calls that leave the fast path to ``block`` from now on."""
         self.blocks.append(block)
         self.waits = True
         self._all_due()
 
     def close(self, block: RecordingScope) -> None:
+        """Pass no more calls to ``block``."""
         if block in self.blocks:
             self.blocks.remove(block)
         self._set_alarm(self.alarmed and any(b.alarm is not None for b in self.blocks))
 
     def first_called(self, counter: Counter) -> None:
-        """Note ``counter`` as the first one called in the recording and in the open blocks."""
+        """Note that the function of ``counter`` is the first that is called, in the recording and in blocks
+        that have none yet."""
         self.waits = False
         if self.stepper is None:
             self.stepper = counter
@@ -290,13 +330,20 @@ class StepTracker:
                 block.first = counter
 
     def brought(self, function: str, given: tuple[Any, Any], numpy_leaves: int) -> None:
-        """Note that a call of ``function`` with ``numpy_leaves`` NumPy arrays left the fast path."""
+        """Note that a call of ``function`` left the fast path.
+
+        Args:
+          function: the id of the function.
+          given: the positional and the keyword arguments of the call.
+          numpy_leaves: the number of NumPy arrays among the leaves of its arguments.
+        """
         counter = self._counters.get(function)
         if counter is not None:
             counter.missed(given, numpy_leaves)
 
     def missed(self, call: int) -> None:
-        """Report that call ``call`` left the fast path to the blocks, and set their alarms."""
+        """Pass on to the open blocks that the call number ``call`` left the fast path, and set their
+        alarms."""
         if self.blocks:
             calls = {counter: counter.value for counter in self.counters}
             for block in self.blocks:
@@ -304,38 +351,40 @@ class StepTracker:
             self._set_alarm(self.alarmed or any(b.alarm is not None for b in self.blocks))
 
     def ring(self) -> None:
-        """Run the alarms of the blocks; an alarm may raise RecompileError."""
+        """Run the alarms of the blocks. An alarm may raise RecompileError."""
         self._set_alarm(False)
         for block in list(self.blocks):
             if block.alarm is not None and not block.alarm():
-                self._set_alarm(True)  # it could not check here: run it again
+                self._set_alarm(True)  # the alarm could not check here: run it again at the next occasion
 
     def _set_alarm(self, on: bool) -> None:
+        """Set whether the alarms run at the next occasion."""
         if on != self.alarmed:
             self.alarmed = on
             for counter in self.counters:
                 counter.set_due()
 
     def began(self, counter: Counter) -> None:
-        """Add ``counter``, which counted its first call, if it is the one that counts calls."""
+        """Publish that ``counter``, whose function was called for the first time, counts the steps, if it
+        does."""
         if counter is self.caller:
             self._count_in(counter)
 
     def _count_in(self, count: Count) -> None:
-        """Publish which cell counts the steps, for other processes."""
+        """Publish for other processes which cell of the mapped file counts the steps."""
         if count.cell is not None:
             self.writer.steps_in(count.cell, marks=count is self._marks)
 
     @property
     def current(self) -> int | None:
-        """The current step; None if no steps are counted."""
+        """The number of the current step; None if no steps are counted."""
         if self._marks.value:
             return self.before + self._marks.value + 1
         return self.before + self.stepper.value if self.stepper is not None else None
 
     @property
     def main_step(self) -> int | None:
-        """The step of the program's first process; None in that process itself."""
+        """The current step of the program's first process; None in that process itself."""
         return self._main.now() if self._main is not None else None
 
     def beside(self, run: RunDir) -> None:
@@ -344,11 +393,11 @@ class StepTracker:
 
     @property
     def marked(self) -> bool:
-        """Return whether steps are counted by marks at their ends."""
+        """Whether ``jaxscope.step()`` counts the steps, so that a step ends there."""
         return self._marks.value > 0
 
     def forked(self) -> None:
-        """Reset the counts in a forked child; the step numbers continue from the parent's."""
+        """Reset the counts in a forked child. The step numbers continue from the parent's."""
         self.before += self._marks.value or (self.stepper.value if self.stepper is not None else 0)
         self._tell_at = 0
         for count in (*self._counters.values(), self._marks):
@@ -360,6 +409,7 @@ class StepTracker:
         self._set_alarm(False)
 
     def flush(self) -> None:
-        """Write changed counts to the log. Called at misses and at the end."""
+        """Write changed counts to the log. This is called at calls that leave the fast path, and at the
+        end."""
         for count in (*list(self._counters.values()), self._marks):
             count.flush()
