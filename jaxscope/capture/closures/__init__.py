@@ -1,1 +1,2 @@
-"""The values that a traced function reads without being passed them, and whether they have changed since."""
+"""Find the values that a traced function reads from outside its arguments, and check whether they have
+changed since the trace."""

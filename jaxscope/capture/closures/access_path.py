@@ -1,6 +1,6 @@
-"""Describe and follow the path from a function to a value it reads: cells, globals, attributes, items.
+"""Follow the path from a function to a value that it reads: closure cells, globals, attributes, items.
 
-Runs no property and no ``__getattr__``; keeps no value.
+This calls no property and no ``__getattr__``, and keeps no value alive.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from jaxscope.capture import frames
 from jaxscope.capture.calls import functions
 from jaxscope.capture.closures import bytecode
 
-INSIDE = "inside"  # the user's function behind a wrapper
-SELF = "self"  # of a bound method
-WATCHED = "_jaxscope_function"  # the function inside our own watch
+INSIDE = "inside"  # the step to the user's function inside a wrapper
+SELF = "self"  # the step to the object of a bound method
+WATCHED = "_jaxscope_function"  # the attribute of a function watched by jaxscope.watch that has the function
 
-Step = tuple[str, Any]
-Place = tuple[Step, ...]
+Step = tuple[str, Any]  # (kind of the step, key): ("attribute", "lr"), ("item", 0), ("global", "scale")
+Place = tuple[Step, ...]  # the path to a value, from a function
 MISSING: Any = object()
 _METHODS = (FunctionType, staticmethod, classmethod)
 
 
 def target(function: Any) -> tuple[FunctionType | None, list[Any], dict[str, Any]]:
-    """Return the user's function inside what was given to jit, and its bound positional and keyword
-    arguments."""
+    """Return the user's function inside ``function``, an object that was passed to jit, and the positional
+    and keyword arguments that partials and methods bind to it. The function is None if there is none."""
     positional: list[Any] = []
     keywords: dict[str, Any] = {}
     for _ in range(functions.MAX_LAYERS):
@@ -63,7 +63,8 @@ def target(function: Any) -> tuple[FunctionType | None, list[Any], dict[str, Any
 
 
 def _one_inside(function: Any) -> Any:
-    """Return the next inner layer: one at a time, so that a partial between two wrappers is not skipped."""
+    """Return what ``function`` wraps; None if nothing is found. Wrappers are removed one at a time, so that a
+    partial between two wrappers is not skipped."""
     for inner in (getattr(function, "__wrapped__", None), jax_internals.given_to_jit(function)):
         if callable(inner) and inner is not function:
             return inner
@@ -72,7 +73,14 @@ def _one_inside(function: Any) -> Any:
 
 
 def step(value: Any, how: str, key: Any) -> Any:
-    """Return the value one step further; MISSING where there is none, or code would have to run."""
+    """Return the value one step further than ``value``; MISSING if there is none, or if code would have to
+    run.
+
+    Args:
+      value: the object.
+      how: the kind of the step: attribute, item, inside, self, global or closure.
+      key: the name of the attribute or global, the key of the item, or the number of the closure cell.
+    """
     if how == bytecode.ATTRIBUTE:
         return attribute(value, key)
     if how == bytecode.ITEM:
@@ -94,7 +102,8 @@ def step(value: Any, how: str, key: Any) -> Any:
 
 
 def attribute(value: Any, name: str) -> Any:
-    """Return ``value.name`` without running code: from the object's own dictionary, its slots, its class."""
+    """Return ``value.name`` without calling code: from the object's dictionary, its slots or its class; else
+    MISSING."""
     kind = type(value)
     if issubclass(kind, ModuleType):
         return ModuleType.__getattribute__(value, "__dict__").get(name, MISSING)
@@ -116,7 +125,8 @@ def attribute(value: Any, name: str) -> Any:
 
 
 def dictionary(value: Any) -> dict[str, Any] | None:
-    """Return the ``__dict__`` of an object; None where it has none or its class replaces it."""
+    """Return the ``__dict__`` of an object; None if it has none, or if its class defines ``__dict__`` in
+    Python, which would be code to call."""
     descriptor = of_class(type(value), "__dict__")
     if type(descriptor) is not GetSetDescriptorType:
         return None
@@ -128,6 +138,8 @@ def dictionary(value: Any) -> dict[str, Any] | None:
 
 
 def of_class(kind: type, name: str) -> Any:
+    """Return what ``kind.name`` is in the class or one of its bases, without calling code; MISSING if there
+    is none."""
     for holder in type.__getattribute__(kind, "__mro__"):
         space = type.__getattribute__(holder, "__dict__")
         if name in space:
@@ -136,6 +148,8 @@ def of_class(kind: type, name: str) -> Any:
 
 
 def item(value: Any, key: Any) -> Any:
+    """Return ``value[key]`` of a dict, list or tuple, without calling code of a class derived from it; else
+    MISSING."""
     kind = type(value)
     try:
         if issubclass(kind, dict):
@@ -150,8 +164,13 @@ def item(value: Any, key: Any) -> Any:
 
 
 def resolve(function: FunctionType, bound: dict[str, Any], place: Place) -> Any:
-    """Return the value at ``place`` now. ``bound``: references to arguments that stay the same from call to
-    call."""
+    """Return the value that is now at ``place``; MISSING if there is none.
+
+    Args:
+      function: the function from which the path starts.
+      bound: references, by name, to arguments that stay the same from call to call.
+      place: the path.
+    """
     value: Any = function
     for how, key in place:
         if how == bytecode.PARAMETER:

@@ -1,9 +1,9 @@
 """Find the names that a function's code reads besides its arguments: ``scale``, ``config['lr']``,
 ``self.layer.width``.
 
-Follows the instructions with a stack of names in place of values. Looks at code objects only: nothing is
-called, and no value is touched. Read with the instruction sets of Python 3.11 to 3.13; an instruction it
-does not know costs the names that stand on the stack their further steps, never the reading.
+The instructions are followed with a stack of names in place of values. Only code objects are examined:
+nothing is called, and no value is read. The instruction sets are those of Python 3.11 to 3.13. At an unknown
+instruction, the names on the stack count as read and are not followed further.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KEYS = (str, int, bool, type(None))
 
 METHODS_ARE_ATTRIBUTES = sys.version_info >= (3, 12)  # LOAD_METHOD became a bit of LOAD_ATTR
 
-# Methods of the containers that read them without changing them; all others may change them.
+# Methods of dict, list and set that do not change the container; all others may.
 READING = frozenset({"items", "values", "keys", "get", "copy", "index", "count"})
 
 
@@ -44,8 +44,8 @@ class Reads(NamedTuple):
     """The names that the code of one function reads and writes, including functions that are defined in it.
 
     Attributes:
-      read: for each name, the line that reads it first, and whether every run of the function executes that
-        line.
+      read: for each name, (the line that reads it first, whether every run of the function executes that
+        line).
       written: the names that the code itself assigns.
       attributes: all attribute names in the code.
     """
@@ -65,6 +65,8 @@ def of_code(code: CodeType) -> Reads:
 
 
 class _Const(NamedTuple):
+    """A constant of the code, on the stack."""
+
     value: object
 
 
@@ -88,6 +90,17 @@ _EFFECTS = {
 
 
 class _Scan:
+    """Follows the instructions of one function and adds what they read and write to ``found``.
+
+    Args:
+      code: the code of the function.
+      local: the names that its parameters stand for.
+      outer: the names that the variables of its closure stand for; None: unknown.
+      found: the result, which is extended.
+      straight: whether every run of the outermost function executes the instructions, until a jump.
+      depth: how many functions are around this one.
+    """
+
     def __init__(
         self,
         code: CodeType,
@@ -107,11 +120,12 @@ class _Scan:
             for name in _stored(i):
                 stores[name] = stores.get(name, 0) + 1
         self.instructions = instructions
-        # A name that is assigned to once goes on meaning what was assigned.
+        # A local variable that is assigned to once has this value from there on.
         self.once = {n for n, count in stores.items() if count == 1} - set(local)
         self.local: dict[str, Name | None] = {n: v for n, v in local.items() if n not in stores}
 
     def run(self) -> None:
+        """Follow all instructions."""
         for i in self.instructions:
             if i.is_jump_target:
                 self._forget()
@@ -123,38 +137,45 @@ class _Scan:
         self._forget()
 
     def _pop(self) -> _Entry:
+        """Take the topmost entry from the stack; None if the stack is empty or the entry has no name."""
         return self.stack.pop() if self.stack else None
 
     def _use(self, count: int) -> None:
+        """Take ``count`` entries from the stack, which the code reads."""
         for _ in range(count):
             self._read(self._pop())
 
     def _forget(self) -> None:
-        """Treat all names on the stack as read: their use is not followed."""
+        """Treat all names on the stack as read, because it is not followed how they are used."""
         self._use(len(self.stack))
 
     def _read(self, entry: _Entry) -> None:
+        """Note that the code reads the value of ``entry``, if it is a name."""
         if isinstance(entry, Name):
             if entry.kind == PARAMETER and not entry.steps:
-                return  # an argument handed on
+                return  # an argument that is passed on
             before = self.found.read.get(entry)
             if before is None or (self.straight and not before[1]):
                 self.found.read[entry] = (self.line, self.straight)
 
     def _write(self, entry: _Entry) -> None:
+        """Note that the code assigns to ``entry``, if it is a name."""
         if isinstance(entry, Name):
             self.found.written.add(entry)
 
     def _variable(self, name: str) -> Name | None:
+        """Return the name that the local or closure variable ``name`` stands for; None if it is another
+        value."""
         if name in self.code.co_freevars:
             return self.outer.get(name)
         return self.local.get(name)
 
     def _step(self, op: str, arg: int, value: object) -> None:
+        """Follow one instruction: its name, its numeric argument, and what the argument refers to."""
         stack = self.stack
         if op in ("LOAD_GLOBAL", "LOAD_NAME"):
             if op == "LOAD_GLOBAL" and arg & 1:
-                stack.append(None)  # room for the callee; which of the two is above does not matter here
+                stack.append(None)  # a call needs one more entry; which of the two is above is irrelevant
             stack.append(Name(GLOBAL, str(value)))
         elif op in ("LOAD_DEREF", "LOAD_CLASSDEREF"):
             stack.append(self._variable(str(value)))
@@ -198,6 +219,7 @@ class _Scan:
             self._other(op, arg)
 
     def _other(self, op: str, arg: int) -> None:
+        """Follow an instruction that takes a number of entries from the stack and puts some there."""
         if op == "CALL":
             taken, put = arg + 2, 1
         elif op == "CALL_KW":
@@ -210,7 +232,7 @@ class _Scan:
             taken, put = arg + 1, 1
         elif op in _EFFECTS:
             taken, put = _EFFECTS[op]
-        else:  # a jump, or one that is not known: what follows begins with nothing
+        else:  # a jump, or an unknown instruction: the stack is empty afterwards
             self._forget()
             if "JUMP" in op or op in ("FOR_ITER", "SEND", "BEFORE_WITH", "RERAISE", "RAISE_VARARGS"):
                 self.straight = False
@@ -221,7 +243,7 @@ class _Scan:
             self.straight = False
 
     def _fast(self, op: str, value: object) -> None:
-        """Follow an instruction for locals; from Python 3.13 on it may load or store two."""
+        """Follow an instruction for local variables; from Python 3.13 on it may load or store two."""
         names = [str(v) for v in value] if isinstance(value, tuple) else [str(value)]
         verbs = [part.strip("_") for part in op.split("FAST")[:-1]]  # of STORE_FAST_LOAD_FAST both
         for verb, name in zip(verbs, names, strict=False):
@@ -234,15 +256,17 @@ class _Scan:
                 else:
                     self._read(entry)
             elif name in self.code.co_freevars or name in self.code.co_cellvars:
-                self.stack.append(None)  # from Python 3.13 on, a cell for a function that is made
+                self.stack.append(None)  # from Python 3.13 on: a cell for a function that is defined here
             else:
                 self.stack.append(self._variable(name))
 
     def _read_alias(self, entry: Name) -> None:
-        # ``layer = self.layer``: what is read of it comes later, by the local name.
+        """Note the attributes in a name that is assigned to a local variable."""
+        # After ``layer = self.layer``, attributes of it are read later by the name ``layer``.
         self.found.attributes.update(str(k) for how, k in entry.steps if how == ATTRIBUTE)
 
     def _attribute(self, op: str, arg: int, name: str) -> None:
+        """Follow an instruction that reads the attribute ``name``."""
         self.found.attributes.add(name)
         base = self._pop()
         if op == "LOAD_METHOD" or (METHODS_ARE_ATTRIBUTES and arg & 1):
@@ -253,6 +277,8 @@ class _Scan:
             self.stack.append(None)
 
     def _item(self, base: _Entry, key: _Entry) -> Name | None:
+        """Return the name of ``base[key]`` if the key is a constant; else note that both are read, and return
+        None."""
         if isinstance(base, Name) and isinstance(key, _Const) and type(key.value) in KEYS:
             return base._replace(steps=(*base.steps, (ITEM, key.value)))
         self._read(base)
@@ -260,13 +286,14 @@ class _Scan:
         return None
 
     def _inner(self, code: CodeType) -> None:
-        """Scan a function, a comprehension or a class defined here."""
+        """Follow the code of a function, a comprehension or a class that is defined here."""
         if self.depth < MAX_NESTED:
             outer = {n: self._variable(n) for n in code.co_freevars}
             _Scan(code, {}, outer, self.found, False, self.depth + 1).run()
 
 
 def _stored(i: dis.Instruction) -> list[str]:
+    """Return the local variables to which an instruction assigns, or which it deletes."""
     if "STORE_FAST" not in i.opname and i.opname not in ("STORE_DEREF", "DELETE_FAST", "DELETE_DEREF"):
         return []
     if not isinstance(i.argval, tuple):

@@ -1,7 +1,7 @@
-"""Name the arrays that a trace captured by the variables that hold them.
+"""Name the arrays that a trace captured as constants by the variables that refer to them.
 
-JAX keeps the user's own object among the constants of the trace: the name is found by identity with a closure
-cell, a global that the code reads, or something inside these.
+JAX keeps the user's own object among the constants of the trace. So the name is found by comparing
+identities: with a closure cell, a global that the code reads, or something inside these.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from jaxscope.schema.keys import Captured
 
 MAX_REPORTED = 200
 _NO_CODE = (lambda: None).__code__
-MAX_INNER = 4  # jitted functions within each other
-MAX_NODES = 5000  # objects searched for names: a global may hold a million
-DRAWING = frozenset({"random_bits", "random_gamma"})  # of a key, their first operand
-# Operations whose inner programs get the operands in order, the last one last.
+MAX_INNER = 4  # levels of jitted functions that call each other
+MAX_NODES = 5000  # objects searched for names: a global may contain a million
+DRAWING = frozenset({"random_bits", "random_gamma"})  # primitives that draw; their first operand is the key
+# Primitives with an inner program (jaxpr) whose last arguments are the primitive's last operands, in order.
 CALLING = frozenset(
     {
         "jit",
@@ -39,9 +39,9 @@ CALLING = frozenset(
 def named_roots(function: Any) -> list[tuple[str, str, Any]]:
     """Return (name, where, value) of the values that ``function`` can reach without arguments.
 
-    The order is: closure cells, then the globals that its code and its inner functions name, then the
-    values in the object of a bound method or in a partial. User functions that are found in this way are
-    each searched once, too.
+    These are closure cells, globals that its code names, default values, and the values bound by a method or
+    a partial. User functions among them are searched in the same way. ``where`` is ``closure``, ``global``,
+    ``default``, ``attribute`` or ``partial``.
     """
     found: list[tuple[str, str, Any]] = []
     queue: list[Any] = [function]
@@ -79,7 +79,7 @@ def named_roots(function: Any) -> list[tuple[str, str, Any]]:
 
 
 def _may_capture(value: Any) -> bool:
-    """Return whether ``value`` is a function, or a library's wrapper of one: a jitted function."""
+    """Return whether ``value`` is a function, or a library's wrapper of one such as a jitted function."""
     if isinstance(value, (FunctionType, MethodType, functools.partial)):
         return True
     kind = type(value)
@@ -87,6 +87,7 @@ def _may_capture(value: Any) -> bool:
 
 
 def _reached(function: FunctionType) -> list[tuple[str, str, Any]]:
+    """Return (name, where, value) of the closure cells, globals and default values of one Python function."""
     code, space = function.__code__, function.__globals__
     values: list[tuple[str, str, Any]] = []
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=False):
@@ -107,7 +108,14 @@ def _reached(function: FunctionType) -> list[tuple[str, str, Any]]:
 
 
 def _attributes(name: str, where: str, owner: Any, wanted: set[str]) -> list[tuple[str, str, Any]]:
-    """Return the attributes ``wanted`` of a module or a class, as the code can read them."""
+    """Return (name, where, value) of those attributes of a module or class whose names are in ``wanted``.
+
+    Args:
+      name: the name of the module or class in the code.
+      where: the kind of variable that it is.
+      owner: the module or class.
+      wanted: the attribute names that occur in the code.
+    """
     found: dict[str, Any] = {}
     for holder in getattr(owner, "__mro__", (owner,)):
         space = vars(holder)
@@ -117,6 +125,7 @@ def _attributes(name: str, where: str, owner: Any, wanted: set[str]) -> list[tup
 
 
 def _global_names(code: CodeType) -> set[str]:
+    """Return the names of globals and attributes in the code, and in functions that are defined in it."""
     names = set(code.co_names)
     for const in code.co_consts:
         if isinstance(const, CodeType):
@@ -125,14 +134,15 @@ def _global_names(code: CodeType) -> set[str]:
 
 
 class Drawn(NamedTuple):
-    """Keys that a trace draws random numbers from, by position; None: unknown.
+    """The random keys from which a traced function draws random numbers, by position; None: unknown.
 
     Attributes:
-      constants: positions among the captured constants; the key is not combined with an argument.
-      arguments: positions among the flat arguments; the key is not combined with another argument.
+      constants: positions among the captured constants of keys that are not combined with an argument, so
+        that each call draws the same numbers.
+      arguments: positions among the flat arguments of keys that are not combined with another argument.
       of: the number of flat arguments.
-      on_devices: positions of arguments that a shard_map uses unsplit as keys, so that all devices draw
-        equal numbers, and combines element by element with arrays that it splits.
+      on_devices: positions of arguments that a shard_map uses unsplit as keys, so that all devices draw equal
+        numbers, and combines element by element with arrays that it splits.
     """
 
     constants: frozenset[int] | None = None
@@ -142,10 +152,10 @@ class Drawn(NamedTuple):
 
 
 def keys_drawn_from(jaxpr: Any) -> Drawn:
-    """Return the captured constants and the arguments from which the trace draws random numbers.
+    """Return the captured constants and the arguments from which ``jaxpr`` draws random numbers.
 
-    It reads only the public parts of ``jaxpr`` (``jax.extend.core``), and its equations only if a constant or
-    an argument can be a key.
+    Only public parts of the jaxpr (``jax.extend.core``) are read, and its equations only if a constant or an
+    argument can be a key.
     """
     body = getattr(jaxpr, "jaxpr", jaxpr)
     first = len(body.constvars)  # the arguments are numbered after the constants
@@ -168,10 +178,13 @@ def keys_drawn_from(jaxpr: Any) -> Drawn:
 
 
 def _draws_alike(body: Any, keys: dict[int, int], found: set[int]) -> None:
-    """Add to ``found`` the arguments that a shard_map in ``body`` draws from alike on all devices.
+    """Add to ``found`` the positions of the arguments from which a shard_map in ``body`` draws equal numbers
+    on all devices.
 
     Args:
-      keys: by id of a variable, the position of the argument that it is.
+      body: a jaxpr.
+      keys: maps the id of a variable to the position of the argument that it is.
+      found: the result, which is extended.
     """
     for equation in body.eqns if keys else ():
         if equation.primitive.name == "shard_map":
@@ -192,15 +205,15 @@ class _Uniform(NamedTuple):
     """A value in a shard_map that is equal on all devices.
 
     Attributes:
-      sources: the operands of the shard_map that it is made from.
-      drawn: the most random numbers that were drawn at once to make it.
+      sources: positions of the operands of the shard_map that it is made from.
+      drawn: the size of the largest array of random numbers that was drawn to make it.
     """
 
     sources: frozenset[int] = frozenset()
     drawn: int = 0
 
 
-_SPLIT = None  # a value that each device has its own part of, or its own version
+_SPLIT = None  # stands for a value that is different on each device, such as a part of a split array
 _ELEMENTWISE = frozenset(
     ("add", "sub", "mul", "div", "select_n", "max", "min", "and", "or", "xor", "lt", "le", "gt", "ge", "pow")
 )
@@ -212,10 +225,16 @@ _COLLECTED = frozenset(
 def _draws_on_split(
     body: Any, operands: list[_Uniform | None], found: set[frozenset[int]]
 ) -> list[_Uniform | None]:
-    """Add to ``found`` the sources of random numbers that meet a split value of their size; return results.
+    """Find random numbers that are equal on all devices and are combined element by element with a split
+    array. Return what is known of the results of ``body``.
 
-    Noise for weights that all devices have, an order or a random projection must be equal everywhere, and
-    is not among them.
+    Only random numbers with at least the size of the split array count. Noise for weights that all devices
+    have, an order or a random projection must be equal on all devices, and are not found.
+
+    Args:
+      body: the jaxpr of a shard_map, or one inside it.
+      operands: its arguments: a _Uniform, or _SPLIT.
+      found: the ``sources`` of such random numbers are added to this.
     """
     known: dict[int, _Uniform | None] = dict(zip(map(id, body.invars), operands, strict=False))
     for equation in body.eqns:
@@ -240,6 +259,8 @@ def _draws_on_split(
 
 
 def _may_be_key(aval: Any) -> bool:
+    """Return whether an array with this aval may be a random key: a typed key, or a raw one (uint32[..., 2]
+    or [..., 4])."""
     if not hasattr(aval, "dtype") or not hasattr(aval, "shape"):  # a token, a reference
         return False
     dtype, shape = str(aval.dtype), tuple(aval.shape)
@@ -247,11 +268,13 @@ def _may_be_key(aval: Any) -> bool:
 
 
 def _draws(body: Any, known: dict[int, frozenset[int]], found: set[frozenset[int]]) -> None:
-    """Add to ``found`` the keys of each draw of ``body``.
+    """Add to ``found`` the keys of each draw of random numbers in ``body``.
 
     Args:
-      known: by id of a variable, the numbers of the keys that it is made from and nothing else; a variable
-        that is not there depends on another value, or on no key.
+      body: a jaxpr.
+      known: maps the id of a variable to the numbers of the keys that it is made from and of nothing else. A
+        variable that is not there depends on another value, or on no key.
+      found: the result, which is extended.
     """
     for equation in body.eqns:
         sources = [known.get(id(v)) for v in equation.invars]
@@ -261,7 +284,7 @@ def _draws(body: Any, known: dict[int, frozenset[int]], found: set[frozenset[int
         if name in DRAWING and sources[0]:
             found.add(sources[0])
         for inner in _bodies(equation) if name in CALLING else ():
-            # The branches of a conditional are not passed its first operand.
+            # The branches of a conditional do not receive its first operand, the index of the branch.
             passed = zip(reversed(inner.invars), reversed(sources), strict=False)
             _draws(inner, {id(v): keys for v, keys in passed if keys}, found)
         if all(s or hasattr(v, "val") for s, v in zip(sources, equation.invars, strict=True)):
@@ -270,6 +293,7 @@ def _draws(body: Any, known: dict[int, frozenset[int]], found: set[frozenset[int
 
 
 def _bodies(equation: Any) -> Iterator[Any]:
+    """Yield the inner programs (jaxprs) of an equation."""
     for value in equation.params.values():
         for one in value if isinstance(value, tuple) else (value,):
             inner: Any = getattr(one, "jaxpr", one)
@@ -278,7 +302,8 @@ def _bodies(equation: Any) -> Iterator[Any]:
 
 
 def inner_programs(jaxpr: Any, left: int = MAX_INNER) -> Iterator[Any]:
-    """Yield the programs of jitted functions called within ``jaxpr`` that captured arrays themselves."""
+    """Yield the jaxprs of jitted functions that are called in ``jaxpr`` and have captured arrays themselves.
+    ``left`` is how many levels are searched."""
     for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns if left else ():
         if equation.primitive.name in CALLING:
             for value in equation.params.values():
@@ -291,8 +316,15 @@ def inner_programs(jaxpr: Any, left: int = MAX_INNER) -> Iterator[Any]:
 def of_trace(
     function: Any, constants: list[Any], is_array: Any, jaxpr: Any = None, drawn: frozenset[int] | None = None
 ) -> list[Captured]:
-    """Return name, place, shape, dtype and bytes of each array that the trace or one
-    inside captured, largest first.
+    """Describe each array that a trace, or a jitted function inside it, captured: name, place, shape, dtype
+    and bytes. The largest is first.
+
+    Args:
+      function: the traced function.
+      constants: the arrays that the trace captured.
+      is_array: returns whether an object is an array.
+      jaxpr: the result of the trace; None: inner functions are not searched.
+      drawn: positions among ``constants`` of random keys from which the trace draws; None: unknown.
     """
     if jaxpr is not None:
         inner: list[Any] = shield.attempt("captured_constants", list, inner_programs(jaxpr)) or []

@@ -1,7 +1,6 @@
-"""Collect the values a function reads without receiving them as arguments: closure cells, globals,
-attributes.
+"""Collect the values that a function reads besides its arguments: closure cells, globals, attributes.
 
-Follows the user's functions that it calls; stops at libraries, arrays and plain values.
+User functions that it calls are followed. Libraries, arrays and plain values are not.
 """
 
 from __future__ import annotations
@@ -34,10 +33,10 @@ from jaxscope.schema.keys import Frame
 
 MAX_FUNCTIONS = 100
 MAX_FOUND = 300
-MAX_CHILDREN = 64  # of one container
-MAX_DEPTH = 3  # of containers in containers
+MAX_CHILDREN = 64  # items of one container
+MAX_DEPTH = 3  # containers inside containers
 
-Variable = tuple[Place, str, str, Any]  # place, name, where (closure, global or static) and value
+Variable = tuple[Place, str, str, Any]  # (path, name, where: closure, global or static, value)
 _STDLIB = sys.stdlib_module_names
 
 
@@ -45,9 +44,10 @@ class Found(NamedTuple):
     """A value that the code reads.
 
     Attributes:
-      place: the path to the value from the function.
-      name: the name of the value as it is in the code, ``config['lr']``.
-      where: closure, global, or static (of an argument that is part of the key).
+      place: the path to the value from the traced function.
+      name: the expression in the code, such as ``config['lr']``.
+      where: ``closure``, ``global`` or ``static`` (in an argument that is part of the cache key); ``global of
+        helper`` in a function that is called.
       value: the present value.
       line: the first line that reads the value.
       certain: whether every run of the traced function executes that line.
@@ -62,6 +62,9 @@ class Found(NamedTuple):
 
 
 class _Walk:
+    """Collects the values that ``function`` and the user functions that it calls read. ``bound`` has
+    references, by name, to arguments that stay the same from call to call."""
+
     def __init__(self, function: FunctionType, bound: dict[str, Any]) -> None:
         self.found: dict[Place, Found] = {}
         self.written: set[Place] = set()
@@ -78,18 +81,27 @@ class _Walk:
         self.queue.append((function, (), arguments))
 
     def run(self) -> list[Found]:
+        """Return the values, without those that the code itself assigns."""
         while self.queue and len(self.seen) < MAX_FUNCTIONS:
             function, place, bound = self.queue.pop(0)
             self._function(function, place, bound)
-        while self.whole and len(self.found) < MAX_FOUND:  # by now every attribute named anywhere is known
+        while self.whole and len(self.found) < MAX_FOUND:  # all attribute names in the code are known by now
             found, depth = self.whole.pop(0)
             self._children(found, depth)
         return [f for place, f in self.found.items() if not self._is_written(place)]
 
     def _is_written(self, place: Place) -> bool:
+        """Return whether the code assigns to the value at ``place``, or to an object on the path to it."""
         return any(place[:n] in self.written for n in range(1, len(place) + 1))
 
     def _function(self, function: FunctionType, place: Place, bound: dict[str, Variable]) -> None:
+        """Collect what one function reads.
+
+        Args:
+          function: the function.
+          place: the path to it from the traced function.
+          bound: its parameters whose values are known, such as ``self``.
+        """
         receiver = next(iter(bound.values()))[0] if bound else None
         if (id(function), receiver) in self.seen:
             return
@@ -112,6 +124,8 @@ class _Walk:
     def _variable(
         self, function: FunctionType, place: Place, bound: dict[str, Variable], name: bytecode.Name
     ) -> Variable | None:
+        """Return the variable with which ``name`` begins; None if it has no value, or is an argument that may
+        change."""
         if name.kind == bytecode.PARAMETER:
             return bound.get(name.name)
         key: Any = name.name
@@ -130,7 +144,15 @@ class _Walk:
         at: Frame,
         certain: bool,
     ) -> None:
-        """Follow ``steps`` from ``variable`` and note the value that is read."""
+        """Follow ``steps`` from ``variable``, and note the value that is read.
+
+        Args:
+          variable: where the name begins.
+          steps: (attribute or item, key) pairs.
+          where: the kind of the variable, for ``Found.where``.
+          at: the line that reads it.
+          certain: whether every run of the traced function executes that line.
+        """
         place, name, _, value = variable
         for how, key in steps:
             if _ends_here(value):
@@ -145,7 +167,7 @@ class _Walk:
                 break
             following = step(value, how, key)
             if following is MISSING:
-                break  # a property, a method written in C: it reads something of the value
+                break  # a property or a method written in C: it may read anything of the value
             if type(following) is FunctionType and following is of_class(kind, str(key)):
                 if not _is_users(following):
                     break  # a library's method may read anything of the value
@@ -157,10 +179,13 @@ class _Walk:
         self._leaf(Found(place, name, where, value, at, certain), 0)
 
     def _call(self, function: FunctionType, place: Place, receiver: Variable) -> None:
+        """Follow ``function``, which is at ``place``, as a method whose first parameter is ``receiver``."""
         names = function.__code__.co_varnames[: function.__code__.co_argcount]
         self.queue.append((function, place, {names[0]: receiver} if names else {}))
 
     def _leaf(self, found: Found, depth: int) -> None:
+        """Note the value ``found``, and follow it if it is a function or an object that is called. ``depth``
+        is how many containers it is in."""
         value, kind = found.value, type(found.value)
         if found.place in self.found or _is_code(value):
             return
@@ -186,6 +211,7 @@ class _Walk:
             self.whole.append((found, depth))
 
     def _follow_method(self, found: Found) -> None:
+        """Follow the function of a bound method that the code reads."""
         method = found.value
         if type(method.__func__) is FunctionType and _is_users(method.__func__):
             owner = (*found.place, (SELF, None))
@@ -195,8 +221,8 @@ class _Walk:
             )
 
     def _children(self, found: Found, depth: int) -> None:
-        """Note the items of a container that is passed on as a whole, or the attributes of it named
-        anywhere."""
+        """Note the parts of an object that the code reads as a whole: the items of a container, or those
+        attributes whose names occur in the code."""
         value = found.value
         kind = type(value)
         pairs: list[tuple[Step, str, Any]] = []
@@ -231,15 +257,18 @@ def _ends_here(value: Any) -> bool:
 
 
 def _is_users(function: FunctionType) -> bool:
+    """Return whether the function is neither of a library nor of Python's standard library."""
     return _belongs_to_user(functions.defined_in(function))
 
 
 def _belongs_to_user(module: object) -> bool:
+    """Return whether the module of this name is neither a library nor in Python's standard library."""
     return module == "__main__" or not (frames.is_library(module) or frames.root(module) in _STDLIB)
 
 
 def _calls_on(value: Any) -> bool:
-    """Return whether ``value`` is a library's wrapper of a function: of jit, a partial, a watched one."""
+    """Return whether ``value`` is a wrapper around a function: a jitted function, a partial, a watched
+    function."""
     kind = type(value)
     if of_class(kind, WATCHED) is not MISSING:
         return True
@@ -248,8 +277,8 @@ def _calls_on(value: Any) -> bool:
 
 
 def _is_code(value: Any) -> bool:
-    """Return whether ``value`` is a module, or a library's function or class, which programs do not
-    change."""
+    """Return whether ``value`` is a module, or a library's function or class. Programs do not change
+    these."""
     kind = type(value)
     if kind in (ModuleType, BuiltinFunctionType, MethodDescriptorType) or issubclass(kind, ModuleType):
         return True
@@ -264,7 +293,7 @@ _known: weakref.WeakKeyDictionary[Any, bytecode.Reads] = weakref.WeakKeyDictiona
 
 
 def reads_of(function: FunctionType) -> bytecode.Reads:
-    """Return what the code of ``function`` reads, from a cache."""
+    """Return what the code of ``function`` reads and writes, from a cache."""
     code = function.__code__
     reads = _known.get(code)
     if reads is None:
@@ -273,11 +302,12 @@ def reads_of(function: FunctionType) -> bytecode.Reads:
 
 
 def walk(function: FunctionType, bound: dict[str, Any]) -> list[Found]:
-    """Return the values that ``function`` reads and that are not its arguments, except values that its
-    trace writes itself.
+    """Return the values that ``function`` reads and that are not its arguments, without those that its code
+    assigns itself.
 
     Args:
-      bound: references to arguments that stay the same from call to call: a static ``self``, values bound by
-        a partial.
+      function: the function.
+      bound: references, by name, to arguments that stay the same from call to call: a static ``self``, values
+        bound by a partial.
     """
     return _Walk(function, bound).run()

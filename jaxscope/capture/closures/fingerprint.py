@@ -1,7 +1,7 @@
 """Remember a value so that a later one can be compared with it, without keeping an array alive.
 
-Uses weak references, plain values, and checksums of small NumPy arrays. Calls no code of the program: no
-``__eq__``, no ``__repr__``, no property.
+This uses weak references, plain values, and checksums of small NumPy arrays. It calls no code of the program:
+no ``__eq__``, no ``__repr__``, no property.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import numpy as np
 from jaxscope.capture import paths
 from jaxscope.capture.calls import statics
 
-MAX_BYTES = 1 << 20  # of a NumPy array whose contents are compared
-MAX_KEPT = 4096  # characters or bytes of a text that is kept; of a longer one its checksum
-MAX_KEYS = 200
-MAX_SHOWN = 6  # items of an array
+MAX_BYTES = 1 << 20  # the largest NumPy array whose contents are compared
+MAX_KEPT = 4096  # characters or bytes of a text that is kept; of a longer one only the checksum is
+MAX_KEYS = 200  # keys of a dict or items of a set that are compared
+MAX_SHOWN = 6  # items of an array that are shown
 SEQUENCES = (list, tuple, collections.deque)
 SETS = (set, frozenset)
 
@@ -32,11 +32,12 @@ class Mark:
 
     Attributes:
       ref: returns the value while it is alive; it is compared only with ``is``.
-      text: the value, shortened.
+      text: the value as text of limited length.
+      code: the code, if the value is a Python function.
       facts: data that is equal for equal values; None if only the object itself is equal.
       crc: checksum of the contents of a NumPy array; None: they are not compared.
-      watched: whether ``ref`` shows that the object was replaced (this is not possible for a list or a
-        dict).
+      watched: whether ``ref`` shows that the variable has another object; False for a list or a dict, which
+        can have no weak reference.
     """
 
     __slots__ = ("code", "crc", "facts", "ref", "text", "watched")
@@ -57,7 +58,7 @@ class Mark:
                 self.watched = False
 
     def same(self, value: Any) -> bool:
-        """Return whether ``value`` is the object or equal to it; True where that is unknown."""
+        """Return whether ``value`` is the remembered object or equal to it; True if that is unknown."""
         if self.watched and self.ref() is value:
             return True
         if self.code is not None:
@@ -74,13 +75,14 @@ class Mark:
         return not self.watched
 
     def contents(self, value: Any) -> bool:
-        """Return whether the contents of a NumPy array are unchanged; True for other values."""
+        """Return whether the contents of the NumPy array ``value`` are unchanged; True for any other
+        value."""
         return self.crc is None or self.ref() is not value or checksum(value) == self.crc
 
 
 def _facts(value: Any) -> Any:
-    """Return data of builtin types that is equal for equal values; None if only the object itself is
-    equal."""
+    """Return data of builtin types that is equal for equal values; None if a value is equal only to
+    itself."""
     kind = type(value)
     if kind in (str, bytes) and len(value) > MAX_KEPT:
         data = value if kind is bytes else value.encode("utf-8", "surrogatepass")
@@ -108,8 +110,8 @@ def _facts(value: Any) -> Any:
 
 
 def checksum(value: Any) -> int | None:
-    """Return a checksum of a NumPy array's contents; None for one that is too large or holds objects, or no
-    array."""
+    """Return a checksum of a NumPy array's contents; None for an array that is too large or has Python
+    objects, and for other values."""
     if not issubclass(type(value), np.ndarray) or value.nbytes > MAX_BYTES or value.dtype.hasobject:
         return None
     plain = np.ndarray.view(value, np.ndarray)
@@ -117,7 +119,8 @@ def checksum(value: Any) -> int | None:
 
 
 def shown(value: Any) -> str:
-    """Return a short text of a value; of a small NumPy array some items."""
+    """Return a short text that shows a value, with some items of a small NumPy array: ``float32[3] [1, 2,
+    3]``."""
     kind = type(value)
     if hasattr(kind, "aval") and hasattr(kind, "dtype"):
         return f"jax.Array {value.dtype}{list(value.shape)}"

@@ -1,9 +1,9 @@
-"""Notice when a value that a trace captured has changed since: JAX goes on using the old value.
+"""Detect that a value which a trace has captured was changed afterwards: JAX goes on using the old value.
 
-At each trace of a watched function, the values its code reads are remembered by weak reference. They are
-compared by identity when calls return; the contents of NumPy arrays also at the ends of steps, at growing
-intervals. Where jit wraps the watched function, which then sees no warm calls, both are compared at the ends
-of steps.
+At each trace of a watched function, the values that its code reads from outside are remembered by weak
+reference. They are compared by identity after calls. The contents of NumPy arrays are also compared at the
+ends of steps, at growing intervals. If a jitted function calls the watched one, calls on JAX's fast path do
+not reach it. Then all comparisons are made at the ends of steps.
 """
 
 from __future__ import annotations
@@ -29,27 +29,36 @@ from jaxscope.schema import events as ev
 
 MAX_INTERVAL = 31  # calls between two checks; odd, so that functions called in turn are all checked
 SHARE = 1000  # a check may take 1/SHARE of the time of the calls since the last one
-NEVER = 1 << 40  # calls: no check until a trace begins, which schedules one
-MAX_SNAPSHOTS = 64  # of one function: one for each static self
+NEVER = 1 << 40  # calls until the next check; the beginning of a trace schedules an earlier one
+MAX_SNAPSHOTS = 64  # snapshots of one function: there is one for each value of a static self
 
-CALL, STEP, EXIT = "call", "step", "exit"
+CALL, STEP, EXIT = "call", "step", "exit"  # the occasion of a check
 
 
 class Guard:
-    """Checks the captured values of one watched object, on the calls that its counter selects.
+    """Checks the captured values of one watched object, after those calls that its counter selects.
+
+    Args:
+      monitor: the monitor of the recording.
+      counter: counts the calls of the object.
+      inside: see below.
 
     Attributes:
-      inside: whether the object is not jitted itself, but called by a jitted function, so that its warm
-        calls are not seen.
-      static: position of the argument with a separate trace for each value, such as a static self.
-      snapshots: the newest trace by the id of that argument, with a reference to it.
+      function: the id of the watched function.
+      inside: whether the object is not jitted itself but called by a jitted function, so that its calls on
+        JAX's fast path are not seen.
+      static: position of the argument for each of whose values there is a separate trace, such as a static
+        self; None: there is no such argument.
+      snapshots: the values that the newest trace read, by the ``id()`` of that argument, with a reference to
+        the argument. The id is 0 if there is no such argument.
       pending: a trace that has begun and not ended.
+      interval: the number of calls until the next check.
     """
 
     def __init__(self, monitor: ClosureMonitor, counter: Counter, inside: bool) -> None:
         self.monitor = monitor
         self.counter = counter
-        self.function = counter.function  # its id
+        self.function = counter.function
         self.inside = inside
         self.static: int | None = None
         self.snapshots: dict[int, tuple[Any, Snapshot]] = {}
@@ -59,7 +68,8 @@ class Guard:
         self._without = 0
 
     def look(self, args: tuple[Any, ...]) -> None:
-        """Check after a call of the watched object, and schedule the next check."""
+        """Check after a call of the watched object with the positional arguments ``args``, and schedule the
+        next check."""
         try:
             began = time.perf_counter_ns()
             if self.pending is not None:
@@ -94,7 +104,7 @@ class Guard:
             shield.switch_off("stale_captures", f"{type(e).__name__}: {str(e)[:300]}")
 
     def of(self, args: tuple[Any, ...]) -> Snapshot | None:
-        """Return the newest trace that serves ``args``."""
+        """Return the values that the newest trace for the arguments ``args`` read; None if there is none."""
         if self.static is None:
             key = 0
         elif self.static < len(args):
@@ -107,13 +117,14 @@ class Guard:
         return entry[1]
 
     def returned(self) -> None:
-        """Take the snapshot of a trace after the call in which it began has returned."""
+        """Remember the values that a trace read, after the call in which the trace began has returned."""
         pending = self.pending
         if pending is not None and pending.thread == threading.get_ident():
             self.take(pending, set())
 
     def take(self, pending: Pending, constants: set[paths.Identity]) -> None:
-        """Remember the values that the trace ``pending`` read. ``constants``: the arrays it captured."""
+        """Remember the values that the trace ``pending`` read, in a Snapshot. ``constants`` identifies the
+        arrays that it captured."""
         if self.pending is pending:
             self.pending = None
         function = pending.function()
@@ -142,24 +153,34 @@ class Guard:
             self.monitor.check_soon()
 
     def compare(self, snapshot: Snapshot, read: Read, seen: str) -> None:
-        """Report ``read``, whose place has another object now, if that has another value."""
+        """Compare the value that is now where the trace read ``read``. Report it if it is not equal.
+
+        Args:
+          snapshot: the values that the trace read.
+          read: one of these.
+          seen: the occasion: CALL, STEP or EXIT.
+        """
         function = snapshot.function()
         if function is None:
             return
         value = access_path.resolve(function, snapshot.bound, read.found.place)
         if value is access_path.MISSING:
-            snapshot.drop(read)  # deleted: the next trace will raise an error
+            snapshot.drop(read)  # the variable was deleted: the next trace will raise an error
         elif not read.mark.same(value):
             self.report(snapshot, read, value, seen, "rebound")
         elif read.mark.watched:
-            read.remember(value)  # an equal value: compare with this object from now on
+            read.remember(value)  # another object with an equal value: compare with this one from now on
 
     def report(self, snapshot: Snapshot, read: Read, value: Any, seen: str, how: str) -> None:
-        """Write that ``read`` has changed to ``value``, once.
+        """Write, once, that the value ``read`` has changed to ``value``.
 
         Args:
-          seen: when it was noticed: CALL, STEP or EXIT.
-          how: rebound, or changed in place.
+          snapshot: the values that the trace read.
+          read: one of these.
+          value: the present value.
+          seen: the occasion: CALL, STEP or EXIT.
+          how: ``rebound`` (the variable has another object) or ``in place`` (the contents of the array
+            changed).
         """
         if not snapshot.drop(read):
             return
@@ -185,7 +206,8 @@ class Guard:
         )
 
     def contents(self, snapshot: Snapshot, seen: str) -> None:
-        """Compare the contents of NumPy arrays."""
+        """Compare the contents of the NumPy arrays in ``snapshot``, and report changes. ``seen`` is the
+        occasion."""
         snapshot.calls = self.counter.value
         for read in list(snapshot.arrays):
             value = read.ref()
@@ -193,12 +215,12 @@ class Guard:
                 self.report(snapshot, read, value, seen, "in place")
 
     def step_ended(self) -> bool:
-        """Check what ``look`` does not see. Return whether there is anything to check at the ends of
-        steps."""
+        """At the end of a step, make the checks that ``look`` does not make. Return whether any are needed at
+        the ends of steps."""
         current = self._current()
         tracker = self.monitor.tracker
         if not self.inside and tracker is not None and tracker.caller is self.counter:
-            return False  # its calls are the steps: ``look`` checks after each
+            return False  # its calls are the steps, and ``look`` checks after each call
         for snapshot in current:
             if self.inside or snapshot.calls != self.counter.value:
                 self.contents(snapshot, STEP)
@@ -209,12 +231,13 @@ class Guard:
         return (self.inside and bool(current)) or any(s.arrays for s in current)
 
     def exit(self) -> None:
-        """Check the arrays a last time, if there were calls since the last check."""
+        """At the end of the recording, check the arrays if there were calls since the last check."""
         for snapshot in self._current():
             if snapshot.calls != self.counter.value:
                 self.contents(snapshot, EXIT)
 
     def _current(self) -> list[Snapshot]:
+        """Return the snapshots whose function and static argument are still alive."""
         return [
             s
             for owner, s in list(self.snapshots.values())
@@ -225,9 +248,13 @@ class Guard:
 class Pending:
     """A trace of a watched function that has begun.
 
-    Attributes:
+    Args:
+      function: the function.
       bound: references, by name, to arguments that stay the same from call to call.
-      static: position of the argument with a trace for each value; ``owner``: a reference to its value.
+      static: position of the argument for each of whose values there is a separate trace; None: there is
+        none.
+      owner: a reference to the value of this argument.
+      call: the number of the call that is traced.
     """
 
     def __init__(
@@ -241,20 +268,24 @@ class Pending:
 
 
 class ClosureMonitor:
-    """The guards of one recording, by the function they watch."""
+    """The guards of one recording, by the function that they watch. It is true if there are any.
+
+    Attributes:
+      tracker: the tracker of the recording, which counts steps.
+    """
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
-        self._by_function = Weak()  # -> list of weak references to guards
+        self._by_function = Weak()  # function -> [(weak reference to a Guard, reference to its bound self)]
         self.tracker: Any = None
-        self._since = 0  # the step that had ended when a new snapshot was taken
+        self._since = 0  # the number of steps that had ended at the newest snapshot
 
     def __bool__(self) -> bool:
         return bool(self._by_function.values())
 
     def guard(self, watched: Any, counter: Counter) -> Guard | None:
-        """Return a guard of ``watched``, whose calls ``counter`` counts; None if it contains no function of
-        the user."""
+        """Return a guard of the object ``watched``, whose calls ``counter`` counts; None if it contains no
+        function of the user."""
         inner, positional, _ = access_path.target(watched)
         if inner is None:
             return None
@@ -270,7 +301,13 @@ class ClosureMonitor:
         return guard
 
     def began(self, call: int, source: dict[str, Any], frame: FrameType | None) -> None:
-        """Handle the beginning of a trace of ``source['fun']``, called at ``frame``."""
+        """Note that a trace of a watched function begins.
+
+        Args:
+          call: the number of the call that is traced.
+          source: what is known of the call (``jax_internals.source``).
+          frame: the frame of the call.
+        """
         given = source.get("fun")
         user = wrappers.user_call(given, frame.f_back) if given is not None and frame is not None else None
         if isinstance(user, jax_internals.Missing):
@@ -304,7 +341,7 @@ class ClosureMonitor:
             guard.counter.look_in(1)
 
     def traced(self, call: int, captured: Iterable[Any] = ()) -> None:
-        """Handle the end of the trace of ``call``, which captured the arrays ``captured``."""
+        """Handle the end of the trace of the call number ``call``, which captured the arrays ``captured``."""
         constants = {paths.identity(c) for c in captured}
         for guard in self._guards():
             pending = guard.pending
@@ -312,17 +349,20 @@ class ClosureMonitor:
                 guard.take(pending, constants)
 
     def ended(self, call: int, returned: bool) -> None:
-        """Handle the end of a trace that JAX does not announce: it returned or raised."""
+        """Handle the end of a trace that JAX does not announce. ``returned`` is False if it raised an
+        exception."""
         if self:
             (self.traced if returned else self.failed)(call)
 
     def failed(self, call: int) -> None:
-        """Handle a trace that raised: the snapshot of the one before stays."""
+        """Handle a trace that raised an exception: the values of the trace before remain the ones to
+        check."""
         for guard in self._guards():
             if guard.pending is not None and guard.pending.call == call:
                 guard.pending = None
 
     def _guards(self) -> Iterator[Guard]:
+        """Yield all guards that are alive."""
         for known in self._by_function.values():
             for ref, _ in list(known):
                 guard = ref()
@@ -332,24 +372,25 @@ class ClosureMonitor:
     # -- steps ----------------------------------------------------------------------------------------
 
     def check_soon(self) -> None:
-        """Check when this step ends, then at growing intervals: there is something that calls do not
-        check."""
+        """Check at the end of this step, then of steps at growing intervals, because there are values that
+        calls do not check."""
         if self.tracker is not None:
             self._since = self.tracker.ended
             self.tracker.look_after(1)
 
     def step_ended(self) -> None:
+        """Let all guards check at the end of a step, and schedule the next check."""
         looked = [guard.step_ended() for guard in self._guards()]
         if any(looked) and self.tracker is not None:
             self.tracker.look_after(max(1, self.tracker.ended - self._since))
 
     def exit(self) -> None:
-        """Check a last time before the recording ends."""
+        """Let all guards check a last time, before the recording ends."""
         for guard in self._guards():
             guard.exit()
 
     def step(self) -> int | None:
-        """Return the step that runs now."""
+        """Return the number of the current step; None if steps are not counted."""
         step: int | None = self.tracker.current if self.tracker is not None else None
         return step
 
@@ -358,7 +399,8 @@ class ClosureMonitor:
 
 
 def _reference(value: Any) -> Any:
-    """Return a function that gives ``value`` and keeps no array alive; None where that is not possible."""
+    """Return a function that returns ``value`` and keeps no array alive; None if ``value`` can have no weak
+    reference."""
     if type(value) in paths.PLAIN:
         return lambda: value
     try:
@@ -368,7 +410,8 @@ def _reference(value: Any) -> Any:
 
 
 def _directly(function: Any) -> Any:
-    """Return the function below partials, methods and watches, which only bind arguments or count calls."""
+    """Return the function inside partials, bound methods and wrappers of ``jaxscope.watch``, which only bind
+    arguments or count calls."""
     while type(function) in (functools.partial, MethodType) or hasattr(type(function), access_path.WATCHED):
         if type(function) is functools.partial:
             function = function.func

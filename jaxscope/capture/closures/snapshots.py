@@ -1,6 +1,8 @@
-"""Remember the values that one trace read besides its arguments, and find those that are another object now.
+"""Remember the values that one trace read besides its arguments, and find those whose variables have another
+object now.
 
-Values are kept by weak reference (plain ones by value); of the function's own closure, the cells themselves.
+Values are kept by weak reference, plain ones by value. Of the function's own closure, the cells themselves
+are kept.
 """
 
 from __future__ import annotations
@@ -12,22 +14,34 @@ from typing import Any
 from jaxscope.capture import paths
 from jaxscope.capture.closures import access_path, bytecode, dependencies, fingerprint
 
-EAGER = 64  # checks after a trace compare all values; later ones AT_ONCE of those behind attributes or items
-AT_ONCE = 8
-MAX_TOTAL = 16 << 20  # bytes of NumPy contents read for one trace
+EAGER = 64  # checks after a trace that compare all values
+AT_ONCE = 8  # values reached through attributes or items that each later check compares
+MAX_TOTAL = 16 << 20  # bytes of the contents of NumPy arrays that are compared for one trace
 
 
 class Read:
-    """One value that a trace read. ``ref`` returns the object while it lives."""
+    """One value that a trace read.
+
+    Args:
+      found: the value and where the code reads it.
+      constant: whether it is among the arrays that the trace captured as constants.
+
+    Attributes:
+      found: where the code reads the value; without the value itself.
+      constant: whether the trace captured it as a constant.
+      mark: the remembered value.
+      ref: returns the object while it is alive.
+    """
 
     __slots__ = ("constant", "found", "mark", "ref")
 
     def __init__(self, found: dependencies.Found, constant: bool) -> None:
         self.found = found._replace(value=None)
-        self.constant = constant  # this array is among the constants of the trace
+        self.constant = constant
         self.remember(found.value)
 
     def remember(self, value: Any) -> None:
+        """Compare with ``value`` from now on."""
         self.mark = fingerprint.Mark(value)
         self.ref = self.mark.ref
 
@@ -35,8 +49,27 @@ class Read:
 class Snapshot:
     """The values that one trace read and that are not arguments.
 
-    The function's own cells and globals are compared directly, other values by their path from the function.
-    A snapshot holds the cells: only an object that holds the function may hold a snapshot.
+    The function's own closure cells and globals are compared directly, other values by their path from the
+    function. A snapshot refers to the cells, which may refer to the function. So only an object that refers
+    to the function anyway may refer to a snapshot.
+
+    Args:
+      function: the traced function.
+      bound: references, by name, to arguments that stay the same from call to call.
+      call: the number of the call that was traced.
+      calls: the number of calls of the function so far.
+      constants: identifies the arrays that the trace captured (``paths.identity``).
+
+    Attributes:
+      eager: how many more checks compare all values.
+      calls: the number of calls when the contents of arrays were last compared.
+      contents_at: the call after which they are compared next.
+      reported: whether a change was written to the log.
+      reads: all values, by their path.
+      cells: those in closure cells.
+      names: those in globals.
+      deep: those that are reached through attributes or items.
+      arrays: those that are NumPy arrays whose contents are compared.
     """
 
     def __init__(
@@ -52,10 +85,10 @@ class Snapshot:
         self.space = function.__globals__
         self.bound = bound
         self.eager = EAGER
-        self.turn = 0
-        self.calls = calls  # of the function, when the contents of its arrays were last compared
-        self.contents_at, self._gap = calls + 1, 1  # the call after which they are compared next
-        self.reported = False  # there is an event about a change
+        self.turn = 0  # the first of the values in ``deep`` that the next check compares
+        self.calls = calls
+        self.contents_at, self._gap = calls + 1, 1
+        self.reported = False
         self.reads: dict[access_path.Place, Read] = {}
         self.cells: list[tuple[Any, Read]] = []
         self.names: list[tuple[str, Read]] = []
@@ -78,12 +111,13 @@ class Snapshot:
                     self.arrays.append(read)
 
     def contents_later(self, calls: int) -> None:
-        """Schedule the next comparison of contents, after one at call ``calls``: intervals double."""
+        """Schedule the next comparison of contents after the one at the call number ``calls``. The intervals
+        double."""
         self.contents_at = calls + self._gap
         self._gap *= 2
 
     def drop(self, read: Read) -> bool:
-        """Stop checking ``read``. Return False if another thread already dropped it."""
+        """Check ``read`` no more. Return False if another thread has dropped it already."""
         if self.reads.pop(read.found.place, None) is None:
             return False
         self.cells = [c for c in self.cells if c[1] is not read]
@@ -93,14 +127,17 @@ class Snapshot:
         return True
 
     def differing(self) -> list[Read] | None:
-        """Return the values that are another object now; of deep ones, AT_ONCE on each call once eager checks
-        end."""
+        """Return the values whose variables have another object now; None if there are none.
+
+        After the first EAGER checks, each one compares only AT_ONCE of the values that are reached through
+        attributes or items.
+        """
         differing: list[Read] | None = None
         for cell, read in self.cells:
             try:
                 if cell.cell_contents is not read.ref():
                     differing = [*(differing or ()), read]
-            except ValueError:  # emptied
+            except ValueError:  # the cell has no value any more
                 pass
         space = self.space
         for name, read in self.names:
@@ -123,6 +160,7 @@ class Snapshot:
 
 
 def _is_one_of(value: Any, constants: set[paths.Identity]) -> bool:
+    """Return whether ``value`` is one of the arrays that ``constants`` identifies."""
     try:
         return bool(constants) and paths.identity(value) in constants
     except Exception:  # an array in a dead buffer

@@ -1,1 +1,1 @@
-"""Copies between the host and devices, counted by line."""
+"""Count copies between the host and devices by the line of the program that causes them."""

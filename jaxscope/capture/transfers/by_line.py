@@ -1,7 +1,8 @@
-"""Count copies between host and devices by the program's line, and write them as Transferred.
+"""Count copies between host and devices by the program's line, and write the events ``Transferred``.
 
-``device_to_host`` and ``host_to_device`` observe the copies. Each event has the totals of a line so far; the
-next is written when the count has grown by a quarter: a loop of 100,000 ``float(x)`` writes about fifty.
+The copies are observed by ``device_to_host`` and ``host_to_device``. Each event has the totals of a line so
+far. The next one is written when the count has grown by a quarter: a loop of 100,000 ``float(x)`` writes
+about fifty.
 """
 
 from __future__ import annotations
@@ -28,16 +29,14 @@ from jaxscope.schema.keys import Frame
 TO_HOST, TO_DEVICE, BETWEEN = "device_to_host", "host_to_device", "device_to_device"
 
 GROWN = 1.25
-WAITED_NS = 100_000  # an accelerator sends a value that is computed already in less time
-CLOSE = (
-    5  # a wait is close to the transfer before if this many times its length is longer than the time since
-)
-FIRST_CHECKS = 4  # waits, then those that are powers of two
+WAITED_NS = 100_000  # a copy that takes longer has waited: a value that is computed already takes less
+CLOSE = 5  # a wait counts as close to the transfer before if it took at least 1/CLOSE of the time since then
+FIRST_CHECKS = 4  # waits followed by a check if a device still computes; later ones: powers of two
 MOST_CHECKED = 2000  # arrays
 MAX_ROWS = 500
-MAX_KNOWN = 4096  # code objects, and lines, in each cache
+MAX_KNOWN = 4096  # entries of each cache of code objects and lines
 MAX_WAYS = 8
-MAX_INSIDE = 64  # copies that are remembered because another may have begun before them
+MAX_INSIDE = 64  # copies that are remembered because they may be part of a longer one
 MAX_TEXT = 60
 MAX_SOURCE_BYTES = 4_000_000
 
@@ -46,11 +45,15 @@ _OWNERS = {Standing.USER: _PROGRAM, Standing.INSTALLED: _LIBRARY, Standing.LIBRA
 
 
 class _Code(NamedTuple):
-    """The owner of a code object.
+    """The owner of a code object: JAX, a library that the user installed, the program, or code that is
+    skipped.
 
     Attributes:
-      via: of JAX's code, the name of a copy made below it.
-      call: of JAX's code, whether it is a jitted call.
+      code: the code object.
+      owner: _JAX, _LIBRARY, _PROGRAM or _SKIPPED.
+      via: for code of JAX, the kind of the copies that it makes, such as ``item``; None: it has no name of
+        its own.
+      call: for code of JAX, whether it is a call of a jitted function.
     """
 
     code: CodeType
@@ -60,8 +63,10 @@ class _Code(NamedTuple):
 
 
 class Row:
-    """The copies in one direction that one line of the program causes. Times are of
-    ``time.perf_counter_ns``."""
+    """The copies in one direction that one line of the program has caused.
+
+    The fields are those of the event ``Transferred``. Times are in ns of ``time.perf_counter_ns``.
+    """
 
     __slots__ = (
         "ahead", "bytes", "caller", "checks", "close", "count", "direction", "due", "first", "first_step",
@@ -76,14 +81,14 @@ class Row:
         self.text = text
         self.count = self.views = self.waits = self.steps = self.close = self.checks = self.ahead = 0
         self.caller: Frame | None = None
-        self.written: tuple[int | None, ...] = (0, 0, 0, 0)  # ``_figures`` of the latest event
-        self.due = 1
+        self.written: tuple[int | None, ...] = (0, 0, 0, 0)  # the result of ``_figures`` for the latest event
+        self.due = 1  # the count at which the next event is written
         self.bytes: int | None = 0
         self.ns: int | None = 0
         self.step_ns = 0
         self.first = self.last = 0
         self.now: int | None = -1  # the step of the latest copy
-        self.unnumbered = False  # there was a copy before steps were counted
+        self.unnumbered = False  # whether there was a copy before steps were counted
         self.first_step: int | None = None
         self.last_step: int | None = None
 
@@ -93,9 +98,13 @@ class Transfers:
 
     Args:
       emit: receives the events.
-      step: returns the present step; None: steps are not counted.
-      marked: returns whether steps are counted by marks at their ends; then copies
-        before the first were in step 1.
+      step: returns the number of the current step; None: steps are not counted.
+      marked: returns whether steps end at calls of ``jaxscope.step()``. Then copies before the first such
+        call were in step 1.
+
+    Attributes:
+      after: is called after each transfer; None: nothing is called.
+      step_thread: the thread that ended the latest step.
     """
 
     def __init__(
@@ -107,7 +116,7 @@ class Transfers:
         self._emit = emit
         self._step = step
         self._marked = marked
-        self.after: Callable[[FrameType], None] | None = None  # called after each transfer
+        self.after: Callable[[FrameType], None] | None = None
         self._codes: dict[int, _Code] = {}
         # The code of JAX's functions that copy the arguments of a callback, innermost first, up to the one
         # that calls it
@@ -118,24 +127,27 @@ class Transfers:
         self.forked()
 
     def forked(self) -> None:
-        """Start anew in a forked child: a thread of the parent may have held the lock."""
-        self._lock = threading.RLock()  # a signal handler may interrupt this code and copy
-        self.step_thread = threading.get_ident()  # the one that ended the latest step
-        # The latest copies of that thread: when each began, and how long it took
+        """Start anew in a forked child. The lock is replaced, because a thread of the parent may have held
+        it."""
+        self._lock = threading.RLock()  # reentrant, because a signal handler may interrupt this code and copy
+        self.step_thread = threading.get_ident()  # the thread that ended the latest step
+        # The latest copies of that thread: when each began, and how long it took.
         self._latest: deque[tuple[int, int]] = deque(maxlen=MAX_INSIDE)
         self._rows: dict[tuple[str, str, str, int], Row] = {}
         self._places.clear()
 
     def row(self, frame: FrameType | None, direction: str, via: str, *, in_calls: bool = True) -> Row | None:
-        """Return the row of the program's line that called ``frame``, a frame of JAX; about 1 us from a
-        cache.
+        """Return the row for a copy by ``frame``, a frame of JAX: the row of the program's line that called
+        JAX. It takes about 1 us from a cache.
 
         None for a copy that is not counted because JAX makes it for itself, for example before it calls a
         callback.
 
         Args:
-          via: name of the copy where none of JAX's functions on the stack has one.
-          in_calls: whether copies made for a jitted call count.
+          frame: the innermost frame of JAX.
+          direction: TO_HOST, TO_DEVICE or BETWEEN.
+          via: the kind of the copy, if no function of JAX on the stack shows it.
+          in_calls: whether copies made for a call of a jitted function count.
         """
         installed: FrameType | None = None
         f = frame
@@ -198,11 +210,15 @@ class Transfers:
         began: int | None = None,
         view: bool = False,
     ) -> None:
-        """Add ``count`` copies of ``size`` bytes in all, which took ``ns``; 0: another shard of a counted
-        copy.
+        """Add copies to a row.
 
         Args:
-          began: when, by ``time.perf_counter_ns``; needed where ``ns`` is known.
+          row: the row.
+          count: the number of copies; 0 for a further shard of a copy that was counted.
+          size: the bytes of all of them; None: unknown.
+          ns: how long they took; None: unknown.
+          began: when they began, by ``time.perf_counter_ns``; needed if ``ns`` is known.
+          view: whether nothing was copied, because the host's array shares the memory of the device.
         """
         step = self._step()
         event = None
@@ -239,7 +255,8 @@ class Transfers:
             self.after(sys._getframe(1))
 
     def _alone(self, began: int, ns: int) -> int:
-        """Return ``ns``, which a copy took, without what copies during it took, which counted already."""
+        """Return ``ns``, the length of a copy, minus the time of copies that were made during it, which are
+        counted already."""
         inside = 0
         while self._latest and self._latest[-1][0] >= began:
             inside += self._latest.pop()[1]
@@ -247,7 +264,7 @@ class Transfers:
         return max(0, ns - inside)
 
     def flush(self) -> None:
-        """Write the rows that changed since they were written."""
+        """Write the rows that have changed since they were last written."""
         with self._lock:
             rows = [row for row in self._rows.values() if row.count and row.written != self._figures(row)]
             events = [self._event(row) for row in rows]
@@ -255,11 +272,14 @@ class Transfers:
             self._emit(event)
 
     def _figures(self, row: Row) -> tuple[int, int | None, int | None, int]:
+        """Return (copies, bytes, steps with a copy, ns in the thread of the steps) of a row. An event is
+        written only if these have changed."""
         counted = self._step() is not None
         steps = row.steps + (row.unnumbered and self._marked()) if counted else None
         return row.count, row.bytes, steps, row.step_ns
 
     def _event(self, row: Row) -> Transferred:
+        """Return the event with the totals of a row, and set when the next one is due."""
         row.written = figures = self._figures(row)
         row.due = int(row.count * GROWN) + 1
         now, wall = time.perf_counter_ns(), time.time_ns()
@@ -287,7 +307,8 @@ class Transfers:
         )
 
     def _caller(self, f: FrameType) -> Frame | None:
-        """Return the program's line that called the function that ``f`` runs."""
+        """Return the program's line that called the function that ``f`` runs; None if a library or JAX called
+        it."""
         above = f.f_back
         while above is not None and self._code(above).owner == _SKIPPED:
             above = above.f_back
@@ -296,6 +317,16 @@ class Transfers:
     def _of(
         self, direction: str, via: str, site: Frame | None, text: str | None, caller: Frame | None = None
     ) -> Row:
+        """Return the row for a line, and create it if there is none. Beyond MAX_ROWS, one row for all other
+        lines is returned.
+
+        Args:
+          direction: TO_HOST, TO_DEVICE or BETWEEN.
+          via: the kind of the copy.
+          site: the program's line; None: no line of the program.
+          text: the expression on this line; None: unknown.
+          caller: the line that called the function of this line; None: unknown.
+        """
         key = (direction, via, site.file if site is not None else "", site.line if site is not None else 0)
         with self._lock:
             row = self._rows.get(key)
@@ -318,7 +349,7 @@ class Transfers:
             return known
         if jax_internals.in_jax(f):
             name = code.co_name
-            if name == "<genexpr>":  # of the method that contains it
+            if name == "<genexpr>":  # use the name of the method that contains it
                 name = code.co_qualname.removesuffix(".<locals>.<genexpr>").rpartition(".")[2]
             known = _Code(
                 code, _JAX, jax_internals.TRANSFER_FRAMES.get(name), name in jax_internals.call_frames()
@@ -331,7 +362,8 @@ class Transfers:
         return known
 
     def _in_callback(self, f: FrameType) -> bool:
-        """Return whether JAX called this function as a callback, with arrays that are on the host already."""
+        """Return whether JAX called the function at ``f`` as a callback, with arrays that are on the host
+        already."""
         return any(
             jax_internals.TRANSFER_FRAMES.get(g.f_code.co_name) == jax_internals.CALLBACK
             and jax_internals.in_jax(g)
@@ -340,7 +372,7 @@ class Transfers:
 
 
 class EndedCall(functools.partial[Any]):
-    """A function that C code calls once and then releases, which calls ``ended``."""
+    """A function that C code calls once and then releases. At its release it calls ``ended``."""
 
     ended: Callable[[], None]
 
@@ -349,13 +381,13 @@ class EndedCall(functools.partial[Any]):
 
 
 def _computes() -> bool:
-    """Return whether a device still computes an array. Waits for none."""
+    """Return whether a device is still computing an array. This does not wait."""
     live = (a for client in jax_internals.clients() for a in client.live_arrays())
     return any(not a.is_deleted() and not a.is_ready() for a in islice(live, MOST_CHECKED))
 
 
 def _codes_up_to(last: FrameType, frame: FrameType) -> tuple[CodeType, ...]:
-    """Return the code of ``frame`` and its callers up to ``last``."""
+    """Return the code objects of ``frame`` and its callers, up to the frame ``last``."""
     codes = []
     for f in frames.walk(frame):
         codes.append(f.f_code)
@@ -365,7 +397,7 @@ def _codes_up_to(last: FrameType, frame: FrameType) -> tuple[CodeType, ...]:
 
 
 def _text(f: FrameType) -> str | None:
-    """Return the source of the expression that ``f`` is at; None where it cannot be read."""
+    """Return the source of the expression that ``f`` executes, shortened; None if it cannot be read."""
     at = next(islice(f.f_code.co_positions(), f.f_lasti // 2, None), None)
     if at is None or None in at:
         return None
@@ -374,7 +406,7 @@ def _text(f: FrameType) -> str | None:
     file = f.f_code.co_filename
     if file not in linecache.cache and not _readable(file):
         return None
-    # Positions count UTF-8 bytes.
+    # The columns count bytes of UTF-8.
     source = linecache.getline(file, first).rstrip("\n").encode("utf-8", "surrogatepass")
     text = source[begin : end if last == first else None].decode("utf-8", "replace").strip()
     if last != first:
@@ -383,7 +415,8 @@ def _text(f: FrameType) -> str | None:
 
 
 def _readable(file: str) -> bool:
-    """Return whether ``file`` is a regular file of limited size: a program may come through a pipe."""
+    """Return whether ``file`` is a regular file of limited size. Others are not read, because a program may
+    come through a pipe."""
     try:
         status = Path(file).stat()
     except (OSError, ValueError):

@@ -1,9 +1,10 @@
-"""Observe copies of arrays to the host. The methods of JAX's array class are replaced (and restored).
+"""Observe copies of arrays to the host, by replacing (and restoring) methods of JAX's array class.
 
-On JAX's array class, stand-ins replace the C++ methods that copy, and ``item``. When it is looked up
-(``item``: when it is called), a stand-in notes the time and the program's line, and returns a composition of
-C functions: JAX's own method, then a note of its end. So no frame of ours is on the stack while JAX copies or
-in a traceback, and exceptions pass unchanged. Looked up on the class, a stand-in gives the method itself.
+The C++ methods that copy, and ``item``, are replaced by descriptors. When JAX looks up such a method
+(``item``: when it is called), the descriptor notes the time and the program's line. It returns a composition
+of C functions that runs JAX's own method and then notes the end. So no frame of jaxscope is on the stack
+while JAX copies or in a traceback, and exceptions pass unchanged. Looked up on the class, a descriptor
+returns JAX's method itself.
 """
 
 from __future__ import annotations
@@ -24,18 +25,19 @@ from jaxscope.capture.transfers.by_line import TO_HOST, EndedCall, Row, Transfer
 
 
 class HostCopies:
-    """The stand-ins of one recording; ``install`` and ``remove`` bracket it."""
+    """The replaced methods of one recording, between ``install`` and ``remove``."""
 
     def __init__(self, transfers: Transfers) -> None:
         self._transfers = transfers
         self._stands: list[_Stand] = []
         self._read: dict[int, weakref.ref[Any]] = {}  # arrays whose memory was read without a copy
-        self._noted = threading.local()
+        self._noted = threading.local()  # ``copies``: the number of copies noted in this thread
         self._by_shard: dict[
             tuple[int, int], bool
-        ] = {}  # by instruction of JAX's ``_value``: copies one shard
+        ] = {}  # for each instruction of JAX's ``_value``: whether it copies one shard
 
     def install(self) -> None:
+        """Replace the methods."""
         array = jax_internals.array_class()
         for name in (*jax_internals.COPY_METHODS, jax_internals.ITEM):
             method = array.__dict__.get(name)
@@ -45,17 +47,25 @@ class HostCopies:
                 setattr(array, name, stand)
 
     def remove(self) -> None:
+        """Restore the methods."""
         array = jax_internals.array_class()
         for stand in self._stands:
-            stand.copies = None  # from now on it is only the method, for whoever holds it
+            stand.copies = None  # whoever still refers to it gets JAX's method from now on
             if array.__dict__.get(stand.name) is stand:
                 setattr(array, stand.name, stand.method)
         self._stands.clear()
 
-    # -- for the stand-ins --------------------------------------------------------------------------
+    # -- called by the replaced methods --------------------------------------------------------------
 
     def copying(self, method: Any, array: Any, frame: FrameType) -> Callable[[], Any] | None:
-        """Return a callable that copies ``array`` and notes it; None where the copy is not counted."""
+        """Return a callable that copies ``array`` by JAX's ``method`` and notes the copy; None if the copy is
+        not counted.
+
+        Args:
+          method: the C++ method that copies.
+          array: the array.
+          frame: the frame of JAX that looked up the method.
+        """
         if self._was_read(array) or shield.busy():
             return None
         row = self._transfers.row(frame, TO_HOST, "other")
@@ -63,12 +73,23 @@ class HostCopies:
             return None
         shard, whole = self._shard(frame)
         ended = functools.partial(self._copied, row, array, shard, whole, time.perf_counter_ns())
-        # C code only from here: next() calls the outer map(), which calls ``ended`` with the method's result.
+        # Only C code runs from here on: next() calls the outer map(), which calls ``ended`` with the method's
+        # result.
         return functools.partial(next, map(ended, map(method, (array,))))
 
     def _copied(
         self, row: Row, array: Any, shard: int | None, whole: int | None, began: int, result: Any
     ) -> Any:
+        """Note a copy that has ended, and return ``result``, the result of JAX's method.
+
+        Args:
+          row: the row to which the copy is added.
+          array: the array.
+          shard: the number of the shard that was copied; None: the whole array was.
+          whole: the bytes of the whole array; None: take those of the result.
+          began: when the copy began.
+          result: (NumPy array, whether it was copied).
+        """
         ns = time.perf_counter_ns() - began
         shield.attempt("host_copies", self._note, row, array, shard, whole, (began, ns), result)
         return result
@@ -76,6 +97,8 @@ class HostCopies:
     def _note(
         self, row: Row, array: Any, shard: int | None, whole: int | None, time: tuple[int, int], result: Any
     ) -> None:
+        """Add a copy to its row, unless it only read memory that was read before. ``time`` is (begin, length)
+        in ns."""
         began, ns = time
         self._noted.copies = getattr(self._noted, "copies", 0) + 1
         values, copied = result
@@ -87,7 +110,10 @@ class HostCopies:
         self._transfers.add(row, 0 if shard else 1, size, ns, began=began, view=view)
 
     def calling_item(self, method: Any, array: Any, frame: FrameType) -> Callable[..., Any] | None:
-        """Do the same for ``array.item``, which reads the array's buffer or copies as other methods do."""
+        """Return a callable that runs ``array.item`` and notes the copy; None if the copy is not counted.
+
+        ``item`` reads the array's memory, or copies it by one of the other methods.
+        """
         if self._was_read(array) or shield.busy() or array.is_deleted():
             return None
         row = self._transfers.row(frame, TO_HOST, jax_internals.ITEM)
@@ -99,14 +125,17 @@ class HostCopies:
         return call
 
     def _item_called(self, row: Row, array: Any, before: int, began: int) -> None:
+        """Count a call of ``item`` that has ended, unless another method has noted a copy meanwhile.
+        ``before`` is the number of copies noted at its beginning."""
         ns = time.perf_counter_ns() - began
         if getattr(self._noted, "copies", 0) == before and self._first_reading(array):
             self._transfers.add(row, 1, int(array.nbytes), ns, began=began, view=True)
 
     def _shard(self, frame: FrameType) -> tuple[int | None, int | None]:
-        """Return the number of the shard that is copied, and the bytes of the whole array.
+        """Return (number of the shard that is copied, bytes of the whole array); (None, None) if the array is
+        copied as a whole.
 
-        JAX 0.10 copies an array on several devices by shards. None: the array is copied as a whole.
+        JAX 0.10 copies an array on several devices shard by shard.
         """
         place = (id(frame.f_code), frame.f_lasti)
         if self._by_shard.get(place) is False:
@@ -123,11 +152,14 @@ class HostCopies:
         return (shard, whole) if by_shard else (None, None)
 
     def _was_read(self, array: Any) -> bool:
-        """Return whether the array was read before without a copy: reading it again costs nothing."""
+        """Return whether the memory of ``array`` was read before without a copy, so that reading it again
+        costs nothing."""
         known = self._read.get(id(array))
         return known is not None and known() is array
 
     def _first_reading(self, array: Any) -> bool:
+        """Return whether the memory of ``array`` is read for the first time, and remember that it was
+        read."""
         if self._was_read(array):
             return False
         number, read = id(array), self._read
@@ -136,7 +168,13 @@ class HostCopies:
 
 
 class _Stand:
-    """Replaces ``method`` of the array class under ``name``. ``copies``: None after the recording."""
+    """Replaces JAX's ``method`` of the array class.
+
+    Attributes:
+      name: the name of the method.
+      method: JAX's method.
+      copies: counts the copies; None after the recording.
+    """
 
     def __init__(self, name: str, method: Any, copies: HostCopies) -> None:
         self.name = name
@@ -145,7 +183,7 @@ class _Stand:
 
 
 class _Copy(_Stand):
-    """Replaces a method that JAX looks up only to call it."""
+    """Replaces a method that JAX looks up only in order to call it."""
 
     def __get__(self, array: Any, owner: Any = None) -> Any:
         if array is not None and self.copies is not None:
@@ -156,7 +194,8 @@ class _Copy(_Stand):
 
 
 class _Item(_Stand):
-    """Replaces ``item``: gives a bound method, as before, whose function is a stand-in."""
+    """Replaces ``item``. Looked up on an array, it returns a bound method as before, whose function is a
+    ``_Bound``."""
 
     def __get__(self, array: Any, owner: Any = None) -> Any:
         if array is None or self.copies is None:
@@ -165,7 +204,7 @@ class _Item(_Stand):
 
 
 class _Bound:
-    """The function of a bound ``array.item``; has the attributes of JAX's method and is equal to it."""
+    """The function of a bound ``array.item``. It has the attributes of JAX's method and is equal to it."""
 
     __slots__ = ("_array", "_stand")
 

@@ -1,12 +1,12 @@
 """Count copies to devices and between devices.
 
-``device_put`` and functions that call it are counted from JAX's events.
+``device_put`` and functions that call it are counted from two of JAX's test events, the beginning and the end
+of copying the shards of one array to their devices. A third event announces arguments of a call that are on
+other devices than the call needs, with the right sharding. NumPy arguments of jitted calls are seen here only
+if the call leaves the fast path; ``model.transfers`` counts the others.
 
-JAX's test slot receives the beginning and the end of putting the shards of one array on their devices.
-Arguments of a call that have the right sharding on other devices are announced once, when they are collected.
-NumPy arguments of jitted calls appear here only off the fast path: ``model.transfers`` counts them.
-``jnp.asarray`` and ``jnp.array`` of host arrays have no event: the implementation of the two primitives that
-they run is replaced (and restored) by JAX's ``Primitive.def_impl``.
+``jnp.asarray`` and ``jnp.array`` of host arrays send no event. The implementation of the two primitives that
+they run is replaced, by JAX's ``Primitive.def_impl``, and restored afterwards.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from jaxscope import jax_internals
 from jaxscope.capture import shield
 from jaxscope.capture.transfers.by_line import BETWEEN, TO_DEVICE, EndedCall, Row, Transfers
 
-NOTHING: tuple[int, list[Any]] = (0, [])  # of a copy, counts; never changed
+NOTHING: tuple[int, list[Any]] = (0, [])  # stands for a copy of which nothing is counted; never changed
 
 
 class DevicePuts(threading.local):
@@ -42,8 +42,11 @@ class DevicePuts(threading.local):
         self.open: list[tuple[int, list[tuple[Row, int]]]] = []
 
     def is_for_callback(self, frame: FrameType) -> bool:
-        """Return whether EVENT_PUT, which ``frame`` sends, is about a value that a callback will receive, and
-        which is therefore not counted; False if it was not seen before: ``began`` finds out.
+        """Return whether JAX copies a value for a callback, which is not counted, if this is quickly recognized.
+        If False, ``began`` must be called.
+
+        Args:
+          frame: the frame of JAX that announces the copy.
         """
         for way in self._transfers.ways_to_callbacks:
             f: FrameType | None = frame
@@ -56,7 +59,7 @@ class DevicePuts(threading.local):
         return False
 
     def began(self, event_frame: FrameType) -> None:
-        """Note that JAX begins to put the shards of one array on their devices."""
+        """Note that JAX begins to copy the shards of one array to their devices."""
         frame = jax_internals.up(event_frame, (jax_internals.DevicePutFrame.function,))
         if frame is None:
             return
@@ -67,13 +70,15 @@ class DevicePuts(threading.local):
         self.open[-1] = (time.perf_counter_ns(), moved)
 
     def ended(self, _: FrameType) -> None:
-        """Count the copy that began last: it is over."""
+        """Count the copy that began last, which has ended."""
         ended = time.perf_counter_ns()
         began, moved = self.open.pop() if self.open else (0, [])
         for row, size in moved:
             self._transfers.add(row, 1, size, ended - began, began=began)
 
     def _moved(self, frame: FrameType) -> list[tuple[Row, int]]:
+        """Return (row, bytes) of what a copy moves: from the host, and from other devices. ``frame`` is that
+        of JAX's ``batched_device_put``."""
         local = jax_internals.DevicePutFrame(frame)
         if not jax_internals.known(local.xs) or not jax_internals.known(local.devices):
             return []
@@ -116,12 +121,12 @@ class DevicePuts(threading.local):
 
 
 class StagedArrays:
-    """Count the host arrays that ``jnp.asarray`` and ``jnp.array`` copy; ``install`` and ``remove`` bracket
-    it.
+    """Counts the host arrays that ``jnp.asarray`` and ``jnp.array`` copy, between ``install`` and ``remove``.
 
     Args:
-      events: returns the number of JAX events so far. If this number grows during a copy, the copy first
-        compiled the primitive, so its time is not the time of a copy.
+      transfers: the rows to which the copies are added.
+      events: returns the number of JAX's events so far. If this number grows during a copy, JAX compiled the
+        primitive first, so the time is not that of a copy.
     """
 
     def __init__(self, transfers: Transfers, events: Callable[[], int]) -> None:
@@ -130,12 +135,14 @@ class StagedArrays:
         self._stands: list[tuple[Any, _Implementation]] = []
 
     def install(self) -> None:
+        """Replace the implementation of the two primitives."""
         for primitive in jax_internals.staging()[0]:
             stand = _Implementation(primitive.impl, self)
             self._stands.append((primitive, stand))
             primitive.def_impl(stand)
 
     def remove(self) -> None:
+        """Restore the implementation of the two primitives."""
         for primitive, stand in self._stands:
             stand.staged = None
             if primitive.impl is stand:
@@ -143,8 +150,8 @@ class StagedArrays:
         self._stands.clear()
 
     def staging(self, method: Callable[..., Any], frame: FrameType) -> Callable[..., Any] | None:
-        """Return a callable that runs ``method`` for ``frame`` and counts the copy; None where there is
-        none."""
+        """Return a callable that runs ``method``, a primitive's implementation, for ``frame`` and counts the
+        copy; None if there is no copy to count."""
         size = jax_internals.staged_bytes(frame)
         if size is None or shield.busy():
             return None
@@ -156,14 +163,19 @@ class StagedArrays:
         return call
 
     def _ended(self, row: Row, size: int, events: int, began: int) -> None:
+        """Count a copy that has ended. ``events`` is the number of JAX's events at its beginning."""
         ns = time.perf_counter_ns() - began if self._events() == events else 0
         self._transfers.add(row, 1, size, ns, began=began)
 
 
 class _Implementation:
-    """Stands for ``method``, the implementation of a primitive. ``staged``: None after the recording.
+    """Replaces ``method``, the implementation of a primitive.
 
-    No frame of ours is on the stack while JAX copies: what ``__call__`` gives is called from C.
+    JAX reads ``__call__``, a property, and calls its value from C. So no frame of jaxscope is on the stack
+    while JAX copies.
+
+    Attributes:
+      staged: counts the copies; None after the recording.
     """
 
     __slots__ = ("method", "staged")
@@ -181,12 +193,13 @@ class _Implementation:
 
 
 def _numpy_bytes(part: Any) -> int:
-    """Return the size as NumPy itself computes it: a subclass may override ``nbytes``."""
+    """Return the size of a NumPy array in bytes as NumPy itself computes it, because a subclass may override
+    ``nbytes``."""
     if isinstance(part, np.ndarray):
         return int(np.ndarray.nbytes.__get__(part))
     return int(part.nbytes)
 
 
 def _bytes(aval: Any) -> int:
-    """Return the size of a Python number that becomes ``aval``."""
+    """Return the size in bytes of an array with this aval, which JAX makes of a Python number."""
     return int(math.prod(aval.shape) * aval.dtype.itemsize)

@@ -1,9 +1,9 @@
-"""Count the bytes of NumPy arguments of a watched function, where its calls do not all pass the same number
+"""Count the bytes of the NumPy arguments of a watched function, if its calls do not all pass the same number
 of bytes.
 
-Where they do, no call is examined: the bytes of one call, from its key, times the number of calls is the
-total (``model.transfers``). Where they do not, one leaf (usually of the batch) is found whose size determines
-the bytes.
+If they do, no call is examined: the bytes of one call, from its cache key, times the number of calls is the
+total (``model.transfers``). If they do not, a single leaf is found (usually one of the batch) whose size
+determines the bytes of a call, so that only this leaf is examined.
 """
 
 from __future__ import annotations
@@ -20,21 +20,26 @@ from jaxscope.log.writer import Writer
 from jaxscope.schema.events import Brought
 
 NUMPY = (np.ndarray, np.generic)
-WIDE = 8  # bytes per item, which JAX may halve
-MOST = 64  # different sizes; calls remembered
+WIDE = 8  # bytes per item of the dtypes that JAX may convert to smaller ones
+MOST = 64  # different sizes, and calls that are remembered
 
-Slot = int | str  # an argument by its position or keyword
-Sign = tuple[type, int | None]  # of a leaf: its type, and its bytes where it is NumPy's
-Leaves = dict[tuple[Slot, Any], Sign]  # by slot and JAX's key path in it
+Slot = int | str  # an argument: its position or keyword
+Sign = tuple[type, int | None]  # what is known of a leaf: its type, and its bytes if it is a NumPy array
+Leaves = dict[tuple[Slot, Any], Sign]  # (argument, JAX's key path in it) -> what is known of the leaf
 
 
 class Arguments:
-    """The bytes of NumPy arguments that the calls of one watched function pass.
+    """The bytes of the NumPy arguments that the calls of one watched function pass.
+
+    Args:
+      writer: writes the events.
+      function: the id of the function.
 
     Attributes:
-      each: a function that examines the arguments of a finished call; None: so far, all calls passed the
-        same number of bytes.
-      counts: number of calls by the bytes of one call, counted from the time at which ``each`` was set.
+      each: a function that examines the arguments of a finished call; None: so far, all calls passed the same
+        number of bytes.
+      counts: maps the bytes of one call to the number of calls that passed as many, counted from the time at
+        which ``each`` was set.
     """
 
     def __init__(self, writer: Writer, function: str) -> None:
@@ -43,9 +48,11 @@ class Arguments:
         self._tree = tree_util
         self._writer = writer
         self._function = function
-        self._size: int | None = None  # bytes that each call so far passed
-        self._seen: list[tuple[Leaves, int]] = []  # calls that left the fast path, and their bytes
+        self._size: int | None = None  # bytes that each call has passed so far
+        self._seen: list[tuple[Leaves, int]] = []  # (leaves, bytes) of calls that left the fast path
         self._slots: set[Slot] = set()  # arguments that contained NumPy arrays
+        # The leaf whose size determines the bytes of a call: its argument, functions that lead to it from
+        # there, and the count of calls for each type and size of the leaf.
         self._indicator: tuple[Slot, list[Callable[[Any], Any]], dict[Sign, Count]] | None = None
         self._lost = False
         self.counts: dict[int, Count] = {}
@@ -81,6 +88,7 @@ class Arguments:
             self.each = self._look
 
     def _look(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Count a call by the bytes of its NumPy arguments."""
         try:
             if self._indicator is not None:
                 slot, path, counts = self._indicator
@@ -90,7 +98,7 @@ class Arguments:
                         leaf = get(leaf)
                     counts[type(leaf), leaf.nbytes if isinstance(leaf, NUMPY) else None].add()
                     return
-                except Exception:  # not in this call, or of a size not seen before
+                except Exception:  # the leaf is not in this call, or its size is new
                     pass
             if not self._lost:
                 given = _slots(args, kwargs)
@@ -100,7 +108,11 @@ class Arguments:
             shield.switch_off("numpy_arguments", f"{type(e).__name__}: {str(e)[:300]}")
 
     def _find_indicator(self) -> tuple[Slot, list[Callable[[Any], Any]], dict[Sign, Count]] | None:
-        """Return a leaf whose type and size determined the bytes of all calls so far."""
+        """Find a leaf whose type and size determined the bytes of all calls so far.
+
+        Returns (its argument, functions that lead to the leaf from there, count of calls for each type and
+        size of the leaf); None if there is no such leaf.
+        """
         for place in self._seen[-1][0]:
             sizes: dict[Sign, int] = {}
             path = _getters(place[1])
@@ -110,7 +122,8 @@ class Arguments:
         return None
 
     def _read(self, given: dict[Slot, Any]) -> tuple[Leaves, int]:
-        """Return all leaves, and the bytes that JAX makes of the NumPy arrays among them."""
+        """Return all leaves of the arguments ``given``, and the bytes that the NumPy arrays among them have
+        as JAX arrays."""
         leaves, size = {}, 0
         for slot, value in given.items():
             for path, leaf in self._tree.tree_flatten_with_path(value)[0]:
@@ -120,6 +133,7 @@ class Arguments:
         return leaves, size
 
     def _of(self, size: int) -> Count:
+        """Return the count of the calls that passed ``size`` bytes."""
         count = self.counts.get(size)
         if count is None:
             if len(self.counts) >= MOST:
@@ -128,26 +142,31 @@ class Arguments:
         return count
 
     def _event(self, size: int, count: int, cell: int | None) -> Brought:
+        """Return the event that writes a count to the log."""
         return Brought(function=self._function, bytes=size, count=count, cell=cell)
 
     def _lose(self) -> None:
+        """Give up counting, and write that the bytes are unknown."""
         if not self._lost:
             self._lost, self._indicator = True, None
             self._writer.emit(Brought(function=self._function, lost=True))
 
 
 def _slots(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[Slot, Any]:
+    """Return the arguments of a call by their position or keyword."""
     slots: dict[Slot, Any] = dict(enumerate(args))
     slots.update(kwargs)
     return slots
 
 
 def _is_numpy(sign: Sign) -> bool:
+    """Return whether a leaf is a NumPy array."""
     return issubclass(sign[0], NUMPY)
 
 
 def _bytes(leaf: Any) -> int:
-    """Return the bytes as a jax.Array: half of a 64-bit array's where JAX has 64 bits disabled."""
+    """Return the bytes of a NumPy array as a jax.Array: half as many for a 64-bit dtype if JAX has 64 bits
+    disabled."""
     from jax import dtypes
 
     if leaf.itemsize < WIDE:
@@ -156,7 +175,8 @@ def _bytes(leaf: Any) -> int:
 
 
 def _getters(path: Iterable[Any]) -> list[Callable[[Any], Any]] | None:
-    """Return functions that lead to the leaf at JAX's key path; None where an entry has no such function."""
+    """Return functions that lead, one after the other, from an argument to the leaf at JAX's key path; None
+    if an entry of the path has no such function."""
     from jax import tree_util as tree
 
     getters: list[Callable[[Any], Any]] = []
