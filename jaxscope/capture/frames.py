@@ -123,10 +123,11 @@ def column(frame: FrameType) -> int | None:
 
 
 def users(found: Iterable[FrameType]) -> list[FrameType]:
-    """Return those of the frames ``found`` that the user knows: innermost first, at most MAX_STACK.
+    """Return those of ``found`` that show where in the user's program a call is made, innermost first, at
+    most MAX_STACK.
 
-    These are the user's frames. If there are none, they are frames of installed packages that are not known
-    libraries. Frames of libraries are never returned.
+    These are the frames of the user's code. If there are none, they are frames of installed packages that are
+    not known libraries. Frames of libraries are never returned.
 
     Args:
       found: frames, innermost first.

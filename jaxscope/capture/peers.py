@@ -137,8 +137,9 @@ class Peers:
                 known.append((program, function))
 
     def _compare(self, now: int) -> None:
-        """Record the first position at which ranks have compiled different programs, or that at most half of
-        them have compiled one or have left."""
+        """Record where the ranks differ: the first position in their lists of compiled programs at which they
+        have different programs, or at which at most half of them have one; and that at least half of them
+        have left."""
         self._known[0] = list(self._own)
         position = 0
         while any(position < len(known) for known in self._known):

@@ -391,8 +391,8 @@ class Probe:
         outermost: FrameType | None,
         earlier: Call | None,
     ) -> ev.FunctionSeen | None:
-        """Introduce the function of a new call. Return None if that fails, or if the call continues
-        ``earlier``."""
+        """Return the event for the function of a new call, and write it the first time. Return None if that
+        fails, or if the call continues ``earlier``."""
         function = source.get("fun")
         if function is not None:
             return shield.attempt("function", self._introduced, function, user, outermost)
@@ -403,8 +403,8 @@ class Probe:
     def _introduced(
         self, function: Any, user: wrappers.UserCall | None, frame: FrameType | None
     ) -> ev.FunctionSeen:
-        """Introduce a function that was passed to jit, and decide whether it counts as the user's. A function
-        of a library does if the user passed it to jit."""
+        """Return the event for a function that was passed to jit, and write it the first time. A function of
+        a library counts as the user's if the user passed it to jit."""
         seen = self.introductions.describe(function, user)
         installed = not seen.library and frames.is_installed_beside(seen.file, frame)
         if (seen.library or installed) and wrappers.jitted_by_user(
@@ -414,8 +414,8 @@ class Probe:
         return self.introductions.of_installed(seen) if installed else self.introductions.introduce(seen)
 
     def _traced(self, jaxpr: Any, frame: FrameType | None) -> ev.FunctionSeen:
-        """Introduce the function that was traced to ``jaxpr``, if the function itself is unknown: under a
-        transform."""
+        """Return the event for the function that was traced to ``jaxpr``, and write it the first time. The
+        function itself is unknown here, because a transform made the call."""
         seen = self.introductions.traced(jaxpr)
         of_wrapper = seen.library and seen.module is not None and frames.root(seen.module) not in JAX_ROOTS
         if of_wrapper and wrappers.jitted_by_user(None, frame):
@@ -446,8 +446,8 @@ class Probe:
         return call
 
     def forked(self) -> None:
-        """Start anew in a forked child: its log is another one, which has no functions yet, and calls in
-        progress are the parent's."""
+        """Start anew in a forked child: its log has no functions yet, and the calls in progress belong to the
+        parent."""
         self.introductions = Introductions(self._writer)
         ir, retarget = self.phases.ir, self.phases.retarget
         self.phases = Phases(self._writer, self.introductions, ir, self.monitor, retarget)
@@ -456,7 +456,7 @@ class Probe:
         self.buffer_lifetimes.forget()
 
     def flush(self) -> None:
-        """Write the counts of repeated misses."""
+        """Write the counts of the calls that left the fast path again with unchanged arguments."""
         shield.attempt("repeats", self.repeats.flush)
 
 

@@ -46,8 +46,13 @@ class Rank:
         self._agreement: Agreement | None = None
 
     def begin(self, index: int, count: int) -> None:
-        """Start, once JAX's backend is up. ``index`` is JAX's index of this process, ``count`` the number of
-        processes."""
+        """Start to record where the main thread waits, and to compare with the other ranks. This is called
+        when JAX's backend is up.
+
+        Args:
+          index: JAX's index of this process.
+          count: the number of processes.
+        """
         self._count = count
         if not self._shares_directory():
             self._peers = Peers(self._writer, index, count)
@@ -101,7 +106,7 @@ class Rank:
             self._agreement.wait(call)
 
     def leave(self) -> None:
-        """Stop all of this, before JAX disconnects."""
+        """Stop what ``begin`` has started. This is called before JAX disconnects from the other processes."""
         main_thread, self._main_thread = self._main_thread, None
         peers, self._peers, self._agreement = self._peers, None, None
         if main_thread is not None:

@@ -223,8 +223,8 @@ class Sampler:
         self.budget.taken(look.seconds, look.count)
 
     def _remember(self, snapshot: ArraysSeen, searched: Collection[UnnamedKey]) -> None:
-        """Count for each kind of array without a name how often in a row its number has grown. The kinds in
-        ``searched`` are not counted any more."""
+        """Count how often in a row the number of arrays to which no variable leads has grown, for each
+        ``unnamed_key``. Those in ``searched`` are not counted any more."""
         counts: collections.Counter[UnnamedKey] = collections.Counter()
         for g in snapshot.groups:
             if g.path is None:

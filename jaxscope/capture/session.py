@@ -338,12 +338,14 @@ class Session:
             shield.leave(token)
 
     def watch(self, function: Any, step: bool) -> tuple[Counter | None, Guard | None]:
-        """Count the calls of ``function`` from now on, and check the values that it captures.
+        """Count the calls of a function wrapped by ``jaxscope.watch`` from now on, and check the values that
+        it captures.
 
-        Returns what counts the calls and what checks the values; None for one that could not be set up.
+        Returns the counter of its calls and the guard that checks the values; None for one that could not be
+        set up.
 
         Args:
-          function: the watched function, jitted or not.
+          function: the function, jitted or not.
           step: whether each call is a step.
         """
         counter = shield.attempt("watch", self._watch, function, step)
@@ -352,7 +354,7 @@ class Session:
         return counter, shield.attempt("stale_captures", self.probe.monitor.guard, function, counter)
 
     def _watch(self, function: Any, step: bool) -> Counter:
-        """Write the event that introduces ``function``, and return what counts its calls."""
+        """Write the event that describes ``function``, and return the counter of its calls."""
         seen = self.probe.introductions.introduce(functions.describe(jax_internals.given_to_jit(function)))
         return self.tracker.watch(seen.function, step)
 

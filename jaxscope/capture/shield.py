@@ -113,7 +113,13 @@ def _is_the_programs(error: Exception) -> bool:
 
 
 def attempt(name: str, action: Callable[..., T], *args: object) -> T | None:
-    """Return ``action(*args)``; None if it raises an exception, or if the part ``name`` is skipped."""
+    """Return ``action(*args)``; None if it raises an exception, or if the part ``name`` is skipped.
+
+    Args:
+      name: a part of the recording, such as ``live_arrays``, under which failures are reported.
+      action: the function to call.
+      args: its arguments.
+    """
     if name in _off:
         return None
     if _rests and name in _rests:

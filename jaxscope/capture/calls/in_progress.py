@@ -103,7 +103,11 @@ class Calls(threading.local):
         self._over = over
 
     def find(self, frame: FrameType, rank: int) -> Call | None:
-        """Return the call at ``frame``, if an event of this rank can belong to it; else None."""
+        """Return the call whose frame is ``frame``, if an event of this rank can belong to it; else None.
+
+        Args:
+          rank: the place of the event in the order of a call's events: TRACE_RANK, MISS_RANK, ...
+        """
         here = place(frame)
         for i in range(len(self.open) - 1, -1, -1):
             call = self.open[i]
@@ -126,12 +130,12 @@ class Calls(threading.local):
         return None
 
     def begin(self, call: Call, frame: FrameType | None) -> None:
-        """Add ``call``, and end those calls that are no longer on the stack above ``frame``."""
+        """Add ``call``, and end those calls that are no longer among the frames that called ``frame``."""
         self.prune(frame)
         self.open.append(call)
 
     def prune(self, frame: FrameType | None) -> None:
-        """End those calls that are no longer on the stack above ``frame``."""
+        """End those calls that are no longer among the frames that called ``frame``."""
         names = jax_internals.call_frames()
         on_stack = {
             place(f)

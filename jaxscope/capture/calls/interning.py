@@ -28,8 +28,10 @@ UNREADABLE = ev.FunctionSeen(function="?", name="?", qualname="?", library=True)
 
 
 class Introductions:
-    """The functions, settings and backend that this recording has written. To introduce a function is to
-    write the event ``FunctionSeen`` for it."""
+    """Writes each function, each set of JAX's settings and the backend to the log when they first appear.
+
+    The events are ``FunctionSeen``, ``ContextSeen`` and ``BackendSeen``.
+    """
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
@@ -44,8 +46,8 @@ class Introductions:
         self._files: set[str] = set()
 
     def describe(self, function: Any, user: UserCall | None = None) -> ev.FunctionSeen:
-        """Return the event that introduces ``function``, an object that was passed to jit, without writing
-        it.
+        """Return the event ``FunctionSeen`` for ``function``, an object that was passed to jit, without
+        writing it.
 
         Args:
           function: the function.
@@ -62,14 +64,14 @@ class Introductions:
         return known[around]
 
     def traced(self, jaxpr: Any) -> ev.FunctionSeen:
-        """Introduce the function that was traced to ``jaxpr``, and return the event. A function that is
-        already in the log is recognized by its file, line and name."""
+        """Return the event ``FunctionSeen`` for the function that was traced to ``jaxpr``, and write it
+        unless it is in the log. A function in the log is recognized by its file, line and name."""
         seen = functions.describe_traced(jaxpr)
         return self._by_place.get((seen.file, seen.line, seen.name)) or self.introduce(seen)
 
     def jitted_by_user(self, seen: ev.FunctionSeen) -> ev.FunctionSeen:
-        """Introduce a library's function that the user passed to jit, and return the event, which says that
-        the function is the user's."""
+        """Return the event ``FunctionSeen`` for a library's function that the user passed to jit, changed so
+        that the function counts as the user's. Write it the first time."""
         users = msgspec.structs.replace(seen, library=False)
         if seen.function not in self._users:
             self._users.add(seen.function)
@@ -79,12 +81,12 @@ class Introductions:
         return users
 
     def of_installed(self, seen: ev.FunctionSeen) -> ev.FunctionSeen:
-        """Introduce a function of an installed package that was jitted by this package, marked as a
-        library's. Return the event."""
+        """Return the event ``FunctionSeen`` for a function of an installed package that jits it itself,
+        marked as a library's. Write it the first time."""
         return self.introduce(msgspec.structs.replace(seen, library=True))
 
     def introduce(self, seen: ev.FunctionSeen) -> ev.FunctionSeen:
-        """Write ``seen`` unless the log has an event for this function. Return it."""
+        """Write ``seen``, the event for a function, unless the log has one for this function. Return it."""
         if seen.function not in self._functions:
             self._functions.add(seen.function)
             self._by_place.setdefault((seen.file, seen.line, seen.name), seen)
@@ -112,8 +114,8 @@ class Introductions:
                 self._writer.emit(ev.SourceSeen(file=name, sha256=digest, text=text))
 
     def context(self) -> str:
-        """Return the id of the settings that JAX's trace cache compares at this moment, such as ``c1``. Write
-        them the first time."""
+        """Return the id in the log, such as ``c1``, of the settings that JAX's trace cache compares at this
+        moment. Write the settings the first time."""
         settings = jax_internals.context_settings()
         content = tuple(sorted(settings.items()))
         known = self._contexts.get(content)
@@ -123,8 +125,12 @@ class Introductions:
         return known
 
     def backend(self, stack: dict[str, FrameType]) -> None:
-        """Write the platform and its devices, once, as soon as the stack shows a backend that the program has
-        started."""
+        """Write the platform and its devices, once, as soon as JAX's frames show a backend that the program
+        has started.
+
+        Args:
+          stack: JAX's frames by function name.
+        """
         if self._backend:
             return
         backend = jax_internals.backend(stack)

@@ -20,13 +20,13 @@ UNCHANGED = 3
 
 
 class _Repeat:
-    """The misses of one jaxpr.
+    """The calls that left the fast path with the same jaxpr.
 
     Attributes:
       function: the id of the function.
       types: the types of the arguments in the last call.
       same: how many calls in a row have had these types.
-      misses: the count of repeated misses of the function.
+      misses: counts the further calls, which are only counted.
     """
 
     __slots__ = ("function", "misses", "same", "types")
@@ -39,8 +39,8 @@ class _Repeat:
 
 
 class RepeatedMisses:
-    """For each jaxpr, the number of misses in a row with the same argument types, and for each function the
-    count of the misses that were not described."""
+    """For each jaxpr, the number of calls in a row that left the fast path with the same argument types.
+    After some of them, further ones are only counted, for each function."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
@@ -48,8 +48,8 @@ class RepeatedMisses:
         self._misses: dict[str, Count] = {}  # by function, because the counts outlive the jaxprs
 
     def counted(self, jaxpr: Any, arguments: tuple[Any, ...]) -> str | None:
-        """Count a repeated miss of ``jaxpr`` and return the id of the function. Return None for a miss that
-        must be described."""
+        """Count a call that left the fast path with ``jaxpr``, if it repeats earlier ones, and return the id
+        of its function. Return None if it does not, so that it must be described."""
         item = self._by_jaxpr.items.get(id(jaxpr))  # as in its ``get``: a call costs up to 1 us here
         if item is None or item[0]() is not jaxpr:
             return None
@@ -60,8 +60,8 @@ class RepeatedMisses:
         return repeat.function
 
     def note(self, jaxpr: Any, arguments: tuple[Any, ...], function: str) -> None:
-        """Note that a miss of ``jaxpr`` with these arguments was described. ``function`` is the id of its
-        function."""
+        """Note that a call with ``jaxpr`` and these arguments left the fast path and was described.
+        ``function`` is the id of its function."""
         types = tuple(map(type, arguments))
         repeat: _Repeat | None = self._by_jaxpr.get(jaxpr)
         if repeat is None:
@@ -76,7 +76,7 @@ class RepeatedMisses:
             misses.flush()
 
     def _count(self, function: str) -> Count:
-        """Return the count of the repeated misses of ``function``."""
+        """Return the count of the calls of ``function`` that were only counted."""
         if function not in self._misses:
             self._misses[function] = Count(
                 self._writer, lambda count, cell: MissesCounted(function=function, count=count, cell=cell)

@@ -164,12 +164,12 @@ def item(value: Any, key: Any) -> Any:
 
 
 def resolve(function: FunctionType, bound: dict[str, Any], place: Place) -> Any:
-    """Return the value that is now at ``place``; MISSING if there is none.
+    """Return the value that is now at the end of a path; MISSING if there is none.
 
     Args:
       function: the function from which the path starts.
-      bound: references, by name, to arguments that stay the same from call to call.
-      place: the path.
+      bound: arguments that stay the same from call to call: name -> a function that returns the value.
+      place: the path: (kind of the step, key) pairs.
     """
     value: Any = function
     for how, key in place:

@@ -65,7 +65,7 @@ def of_code(code: CodeType) -> Reads:
 
 
 class _Const(NamedTuple):
-    """A constant of the code, on the stack."""
+    """A constant of the code, as an entry of the simulated stack."""
 
     value: object
 
@@ -90,12 +90,13 @@ _EFFECTS = {
 
 
 class _Scan:
-    """Follows the instructions of one function and adds what they read and write to ``found``.
+    """Follows the instructions of one function with a simulated stack, and adds what they read and write to
+    ``found``.
 
     Args:
       code: the code of the function.
-      local: the names that its parameters stand for.
-      outer: the names that the variables of its closure stand for; None: unknown.
+      local: what its parameters stand for, by name.
+      outer: what the variables of its closure stand for, by name; None: unknown.
       found: the result, which is extended.
       straight: whether every run of the outermost function executes the instructions, until a jump.
       depth: how many functions are around this one.
@@ -137,16 +138,18 @@ class _Scan:
         self._forget()
 
     def _pop(self) -> _Entry:
-        """Take the topmost entry from the stack; None if the stack is empty or the entry has no name."""
+        """Remove the topmost entry from the simulated stack and return it; None for an unknown value or an
+        empty stack."""
         return self.stack.pop() if self.stack else None
 
     def _use(self, count: int) -> None:
-        """Take ``count`` entries from the stack, which the code reads."""
+        """Remove ``count`` entries from the simulated stack, and note that the code reads them."""
         for _ in range(count):
             self._read(self._pop())
 
     def _forget(self) -> None:
-        """Treat all names on the stack as read, because it is not followed how they are used."""
+        """Note that the code reads all entries of the simulated stack, and empty it, because it is not
+        followed how they are used."""
         self._use(len(self.stack))
 
     def _read(self, entry: _Entry) -> None:
@@ -164,8 +167,8 @@ class _Scan:
             self.found.written.add(entry)
 
     def _variable(self, name: str) -> Name | None:
-        """Return the name that the local or closure variable ``name`` stands for; None if it is another
-        value."""
+        """Return what the local or closure variable ``name`` stands for, such as ``self.layer``; None if it
+        is unknown."""
         if name in self.code.co_freevars:
             return self.outer.get(name)
         return self.local.get(name)
@@ -219,7 +222,8 @@ class _Scan:
             self._other(op, arg)
 
     def _other(self, op: str, arg: int) -> None:
-        """Follow an instruction that takes a number of entries from the stack and puts some there."""
+        """Follow an instruction that only removes entries from the stack, which it reads, and adds unknown
+        values."""
         if op == "CALL":
             taken, put = arg + 2, 1
         elif op == "CALL_KW":
@@ -277,7 +281,7 @@ class _Scan:
             self.stack.append(None)
 
     def _item(self, base: _Entry, key: _Entry) -> Name | None:
-        """Return the name of ``base[key]`` if the key is a constant; else note that both are read, and return
+        """Return the path of ``base[key]`` if the key is a constant; else note that both are read, and return
         None."""
         if isinstance(base, Name) and isinstance(key, _Const) and type(key.value) in KEYS:
             return base._replace(steps=(*base.steps, (ITEM, key.value)))

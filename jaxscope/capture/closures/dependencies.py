@@ -62,8 +62,12 @@ class Found(NamedTuple):
 
 
 class _Walk:
-    """Collects the values that ``function`` and the user functions that it calls read. ``bound`` has
-    references, by name, to arguments that stay the same from call to call."""
+    """Collects the values that a function, and the user functions that it calls, read.
+
+    Args:
+      function: the function.
+      bound: arguments that stay the same from call to call: name -> a function that returns the value.
+    """
 
     def __init__(self, function: FunctionType, bound: dict[str, Any]) -> None:
         self.found: dict[Place, Found] = {}
@@ -100,7 +104,7 @@ class _Walk:
         Args:
           function: the function.
           place: the path to it from the traced function.
-          bound: its parameters whose values are known, such as ``self``.
+          bound: its parameters whose values are known, such as ``self``, by name.
         """
         receiver = next(iter(bound.values()))[0] if bound else None
         if (id(function), receiver) in self.seen:
@@ -307,7 +311,7 @@ def walk(function: FunctionType, bound: dict[str, Any]) -> list[Found]:
 
     Args:
       function: the function.
-      bound: references, by name, to arguments that stay the same from call to call: a static ``self``, values
-        bound by a partial.
+      bound: arguments that stay the same from call to call (a static ``self``, values bound by a partial):
+        name -> a function that returns the value.
     """
     return _Walk(function, bound).run()

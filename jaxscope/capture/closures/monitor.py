@@ -36,7 +36,8 @@ CALL, STEP, EXIT = "call", "step", "exit"  # the occasion of a check
 
 
 class Guard:
-    """Checks the captured values of one watched object, after those calls that its counter selects.
+    """Checks the captured values of one object wrapped by ``jaxscope.watch``, after those calls that its
+    counter selects.
 
     Args:
       monitor: the monitor of the recording.
@@ -250,10 +251,10 @@ class Pending:
 
     Args:
       function: the function.
-      bound: references, by name, to arguments that stay the same from call to call.
+      bound: arguments that stay the same from call to call: name -> a function that returns the value.
       static: position of the argument for each of whose values there is a separate trace; None: there is
         none.
-      owner: a reference to the value of this argument.
+      owner: a function that returns the value of this argument.
       call: the number of the call that is traced.
     """
 
@@ -284,8 +285,13 @@ class ClosureMonitor:
         return bool(self._by_function.values())
 
     def guard(self, watched: Any, counter: Counter) -> Guard | None:
-        """Return a guard of the object ``watched``, whose calls ``counter`` counts; None if it contains no
-        function of the user."""
+        """Return a guard that checks what ``watched``, an object wrapped by ``jaxscope.watch``, captures;
+        None if it contains no function of the user.
+
+        Args:
+          watched: the object.
+          counter: counts its calls.
+        """
         inner, positional, _ = access_path.target(watched)
         if inner is None:
             return None

@@ -102,7 +102,8 @@ class Look:
           why: the reason, one of those in ``capture.sampler``.
           step: the step that has ended; None: steps are not counted.
           trace: a traceback whose frames are searched, too.
-          suspects: kinds of arrays without a name; the objects that refer to them are searched for.
+          suspects: identifies arrays to which no variable leads (``unnamed_key``); the objects that refer to
+            them are searched for.
           more: further fields of the event.
         """
         gc.callbacks.append(self._collection)
@@ -149,8 +150,8 @@ class Look:
 
 
 def unnamed_key(k: _Kind | ArrayGroup, origin: Frame | None) -> UnnamedKey:
-    """Return what identifies arrays without a name in several snapshots. ``origin`` is the line that created
-    them."""
+    """Return what identifies, in several snapshots, arrays to which no variable leads: their shape, dtype and
+    the line that created them."""
     return k.shape, k.dtype, origin
 
 
@@ -266,7 +267,8 @@ class _Kinds:
 
         Args:
           named: the paths of the arrays to which variables lead.
-          suspects: kinds of arrays without a name whose referring objects are described.
+          suspects: identifies arrays to which no variable leads (``unnamed_key``); the objects that refer to
+            them are described.
         """
         counts = self._count(named, MAX_GROUPS)
         short = counts is None
@@ -323,7 +325,7 @@ class _Kinds:
         self, counts: list[_Counted], suspects: Collection[UnnamedKey]
     ) -> dict[UnnamedKey, str | None]:
         """Describe the objects that refer to the arrays of each of ``suspects``, from up to MAX_SUSPECTS
-        arrays."""
+        arrays: ``unnamed_key`` -> description."""
         samples: dict[UnnamedKey, set[int]] = {}
         for counted in counts if suspects else ():
             key = unnamed_key(counted.batch.kind, counted.batch.origin)

@@ -127,7 +127,12 @@ class VariablePaths:
         return counts, unnamed
 
     def _node_text(self, node: Node | None, short: bool) -> str:
-        """Return the path to a node as text; with ``*`` for numbers if ``short``."""
+        """Return the path to an object on the way to an array, as text.
+
+        Args:
+          node: the object; None: the path is empty.
+          short: whether numbers are written ``*``.
+        """
         texts = self._texts[short]
         unwritten: list[Node] = []
         text = ""
@@ -167,7 +172,8 @@ class VariablePaths:
         return lengths, sorted(bounded)
 
     def _note_length(self, node: Node | None, value: Any, length: int) -> None:
-        """Note the length of a container if it has at least SIZED items, and whether it is bounded."""
+        """Note the length of the container ``value``, whose node is ``node``, if it has at least SIZED items,
+        and whether it has a largest length."""
         most = None
         if issubclass(type(value), collections.deque):
             most = collections.deque.maxlen.__get__(value)
@@ -180,7 +186,13 @@ class VariablePaths:
                 self._bounded.add(id(node))
 
     def _step_text(self, step: Any, raw: int, short: bool) -> str:
-        """Return one step of a path as text. ``raw`` is the kind of the step: TEXT, KEY or ONE_OF_MANY."""
+        """Return one step of a path as text.
+
+        Args:
+          step: the step: text, or the key of a dict; None: at some index.
+          raw: what the step is: TEXT (text), KEY (a key) or ONE_OF_MANY (a key of a large dict).
+          short: whether numbers are written ``*``.
+        """
         if short and raw == ONE_OF_MANY and not (type(step) is str and _NUMBERED.fullmatch(step)):
             return "[*]"
         keys = self._keys[short]
@@ -223,7 +235,7 @@ class VariablePaths:
                 self._walk(_inside_function(function), node)
 
     def _walk(self, roots: Iterable[tuple[str, Any]], holder: Node | None = None) -> None:
-        """Search breadth first from ``roots``, which are (step, value) pairs. ``holder`` is the node that
+        """Search breadth first from ``roots``, which are (step, value) pairs. ``holder`` is the object that
         refers to them; None: they are variables."""
         queue: collections.deque[tuple[Node | None, Any, int]] = collections.deque()
         self._enqueue(queue, holder, roots, TEXT, 0)
@@ -257,13 +269,14 @@ class VariablePaths:
         raw: int,
         depth: int,
     ) -> None:
-        """Note which children of ``node`` are arrays to be found, and append the other children to ``queue``.
+        """Note which children of an object are arrays to be found, and append the other children to
+        ``queue``.
 
         Args:
           queue: what is still to be searched.
-          node: the node; None: the children are variables.
+          node: the object; None: the children are variables.
           pairs: (step, child) of each child.
-          raw: the kind of the steps: TEXT, KEY or ONE_OF_MANY.
+          raw: what the steps are: TEXT, KEY or ONE_OF_MANY.
           depth: the depth of the children.
         """
         missing, seen = self._missing, self._seen
@@ -312,8 +325,8 @@ class VariablePaths:
         return inner
 
     def _search_later(self, node: Node | None, value: Any) -> None:
-        """Search ``value``, a callable or a generator, only after all variables have been searched. ``node``
-        is its node."""
+        """Search ``value``, a callable or a generator, only after all variables have been searched. Do
+        nothing if ``node``, its place in the search, is None."""
         if node is not None:
             self._functions.append((node, value))
 

@@ -27,7 +27,7 @@ NEVER = sys.maxsize
 
 
 class Counter(Count):
-    """The calls of one watched function in this recording.
+    """The calls of one function wrapped by ``jaxscope.watch`` in this recording.
 
     A call that stays on JAX's fast path only adds one, stores the count and compares it with ``due``. More
     memory reads would miss the CPU's caches after a long computation. All other work is done in the calls
@@ -40,8 +40,8 @@ class Counter(Count):
 
     Attributes:
       step: whether it is watched as a step function.
-      rings: whether the alarms of blocks may run before a call, and raise; False if a hook of jaxscope counts
-        the calls, because an exception in a hook does not reach the program.
+      rings: whether the alarms of blocks (``StepTracker.ring``) may run before a call, and raise; False if a
+        hook of jaxscope counts the calls, because an exception in a hook does not reach the program.
       each: is called with the arguments of every call; None: nothing is.
     """
 
@@ -222,10 +222,10 @@ class StepTracker:
         self._main: MainSteps | None = None  # if another process of the run started this one
 
     def watch(self, function: str, step: bool) -> Counter:
-        """Return the counter of the function with the id ``function``.
+        """Return the counter of the function with the id ``function``, whose calls are counted from now on.
 
-        The first function watched with ``step`` counts the steps. If there is none, the first that is called
-        does.
+        The calls of the first function watched with ``step`` are the steps. If there is none, those of the
+        first function that is called are.
         """
         counter = self._counters.get(function)
         if counter is None:
@@ -307,20 +307,21 @@ class StepTracker:
     # -- blocks: parts of the recording with steps of their own ------------------------------------
 
     def open(self, block: RecordingScope) -> None:
-        """Pass calls that leave the fast path to ``block`` from now on."""
+        """Pass calls that leave the fast path to ``block``, a part of the recording such as
+        ``no_recompiles``, from now on."""
         self.blocks.append(block)
         self.waits = True
         self._all_due()
 
     def close(self, block: RecordingScope) -> None:
-        """Pass no more calls to ``block``."""
+        """Pass no more calls to ``block``, a part of the recording."""
         if block in self.blocks:
             self.blocks.remove(block)
         self._set_alarm(self.alarmed and any(b.alarm is not None for b in self.blocks))
 
     def first_called(self, counter: Counter) -> None:
-        """Note that the function of ``counter`` is the first that is called, in the recording and in blocks
-        that have none yet."""
+        """Note that the function of ``counter`` is the first watched one that is called: in the recording,
+        and in open blocks that have none yet."""
         self.waits = False
         if self.stepper is None:
             self.stepper = counter
@@ -342,8 +343,8 @@ class StepTracker:
             counter.missed(given, numpy_leaves)
 
     def missed(self, call: int) -> None:
-        """Pass on to the open blocks that the call number ``call`` left the fast path, and set their
-        alarms."""
+        """Pass on to the open blocks that the call number ``call`` left the fast path, and have their alarms
+        run at the next occasion."""
         if self.blocks:
             calls = {counter: counter.value for counter in self.counters}
             for block in self.blocks:
@@ -351,27 +352,29 @@ class StepTracker:
             self._set_alarm(self.alarmed or any(b.alarm is not None for b in self.blocks))
 
     def ring(self) -> None:
-        """Run the alarms of the blocks. An alarm may raise RecompileError."""
+        """Run the alarms of the open blocks: functions that check the calls that left the fast path, and may
+        raise RecompileError."""
         self._set_alarm(False)
         for block in list(self.blocks):
             if block.alarm is not None and not block.alarm():
                 self._set_alarm(True)  # the alarm could not check here: run it again at the next occasion
 
     def _set_alarm(self, on: bool) -> None:
-        """Set whether the alarms run at the next occasion."""
+        """Set whether the alarms of the open blocks run at the next end of a step or call of a watched
+        function."""
         if on != self.alarmed:
             self.alarmed = on
             for counter in self.counters:
                 counter.set_due()
 
     def began(self, counter: Counter) -> None:
-        """Publish that ``counter``, whose function was called for the first time, counts the steps, if it
-        does."""
+        """Publish that the calls of ``counter``, whose function was called for the first time, are the steps,
+        if they are."""
         if counter is self.caller:
             self._count_in(counter)
 
     def _count_in(self, count: Count) -> None:
-        """Publish for other processes which cell of the mapped file counts the steps."""
+        """Publish for other processes the cell of the mapped file in which ``count`` counts the steps."""
         if count.cell is not None:
             self.writer.steps_in(count.cell, marks=count is self._marks)
 
@@ -388,7 +391,7 @@ class StepTracker:
         return self._main.now() if self._main is not None else None
 
     def beside(self, run: RunDir) -> None:
-        """Note that another process of ``run`` started this one."""
+        """Note that another process of ``run`` started this one, so that ``main_step`` is read from there."""
         self._main = MainSteps(run)
 
     @property

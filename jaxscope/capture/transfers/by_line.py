@@ -63,7 +63,7 @@ class _Code(NamedTuple):
 
 
 class Row:
-    """The copies in one direction that one line of the program has caused.
+    """The totals of the copies in one direction that one line of the program has caused.
 
     The fields are those of the event ``Transferred``. Times are in ns of ``time.perf_counter_ns``.
     """
@@ -137,8 +137,8 @@ class Transfers:
         self._places.clear()
 
     def row(self, frame: FrameType | None, direction: str, via: str, *, in_calls: bool = True) -> Row | None:
-        """Return the row for a copy by ``frame``, a frame of JAX: the row of the program's line that called
-        JAX. It takes about 1 us from a cache.
+        """Return the Row (the totals of a line) to which a copy by JAX is added: that of the program's line
+        that called JAX. It takes about 1 us from a cache.
 
         None for a copy that is not counted because JAX makes it for itself, for example before it calls a
         callback.
@@ -210,10 +210,10 @@ class Transfers:
         began: int | None = None,
         view: bool = False,
     ) -> None:
-        """Add copies to a row.
+        """Add copies to the totals of a line.
 
         Args:
-          row: the row.
+          row: the totals.
           count: the number of copies; 0 for a further shard of a copy that was counted.
           size: the bytes of all of them; None: unknown.
           ns: how long they took; None: unknown.
@@ -264,7 +264,7 @@ class Transfers:
         return max(0, ns - inside)
 
     def flush(self) -> None:
-        """Write the rows that have changed since they were last written."""
+        """Write the totals of those lines that have had copies since they were last written."""
         with self._lock:
             rows = [row for row in self._rows.values() if row.count and row.written != self._figures(row)]
             events = [self._event(row) for row in rows]
@@ -272,14 +272,14 @@ class Transfers:
             self._emit(event)
 
     def _figures(self, row: Row) -> tuple[int, int | None, int | None, int]:
-        """Return (copies, bytes, steps with a copy, ns in the thread of the steps) of a row. An event is
+        """Return (copies, bytes, steps with a copy, ns in the thread of the steps) of a line. An event is
         written only if these have changed."""
         counted = self._step() is not None
         steps = row.steps + (row.unnumbered and self._marked()) if counted else None
         return row.count, row.bytes, steps, row.step_ns
 
     def _event(self, row: Row) -> Transferred:
-        """Return the event with the totals of a row, and set when the next one is due."""
+        """Return the event with the totals of a line, and set when the next one is due."""
         row.written = figures = self._figures(row)
         row.due = int(row.count * GROWN) + 1
         now, wall = time.perf_counter_ns(), time.time_ns()
@@ -317,8 +317,8 @@ class Transfers:
     def _of(
         self, direction: str, via: str, site: Frame | None, text: str | None, caller: Frame | None = None
     ) -> Row:
-        """Return the row for a line, and create it if there is none. Beyond MAX_ROWS, one row for all other
-        lines is returned.
+        """Return the totals of a line, and create them if there are none. If there are MAX_ROWS already,
+        return those of all other lines together.
 
         Args:
           direction: TO_HOST, TO_DEVICE or BETWEEN.

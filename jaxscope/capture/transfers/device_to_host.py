@@ -83,7 +83,7 @@ class HostCopies:
         """Note a copy that has ended, and return ``result``, the result of JAX's method.
 
         Args:
-          row: the row to which the copy is added.
+          row: the totals of the program's line, to which the copy is added.
           array: the array.
           shard: the number of the shard that was copied; None: the whole array was.
           whole: the bytes of the whole array; None: take those of the result.
@@ -97,8 +97,8 @@ class HostCopies:
     def _note(
         self, row: Row, array: Any, shard: int | None, whole: int | None, time: tuple[int, int], result: Any
     ) -> None:
-        """Add a copy to its row, unless it only read memory that was read before. ``time`` is (begin, length)
-        in ns."""
+        """Add a copy to the totals of its line, unless it only read memory that was read before. ``time`` is
+        (begin, length) in ns; for the others see ``_copied``."""
         began, ns = time
         self._noted.copies = getattr(self._noted, "copies", 0) + 1
         values, copied = result

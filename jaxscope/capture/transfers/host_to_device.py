@@ -42,8 +42,8 @@ class DevicePuts(threading.local):
         self.open: list[tuple[int, list[tuple[Row, int]]]] = []
 
     def is_for_callback(self, frame: FrameType) -> bool:
-        """Return whether JAX copies a value for a callback, which is not counted, if this is quickly recognized.
-        If False, ``began`` must be called.
+        """Return whether JAX copies a value for a callback, which is not counted, if this is recognized at
+        once. If False, ``began`` must be called.
 
         Args:
           frame: the frame of JAX that announces the copy.
@@ -77,8 +77,8 @@ class DevicePuts(threading.local):
             self._transfers.add(row, 1, size, ended - began, began=began)
 
     def _moved(self, frame: FrameType) -> list[tuple[Row, int]]:
-        """Return (row, bytes) of what a copy moves: from the host, and from other devices. ``frame`` is that
-        of JAX's ``batched_device_put``."""
+        """Return [(totals of the program's line, bytes)] for what a copy moves from the host and from other
+        devices. ``frame`` is that of JAX's ``batched_device_put``."""
         local = jax_internals.DevicePutFrame(frame)
         if not jax_internals.known(local.xs) or not jax_internals.known(local.devices):
             return []
@@ -124,7 +124,7 @@ class StagedArrays:
     """Counts the host arrays that ``jnp.asarray`` and ``jnp.array`` copy, between ``install`` and ``remove``.
 
     Args:
-      transfers: the rows to which the copies are added.
+      transfers: the totals by line, to which the copies are added.
       events: returns the number of JAX's events so far. If this number grows during a copy, JAX compiled the
         primitive first, so the time is not that of a copy.
     """
@@ -163,7 +163,8 @@ class StagedArrays:
         return call
 
     def _ended(self, row: Row, size: int, events: int, began: int) -> None:
-        """Count a copy that has ended. ``events`` is the number of JAX's events at its beginning."""
+        """Add a copy that has ended to ``row``, the totals of a line. ``events`` is the number of JAX's
+        events at its beginning."""
         ns = time.perf_counter_ns() - began if self._events() == events else 0
         self._transfers.add(row, 1, size, ns, began=began)
 

@@ -160,7 +160,7 @@ def _slots(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[Slot, Any]:
 
 
 def _is_numpy(sign: Sign) -> bool:
-    """Return whether a leaf is a NumPy array."""
+    """Return whether a leaf is a NumPy array. ``sign`` is (its type, its bytes if it is)."""
     return issubclass(sign[0], NUMPY)
 
 
