@@ -22,24 +22,24 @@ class Listeners(Protocol):
     def on_scalar(self, event: str, value: float | int, **_: Any) -> None: ...
 
 
-def register(who: Listeners) -> None:
-    """Register the callbacks of ``who`` with ``jax.monitoring``."""
+def register(callbacks: Listeners) -> None:
+    """Register the methods of ``callbacks`` with ``jax.monitoring``."""
     import jax
 
-    jax.monitoring.register_event_duration_secs_listener(who.on_duration)
-    jax.monitoring.register_event_listener(who.on_event)
+    jax.monitoring.register_event_duration_secs_listener(callbacks.on_duration)
+    jax.monitoring.register_event_listener(callbacks.on_event)
     if hasattr(jax.monitoring, "register_scalar_listener"):
-        jax.monitoring.register_scalar_listener(who.on_scalar)
+        jax.monitoring.register_scalar_listener(callbacks.on_scalar)
 
 
-def unregister(who: Listeners) -> None:
-    """Remove the callbacks of ``who`` from ``jax.monitoring``."""
+def unregister(callbacks: Listeners) -> None:
+    """Remove the methods of ``callbacks`` from ``jax.monitoring``."""
     import jax
 
     for name, listener in (
-        ("unregister_event_duration_listener", who.on_duration),
-        ("unregister_event_listener", who.on_event),
-        ("unregister_scalar_listener", who.on_scalar),
+        ("unregister_event_duration_listener", callbacks.on_duration),
+        ("unregister_event_listener", callbacks.on_event),
+        ("unregister_scalar_listener", callbacks.on_scalar),
     ):
         try:
             getattr(jax.monitoring, name)(listener)
@@ -47,17 +47,17 @@ def unregister(who: Listeners) -> None:
             pass
 
 
-def restore(who: Listeners, writer: Writer) -> None:
-    """Register the callbacks of ``who`` again if the program called
+def restore(callbacks: Listeners, writer: Writer) -> None:
+    """Register the methods of ``callbacks`` again if the program called
     ``jax.monitoring.clear_event_listeners()``, and record that."""
     import jax
 
-    if jax_internals.is_listening(who.on_duration):
+    if jax_internals.is_listening(callbacks.on_duration):
         return
     try:
-        jax.monitoring.unregister_scalar_listener(who.on_scalar)  # 0.10 and 0.12 forget to clear these
+        jax.monitoring.unregister_scalar_listener(callbacks.on_scalar)  # 0.10 and 0.12 forget to clear these
     except Exception:
         pass
-    register(who)
+    register(callbacks)
     reason = "the program called jax.monitoring.clear_event_listeners(); one trace may be missing"
     writer.emit(ev.Degraded(seam="listeners", reason=reason))

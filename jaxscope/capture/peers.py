@@ -161,10 +161,10 @@ class Peers:
 
     def _once(
         self,
-        what: Any,
+        difference: Any,
         now: int,
         position: int,
-        at: dict[int, Program],
+        program_of: dict[int, Program],
         after_ns: int,
         behind: Sequence[int] = (),
     ) -> None:
@@ -174,22 +174,22 @@ class Peers:
         nothing more, and makes others leave.
 
         Args:
-          what: identifies the difference.
+          difference: identifies the difference.
           now: the time in ns.
           position: the position among the programs for the devices of all processes.
-          at: rank -> its program at this position.
+          program_of: rank -> its program at this position.
           after_ns: how long the difference must have lasted.
           behind: the ranks that have not compiled a program there.
         """
-        since = self._since.setdefault(what, now)
+        since = self._since.setdefault(difference, now)
         if any(self._beats.get(n, (0, 0))[1] < since + after_ns for n in behind):
             return
-        if now - since < after_ns or what in self._recorded or len(self._recorded) >= MOST_EVENTS:
+        if now - since < after_ns or difference in self._recorded or len(self._recorded) >= MOST_EVENTS:
             return
-        self._recorded.add(what)
+        self._recorded.add(difference)
         groups: dict[Program | None, list[int]] = {}
         for rank in range(self._count):
-            groups.setdefault(at.get(rank), []).append(rank)
+            groups.setdefault(program_of.get(rank), []).append(rank)
         self._writer.emit(
             RanksCompiled(
                 position=position,

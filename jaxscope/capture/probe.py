@@ -156,7 +156,7 @@ class Probe:
 
     def _missed(self, event_frame: FrameType) -> None:
         """Handle a call that left the fast path. Whether it will be lowered or compiled is not known yet."""
-        impl = jax_internals.up(event_frame, (jax_internals.ImplFrame.function,))
+        impl = jax_internals.nearest_frame(event_frame, (jax_internals.ImplFrame.function,))
         local = jax_internals.ImplFrame(impl) if impl is not None else None
         both = local is not None and jax_internals.known(local.jaxpr) and jax_internals.known(local.args)
         jaxpr, arguments = (local.jaxpr, local.args) if local is not None and both else (None, ())
@@ -174,7 +174,7 @@ class Probe:
 
     def _tracing(self, event_frame: FrameType) -> None:
         """Handle the beginning of a trace, if it is one of jit itself and not that of a scan or a cond."""
-        tracer = jax_internals.up(event_frame, jax_internals.TRACER_FRAMES)
+        tracer = jax_internals.nearest_frame(event_frame, jax_internals.TRACER_FRAMES)
         around = tracer.f_back if tracer is not None else None
         of_jit = around is not None and around.f_code.co_name == jax_internals.TraceFrame.function
         if around is not None and not of_jit and self._sees_traces:
@@ -483,7 +483,7 @@ def _user_call(
 def _origins(read: signature.Read) -> tuple[list[Frame], list[int]] | None:
     """Return the user's lines that created the arrays among the arguments, and for each argument the index of
     its line (-1: unknown)."""
-    return shield.attempt("array_origin", allocation_sites.of, read.refs, len(read.key.arguments))
+    return shield.attempt("array_origin", allocation_sites.lines_of, read.refs, len(read.key.arguments))
 
 
 def _lines(outermost: FrameType | None, seen: ev.FunctionSeen, detail: bool) -> dict[str, Any]:

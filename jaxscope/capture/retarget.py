@@ -48,16 +48,16 @@ class Retarget:
         self.ended = False
         shield.attempt("hide_frames", jax_internals.hide_frames, OURS)
 
-    def lowered(self, call: Call, frame: FrameType, of: str | None) -> None:
+    def lowered(self, call: Call, frame: FrameType, original: str | None) -> None:
         """Lower the program of ``call`` for all targets, after JAX has lowered it for its own platform.
 
         Args:
           frame: the frame of JAX's ``_resolve_and_lower``.
-          of: the id of the program that JAX has lowered; None: unknown.
+          original: the id of the program that JAX has lowered; None: unknown.
         """
         for target in self.targets:
             jaxpr = jax_internals.known_or_none(jax_internals.ResolveFrame(frame).jaxpr)
-            self._one(call, target, of, jaxpr, lambda t: jax_internals.lowered_again(frame, t.platform))
+            self._one(call, target, original, jaxpr, lambda t: jax_internals.lowered_again(frame, t.platform))
         if self._ends_at is not None and self._ends_at(call.function):
             self.ended = True
             raise SystemExit(0)  # like sys.exit() in the program: exit handlers run, nothing is computed
@@ -71,14 +71,16 @@ class Retarget:
         self,
         call: Call,
         target: Target,
-        of: str | None,
+        original: str | None,
         jaxpr: Any,
         lower: Callable[[Target], jax_internals.Retargeting],
     ) -> str | None:
         """Lower a program by ``lower(target)``, queue it, and write the event ``Retargeted``.
 
-        Returns the id of the program for the target; None if it cannot be lowered or does not fit. ``of`` is
-        the id of the same program for the platform that the process runs on.
+        Returns the id of the program for the target; None if it cannot be lowered or does not fit.
+
+        Args:
+          original: the id of the same program for the platform that the process runs on; None: unknown.
         """
         began = time.perf_counter()
         try:
@@ -89,7 +91,9 @@ class Retarget:
         if reason is not None:
             seconds = time.perf_counter() - began
             self._writer.emit(
-                ev.Retargeted(call=call.number, target=target.name, of=of, seconds=seconds, skipped=reason)
+                ev.Retargeted(
+                    call=call.number, target=target.name, of=original, seconds=seconds, skipped=reason
+                )
             )
             return None
         text = texts.stablehlo(lowering.module)
@@ -110,7 +114,7 @@ class Retarget:
                 call=call.number,
                 target=target.name,
                 program=program,
-                of=of,
+                of=original,
                 seconds=time.perf_counter() - began,
                 module=lowering.name,
                 stablehlo=stored[0] if stored else None,

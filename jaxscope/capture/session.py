@@ -28,7 +28,7 @@ from jaxscope.capture.rank import Rank
 from jaxscope.capture.redaction import Redaction
 from jaxscope.capture.retarget import Retarget
 from jaxscope.capture.sampler import Sampler
-from jaxscope.capture.step_profile import StepProfile, first_of
+from jaxscope.capture.step_profile import StepProfile, combined
 from jaxscope.capture.steps import step_function
 from jaxscope.capture.steps.step_function import StepFunction
 from jaxscope.capture.steps.times import StepTimes
@@ -133,7 +133,7 @@ class Session:
                 HostCopies(self.transfers),
                 StagedArrays(self.transfers, lambda: self.probe.callbacks),
             )
-        self.tracker.after_step = first_of(
+        self.tracker.after_step = combined(
             StepTimes(self.tracker, self.transfers).step_ended if self._how != "child" else None,
             self.profile.step_ended if self.profile is not None else None,
             self.sampler.step_ended if self.sampler is not None else None,

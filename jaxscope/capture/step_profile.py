@@ -170,16 +170,16 @@ def _union(spans: list[tuple[int, int]]) -> int:
     return total
 
 
-def first_of(*wanted: Callable[[int], int] | None) -> Callable[[int], int] | None:
+def combined(*functions: Callable[[int], int] | None) -> Callable[[int], int] | None:
     """Combine functions that are called at the end of a step into one; None if there is none.
 
     Each function is called with the number of the step and returns after how many steps it is to be called
     again. The combined function calls each of them only then.
 
     Args:
-      wanted: the functions; None is ignored.
+      functions: the functions; None is ignored.
     """
-    each = [ended for ended in wanted if ended is not None]
+    each = [ended for ended in functions if ended is not None]
     return _Several(each).step_ended if len(each) > 1 else next(iter(each), None)
 
 

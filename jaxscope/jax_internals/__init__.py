@@ -88,9 +88,9 @@ from jaxscope.jax_internals.stack import function_identity as function_identity
 from jaxscope.jax_internals.stack import held_by_trace as held_by_trace
 from jaxscope.jax_internals.stack import in_jax as in_jax
 from jaxscope.jax_internals.stack import inside_trace as inside_trace
+from jaxscope.jax_internals.stack import nearest_frame as nearest_frame
 from jaxscope.jax_internals.stack import on_stack as on_stack
 from jaxscope.jax_internals.stack import phase_raised as phase_raised
 from jaxscope.jax_internals.stack import pmap_call as pmap_call
 from jaxscope.jax_internals.stack import source as source
 from jaxscope.jax_internals.stack import stack_of_call as stack_of_call
-from jaxscope.jax_internals.stack import up as up

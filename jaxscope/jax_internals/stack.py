@@ -243,7 +243,7 @@ def _plain(value: object) -> str:
     return repr(value) if type(value) in (str, int, float, bool, type(None)) else type(value).__name__
 
 
-def up(frame: FrameType | None, names: tuple[str, ...]) -> FrameType | None:
+def nearest_frame(frame: FrameType | None, names: tuple[str, ...]) -> FrameType | None:
     """Return the nearest frame, from ``frame`` upwards, of one of the functions ``names`` of JAX; None if
     there is none within eight frames.
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from jaxscope import cli
-from jaxscope.capture.step_profile import StepProfile, _union, first_of
+from jaxscope.capture.step_profile import StepProfile, _union, combined
 from jaxscope.cli import options
 from jaxscope.errors import UsageError
 from jaxscope.model import measured
@@ -133,7 +133,7 @@ class Steps:
 def test_the_end_of_a_step_calls_only_what_asked_for_it(tmp_path, monkeypatch):
     profile, steps, done = StepProfile(tmp_path, 6, 8, None), Steps(), []
     monkeypatch.setattr(profile, "_start", lambda: done.append("start"))
-    both = first_of(profile.step_ended, steps.ended)
+    both = combined(profile.step_ended, steps.ended)
     at = 1
     while at < 40:
         done.append(at)
@@ -142,8 +142,8 @@ def test_the_end_of_a_step_calls_only_what_asked_for_it(tmp_path, monkeypatch):
     assert steps.calls == [n for n in done if n != "start" and n != 8] == [*range(1, 40, 4)]
     assert done[done.index("start") - 1] == 5 and 8 in done
     assert (
-        first_of(None, steps.ended) == steps.ended
-        and first_of(profile.step_ended, None) == profile.step_ended
+        combined(None, steps.ended) == steps.ended
+        and combined(profile.step_ended, None) == profile.step_ended
     )
 
 

@@ -91,7 +91,7 @@ class Serials:
         except Exception:  # no weak references to it, or an __eq__ that raises
             return False
 
-    def of(self, value: Any) -> int | None:
+    def number(self, value: Any) -> int | None:
         """Return the number of ``value``; None if it cannot have weak references."""
         known = self._seen.get(id(value))
         if known is not None and known[0]() is value:

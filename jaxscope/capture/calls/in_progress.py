@@ -144,11 +144,11 @@ class Calls(threading.local):
         }
         self._keep([c for c in self.open if c.frame in on_stack])
 
-    def _keep(self, still: list[Call]) -> None:
-        """Keep the calls ``still`` and end all others, the innermost first."""
-        before, self.open = self.open, still
+    def _keep(self, calls: list[Call]) -> None:
+        """Keep ``calls`` and end all others, the innermost first."""
+        before, self.open = self.open, calls
         for call in reversed(before):
-            if call not in still:
+            if call not in calls:
                 self._over(call)
 
     def running(self) -> set[int]:

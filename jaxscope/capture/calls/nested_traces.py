@@ -38,8 +38,8 @@ class Ending(NamedTuple):
 
 
 class Endings:
-    """Detects whether calls return or raise an exception: ``watch`` a call, then pass the result to ``of``
-    later."""
+    """Detects whether calls return or raise an exception: ``watch`` a call, and pass the result to
+    ``returned`` later."""
 
     def __init__(self) -> None:
         # When the object dies, only C code runs. If Python code ran there, a Ctrl-C might arrive in it, which
@@ -61,7 +61,7 @@ class Endings:
             return None
         return Ending(ref, frame.f_back.f_code)
 
-    def of(self, ending: Ending) -> bool | None:
+    def returned(self, ending: Ending) -> bool | None:
         """Return True if the watched call returned, False if it raised an exception, None if it still runs or
         its exception is still alive."""
         code = self._left.pop(ending.ref, None)
@@ -102,7 +102,7 @@ class NestedTraces:
         """Write the ends of those traces of ``calls`` that have ended since the last event."""
         for call in calls:
             if call.ending is not None:
-                self._settled(call, self._endings.of(call.ending))
+                self._settled(call, self._endings.returned(call.ending))
 
     def over(self, call: Call) -> None:
         """Write the end of the trace of ``call``, which is no longer on the stack. If the trace did not
@@ -112,7 +112,7 @@ class NestedTraces:
         ran.
         """
         if call.ending is not None:
-            self._settled(call, bool(self._endings.of(call.ending)))
+            self._settled(call, bool(self._endings.returned(call.ending)))
         elif call.retraced and not call.trace_written:
             call.trace_written = True
             self._writer.emit(ev.Traced(call=call.number))

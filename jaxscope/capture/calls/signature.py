@@ -333,7 +333,7 @@ def of_call(
             missing=[] if given is not None else ["options"],
             context=context,
             shardings=shardings.table,
-            function_object=serials.of(function),
+            function_object=serials.number(function),
         ),
         refs,
     )
@@ -463,7 +463,7 @@ def of_source(
     around = source.get("around")
     serial = None
     if around is not None:
-        serial = serials.of(around["fun"])
+        serial = serials.number(around["fun"])
         named = flatten(around["jit_info"], tuple(around["args"]), dict(around["kwargs"])).leaves
         names = tuple(path for path, _ in named) if len(named) == len(values) else names
     return of_flat(values, names, context, serial)

@@ -238,9 +238,9 @@ def static(path: str, value: Any, serials: Serials) -> Static:
     by_identity, unstable = [], False
     for where, part in compared_parts(path, value):
         if type(part) is MethodType:  # two bound methods are equal if their objects are identical
-            by_identity.append(serials.of(part.__self__))
+            by_identity.append(serials.number(part.__self__))
         elif _by_identity(part):
-            by_identity.append(serials.of(part))
+            by_identity.append(serials.number(part))
         elif not isinstance(part, paths.PLAIN):
             unstable = serials.equal_with_another_hash(where, part, _hash(part)) or unstable
     if by_identity and (type(value) is MethodType or not _by_identity(value)):
@@ -250,7 +250,7 @@ def static(path: str, value: Any, serials: Serials) -> Static:
             compares = "identity"
     else:
         compares = "identity" if by_identity else "value"
-        serial = serials.of(value) if not isinstance(value, paths.PLAIN) else None
+        serial = serials.number(value) if not isinstance(value, paths.PLAIN) else None
     return Static(
         path=path,
         repr=shown(value),

@@ -75,7 +75,7 @@ class Guard:
             began = time.perf_counter_ns()
             if self.pending is not None:
                 shield.attempt("stale_captures", self.returned)
-            snapshot = None if self.inside else self.of(args)
+            snapshot = None if self.inside else self.newest(args)
             if snapshot is None and not self.snapshots:
                 self.counter.look_in(NEVER)
                 return
@@ -104,7 +104,7 @@ class Guard:
             self.counter.look_in(NEVER)
             shield.switch_off("stale_captures", f"{type(e).__name__}: {str(e)[:300]}")
 
-    def of(self, args: tuple[Any, ...]) -> Snapshot | None:
+    def newest(self, args: tuple[Any, ...]) -> Snapshot | None:
         """Return the values that the newest trace for the arguments ``args`` read; None if there is none."""
         if self.static is None:
             key = 0

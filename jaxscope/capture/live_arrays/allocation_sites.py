@@ -29,7 +29,7 @@ def line(stack: Any) -> Frame | None:
     return site
 
 
-def of(refs: list[tuple[int, weakref.ref[Any]]], count: int) -> tuple[list[Frame], list[int]]:
+def lines_of(refs: list[tuple[int, weakref.ref[Any]]], count: int) -> tuple[list[Frame], list[int]]:
     """Return the lines that created the arrays among the leaves of a call, and for each leaf the index of its
     line.
 

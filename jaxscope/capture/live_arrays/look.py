@@ -149,10 +149,10 @@ class Look:
         )
 
 
-def unnamed_key(k: _Kind | ArrayGroup, origin: Frame | None) -> UnnamedKey:
+def unnamed_key(kind: _Kind | ArrayGroup, origin: Frame | None) -> UnnamedKey:
     """Return what identifies, in several snapshots, arrays to which no variable leads: their shape, dtype and
     the line that created them."""
-    return k.shape, k.dtype, origin
+    return kind.shape, kind.dtype, origin
 
 
 class _Batch:
@@ -379,12 +379,18 @@ def _largest_first(g: ArrayGroup) -> tuple[int, str]:
 
 
 def _group(
-    k: _Kind, path: str | None, count: int, origin: Frame | None, *, shared: int = 0, held: str | None = None
+    kind: _Kind,
+    path: str | None,
+    count: int,
+    origin: Frame | None,
+    *,
+    shared: int = 0,
+    held: str | None = None,
 ) -> ArrayGroup:
     """Return the group of ``count`` arrays of one kind.
 
     Args:
-      k: the kind.
+      kind: the kind.
       path: the path of the variable that leads to them; None: no variable does.
       count: the number of arrays.
       origin: the line that created them; None: unknown, or several lines did.
@@ -395,13 +401,13 @@ def _group(
         path=path,
         count=count,
         shared=shared,
-        shape=k.shape,
-        dtype=k.dtype,
-        bytes=None if k.bytes is None else k.bytes * count,
-        device_bytes=None if k.device_bytes is None else k.device_bytes * count,
-        sharding=k.sharding,
-        committed=k.committed,
-        layout=k.layout,
+        shape=kind.shape,
+        dtype=kind.dtype,
+        bytes=None if kind.bytes is None else kind.bytes * count,
+        device_bytes=None if kind.device_bytes is None else kind.device_bytes * count,
+        sharding=kind.sharding,
+        committed=kind.committed,
+        layout=kind.layout,
         origin=origin,
         held=held,
     )

@@ -165,7 +165,7 @@ class Transfers:
             f = f.f_back
         f = f or installed
         if f is None:
-            return self._of(direction, via, None, None)
+            return self._totals(direction, via, None, None)
         above = f.f_back.f_code if f.f_back is not None else None
         key = (
             id(f.f_code),
@@ -179,7 +179,7 @@ class Transfers:
         if cached is None or cached[0] is not f.f_code or cached[1] is not above:
             row = None
             if not self._in_callback(f):
-                row = self._of(direction, via, frames.location(f), _text(f), self._caller(f))
+                row = self._totals(direction, via, frames.location(f), _text(f), self._caller(f))
             if len(self._places) >= MAX_KNOWN:
                 self._places.clear()
             cached = self._places[key] = (f.f_code, above, row)
@@ -314,7 +314,7 @@ class Transfers:
             above = above.f_back
         return frames.location(above) if above is not None and self._code(above).owner == _PROGRAM else None
 
-    def _of(
+    def _totals(
         self, direction: str, via: str, site: Frame | None, text: str | None, caller: Frame | None = None
     ) -> Row:
         """Return the totals of a line, and create them if there are none. If there are MAX_ROWS already,
@@ -331,7 +331,7 @@ class Transfers:
         with self._lock:
             row = self._rows.get(key)
             if row is None and len(self._rows) >= MAX_ROWS and site is not None:
-                return self._of(direction, via, None, None)
+                return self._totals(direction, via, None, None)
             if row is None:
                 row = self._rows[key] = Row(direction, via, site, text)
                 row.caller = caller

@@ -60,7 +60,7 @@ class DevicePuts(threading.local):
 
     def began(self, event_frame: FrameType) -> None:
         """Note that JAX begins to copy the shards of one array to their devices."""
-        frame = jax_internals.up(event_frame, (jax_internals.DevicePutFrame.function,))
+        frame = jax_internals.nearest_frame(event_frame, (jax_internals.DevicePutFrame.function,))
         if frame is None:
             return
         self.open.append(NOTHING)  # even if the code below fails: ends and beginnings must match
@@ -104,7 +104,7 @@ class DevicePuts(threading.local):
 
     def copied(self, event_frame: FrameType) -> None:
         """Count the arrays that JAX is about to copy to other devices with the same sharding."""
-        frame = jax_internals.up(event_frame, (jax_internals.DeviceCopyFrame.function,))
+        frame = jax_internals.nearest_frame(event_frame, (jax_internals.DeviceCopyFrame.function,))
         if frame is None:
             return
         local = jax_internals.DeviceCopyFrame(frame)

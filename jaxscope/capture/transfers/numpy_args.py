@@ -83,8 +83,8 @@ class Arguments:
         if self._size is None:
             self._size = size
         elif self.each is None and size != self._size:
-            self._of(self._size).grow(calls - 1)
-            self._of(size).add()
+            self._count(self._size).grow(calls - 1)
+            self._count(size).add()
             self.each = self._look
 
     def _look(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -102,7 +102,7 @@ class Arguments:
                     pass
             if not self._lost:
                 given = _slots(args, kwargs)
-                self._of(self._read({s: given[s] for s in self._slots if s in given})[1]).add()
+                self._count(self._read({s: given[s] for s in self._slots if s in given})[1]).add()
         except Exception as e:
             self._lose()
             shield.switch_off("numpy_arguments", f"{type(e).__name__}: {str(e)[:300]}")
@@ -118,7 +118,7 @@ class Arguments:
             path = _getters(place[1])
             known = [(leaves[place], size) for leaves, size in self._seen if place in leaves]
             if path is not None and all(sizes.setdefault(sign, size) == size for sign, size in known):
-                return place[0], path, {sign: self._of(size) for sign, size in sizes.items()}
+                return place[0], path, {sign: self._count(size) for sign, size in sizes.items()}
         return None
 
     def _read(self, given: dict[Slot, Any]) -> tuple[Leaves, int]:
@@ -132,7 +132,7 @@ class Arguments:
                 size += _bytes(leaf) if numpy else 0
         return leaves, size
 
-    def _of(self, size: int) -> Count:
+    def _count(self, size: int) -> Count:
         """Return the count of the calls that passed ``size`` bytes."""
         count = self.counts.get(size)
         if count is None:

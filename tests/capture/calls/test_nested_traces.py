@@ -109,18 +109,18 @@ def test_how_a_frame_was_left_is_known_without_keeping_it():
         if how == "raise":
             raise ValueError
         if how == "look":
-            assert endings.of(watched[-1][0]) is None, "it runs"
+            assert endings.returned(watched[-1][0]) is None, "it runs"
 
     def caller(how):
         work(how)
-        return endings.of(watched[-1][0])
+        return endings.returned(watched[-1][0])
 
     watched = []
     assert caller("return") is True and caller("look") is True
     try:
         caller("raise")
     except ValueError:
-        assert endings.of(watched[-1][0]) is None, "its traceback holds the frame"
-    assert endings.of(watched[-1][0]) is False
+        assert endings.returned(watched[-1][0]) is None, "its traceback holds the frame"
+    assert endings.returned(watched[-1][0]) is False
     assert [ref() for _, ref in watched] == [None] * 3
     assert endings.watch(sys._getframe(), ()) is None, "takes no weak reference"
