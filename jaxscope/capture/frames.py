@@ -111,6 +111,7 @@ def is_library_file(file: str) -> bool:
 
 
 def location(frame: FrameType) -> Frame:
+    """Return the file, line and function that ``frame`` is at, as data."""
     code = frame.f_code
     return Frame(file=code.co_filename, line=frame.f_lineno or code.co_firstlineno, function=code.co_qualname)
 

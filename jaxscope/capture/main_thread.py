@@ -98,5 +98,6 @@ class MainThread:
         return frames.user_frames(tops().get(self._ident or 0))
 
     def _write(self, *, blocked: bool, since_ns: int, stack: list[Frame]) -> None:
+        """Write the event ``MainThreadSeen``; its fields are explained there."""
         self._writer.emit(MainThreadSeen(blocked=blocked, since_ns=since_ns, stack=stack))
         self._events = self._writer.events

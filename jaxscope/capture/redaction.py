@@ -117,6 +117,7 @@ class Redaction:
         return f"<left out {self._digest(value)}>"
 
     def _digest(self, value: str) -> str:
+        """Return the keyed hash of a removed value: 12 hexadecimal digits."""
         return hashlib.blake2s(
             value.encode("utf-8", "surrogatepass"), key=self._key, digest_size=6
         ).hexdigest()

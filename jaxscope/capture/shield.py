@@ -77,6 +77,7 @@ def is_off(name: str) -> bool:
 
 
 def _report_once(name: str, reason: str) -> None:
+    """Report the first failure of the part ``name``, with its reason."""
     if name not in _reported and _report is not None:
         _reported.add(name)
         try:

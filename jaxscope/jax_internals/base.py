@@ -81,7 +81,8 @@ class _Read:
 
     @classmethod
     def fills(cls, field: str) -> tuple[str, ...]:
-        """Return the fields of log events (``Missed.key``) that stay empty if JAX does not have ``field``."""
+        """Return the fields of log events (``Missed.key``) that are read from ``field`` and stay empty if JAX
+        does not have it."""
         fields = cls.__dataclass_fields__  # type: ignore[attr-defined]
         found: tuple[str, ...] = fields[field].metadata["fills"]
         return found

@@ -156,8 +156,8 @@ def _executable_in_shardings(executable: Any, frame: ExecutableFrame) -> list[An
 
 
 def _around(frame: ExecutableFrame) -> tuple[Any, Any, Any]:
-    """Return further fields of ``frame`` that both functions below need: effects, intermediate shardings,
-    mesh."""
+    """Return those fields of ``frame`` that JAX's functions for shardings need besides the shardings: ordered
+    effects, intermediate shardings, mesh. A field that cannot be read is a ``Missing``."""
     return frame.ordered_effects, frame.intermediate_shardings, frame.context_mesh
 
 

@@ -92,7 +92,8 @@ class Serials:
             return False
 
     def number(self, value: Any) -> int | None:
-        """Return the number of ``value``; None if it cannot have weak references."""
+        """Return the number of ``value``, a new one if it is seen for the first time; None if it cannot have
+        weak references."""
         known = self._seen.get(id(value))
         if known is not None and known[0]() is value:
             return known[1]

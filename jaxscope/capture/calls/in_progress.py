@@ -172,6 +172,7 @@ class Weak:
         return item[1] if item is not None and item[0]() is key else None
 
     def put(self, key: Any, value: Any) -> None:
+        """Store ``value`` for ``key``, if ``key`` can have weak references."""
         number, items = id(key), self.items
         try:
             ref = weakref.ref(key, lambda _: items.pop(number, None))

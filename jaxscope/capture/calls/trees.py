@@ -43,12 +43,12 @@ class Nodes:
         self._serials = serials
 
     def read(self, path: str, tree: Any, value: Any, leaves: list[Below], depth: int = 0) -> None:
-        """Walk ``tree`` (a PyTreeDef) together with the value that was flattened to it.
+        """Add the containers and the static data of a pytree node, and of the nodes below it.
 
         Args:
           path: the path of the node.
-          tree: the node.
-          value: the object that was flattened; None: unknown.
+          tree: the node, a PyTreeDef.
+          value: the object that was flattened to it; None: unknown.
           leaves: the key paths and values of the leaves below, from ``tree_flatten_with_path``.
           depth: the number of entries of each key path that lead to this node.
         """

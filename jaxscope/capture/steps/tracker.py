@@ -71,6 +71,7 @@ class Counter(Count):
         self.look_at = NEVER
 
     def restart(self) -> None:
+        """Start at 0 again, in a forked child."""
         super().restart()
         # The numbers of the calls at which to check the values that the function captures, to end a step, and
         # to report that steps have ended.
