@@ -1,1 +1,4 @@
-"""The data types of a recording: plain data without behaviour. Imports no other package of jaxscope."""
+"""The data types of a recording, a run of a JAX program that jaxscope has written to files.
+
+The types are plain data without behaviour. This package imports no other package of jaxscope.
+"""

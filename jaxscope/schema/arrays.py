@@ -1,5 +1,7 @@
-"""The data of a snapshot of live arrays. Derived figures (replication, padding, growth) are in
-``model.arrays``."""
+"""The data of a snapshot, a list of all live ``jax.Array`` objects of a process at one moment.
+
+Figures that are derived from snapshots (replication, padding, growth) are in ``model.arrays``.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +11,25 @@ from jaxscope.schema.keys import Frame
 
 
 class ArrayGroup(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Arrays of one path, shape, dtype and sharding.
+    """The live arrays of a snapshot that have the same path, shape, dtype and sharding.
 
     Attributes:
-      path: the variable that leads to the arrays, with container indices written ``[*]``; None: no variable
-        was found. If the path ends in ``…``, the group has arrays of several paths below it.
+      path: the variable that leads to the arrays, with container indices written ``[*]``:
+        ``state.params[*]``. None: no variable was found. If the path ends in ``…``, the group has arrays of
+        several paths below it.
       count: number of arrays.
       shape, dtype: shape and dtype of each array; None: they differ (a path with ``…``).
-      bytes: global bytes of all arrays together.
-      device_bytes: bytes of all arrays together, on each device that holds them, with tiles and padding.
-      sharding: an index into the snapshot's shardings; None: unknown, or several.
-      committed, layout: whether the arrays are committed, and their layout; None: they differ.
+      bytes: global bytes of all arrays of the group together (each array as if on one device); None: unknown.
+      device_bytes: bytes that all arrays of the group together use on each device that holds them, with
+        tiles and padding; None: unknown.
+      sharding: an index into ``ArraysSeen.shardings``; None: unknown, or several.
+      committed: whether the arrays are committed to their devices; None: they differ, or unknown.
+      layout: the order of the axes in memory; None: they differ, or unknown.
       origin: the user's line that created the arrays; None: unknown, or several lines.
-      held: if the arrays have no name and become more, the objects that refer to them, in words; None: not
-        searched for.
-      shared: number of these arrays that use the memory of another array in the snapshot, which counts the
-        bytes: they are shards of it, or use the same buffer.
+      held: the objects that refer to the arrays, in words (``a list of 40``). None: not searched for. They
+        are searched for only if the arrays have no path and their number grows.
+      shared: number of arrays of the group that use the memory of another array in the snapshot (they are
+        shards of that array, or use the same buffer). The bytes are counted for that other array.
     """
 
     path: str | None = None
@@ -42,8 +47,13 @@ class ArrayGroup(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class DeviceMemory(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The figures of a device's allocator (``Device.memory_stats()``) in bytes; None if it has no such
-    figure."""
+    """The figures of a device's allocator (``Device.memory_stats()``).
+
+    Attributes:
+      device: JAX's id of the device.
+      in_use, peak, limit: bytes in use now, the most so far, and the most that the allocator may use; None:
+        the allocator does not report this figure.
+    """
 
     device: int = 0
     in_use: int | None = None

@@ -1,6 +1,7 @@
-"""The cause of a cache miss as data, with the two values that differ.
+"""The cause of a miss in one of JAX's caches (trace, lowering, executable, C++ fast path), as data.
 
-``present.causes`` makes the words.
+A cause is found by comparing the cache key of a call with that of an earlier call of the same function, and
+has the value before and after. ``present.causes`` writes a cause as a sentence.
 """
 
 from __future__ import annotations
@@ -15,12 +16,18 @@ from jaxscope.schema.keys import Frame
 
 
 class _Value(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag_field="kind"):
-    pass
+    """The base class of the values that a cause compares (``Cause.before`` and ``Cause.after``)."""
 
 
 class ArrayType(_Value, tag="array", frozen=True, gc=False):
-    """An abstract value and the Python type that it was passed as. Of several leaves alike, ``shape`` is
-    None."""
+    """The abstract value of an array argument.
+
+    Attributes:
+      shape: the shape; None if the cause stands for several leaves, whose shapes may differ.
+      dtype: the dtype; None: unknown.
+      weak_type: whether the value is weakly typed; None: unknown, or the cause is not about it.
+      type: the Python type that was passed: ``jax.Array``, ``numpy.ndarray``, ``float``; None: unknown.
+    """
 
     shape: tuple[int | str, ...] | None
     dtype: str | None
@@ -29,13 +36,22 @@ class ArrayType(_Value, tag="array", frozen=True, gc=False):
 
 
 class AxisSizes(_Value, tag="axis_sizes", frozen=True, gc=False):
-    """The sizes of the axes that changed alike in several leaves, each with its number."""
+    """The sizes of the axes that changed in the same way in several leaves.
+
+    Attributes:
+      sizes: (index of the axis, its size) for each axis that changed.
+    """
 
     sizes: tuple[tuple[int, int | str], ...]
 
 
 class Placement(_Value, tag="placement", frozen=True, gc=False):
-    """Where an array is placed. The fields are those of ``keys.Sharding``; ``sharding``: its class."""
+    """The sharding of an array argument.
+
+    Attributes:
+      sharding: the class of the sharding: ``NamedSharding``, ``SingleDeviceSharding``, ...
+      text, devices, mesh, spec, memory_kind: as in ``schema.keys.Sharding``.
+    """
 
     sharding: str
     text: str
@@ -46,30 +62,43 @@ class Placement(_Value, tag="placement", frozen=True, gc=False):
 
 
 class Commitment(_Value, tag="commitment", frozen=True, gc=False):
-    """Whether an array is committed to its devices; ``where``: the text of its sharding."""
+    """Whether an array argument is committed to its devices.
+
+    Attributes:
+      committed: None: unknown.
+      where: the text of the array's sharding; None: unknown, or several arrays with different shardings.
+    """
 
     committed: bool | None
     where: str | None = None
 
 
 class MemoryKind(_Value, tag="memory_kind", frozen=True, gc=False):
+    """The memory that an array argument is in: ``device``, ``pinned_host``; None: unknown."""
+
     memory_kind: str | None
 
 
 class Layout(_Value, tag="layout", frozen=True, gc=False):
-    """The order of the axes in memory, from major to minor."""
+    """The order of an array's axes in memory, from major to minor, as JAX prints it; None: unknown."""
 
     layout: str | None
 
 
 class ArgumentType(_Value, tag="type", frozen=True, gc=False):
-    """The Python type of an argument."""
+    """The Python type of an argument: ``numpy.ndarray``, ``float``."""
 
     type: str
 
 
 class StaticValue(_Value, tag="static", frozen=True, gc=False):
-    """A value that is part of the key by its own equality; ``serial``: the number of the object."""
+    """A value that JAX compares by the value's own ``__eq__``: a static argument, or static data in a pytree.
+
+    Attributes:
+      repr: the text of the value.
+      type: the name of its class.
+      serial: a number that identifies the object within its process; None: unknown.
+    """
 
     repr: str
     type: str
@@ -77,40 +106,54 @@ class StaticValue(_Value, tag="static", frozen=True, gc=False):
 
 
 class Container(_Value, tag="container", frozen=True, gc=False):
-    """A node of a pytree: ``dict``, ``list``, ``None``, the name of a class."""
+    """A node of a pytree of arguments: ``dict``, ``list``, ``None``, or the name of a class."""
 
     container: str
 
 
 class Leaves(_Value, tag="leaves", frozen=True, gc=False):
+    """A number of leaves that exist below a path in only one of the two compared calls."""
+
     count: int
 
 
 class TreeText(_Value, tag="tree", frozen=True, gc=False):
-    """The whole structure of the arguments; ``order``: only the order of the keys differs."""
+    """The tree definition of all arguments (``PyTreeDef``) as text.
+
+    Attributes:
+      text: the tree definition.
+      order: whether the two trees differ only in the order of dictionary keys.
+    """
 
     text: str
     order: bool = False
 
 
 class CallForm(_Value, tag="call_form", frozen=True, gc=False):
-    """How the arguments were passed: ``2 positional, keywords: mask``."""
+    """Which arguments were passed by position and which by keyword: ``2 positional, keywords: mask``."""
 
     text: str
 
 
 class FunctionObject(_Value, tag="function_object", frozen=True, gc=False):
+    """The function object given to jit, by a number that identifies it in its process; None: unknown."""
+
     serial: int | None
 
 
 class Setting(_Value, tag="setting", frozen=True, gc=False):
-    """A setting of JAX, or an option of jit, as JAX spells it."""
+    """The value of a setting of JAX (``jax.config``) or of an option of ``jax.jit``, as JAX prints it."""
 
     text: str
 
 
 class Entry(_Value, tag="entry", frozen=True, gc=False):
-    """How the function was reached: call, aot, transform or nested."""
+    """How the function was called.
+
+    Attributes:
+      entry: call (an ordinary call), aot (``.trace``, ``.lower``, ``.eval_shape``), transform (under grad,
+        vmap, ...) or nested (inside another trace).
+    """
 
     entry: str
 
@@ -121,11 +164,11 @@ Value: TypeAlias = (
 )  # fmt: skip
 
 
-# -- what else is known of a cause ---------------------------------------------------------------------
+# -- further data of a cause -------------------------------------------------------------------------------
 
 
 class _Detail(msgspec.Struct, frozen=True, gc=False, tag_field="kind"):
-    pass
+    """The base class of the further data that a cause of a certain kind has (``Cause.detail``)."""
 
 
 # Reasons why static values with the same text differ.
@@ -134,15 +177,17 @@ UNSTABLE_HASH, FUNCTION, PARTS, NO_EQ = "unstable_hash", "function", "parts", "n
 
 
 class StaticDetail(_Detail, tag="static", frozen=True, gc=False):
-    """Why a static value differs from another one that looks the same.
+    """The reason why JAX treats a static value as different from an earlier value that looks the same.
 
     Attributes:
       why: SAME_TEXT: the values differ, but the recorded parts of their texts are equal. NO_FIELD: no
         recorded attribute differs. UNSTABLE_HASH: the values are equal but have different hashes. FUNCTION:
-        it is a function, and functions are compared by identity. PARTS: a part of it is compared by
-        identity. NO_EQ: its class defines no ``__eq__`` and ``__hash__``, so it is compared by identity.
-      inside: whether it is static data inside a pytree, not an argument.
-      owner: the wrapper of a library that compares the value, if the value does not belong to an argument.
+        the value is a function, and functions are compared by identity. PARTS: a part of the value is
+        compared by identity. NO_EQ: the class of the value defines no ``__eq__`` and ``__hash__``, so the
+        value is compared by identity.
+      inside: whether the value is static data inside a pytree, not an argument.
+      owner: the library's wrapper around the function (such as ``nnx.jit``) that compares the value; None:
+        the value belongs to an argument.
     """
 
     why: str
@@ -150,11 +195,20 @@ class StaticDetail(_Detail, tag="static", frozen=True, gc=False):
     owner: str | None = None
 
 
-BODY = "body"  # the form of a function that an operation outside jit runs
+# NewFunction.form of a loop body or a branch: the function argument of an operation outside jit (lax.scan)
+BODY = "body"
 
 
 class NewFunction(_Detail, tag="new_function", frozen=True, gc=False):
-    """How the function object was created. ``line``: where; a guess unless ``certain``."""
+    """How the function object was created that was given to jit and that JAX has not seen before.
+
+    Attributes:
+      form: def, lambda, partial, method, callable, primitive (as in ``FunctionSeen``), or BODY.
+      wrappers: names of the layers around the user's function, outermost first: ``("jax.grad",)``.
+      qualname: the qualified name of the user's function.
+      line: the user's line that created the object; None: unknown.
+      certain: False if ``line`` is a guess.
+    """
 
     form: str
     wrappers: tuple[str, ...] = ()
@@ -164,39 +218,63 @@ class NewFunction(_Detail, tag="new_function", frozen=True, gc=False):
 
 
 class MeshSetting(_Detail, tag="mesh_setting", frozen=True, gc=False):
-    """The setting that holds the mesh around the call; ``devices``: only its list of devices."""
+    """The cause is a change of the mesh that was set around the call (``jax.set_mesh``).
+
+    Attributes:
+      devices: whether only the mesh's list of devices changed.
+    """
 
     devices: bool
 
 
 class AheadOfTime(_Detail, tag="ahead_of_time", frozen=True, gc=False):
-    """``number``: of the program compiled ahead of time, as in ``f#3``; ``differs``: it is for other
-    arguments."""
+    """The function was called, and was also lowered or compiled ahead of time (``.lower``, ``.compile``).
+
+    Attributes:
+      number: number of the earlier compilation among those of the function (3 for ``f#3``); None: unknown.
+      differs: whether the program compiled ahead of time is for other arguments, so that the call cannot use
+        it.
+    """
 
     number: int | None
     differs: bool
 
 
 class Cleared(_Detail, tag="cleared", frozen=True, gc=False):
+    """The number of times that JAX's caches were cleared (``jax.clear_caches``) between the two calls."""
+
     times: int
 
 
 class FullCaches(_Detail, tag="full_caches", frozen=True, gc=False):
-    """(name, entries, capacity) of JAX's caches that are full."""
+    """JAX's bounded caches that are nearly full, so that the entry was probably evicted.
+
+    Attributes:
+      caches: (name, number of entries, capacity) of each cache.
+    """
 
     caches: tuple[tuple[str, int, int], ...]
 
 
 class Effects(_Detail, tag="effects", frozen=True, gc=False):
-    """The effects of a function: sorted names of their classes; ``refs``: all are effects of a jax.Ref."""
+    """The effects of the function's jaxpr, because of which JAX never uses its fast path for this function.
+
+    Attributes:
+      names: the names of the effects, sorted (``Debug``, ``IO``, ``Write``).
+      refs: whether all of them are effects of reading or writing a ``jax.Ref``.
+    """
 
     names: tuple[str, ...]
     refs: bool = False
 
 
 class Compared(_Detail, tag="compared", frozen=True, gc=False):
-    """The numbers of arrays and statics that are equal; ``missing``: parts of the key that were not
-    recorded."""
+    """No recorded part of the cache key differs, so that the cause is unknown.
+
+    Attributes:
+      arrays, statics: number of array leaves and of static values in the key, all equal before and after.
+      missing: names of the parts of the key that could not be recorded.
+    """
 
     arrays: int
     statics: int
@@ -204,11 +282,15 @@ class Compared(_Detail, tag="compared", frozen=True, gc=False):
 
 
 class NotRecorded(_Detail, tag="not_recorded", frozen=True, gc=False):
-    """The key was not recorded, or an event that it refers to is lost."""
+    """The cause is unknown, because the cache key was not recorded or an event that it refers to is lost."""
 
 
 class RecordingBegan(_Detail, tag="recording_began", frozen=True, gc=False):
-    """Earlier calls of the function are unknown; ``since``: where the recording began (``this block``)."""
+    """The first recorded call of a function, which may have been compiled before the recording began.
+
+    Attributes:
+      since: the place at which the recording began, as a noun for a message: ``this block``.
+    """
 
     since: str
 
@@ -228,16 +310,16 @@ Detail: TypeAlias = (
 
 
 class Cause(msgspec.Struct, frozen=True, gc=False):
-    """The cause of a cache miss.
+    """The cause of a miss in one of JAX's caches.
 
     Attributes:
-      kind: ``shape``, ``static_value``, ``new_function``, ...
+      kind: what differs from the earlier call: ``shape``, ``static_value``, ``new_function``, ...
       level: the cache that missed: trace, lower, compile or fast_path.
-      path: the path of the argument, by the user's names; ``context`` for the mesh around the call; the
-        name of the setting for ``config``; None: the cause has no single path.
-      before, after: the two values; None: there is no such value.
+      path: the path of the argument by the user's names (``batch['ids']``); ``context`` for the mesh around
+        the call; the name of the setting for ``config``; None: the cause has no single path.
+      before, after: the value in the earlier call and in the call that missed; None: there is no such value.
       certainty: certain or likely.
-      count: number of leaves with this cause; ``path`` is then their common path.
+      count: number of leaves with this cause; if there are several, ``path`` is their common prefix.
       detail: further data for a cause of this kind.
     """
 

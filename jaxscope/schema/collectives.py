@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-# In the order of messages; also ``collectives[].kind`` in the JSON report.
+# Messages list collectives in this order. The names are also the values of ``collectives[].kind`` in the
+# JSON report.
 KINDS = (
     "all-reduce",
     "all-gather",

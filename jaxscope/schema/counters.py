@@ -1,4 +1,8 @@
-"""Events of counts, which go on growing in the counts file beside a process's log (log.counts)."""
+"""Events with a count that goes on growing after the event is written.
+
+The current value of the count is in the counts file, a memory-mapped array of integers beside the log of the
+process (``log.counts``). The event has the index of the count in that file.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,15 @@ from jaxscope.schema.event import Event
 
 
 class MissesCounted(Event, frozen=True, tag="MissesCounted"):
-    """A function missed the fast path again with an unchanged key.
+    """A function missed JAX's C++ fast path again with an unchanged cache key.
+
+    Such misses are only counted. All others are recorded as Missed.
 
     Attributes:
-      count: how often since the start of the recording.
+      function: id of the function.
+      count: number of these misses since the start of the recording.
       cell: the index in the counts file of the process at which counting continues after this event; None:
-        only later events have the count.
+        there is no such cell, and only later events have newer counts.
     """
 
     function: str = ""
@@ -20,9 +27,12 @@ class MissesCounted(Event, frozen=True, tag="MissesCounted"):
 
 
 class Step(Event, frozen=True, tag="Step"):
-    """Step ``index`` (from 1) ended. At most ten per second are written; misses have their step.
+    """A step of the program's training loop ended. At most ten of these events are written per second.
 
-    ``cell``: as of MissesCounted.
+    Attributes:
+      index: number of the step, from 1.
+      cell: the index in the counts file at which the number of ended steps continues to grow; None: only
+        later events have newer numbers.
     """
 
     index: int = 0
@@ -30,14 +40,18 @@ class Step(Event, frozen=True, tag="Step"):
 
 
 class StepTimed(Event, frozen=True, tag="StepTimed"):
-    """Step ``step`` ended: of the first steps each, later when their number has grown by a quarter.
+    """The time at which a step ended, from which the time per step is computed.
 
-    The events of transfers before this one in the log include all of the thread that wrote it.
+    The event is written for each of the first steps, later each time the number of steps has grown by a
+    quarter. All transfers that the writing thread made until then are in Transferred events before this one.
 
     Attributes:
-      step: 0 at the first call, where calls are counted.
-      marked: steps are counted by marks at their ends, not by calls.
-      clock_ns: when, by a clock that is never set; only differences mean something.
+      step: number of the step that ended. Where the calls of a function count as steps, each call ends the
+        step before it, and the first call ends step 0.
+      marked: whether the program marks the ends of its steps with ``jaxscope.step()``; False: calls are
+        counted.
+      clock_ns: the time in nanoseconds by ``time.perf_counter_ns``. Only differences of two times have a
+        meaning.
     """
 
     step: int = 0
@@ -46,7 +60,14 @@ class StepTimed(Event, frozen=True, tag="StepTimed"):
 
 
 class Called(Event, frozen=True, tag="Called"):
-    """``count`` calls of a watched function so far. ``cell``: as of MissesCounted."""
+    """The number of calls of a watched function (``@jaxscope.watch``, ``--step-function``) so far.
+
+    Attributes:
+      function: id of the function.
+      count: number of calls since the start of the recording.
+      cell: the index in the counts file at which counting continues; None: only later events have newer
+        counts.
+    """
 
     function: str = ""
     count: int = 0
@@ -54,13 +75,17 @@ class Called(Event, frozen=True, tag="Called"):
 
 
 class Brought(Event, frozen=True, tag="Brought"):
-    """``count`` calls of a watched function passed ``bytes`` in NumPy arguments. There is one such event
-    for each size.
+    """The number of calls of a watched function that passed a certain number of bytes in NumPy arguments.
+
+    There is one count for each number of bytes. If all calls pass the same number, nothing is written.
 
     Attributes:
-      bytes: bytes of one call, as jax.Array; may be 0.
-      count: number of these calls since the start. ``cell``: as in MissesCounted.
-      lost: whether the bytes of later calls are unknown.
+      function: id of the function.
+      bytes: bytes of the NumPy arguments of one call, after conversion to jax.Array; may be 0.
+      count: number of calls with this number of bytes since the start of the recording.
+      cell: the index in the counts file at which counting continues; None: only later events have newer
+        counts.
+      lost: whether the bytes of later calls are unknown, because the arguments could not be read.
     """
 
     function: str = ""

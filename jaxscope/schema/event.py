@@ -1,4 +1,4 @@
-"""The fields that all events have."""
+"""The base class of the events in a log."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import msgspec
 
 
 class Event(msgspec.Struct, frozen=True, gc=False, kw_only=True, tag_field="kind", omit_defaults=True):
-    """The fields that all events have.
+    """The base class of the events in a log, with the fields that all events have.
 
     Attributes:
-      seq: number within one process's log, from 0.
+      seq: number of the event in the log of its process, from 0.
       t_ns: wall clock in nanoseconds since the epoch.
-      pid, thread: the process and the thread that wrote the event; ``thread`` is Python's
-        ``threading.get_ident``.
-      process_index: JAX's process index, None until the backend is up.
+      pid, thread: the process and the thread that wrote the event; ``thread`` is the result of
+        ``threading.get_ident()``.
+      process_index: ``jax.process_index()`` of the process; None until JAX's backend is initialized.
     """
 
     seq: int = 0
