@@ -1,8 +1,9 @@
-"""All events of a log: a tagged union of facts, plus Unknown for kinds written by a newer version.
+"""The events that a recorded process writes to its log, one type for each kind of event.
 
-Every field has a default, so that a log of an older jaxscope decodes; fields that a newer one added are
-ignored. A field that could not be read is None, never 0 or an empty list. What can be derived (causes,
-counts, findings) is never an event.
+``AnyEvent`` is the union of all types, Unknown stands for the kinds that a newer version has added. Every
+field has a default, so that the log of an older jaxscope can be decoded; fields that a newer version added
+are ignored. A field that could not be read is None, never 0 or an empty list. What can be derived from events
+(causes of recompiles, findings) is not written as an event.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from jaxscope.schema.target_events import TargetsWanted as TargetsWanted
 from jaxscope.schema.transfers import Transferred as Transferred
 
 SCHEMA = 1
-MAIN = ("run", "record", "env")  # RunStarted.how of the process that the user started
+MAIN = ("run", "record", "env")  # values of RunStarted.how for the process that the user started
 
 TRACE, LOWER, COMPILE = "trace", "lower", "compile"
 
@@ -36,10 +37,19 @@ class RunStarted(Event, frozen=True, tag="RunStarted"):
     """A process began recording.
 
     Attributes:
-      how: run, record, env, child (spawned) or fork.
+      schema: version of the format of the log.
+      name: name of the run.
+      how: what started the recording: run (``jaxscope run``), record (``jaxscope.record()``), env (the
+        environment variable JAXSCOPE=record), child (a process that the program spawned) or fork.
+      argv, cwd: command line and working directory.
+      python, jax, jaxlib, jaxscope: versions.
+      parent: id of the parent process.
+      ir: the program texts that are stored: all, stablehlo, hlo, stats (no text, only figures of the
+        compiler) or none.
       transfers: whether transfers between host and devices are counted.
-      machine: the machine that writes the log.
-      locked: whether the process holds a lock on its log while it records (log.liveness).
+      machine: id of the machine that writes the log (``log.liveness.machine``).
+      locked: whether the process holds a lock on its log while it records. Readers then know from the lock
+        whether the process is alive.
       steps: in a forked process, the number of steps that its parent had counted; the process continues
         from this number.
     """
@@ -62,9 +72,12 @@ class RunStarted(Event, frozen=True, tag="RunStarted"):
 
 
 class BackendSeen(Event, frozen=True, tag="BackendSeen"):
-    """The program started its backend; recording never starts one.
+    """The program initialized JAX's backend. A recording never initializes it.
 
     Attributes:
+      platform, platform_version: name and version of the backend's platform: ``cpu``, ``tpu``, ``gpu``.
+      devices: the devices of all processes.
+      process_count: number of processes of the JAX program.
       in_vain: accelerator plugins that JAX tried before it used the CPU, because JAX_PLATFORMS was not set.
     """
 
@@ -76,12 +89,17 @@ class BackendSeen(Event, frozen=True, tag="BackendSeen"):
 
 
 class FunctionSeen(Event, frozen=True, tag="FunctionSeen"):
-    """A function was recorded for the first time.
+    """A function was recorded for the first time. Later events refer to it by its id.
 
     Attributes:
-      function: its id: qualified name, file and first line, then the wrappers around it.
-      form: def, lambda, partial, method, callable or primitive.
-      wrappers: names of the layers around the user's function, outermost first.
+      function: the id: qualified name, file and first line, then the wrappers around the function.
+      name, qualname, module: names of the function in Python.
+      file, line: the place of its definition; None: unknown.
+      form: def, lambda, partial, method, callable (an object with ``__call__``) or primitive.
+      wrappers: names of the layers around the user's function, outermost first: ``["jax.grad"]``.
+      library: whether the function belongs to JAX or a library, not to the user.
+      eager: whether this is an operation that runs outside jit (``jnp.add`` in plain Python code).
+      signature: the parameters as text; None: unknown.
       captures: the functions, classes and callable objects that it captures, as ``loss=l2`` (at most 8).
     """
 
@@ -100,31 +118,40 @@ class FunctionSeen(Event, frozen=True, tag="FunctionSeen"):
 
 
 class ContextSeen(Event, frozen=True, tag="ContextSeen"):
-    """A new set of trace-context settings; keys refer to it by ``context``."""
+    """The settings of JAX that are part of its cache keys (precision, x64, mesh, ...) have new values.
+
+    Attributes:
+      context: an id for this set of values, to which the keys of later calls refer (``Key.context``).
+      settings: value by name of the setting, as text.
+    """
 
     context: str = ""
     settings: dict[str, str] = {}
 
 
 class Missed(Event, frozen=True, tag="Missed"):
-    """A call that left JAX's fast path, or requested a trace ahead of time.
+    """A call that missed JAX's C++ fast path, or requested a trace ahead of time.
 
     Attributes:
-      call: its number in the process.
-      entry: call, aot (``.trace``, ``.lower``, ``.eval_shape``), transform (under grad, vmap, ...) or
-        nested (inside another trace).
-      site: the user's line that made the call.
+      call: number of the call in its process. Events about its trace, lowering and compilation have the same
+        number.
+      function: id of the function.
+      entry: call (an ordinary call), aot (``.trace``, ``.lower``, ``.eval_shape``), transform (under grad,
+        vmap, ...) or nested (inside another trace).
+      site: the user's line that made the call; None: unknown.
       stack: the user's frames above ``site``, innermost first.
-      column: where the expression begins on the line of ``site``, in bytes.
-      key: the cache key; None: only the compiled text is known.
-      inside: the call during whose trace this one was made.
-      cleared: how often JAX's caches were cleared so far.
-      full: (entries, capacity) of the bounded caches that are nearly full.
+      column: where the expression of the call begins on the line of ``site``, in bytes; None: unknown.
+      key: the cache key; None: it could not be read.
+      step: the step of the training loop; None: steps are not counted.
+      inside: number of the call during whose trace this call was made; None: not inside a trace.
+      effects: names of the effects of the function's jaxpr; None: unknown.
+      cleared: how often JAX's caches were cleared so far; None: unknown.
+      full: (number of entries, capacity) of JAX's bounded caches that are nearly full, by name of the cache.
       made: the user's lines that created arrays among the arguments.
       made_by: for each of ``key.arguments`` an index into ``made``, -1 if unknown.
-      into_library: if the function is not the user's, the outermost line that called a library or JAX: 0
-        for ``site``, 1 and more for ``stack``.
-      library: the name of that library.
+      into_library: the outermost of the user's lines that called a library which then called JAX: 0 for
+        ``site``, n for ``stack[n - 1]``. None: the function is the user's own.
+      library: the name of that library; None: no library.
       main_step: in a process that the program started, the step of the program's first process.
     """
 
@@ -148,10 +175,13 @@ class Missed(Event, frozen=True, tag="Missed"):
 
 
 class PhaseBegan(Event, frozen=True, tag="PhaseBegan"):
-    """``phase`` (trace, lower or compile) of ``call`` began.
+    """JAX began to trace, lower or compile.
 
     Attributes:
-      later: whether the call was traced or lowered ahead of time, perhaps in an earlier step.
+      call: number of the call (``Missed.call``).
+      phase: trace, lower or compile.
+      later: whether this phase runs after the Python call that traced the function: ``.lower()`` or
+        ``.compile()`` of a trace made ahead of time, perhaps in an earlier step.
     """
 
     call: int = 0
@@ -160,21 +190,24 @@ class PhaseBegan(Event, frozen=True, tag="PhaseBegan"):
 
 
 class Traced(Event, frozen=True, tag="Traced"):
-    """The Python body of a function was traced. ``seconds`` is None for a trace inside another trace.
+    """The Python body of a function was traced.
 
-    If the ends of nested traces are unknown (Degraded: nested_end), a nested trace may have raised instead.
+    A trace inside another trace may have raised an exception instead, if the log has a Degraded event whose
+    ``seam`` is nested_end: the ends of such traces are then unknown.
 
     Attributes:
-      call: number of the call in its process.
+      call: number of the call (``Missed.call``).
+      seconds: seconds of tracing; None for a trace inside another trace.
       out_tree: the tree definition of the result, as text.
       out: the leaves of the result; None: unknown.
       captured: arrays from outside that became constants; None: unknown.
       equations: number of equations of the jaxpr; None: unknown.
       effects: names of the jaxpr's effects; None: unknown.
-      draws: paths of the arguments that are random keys and from which the function draws without combining
-        them with another argument; None: unknown.
-      draws_alike: paths of the keys that a shard_map uses unsplit, so that all devices draw equal numbers,
-        and combines with arrays that it splits; None: unknown.
+      draws: paths of the arguments that are random keys and from which the function draws random numbers
+        without combining the key with another argument; None: unknown.
+      draws_alike: paths of the random keys that a shard_map in the function passes unsplit to all devices, so
+        that all devices draw equal numbers, and whose numbers it combines with arrays that it splits; None:
+        unknown.
     """
 
     call: int = 0
@@ -189,7 +222,12 @@ class Traced(Event, frozen=True, tag="Traced"):
 
 
 class TraceReused(Event, frozen=True, tag="TraceReused"):
-    """The tracing phase used an earlier trace: the Python body did not run."""
+    """JAX took an earlier trace from its cache: the Python body of the function did not run again.
+
+    Attributes:
+      call: number of the call (``Missed.call``).
+      seconds: seconds of the tracing phase.
+    """
 
     call: int = 0
     seconds: float | None = None
@@ -199,11 +237,18 @@ class Lowered(Event, frozen=True, tag="Lowered"):
     """A function was lowered to StableHLO.
 
     Attributes:
-      program: id of the text together with the compile options and the target.
-      donated: paths of the donated arguments.
-      asked: the shardings in jit's in_shardings and out_shardings; empty: there are none.
-      asked_in, asked_out: for each flat argument and result an index into ``asked``; None: no sharding was
-        requested.
+      call: number of the call (``Missed.call``).
+      seconds: seconds of lowering.
+      program: id of the program: a hash of the StableHLO text (without source locations), the compile
+        options, the platforms and the number of devices. None: no text was read.
+      module: name of the MLIR module: ``jit_train_step``.
+      donated: paths of the donated arguments; None: unknown.
+      num_partitions: number of devices that the program runs on; None: unknown.
+      platforms: the platforms that it is lowered for: ``["tpu"]``.
+      asked: the shardings that the user gave to jit as in_shardings and out_shardings; empty: there are none;
+        None: unknown.
+      asked_in, asked_out: for each flat argument and each flat result an index into ``asked``, or None where
+        the user gave no sharding. None instead of the list: unknown.
     """
 
     call: int = 0
@@ -219,14 +264,26 @@ class Lowered(Event, frozen=True, tag="Lowered"):
 
 
 class Compiled(Event, frozen=True, tag="Compiled"):
-    """A program was compiled, or loaded from the persistent cache.
+    """A program was compiled, or loaded from JAX's persistent compilation cache.
 
     Attributes:
-      persistent_cache: hit, miss or off; ``persistent_cache_reason``: why, if known.
-      out_sharding_of: for each result an index into ``out_shardings``.
-      in_sharding_of: for each flat argument an index into ``in_shardings``, None for a dropped argument;
-        empty for a program on one device.
-      dropped_arguments: flat positions of arguments that XLA never reads.
+      call: number of the call (``Missed.call``).
+      seconds: seconds of compilation, or of loading.
+      program: id of the program (``Lowered.program``); None: unknown.
+      module: name of the HLO module: ``jit_train_step``.
+      persistent_cache: hit, miss or off.
+      persistent_cache_reason: why the cache is off, or why the program was not stored; None: unknown, or
+        there is no special reason.
+      out_shardings, out_sharding_of: the shardings of the results, and for each result an index into them.
+      in_shardings, in_sharding_of: the shardings of the arguments, and for each flat argument an index into
+        them, None for a dropped argument; empty for a program on one device.
+      out_committed: whether the results are committed to their devices; None: unknown.
+      dropped_arguments: positions of the flat arguments that JAX does not pass to the program, because the
+        program does not use them; None: unknown.
+      memory: the compiler's figures; None: unknown, or given by a later MemoryRead event.
+      cost: XLA's cost analysis: ``{"flops": ..., "bytes accessed": ...}``.
+      fingerprint: XLA's fingerprint of the executable, as text.
+      devices: ids of the devices that the program runs on, as ranges: ``"0-7"``.
     """
 
     call: int = 0
@@ -248,8 +305,11 @@ class Compiled(Event, frozen=True, tag="Compiled"):
 
 
 class MemoryRead(Event, frozen=True, tag="MemoryRead"):
-    """The memory of the program that ``call`` compiled, where it was not known yet
-    when Compiled was written.
+    """The memory of a compiled program, written where it was not known yet when Compiled was written.
+
+    Attributes:
+      call: number of the call that compiled the program (``Missed.call``).
+      memory: the compiler's figures.
     """
 
     call: int = 0
@@ -257,10 +317,10 @@ class MemoryRead(Event, frozen=True, tag="MemoryRead"):
 
 
 class PhaseFailed(Event, frozen=True, tag="PhaseFailed"):
-    """``phase`` ended with an exception of the program or of JAX.
+    """A trace, lowering or compilation ended with an exception of the program or of JAX.
 
     Attributes:
-      call: number of the call in its process.
+      call: number of the call (``Missed.call``).
       phase: trace, lower or compile.
       seconds: seconds until the exception; None: unknown.
     """
@@ -271,7 +331,14 @@ class PhaseFailed(Event, frozen=True, tag="PhaseFailed"):
 
 
 class ProgramText(Event, frozen=True, tag="ProgramText"):
-    """A text of a program is stored under ``blob``. ``stage``: stablehlo or hlo."""
+    """A text of a program was stored as a file of the run.
+
+    Attributes:
+      program: id of the program (``Lowered.program``).
+      stage: stablehlo (the lowered text) or hlo (the compiled text).
+      blob: name of the file, a hash of its content.
+      bytes: size of the text.
+    """
 
     program: str = ""
     stage: str = ""
@@ -280,17 +347,23 @@ class ProgramText(Event, frozen=True, tag="ProgramText"):
 
 
 class Watched(Event, frozen=True, tag="Watched"):
-    """A function is watched: its calls are counted. ``step``: its calls are the steps."""
+    """A function is watched, which means that its calls are counted.
+
+    Attributes:
+      function: id of the function.
+      step: whether each call counts as a step of the training loop (``@jaxscope.watch(step=True)``).
+    """
 
     function: str = ""
     step: bool = False
 
 
 class ArgumentFate(Event, frozen=True, tag="ArgumentFate"):
-    """What became of a call's array arguments, by path.
+    """What happened to the array arguments of a call after the call, by path.
 
     Attributes:
-      seen: when it was checked: next_call, next_event or exit.
+      call: number of the call (``Missed.call``).
+      seen: when the arguments were checked: next_call (of a watched function), next_event or exit.
       deleted: paths of arguments that were donated and deleted.
       gone: paths of arguments to which nothing refers any more.
       kept: paths of arguments that are still alive.
@@ -304,24 +377,32 @@ class ArgumentFate(Event, frozen=True, tag="ArgumentFate"):
 
 
 class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
-    """A snapshot of the live arrays of this process, in groups; metadata only.
+    """A snapshot, a list of all live ``jax.Array`` objects of this process in groups (metadata only).
 
     Attributes:
-      why: step (a step ended), growth (there are more arrays), miss and time (at a compilation, at a
-        transfer, where no steps are known), asked (requested by the user), exit, or exhausted (memory ran
-        out: ``error`` is the message, ``site`` the user's line).
-      step: the step that ended last.
-      addressable: the devices of this process; other devices are unknown.
+      why: the occasion: step (a step ended), growth (there are more arrays), miss or time (at a compilation
+        or at a transfer, in a program whose steps are unknown), asked (requested by the user), exit, or
+        exhausted (memory ran out).
+      step: the step that ended last; None: steps are not counted.
+      count: number of live arrays.
+      shardings: the shardings to which the groups refer.
+      groups: the arrays, grouped by path, shape, dtype and sharding.
+      addressable: ids of the devices of this process, as ranges (``"0-3"``). Nothing is known about the
+        memory of other devices.
+      memory: the figures of the allocator of each device.
       host_limit: bytes of memory that this process may use, if its devices are CPU devices.
-      cut: whether the search for names stopped at a limit.
+      cut: whether the search for variables that lead to the arrays stopped at a limit.
       cost_seconds: seconds that the snapshot took.
-      parts: number of further live arrays without a name that use the memory of arrays in the groups:
-        shards that JAX keeps.
+      error: if memory ran out, the error message.
+      site: if memory ran out, the user's line.
+      parts: number of further live arrays that no variable leads to and that use the memory of arrays in the
+        groups: shards that JAX keeps.
       overlap: bytes, by device, that two groups both count, because an array shares the memory of another
         array on some devices only.
       lengths: the number of items of each container that leads to arrays, by path. For the paths in the
         list ``bounded``, it is the largest number that the container may have (``deque(maxlen=...)``,
         ``lru_cache(maxsize=...)``).
+      bounded: the paths in ``lengths`` of containers with such a largest number.
     """
 
     why: str = ""
@@ -343,7 +424,12 @@ class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
 
 
 class Degraded(Event, frozen=True, tag="Degraded"):
-    """A part of the recording is not available, and why. Written once for each part."""
+    """A part of the recording is not available. The event is written once for each part.
+
+    Attributes:
+      seam: name of the part: ``listeners``, ``step_function``, ...
+      reason: why it is not available.
+    """
 
     seam: str = ""
     reason: str = ""
@@ -353,10 +439,11 @@ class Died(Event, frozen=True, tag="Died"):
     """An uncaught exception ended the program.
 
     Attributes:
-      error: name of its class.
+      error: name of the exception's class.
+      message: text of the exception.
       stack: the user's frames, innermost first.
       library: the package, other than JAX, whose line made the call that failed; None: the user's line made
-        it, or this is unknown.
+        the call, or this is unknown.
     """
 
     error: str = ""
@@ -366,25 +453,33 @@ class Died(Event, frozen=True, tag="Died"):
 
 
 class RunEnded(Event, frozen=True, tag="RunEnded"):
-    """The process stopped recording in an orderly way. ``how``: exit or stop."""
+    """The process stopped recording in an orderly way.
+
+    Attributes:
+      how: exit (the process ended) or stop (the program ended the recording).
+    """
 
     how: str = "exit"
 
 
 class RecordingStopped(Event, frozen=True, tag="RecordingStopped"):
-    """The recording of a process stopped, though the process goes on: its files are
-    too large or cannot be written."""
+    """The recording of a process stopped, though the process goes on.
+
+    Attributes:
+      reason: why: the files of the recording are too large, or cannot be written.
+    """
 
     reason: str = ""
 
 
 class ProgramExited(Event, frozen=True, tag="ProgramExited"):
-    """The end of the program as the operating system reports it. Written by the keeper.
+    """The end of the program as the operating system reports it, written by the process that waits for it.
 
     Attributes:
       program_pid: the process id of the program's first process.
-      exit_code, signal: one of the two is set; both None: unknown.
-      seconds: wall time from its start to its end.
+      exit_code, signal: the exit code, or the number of the signal that ended the program. The other of the
+        two is None; both are None if the end is unknown.
+      seconds: wall time from the start of the program to its end.
     """
 
     program_pid: int = 0
@@ -394,22 +489,27 @@ class ProgramExited(Event, frozen=True, tag="ProgramExited"):
 
 
 class CaptureChanged(Event, frozen=True, tag="CaptureChanged"):
-    """A value that the trace of a watched function captured has changed since, and JAX did not trace again.
+    """A value that a watched function read during its trace has changed since, and JAX uses the old value.
+
+    JAX does not trace again in this case, because such a value (a closure variable, a global, an attribute of
+    a static argument) is not part of its cache key.
 
     Attributes:
-      call: the call that traced.
+      function: id of the function.
+      call: number of the call that traced the function (``Missed.call``).
       name: the name of the value as it is in the code (``scale``, ``config['lr']``, ``self.width``).
-      where: closure, global or static (of a static argument); "of g" is added
-        where a called function g reads it.
-      how: rebound, or in place (the contents of a NumPy array).
-      before, after: the values, shortened.
-      read: the line that reads it.
-      site: the user's line at which it was noticed: the call that used the old value if ``seen`` is call, or
-        the end of a step. None at exit.
-      seen: when it was noticed: call, step or exit.
+      where: closure, global or static (an attribute of a static argument); " of g" is added if the value is
+        read in a function g that the watched function calls.
+      how: rebound (the name refers to another object), or in place (a NumPy array has other contents).
+      before, after: the values as text, shortened.
+      read: the line that reads the value.
+      site: the user's line at which the change was noticed: the call that used the old value if ``seen`` is
+        call, or the end of a step. None at exit.
+      seen: when the change was noticed: call, step or exit.
+      step: the step at that time; None: steps are not counted.
       calls: number of calls of the function so far.
-      certain: whether every run of the function executes the line that reads it, or the array is a constant
-        of the trace.
+      certain: whether the function used the value for certain: every run of the function executes the line
+        that reads it, or the array is a constant of the trace.
     """
 
     function: str = ""
@@ -428,7 +528,14 @@ class CaptureChanged(Event, frozen=True, tag="CaptureChanged"):
 
 
 class CaptureRenewed(Event, frozen=True, tag="CaptureRenewed"):
-    """Trace ``by`` of a watched function captured the values that had changed since trace ``call``."""
+    """A watched function was traced again and now uses the new values of a CaptureChanged event.
+
+    Attributes:
+      function: id of the function.
+      call: number of the call with the old trace.
+      by: number of the call with the new trace.
+      calls: number of calls of the function so far.
+    """
 
     function: str = ""
     call: int = 0
@@ -447,10 +554,12 @@ class StderrWatched(Event, frozen=True, tag="StderrWatched"):
 
 
 class CompilerWarned(Event, frozen=True, tag="CompilerWarned"):
-    """A warning that XLA printed on stderr. ``t_ns`` is the time in its own stamp, if it has one.
+    """A warning that XLA printed on stderr. ``t_ns`` is the time that XLA printed with it.
 
     Attributes:
-      program_pid: the process that printed it; None if its thread had ended.
+      text: the line that XLA printed, from its time stamp on.
+      program_pid: the process that printed the warning; None: unknown, because the thread that printed it has
+        ended.
     """
 
     text: str = ""
@@ -458,10 +567,12 @@ class CompilerWarned(Event, frozen=True, tag="CompilerWarned"):
 
 
 class MainThreadSeen(Event, frozen=True, tag="MainThreadSeen"):
-    """Where the main thread of a process of a job is, while nothing else is recorded.
+    """Where the main thread of one process of a multi-process job is, while nothing else is recorded.
 
     Attributes:
-      blocked: whether the thread waits: it has not run since ``since_ns``. False: it runs (again).
+      blocked: whether the thread waits. False: it runs, or runs again.
+      since_ns: the time since which the thread waits; if it does not wait, the time at which it ran again, or
+        at which the log last grew (nanoseconds since the epoch).
       stack: the user's frames, innermost first.
     """
 
@@ -471,7 +582,13 @@ class MainThreadSeen(Event, frozen=True, tag="MainThreadSeen"):
 
 
 class RankGroup(msgspec.Struct, frozen=True):
-    """Ranks that compiled the same. ``program`` None: nothing at that position yet; ``function``: its id."""
+    """Ranks (processes of a job) that compiled the same program at one position (``RanksCompiled.position``).
+
+    Attributes:
+      ranks: numbers of the ranks.
+      program: id of the program; None: the ranks have not compiled that many programs yet.
+      function: id of the function that was compiled.
+    """
 
     ranks: list[int] = []
     program: str | None = None
@@ -479,11 +596,14 @@ class RankGroup(msgspec.Struct, frozen=True):
 
 
 class RanksCompiled(Event, frozen=True, tag="RanksCompiled"):
-    """What the ranks of the job had compiled, as they published it; written by rank 0 where they do not
-    agree.
+    """The ranks (processes of a job) disagree: they compiled different programs, or some are far behind.
+
+    Only programs for the devices of all processes are compared, in the order in which each rank compiles
+    them. Rank 0 writes the event from what the ranks publish.
 
     Attributes:
-      position: the position among the programs for the devices of all processes, from 0.
+      position: the position in that order, from 0, at which the ranks disagree.
+      groups: the ranks, grouped by the program that they compiled at this position.
       left: the ranks that had left the program.
     """
 
@@ -493,9 +613,10 @@ class RanksCompiled(Event, frozen=True, tag="RanksCompiled"):
 
 
 class SourceSeen(Event, frozen=True, tag="SourceSeen"):
-    """A source file of the user, written once.
+    """A source file of the user. The event is written once for each file.
 
     Attributes:
+      file: name of the file, or of the notebook cell.
       sha256: checksum of its content, in hexadecimal. On another machine, lines of a file are shown only if
         its content has this checksum.
       text: the source of a notebook cell, which is in no file; None: the source is in a file, or is left
@@ -508,7 +629,12 @@ class SourceSeen(Event, frozen=True, tag="SourceSeen"):
 
 
 class Unknown(msgspec.Struct, frozen=True):
-    """An event of a kind that this version does not know, unchanged; a long one without its contents."""
+    """An event of a kind that this version of jaxscope does not know.
+
+    Attributes:
+      kind: the kind in the log.
+      raw: the decoded JSON object; without its contents if the line is very long.
+    """
 
     kind: str
     raw: dict[str, Any]

@@ -1,6 +1,7 @@
-"""Findings of a run, as data; ``present`` makes their text.
+"""Findings as data. A finding is one problem that a rule (``JX101``) found in a recorded program.
 
-Findings are never in the log; they are computed when a run is read.
+Findings are never stored in the log. They are computed when a recording is read. ``present`` writes them as
+text.
 """
 
 from __future__ import annotations
@@ -15,16 +16,20 @@ from jaxscope.schema.messages import Field, Words, message
 
 CERTAIN, LIKELY = "certain", "likely"
 ERROR, WARNING, NOTE = "error", "warning", "note"
-ADVICE = "advice"  # a fix that is words only
+ADVICE = "advice"  # Fix.kind of a fix that is only a text, without data for programs
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """One observation that supports a finding, at a compilation, a program or a line.
+    """One observation that supports a finding, with the compilation, the program or the line it is about.
 
     Attributes:
-      text: the observation; a message, or a plain text.
-      step: the step in which it was made.
-      target, setting: the target, or the setting of ``--vary``, where a finding has several.
+      text: the observation, as a message or as plain text.
+      compilation: id of the compilation; None: the observation is not about one.
+      program: id of the program; None: the observation is not about one.
+      source: the user's line; None: no line.
+      step: the step of the training loop in which the observation was made; None: unknown.
+      target: name of the target machine, if the finding has observations of several targets.
+      setting: name of the setting of ``--vary``, if the finding has observations of several settings.
     """
 
     text: Words
@@ -37,12 +42,12 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class Fix(msgspec.Struct, frozen=True):
-    """The fix of a finding.
+    """The change that solves the problem of a finding.
 
     Attributes:
-      words: one clause; a message, or a plain text.
-      kind: the action, for programs that read the report: ``pad``, ``donate``, ``device_put``, ... (ADVICE:
-        words only).
+      words: one clause for the user, as a message or as plain text.
+      kind: the action, for programs that read the report: ``pad``, ``donate``, ``device_put``, ... ADVICE:
+        there are only words.
       arguments: the arguments of the action, as data: ``{"donate_argnames": ["x"]}``.
     """
 
@@ -52,14 +57,18 @@ class Fix(msgspec.Struct, frozen=True):
 
 
 class Contexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The forms of the program that have a finding.
+    """The forms of a program that have a finding.
+
+    A program can have several forms: the program that ran, programs compiled for other machines (targets),
+    and programs compiled with other settings (``--vary``).
 
     Attributes:
       ran: whether the program that ran has the finding.
-      targets: the targets whose programs have the finding.
-      settings: the settings of ``--vary`` that have the finding, if there are several settings.
-      named: a short text for ``settings``, made of the values that they have in common; empty: all settings
-        have the finding.
+      targets: names of the targets whose programs have the finding.
+      settings: the settings of ``--vary`` with which the program has the finding, if there are several
+        settings.
+      named: a short text for ``settings``, made of the values that they have in common; empty: the program
+        has the finding with all settings.
       in_title: whether the title already names the targets.
       programs: numbers of the compilations whose programs have the finding, if the latest program does not
         have it.
@@ -76,13 +85,12 @@ class Contexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Identity(NamedTuple):
-    """The identity of a finding in all forms of the program: rule, function, and a value that identifies its
-    subject.
+    """A value that is equal for the same problem in different runs, targets and settings of a program.
 
     Attributes:
       code: the code of the rule.
       function: id of the function; None: the finding is about no function.
-      subject: the subject of the finding, within its rule and function.
+      subject: distinguishes findings of the same rule and function.
     """
 
     code: str
@@ -91,20 +99,22 @@ class Identity(NamedTuple):
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One problem in a program, as data: ``present.findings`` makes the text.
+    """One problem in a program, as data. ``present.findings`` writes the text.
 
     Attributes:
       code: the code of the rule (``JX101``).
       severity: error, warning or note.
       certainty: certain or likely.
-      title: one sentence; a message, or a plain text.
-      function: id of the function.
-      source: the user's line.
-      fix: how to solve it.
-      seconds: seconds lost so far, if known.
-      path: the argument or array, by the user's names, if there is one.
-      contexts: the targets and settings for which it was found.
-      subject: distinguishes it from other findings of its rule and function; None: by path, line and title.
+      title: one sentence, as a message or as plain text.
+      function: id of the function; None: the finding is about no function.
+      source: the user's line; None: no line.
+      evidence: the observations that support the finding.
+      fix: how to solve the problem; None: no fix is known.
+      seconds: seconds lost so far; None: unknown.
+      path: the argument or array, by the user's names; None: the finding is about none.
+      contexts: the targets and settings for which the problem was found.
+      subject: distinguishes the finding from others of the same rule and function. None: path, line and title
+        distinguish it.
     """
 
     code: str
@@ -122,19 +132,25 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def identity(self) -> Identity:
-        """Return the same value for the same finding under any target and setting."""
+        """Return a value that is equal for the same problem under any target and setting."""
         name = self.title if isinstance(self.title, str) else self.title.slug
         subject = (self.path, self.source, name) if self.subject is None else self.subject
         return Identity(self.code, self.function, subject)
 
 
 def fix_of(f: Finding) -> Fix | None:
-    """Return the fix of ``f``; a plain text becomes a Fix of kind ADVICE."""
+    """Return the fix of finding ``f`` as a Fix. A plain text becomes a Fix of kind ADVICE. None: no fix."""
     return f.fix if f.fix is None or isinstance(f.fix, Fix) else Fix(f.fix)
 
 
 def extended(fix: Fix | Words | None, slug: str, **more: Field) -> Fix | None:
-    """Return ``fix`` with its words put into the template ``slug`` as the field ``fix``; None stays None."""
+    """Return ``fix`` with a longer text: its words become a field of the message template ``slug``.
+
+    Args:
+      fix: the fix; None is returned as None.
+      slug: name of a template in ``present/messages``, in which ``{fix}`` stands for the words of ``fix``.
+      more: values of the other fields of the template.
+    """
     if fix is None:
         return None
     known = fix if isinstance(fix, Fix) else Fix(fix)

@@ -1,5 +1,7 @@
-"""The cache key of one call as data: the values that JAX compares to decide whether it traces or compiles
-again."""
+"""The cache key of a call as data: the values that JAX compares to decide whether to trace or compile again.
+
+Also the smaller types that keys and other events use: Frame, Sharding, Device, Memory.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,14 @@ import msgspec
 
 
 class Frame(msgspec.Struct, frozen=True, gc=False):
-    """A line of Python: absolute file name as the code object has it, 1-based line, qualified name."""
+    """A line of Python code, such as a line of a stack trace.
+
+    Attributes:
+      file: name of the file as Python's code object has it, usually absolute; ``<stdin>`` or similar for code
+        without a file.
+      line: number of the line, from 1.
+      function: qualified name of the function that contains the line.
+    """
 
     file: str
     line: int
@@ -19,10 +28,12 @@ class Sharding(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
       kind: the class: SingleDeviceSharding, NamedSharding, GSPMDSharding, ...
-      text: for messages, without addresses.
-      devices: ids in mesh order as ranges (``"0-7"``, ``"3,1,0,2"``).
-      mesh: (axis, size, axis type) of each axis.
-      spec: the PartitionSpec as JAX prints it: ``P('d',)`` and ``P('d', None)`` differ.
+      text: a short text for messages: ``P('d',) on d=8``, ``tpu:0``.
+      devices: ids of the devices in mesh order, as ranges (``"0-7"``, ``"3,1,0,2"``); None: unknown.
+      mesh: (name, size, axis type) of each axis of the mesh; None: there is no mesh. An axis type is None if
+        this JAX has none.
+      spec: the PartitionSpec as JAX prints it: ``P('d',)`` and ``P('d', None)`` differ. None: there is none.
+      memory_kind: ``device``, ``pinned_host``, ...; None: unknown.
     """
 
     kind: str
@@ -34,17 +45,20 @@ class Sharding(msgspec.Struct, frozen=True, gc=False):
 
 
 class Leaf(msgspec.Struct, frozen=True, gc=False):
-    """One array-like argument leaf. ``sharding`` is an index into ``Key.shardings``.
+    """One leaf of the arguments of a call: an array, or a Python number that jit converts to an array.
 
     Attributes:
       path: the path in the call: ``batch['image']``.
       type: the class name: ``jax.Array``, ``numpy.ndarray``, ``float``.
-      shape: the shape; None: unknown. A dimension without a size is text.
-      weak_type: whether an operation uses the dtype of the other operand instead of this dtype.
+      shape: the shape; None: unknown. A symbolic dimension is text.
+      dtype: the dtype as text; None: unknown.
+      weak_type: whether the value is weakly typed, so that an operation uses the dtype of its other operand;
+        None: unknown.
+      sharding: an index into ``Key.shardings``; None: the value has no sharding.
       committed: whether the array is committed to its devices; None for a value that is not a
         jax.Array.
-      memory_kind: ``device``, ``pinned_host``, ...
-      layout: major to minor, as JAX prints it.
+      memory_kind: ``device``, ``pinned_host``, ...; None: unknown.
+      layout: the order of the axes in memory, from major to minor, as JAX prints it; None: unknown.
     """
 
     path: str
@@ -59,14 +73,19 @@ class Leaf(msgspec.Struct, frozen=True, gc=False):
 
 
 class Static(msgspec.Struct, frozen=True, gc=False):
-    """A value that is compared by its own equality, not by shape and dtype.
+    """A value in a cache key that JAX compares by the value's own ``__eq__``, not by shape and dtype.
+
+    It is a static argument, or static data in a pytree.
 
     Attributes:
-      compares: ``"value"``, ``"identity"`` (no ``__eq__`` of its own) or ``"parts"`` (it contains such an
-        object).
-      serial: number of the object in its process (for a container, of its newest part that is compared by
-        identity); None: unknown.
-      hash: the result of ``hash(value)``.
+      path: the path in the call: ``config``, ``model.activation``.
+      repr: the value as text, shortened.
+      type: the name of its class.
+      compares: how the value is compared: ``"value"``; ``"identity"`` (its class defines no ``__eq__``);
+        ``"parts"`` (it contains an object that is compared by identity). None: unknown.
+      serial: a number that identifies the object in its process (for a container, its newest part that is
+        compared by identity); None: unknown.
+      hash: the result of ``hash(value)``; None: unknown.
       unstable_hash: whether the value, or a part of it, is equal to the value in the call before but has
         another hash.
     """
@@ -84,30 +103,40 @@ class Key(msgspec.Struct, frozen=True, gc=False):
     """All values that JAX's caches compare for one call.
 
     Attributes:
-      arguments: the array-like leaves, in JAX's order.
-      static: values that are compared by their own equality.
-      tree: the tree definition of the arguments, as text.
+      arguments: the array-like leaves of the arguments, in JAX's order.
+      static: the static arguments, and static data in pytrees.
+      tree: the tree definition of the arguments, as text; None: unknown.
+      nodes: the containers of the arguments by path: ``dict``, ``list``, ``None``, or the name of a class.
+      call_form: which arguments were passed by position and which by keyword: ``2 positional, keywords:
+        mask``.
+      options: the options of jit by name, as text.
+      context: the id of the settings of JAX at the time of the call (``ContextSeen.context``).
+      shardings: the shardings to which the leaves refer.
+      function_object: a number that identifies the function object in its process; None: unknown.
+      missing: names of the parts of the key that could not be read with this version of JAX.
     """
 
     arguments: list[Leaf] = []
     static: list[Static] = []
     tree: str | None = None
-    nodes: dict[str, str] = {}  # containers by path: dict, list, None, a class; static data is in ``static``
-    call_form: str | None = None  # "2 positional, keywords: mask"
+    nodes: dict[str, str] = {}
+    call_form: str | None = None
     options: dict[str, str] = {}
-    context: str | None = None  # id of a ContextSeen event
+    context: str | None = None
     shardings: list[Sharding] = []
-    function_object: int | None = None  # serial of the function object
-    missing: list[str] = []  # parts that could not be read on this JAX
+    function_object: int | None = None
+    missing: list[str] = []
 
 
 class OutLeaf(msgspec.Struct, frozen=True, gc=False):
-    """One result of a trace: its path in the returned tree and its abstract value.
+    """One leaf of the result of a traced function.
 
     Attributes:
-      path: the path in the result: ``[0]['w']``; empty for the result itself.
+      path: the path in the returned pytree: ``[0]['w']``; empty if the result is a single array.
       shape, dtype, weak_type: the abstract value; None: unknown.
-      memory_kind: the memory kind of the result, where the trace names one.
+      memory_kind: the memory kind of the result; None: the trace names none.
+      sharding: the PartitionSpec as text, for results on a mesh with axes of type Explicit (sharding in
+        types); None: there is none.
     """
 
     path: str
@@ -115,18 +144,23 @@ class OutLeaf(msgspec.Struct, frozen=True, gc=False):
     dtype: str | None = None
     weak_type: bool | None = None
     memory_kind: str | None = None
-    sharding: str | None = None  # sharding-in-types, where the mesh is explicit
+    sharding: str | None = None
 
 
 class Captured(msgspec.Struct, frozen=True, gc=False):
-    """An array that a trace captured. If ``name`` is None, no variable with this array was found.
+    """An array from outside a traced function that became a constant of the trace.
 
     Attributes:
-      draws: whether the trace draws random numbers from this array and from no argument; None: unknown.
+      name: the variable that has the array; None: no such variable was found.
+      where: how the function reads the variable: closure, global, default (of a parameter), partial (bound by
+        functools.partial) or attribute (of a method's self); None: unknown.
+      shape, dtype, bytes: of the array; None: unknown.
+      draws: whether the array is a random key from which the function draws random numbers without
+        combining the key with an argument; None: unknown.
     """
 
     name: str | None
-    where: str | None  # "closure", "global", "attribute", None
+    where: str | None
     shape: tuple[int, ...] | None
     dtype: str | None
     bytes: int | None
@@ -134,10 +168,10 @@ class Captured(msgspec.Struct, frozen=True, gc=False):
 
 
 class Device(msgspec.Struct, frozen=True, gc=False):
-    """One device of the run.
+    """One device of a JAX program.
 
     Attributes:
-      id: in JAX's numbering.
+      id: JAX's id of the device.
       kind: the model: ``cpu``, ``TPU v5 lite``.
       process_index: JAX's index of the process that the device belongs to.
     """
@@ -148,12 +182,12 @@ class Device(msgspec.Struct, frozen=True, gc=False):
 
 
 class Memory(msgspec.Struct, frozen=True, gc=False):
-    """Bytes on one device, as the compiler states them.
+    """Bytes that a compiled program needs on one device, as the compiler states them; None: not stated.
 
     Attributes:
-      argument_bytes, output_bytes, temp_bytes: arguments, results and temporaries; None: not stated.
-      alias_bytes: the part of the arguments whose memory the results use.
-      code_bytes: the program itself.
+      argument_bytes, output_bytes, temp_bytes: bytes of the arguments, results and temporaries.
+      alias_bytes: bytes of the arguments whose memory is used again for results (donation).
+      code_bytes: bytes of the program's code.
     """
 
     argument_bytes: int | None = None

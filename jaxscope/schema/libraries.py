@@ -1,7 +1,7 @@
-"""Packages whose frames are skipped when a line of the user is looked for: JAX and libraries between it and
-the user.
+"""Names of the packages that are not the user's code: JAX, and libraries between JAX and the user.
 
-Capture recognises them by the module of a live frame, analysis by the file name in a text.
+A search for the user's line on a stack skips the frames of these packages. A frame of the running program is
+recognised by its module, a source location in a compiled text by its file name.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 
 JAX_ROOTS = frozenset({"jax", "jaxlib"})
-# They decorate the user's functions, and run them unchanged.
+# Packages that decorate the user's functions and run them unchanged
 DECORATOR_ROOTS = frozenset({"jaxtyping", "beartype", "typeguard", "chex"})
-# They compute with the functions of the user that they are given: what they return is a function of theirs.
+# Packages that compute with the user's functions (a loss, a model). A function that they return is theirs.
 COMPUTING_ROOTS = frozenset(
     {"numpyro", "blackjax", "optimistix", "diffrax", "lineax", "jaxopt", "distrax", "optax", "numpy", "scipy"}
 )
-# Extended by wrapper-libraries in [tool.jaxscope]. Jit-compiled functions of such a package are library
-# functions.
+# All these packages; the option wrapper-libraries in [tool.jaxscope] adds more. Jitted functions of such a
+# package are not the user's functions.
 WRAPPER_ROOTS = frozenset(
     {
         *DECORATOR_ROOTS,
@@ -36,11 +36,12 @@ def transformation(wrapper: str) -> str:
     return wrapper.removesuffix(".init").removesuffix(".apply")
 
 
-# Measured on JAX 0.10 and 0.12: the fast-path hook fires for some of the calls these wrappers make, not for
-# all.
+# Prefixes of the wrappers around jit whose calls cannot be counted from outside. Measured on JAX 0.10 and
+# 0.12: the hook for calls on the fast path runs for only some of the calls that these wrappers make.
 UNHEARD = ("flax.", "equinox.")
 
-# Measured on JAX 0.10.2 and 0.12.0.1: pure_callback, io_callback and debug.print; the change came with 0.11.
+# The first JAX whose persistent cache stores programs with Python callbacks. Measured on JAX 0.10.2 and
+# 0.12.0.1 with pure_callback, io_callback and debug.print.
 CALLBACKS_KEPT_SINCE = (0, 11)
 
 # On CPU: INTERNAL: Error dispatching computation: Out of memory allocating 20000000000000 bytes.
@@ -48,13 +49,16 @@ _NO_MEMORY = re.compile(r"RESOURCE_EXHAUSTED|INTERNAL: [^\n]{0,200}Out of memory
 
 
 def no_memory(message: str) -> bool:
-    """Return whether ``message`` is XLA's error for exhausted memory."""
+    """Return whether the error message ``message`` begins as XLA's error for exhausted memory."""
     return _NO_MEMORY.match(message) is not None
 
 
 def keeps_callbacks(version: str | None) -> bool | None:
-    """Return whether this JAX stores programs with Python callbacks in its persistent cache; None if
-    unknown."""
+    """Return whether this JAX stores programs with Python callbacks in its persistent compilation cache.
+
+    Args:
+      version: the version of JAX, ``0.10.2``. If it is None or cannot be parsed, the result is None.
+    """
     parts = (version or "").split(".")[:2]
     if len(parts) < 2 or not all(p.isdecimal() for p in parts):
         return None

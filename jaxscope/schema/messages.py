@@ -1,7 +1,6 @@
-"""Sentences as data: the slug of a template and the typed values of its fields.
+"""Messages to the user as data: the name of a template and typed values for the fields of the template.
 
-``present`` has the templates and makes the text; rules and model, which create messages, do not see that
-text.
+The packages ``rules`` and ``model`` create messages. ``present`` has the templates and writes the text.
 """
 
 from __future__ import annotations
@@ -15,29 +14,30 @@ from jaxscope.schema.keys import Frame
 
 
 class Bytes(msgspec.Struct, frozen=True, gc=False):
-    """A number of bytes: ``3.4 MiB``."""
+    """A number of bytes, written as ``3.4 MiB``."""
 
     bytes: float
 
 
 class Seconds(msgspec.Struct, frozen=True, gc=False):
-    """A duration: ``28.1 s``; None: unknown."""
+    """A duration, written as ``28.1 s``; None: unknown."""
 
     seconds: float | None
 
 
 class Percent(msgspec.Struct, frozen=True, gc=False):
-    """A share of one: ``12%``."""
+    """A fraction, written in percent: a ``share`` of 0.12 is written as ``12%``."""
 
     share: float
 
 
 class Count(msgspec.Struct, frozen=True, gc=False):
-    """A number of things: ``1 call``, ``0.5 calls``.
+    """A number with its noun, written as ``1 call`` or ``0.5 calls``.
 
     Attributes:
-      one: the singular.
-      many: the plural; None: ``one`` with an s.
+      n: the number.
+      one: the noun in the singular.
+      many: the noun in the plural; None: ``one`` with an s.
     """
 
     n: float
@@ -46,11 +46,13 @@ class Count(msgspec.Struct, frozen=True, gc=False):
 
 
 class Names(msgspec.Struct, frozen=True, gc=False):
-    """A list: ``a, b and c``.
+    """A list of names, written as ``a, b and c``.
 
     Attributes:
-      most: how many are listed; the rest is counted: ``a, b and 4 more``.
-      things: what is counted: ``a, b and 4 more lines``.
+      names: the items of the list.
+      most: how many items are written; the others are only counted: ``a, b and 4 more``. None: all are
+        written.
+      things: the noun for the counted items: with ``lines``, the text is ``a, b and 4 more lines``.
     """
 
     names: tuple[str | Message, ...]
@@ -59,12 +61,12 @@ class Names(msgspec.Struct, frozen=True, gc=False):
 
 
 class Message(msgspec.Struct, frozen=True):
-    """One sentence, or a part of one.
+    """A sentence, or a part of a sentence, as a template and the values for its fields.
 
     Attributes:
-      slug: the name of its template in ``present/messages``.
-      fields: the values of the template's fields, by name. A part that may be missing is a field that is
-        None.
+      slug: the name of the template in ``present/messages``.
+      fields: the values of the template's fields, by name. A field that is None, such as an optional part of
+        the sentence, is written as nothing.
     """
 
     slug: str
@@ -72,7 +74,7 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class Parts(msgspec.Struct, frozen=True):
-    """Several parts one after the other, with ``between`` between them."""
+    """Several parts of a text, written one after the other with the text ``between`` between them."""
 
     parts: tuple[Field, ...]
     between: str = ", "
@@ -81,9 +83,9 @@ class Parts(msgspec.Struct, frozen=True):
 Field: TypeAlias = (
     str | int | float | Bytes | Seconds | Percent | Count | Names | Frame | Cause | Message | Parts | None
 )
-Words: TypeAlias = Message | str  # a plain text is taken as it is
+Words: TypeAlias = Message | str  # a str is shown unchanged
 
 
 def message(slug: str, /, **fields: Field) -> Message:
-    """Return the message with the template ``slug``."""
+    """Return the message that has the template named ``slug`` and these values for its fields."""
     return Message(slug, fields)

@@ -8,10 +8,11 @@ from jaxscope.schema.event import Event
 
 
 class InstructionTime(msgspec.Struct, frozen=True):
-    """One instruction of a compiled program while the profiler ran.
+    """The time that one instruction of a compiled program took while the profiler ran.
 
     Attributes:
-      module: the name after ``HloModule``.
+      module: the name of the program's HLO module (the word after ``HloModule`` in its text).
+      name: the name of the HLO instruction: ``fusion.12``.
       program: a number that distinguishes programs with the same module name in the profile; None: there is
         no number.
       count: number of executions on all devices of the process.
@@ -30,16 +31,17 @@ class Profiled(Event, frozen=True, tag="Profiled"):
     """The profiler ran for some steps of this process.
 
     Attributes:
-      first_step, last_step: the steps, both included.
-      seconds: wall time from its start to its stop.
+      first_step, last_step: the profiled steps, both included.
+      seconds: wall time from the start of the profiler to its stop; None: unknown.
       devices: number of devices of this process that executed instructions; None: the profile does not name
-        them.
-      instructions: the slowest first.
-      left_out: number of further instructions.
-      busy_seconds: in which a device executed at least one instruction, the sum over the devices; None: the
-        profile does not say when instructions began.
-      file: the profile, relative to the run directory; None: none was written.
-      cost_seconds: seconds that starting, stopping and reading it took.
+        devices.
+      instructions: the times of the instructions, the slowest first.
+      left_out: number of further instructions, which are not in ``instructions``.
+      busy_seconds: the seconds in which a device executed at least one instruction, summed over the devices;
+        None: the profile does not say when instructions began.
+      file: path of the profile, relative to the run directory; None: no file was written.
+      cost_seconds: seconds that jaxscope used to start and stop the profiler and to read the profile; None:
+        unknown.
     """
 
     first_step: int = 0

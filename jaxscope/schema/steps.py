@@ -1,8 +1,9 @@
-"""Number the steps of a program: by marks at their ends, or by calls of watched functions at their
-beginnings.
+"""Find the number of the step (iteration of the training loop) at a moment of a program.
 
-The same rule is used for a whole run and for a part of one (a block, a test). Steps count from 1; before the
-first call it is step 0. Where two ways of counting disagree, both numbers are kept.
+Steps are counted in one of two ways: by marks at their ends (``jaxscope.step()``), or by calls of a watched
+function (``@jaxscope.watch``) at their beginnings. The first step is 1. Where calls are counted, everything
+before the first call is step 0. The same rule applies to a whole run and to a part of a run (a ``with``
+block, a test). If two ways of counting give different numbers, both are kept.
 """
 
 from __future__ import annotations
@@ -16,7 +17,12 @@ from jaxscope.schema.messages import Message, message
 
 
 class Either(NamedTuple):
-    """A step with different numbers by two ways of counting. ``because``: the reason, for messages."""
+    """A step to which two ways of counting give different numbers.
+
+    Attributes:
+      least, most: the smaller and the larger number.
+      because: the reason, as a message to the user.
+    """
 
     least: int
     most: int
@@ -27,11 +33,11 @@ Step = int | Either | None  # None: steps are not counted
 
 
 class Counting(msgspec.Struct, frozen=True):
-    """The totals of a run, or of a part of one.
+    """What a run, or a part of a run, counted: step marks, and calls of watched functions.
 
     Attributes:
-      marks: number of steps that ended with ``jaxscope.step()``.
-      calls: number of calls by function id, of watched functions in the order of their first calls.
+      marks: number of calls of ``jaxscope.step()``, which mark the ends of steps.
+      calls: number of calls of each watched function, by function id, in the order of the first calls.
       steppers: ids of functions watched with ``step=True``.
     """
 
@@ -42,14 +48,17 @@ class Counting(msgspec.Struct, frozen=True):
     def step(
         self, marks: int, calls: Mapping[str, int], inside: Callable[[str], bool] = lambda _: False
     ) -> Step:
-        """Return the step at the time when ``marks`` and ``calls`` had been counted.
+        """Return the number of the step at the moment at which ``marks`` and ``calls`` had been counted.
 
-        If there are marks, they are counted. If not, the calls of the function watched with ``step=True``
-        are counted (if there are several, of the one that is called most often). If there is none, the
-        calls of the first watched function that was called more than once are counted.
+        If the run has marks, the marks are counted. If not, the calls of the function watched with
+        ``step=True`` are counted (if there are several such functions, of the one that is called most often).
+        If there is no such function, the calls of the first watched function that was called more than once
+        are counted. None: nothing was counted, so that steps are unknown.
 
         Args:
-          inside: returns whether that time is during a call of the function with the given id.
+          marks: number of marks until that moment.
+          calls: number of calls until that moment, by function id.
+          inside: returns whether that moment is during a call of the function with the given id.
         """
         steppers = [f for f in self.calls if f in self.steppers]
         most = max((calls.get(f, 0) for f in steppers or self.calls), default=0)
@@ -69,7 +78,11 @@ class Counting(msgspec.Struct, frozen=True):
 
 
 def known(step: Step, n: int) -> int | None:
-    """Return a number that shows whether ``step`` is after step ``n``; None if that is unknown."""
+    """Return ``step`` as one number, for a comparison with step ``n``.
+
+    If ``step`` has two possible numbers, the result is one that is right for the comparison: both are larger
+    than ``n``, or neither is. None: one of them is larger and the other is not, or steps are not counted.
+    """
     if not isinstance(step, Either):
         return step
     return step.least if step.least > n else step.most if step.most <= n else None

@@ -1,4 +1,7 @@
-"""Events of programs that are compiled for targets; a part of the union in ``events``."""
+"""The events of programs that jaxscope compiles for targets, which are machines that need not be present.
+
+They are a part of the union ``schema.events.AnyEvent``.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,12 @@ from jaxscope.schema.targets import Target
 
 
 class TargetsWanted(Event, frozen=True, tag="TargetsWanted"):
-    """The targets for which the functions of this process are compiled, in addition to its own machine.
+    """The targets (``--target v5e:4x4``) for which jaxscope also compiles the functions of this process.
 
-    ``forced``: number of CPU devices created for them; None: the environment had its own setting.
+    Attributes:
+      targets: the targets.
+      forced: number of CPU devices that jaxscope made JAX create, so that meshes of the target's size can be
+        built; None: the environment already set a number.
     """
 
     targets: list[Target] = []
@@ -18,18 +24,24 @@ class TargetsWanted(Event, frozen=True, tag="TargetsWanted"):
 
 
 class Retargeted(Event, frozen=True, tag="Retargeted"):
-    """The trace of a call was lowered again for ``target``, and queued for the target's compiler.
+    """The trace of a call was lowered a second time, for a target, and queued for the target's compiler.
 
     Attributes:
-      program: id of the lowered text, the compile options and the target. None: nothing was queued.
-      of: the program of the same trace for the machine that the process runs on; None: there is none.
-      seconds: seconds that the program waited for this lowering.
-      stablehlo: blob of the lowered text.
-      partitions: number of devices it runs on.
-      in_order: whether these are the target's first devices, in its order; None: an older log.
+      call: number of the call (``Missed.call``).
+      target: name of the target.
+      program: id of the program for the target: a hash of the lowered text, the compile options and the
+        target. None: nothing was queued.
+      of: id of the program that the same trace was compiled to for the machine that the process runs on;
+        None: there is none.
+      seconds: seconds by which this second lowering delayed the user's program.
+      module: name of the MLIR module; None: unknown.
+      stablehlo, stablehlo_bytes: the file of the run that has the lowered text, and its size.
+      partitions: number of devices that the program runs on; None: unknown.
+      in_order: whether these devices are the first ones of the target, in the target's order; None: a log of
+        an older version.
       donated: paths of the arguments that the call donates.
-      dropped: flat positions of arguments that the program does not take.
-      skipped: why there is no program for the target.
+      dropped: positions of the flat arguments that the program does not take.
+      skipped: why there is no program for the target; None: there is one.
     """
 
     call: int = 0
@@ -48,14 +60,34 @@ class Retargeted(Event, frozen=True, tag="Retargeted"):
 
 
 class TargetCompiling(Event, frozen=True, tag="TargetCompiling"):
-    """A target's compiler began with a program. Written by ``targets.worker``."""
+    """The compiler of a target began to compile a program. The process ``targets.worker`` writes the event.
+
+    Attributes:
+      program: id of the program (``Retargeted.program``).
+      target: name of the target.
+    """
 
     program: str = ""
     target: str = ""
 
 
 class TargetCompiled(Event, frozen=True, tag="TargetCompiled"):
-    """A target's compiler ended with a program. Written by ``targets.worker``; fields: log.jobs.Result."""
+    """The compiler of a target has compiled a program, or failed. ``targets.worker`` writes the event.
+
+    Attributes:
+      program: id of the program (``Retargeted.program``).
+      target: name of the target.
+      outcome: ok, exhausted (the program needs more memory than the target has), failed, crashed, late (a
+        time limit was reached) or missing (no such compiler is installed).
+      seconds: seconds that the compiler took; None: it did not end.
+      text, text_bytes: the file of the run that has the compiled HLO text, and its size; None: no text.
+      memory: the compiler's figures; None: unknown.
+      peak_bytes: peak memory on one device; None: the compiler does not state it.
+      cost: XLA's cost analysis: ``{"flops": ..., "bytes accessed": ...}``.
+      error: the compiler's message, or how its process ended; None: no error.
+      compiler: name and version of the compiler; None: unknown.
+      process_bytes: the largest memory that the compiler's process has used so far; None: unknown.
+    """
 
     program: str = ""
     target: str = ""

@@ -6,11 +6,11 @@ import msgspec
 
 
 class Target(msgspec.Struct, frozen=True):
-    """One target, e.g. ``2*v5e:4x4``.
+    """One target: the accelerators that a program is compiled for. Example: ``2*v5e:4x4``, two TPU slices.
 
     Attributes:
       name: the name in its normal form.
-      machine: its entry in the catalogue of machines.
+      machine: the key of the accelerator in the catalogue ``analysis.machines``: ``v5e``.
       platform: the platform for which JAX lowers: ``tpu`` or ``cuda``.
       grid: chips of one slice along each axis of the torus (TPU), or (hosts, GPUs of a host).
       slices: number of slices, which the data-center network connects; 1 for GPUs.
