@@ -1,1 +1,4 @@
-"""Start a program under observation, and stay with it to its end; ``capture`` records."""
+"""Start a Python program so that it is recorded, and wait for its end: ``jaxscope run``, ``jaxscope launch``.
+
+The package ``capture`` does the recording, inside the process of the program.
+"""

@@ -1,8 +1,4 @@
-"""Fork a process that shares no descriptor and no signal handling with its parent unintentionally.
-
-Signals are blocked, standard streams are /dev/null, all descriptors but the given ones are closed, and the
-process never returns into the caller's code.
-"""
+"""Fork a helper process that is isolated from the open files, the terminal and the signals of its parent."""
 
 from __future__ import annotations
 
@@ -14,17 +10,17 @@ from collections.abc import Callable, Iterable
 
 
 def fork_apart(body: Callable[[], None], *, keep: Iterable[int] = ()) -> int:
-    """Run ``body`` in a forked process. Call this function only while this process has a single thread.
+    """Run ``body`` in a forked process, which ends when ``body`` returns.
 
     All signals that can be blocked are blocked in the forked process. If ``body`` raises an exception, the
-    process ends without a message.
+    process ends without a message. Call this function only while this process has a single thread.
 
     Args:
-      keep: descriptors that stay open. Standard streams that are not in ``keep`` are connected to
-        /dev/null.
+      keep: file descriptors that stay open in the forked process. All others are closed, and standard
+        streams that are not in ``keep`` are connected to /dev/null.
 
     Returns:
-      The new process's id.
+      The id of the forked process.
 
     Raises:
       OSError: the process could not be created.
@@ -44,7 +40,10 @@ def fork_apart(body: Callable[[], None], *, keep: Iterable[int] = ()) -> int:
 
 
 def _close_all_but(keep: set[int]) -> None:
-    # An open copy of a pipe's end would hide the end of file from its reader.
+    """Close all file descriptors except ``keep``, and connect closed standard streams to /dev/null.
+
+    An inherited copy of the writing end of a pipe would keep its reader from seeing the end of file.
+    """
     try:
         # /dev/fd is there on Linux and macOS; a closerange up to RLIMIT_NOFILE may be a million calls.
         found = [int(name) for name in os.listdir("/dev/fd")]  # noqa: PTH208
@@ -52,7 +51,7 @@ def _close_all_but(keep: set[int]) -> None:
         found = list(range(1024))
     for fd in found:
         if fd not in keep:
-            with contextlib.suppress(OSError):  # the descriptor of the listing itself is gone already
+            with contextlib.suppress(OSError):  # the descriptor of the listing itself is closed already
                 os.close(fd)
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):

@@ -1,7 +1,7 @@
-"""Record a program by ``JAXSCOPE=record python train.py``, without the command line, if it imports jaxscope.
+"""Record a program that imports jaxscope, started as ``JAXSCOPE=record python train.py``.
 
-Owns the wait for jax: importing jax ourselves would be too early for a program that sets XLA_FLAGS
-between its import of jaxscope and its import of jax. Nothing is written before jax is imported.
+The recording begins when the program imports jax. Jaxscope does not import jax itself, because a program may
+set XLA_FLAGS after its import of jaxscope and before its import of jax. Nothing is written before that.
 """
 
 from __future__ import annotations
@@ -17,7 +17,11 @@ MODES = ("record", "live")
 
 
 def _begin() -> None:
-    """Start the recording that $JAXSCOPE configures. Never raises."""
+    """Start a recording when jax is imported, or at once if it is imported already. Never raises.
+
+    The environment variable JAXSCOPE is ``record``, or ``live`` to also print recompiles while the program
+    runs. For another value a message is printed.
+    """
     mode = os.environ.get(VARIABLE, "")
     if mode not in MODES:
         _say(f"{VARIABLE}={mode} is not one of {', '.join(MODES)}; not recording")
@@ -33,6 +37,7 @@ def _begin() -> None:
 
 
 def _record() -> None:
+    """Start recording into a new run, or into the run in JAXSCOPE_RUN if a parent process has created one."""
     mode = os.environ.get(VARIABLE)
     if mode not in MODES:
         return
@@ -40,7 +45,7 @@ def _record() -> None:
         from jaxscope.capture import session
         from jaxscope.launch import job
 
-        own_run = session.RUN_VARIABLE not in os.environ  # else jaxscope run, or a parent, made it
+        own_run = session.RUN_VARIABLE not in os.environ  # else jaxscope run, or a parent process, created it
         if own_run:
             name = os.path.splitext(os.path.basename(sys.argv[0] or "session"))[0]  # noqa: PTH119, PTH122
             made = job.create_run(None, job.here(), name=name or "session", how="env", argv=list(sys.argv))
@@ -62,10 +67,13 @@ def _end() -> None:
 
 
 def _follow(directory: str) -> None:
-    """Start a process that prints a line per recompile on our stderr and ends with us.
+    """Start a process that prints a line to stderr for each recompile, and ends when this process ends.
 
-    It is started by a shell that ends at once, so that it is not a child of the program, which may wait for
+    A shell that ends at once starts it, so that it is not a child of this process: the program may wait for
     all its children.
+
+    Args:
+      directory: the run directory.
     """
     words = [sys.executable, "-m", "jaxscope", "_follow", directory, str(os.getpid())]
     env = {k: v for k, v in os.environ.items() if k not in (VARIABLE, "JAXSCOPE_RUN")}
@@ -78,7 +86,8 @@ def _follow(directory: str) -> None:
 
 
 def _say(text: str) -> None:
+    """Print ``jaxscope: text`` to stderr, if stderr is open."""
     try:
         sys.stderr.write(f"jaxscope: {text}\n")
-    except Exception:  # stderr may be closed: the program must not notice
+    except Exception:  # the program must not be affected
         pass

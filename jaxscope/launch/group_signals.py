@@ -1,10 +1,11 @@
-"""Find out which signals were sent to our whole process group, by a process that only waits for signals.
+"""Find out whether a signal was sent only to this process or to its whole process group.
 
-``kill PID`` and a container's stop signal only this process: the signal must be forwarded to the program.
-Ctrl-C, ``timeout`` and Slurm signal every process of the group: the program has the signal already, and a
-second one would do harm (a second KeyboardInterrupt breaks the clean-up of the first). The kernel does not
-report which it was, but a third process of the group with all signals blocked, the witness, finds the signal
-pending or not. The witness also kills the program if the runner was killed by SIGKILL.
+This process is ``jaxscope run``, which has started the user's program. ``kill PID`` and the stop of a
+container signal only this process: the signal must be forwarded to the program. Ctrl-C, ``timeout`` and Slurm
+signal every process of the group: the program has the signal already, and a second one would do harm (a
+second KeyboardInterrupt breaks the clean-up of the first). The kernel does not report which case it is.
+So a third process of the group, the witness, blocks all signals: a signal that was sent to the group is
+pending in the witness, too. The witness also kills the program if ``jaxscope run`` is killed by SIGKILL.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ import socket
 
 from jaxscope.launch.detached import fork_apart
 
-ASK, GUARD, LEAVE = b"?", b"g", b"q"
+ASK, GUARD, LEAVE = b"?", b"g", b"q"  # the messages to the witness
 MASK_BYTES = 16  # signal numbers stay below 128 everywhere
 PID_BYTES = 8
 PATIENCE_S = 1.0
 
 
 class Witness:
-    """The runner's end of the connection to the witness process."""
+    """The connection to the witness, a process of the same group in which all signals stay pending."""
 
     def __init__(self, link: socket.socket, pid: int) -> None:
         self._link: socket.socket | None = link
@@ -31,7 +32,7 @@ class Witness:
 
     @classmethod
     def start(cls) -> Witness | None:
-        """Start the witness; None if no process can be created: then all signals are forwarded."""
+        """Start the witness. Return None if no process can be created; then all signals are forwarded."""
         try:
             ours, theirs = socket.socketpair()
         except OSError:
@@ -47,11 +48,11 @@ class Witness:
         return cls(ours, pid)
 
     def guard(self, program: int) -> None:
-        """Let the witness kill the program if the runner is killed."""
+        """Make the witness kill the process with the id ``program`` if this process is killed."""
         self._say(GUARD + program.to_bytes(PID_BYTES, "little"))
 
     def seen(self) -> set[int]:
-        """Return the signals that have reached the whole group since the last call."""
+        """Return the numbers of the signals that were sent to the whole process group since the last call."""
         answer = b""
         if self._say(ASK) and self._link is not None:
             try:
@@ -67,7 +68,7 @@ class Witness:
         return {number for number in range(1, MASK_BYTES * 8) if mask >> number & 1}
 
     def leave(self) -> None:
-        """End the witness after the program has ended."""
+        """End the witness. Call this method after the program has ended."""
         self._say(LEAVE)
         self._lose()
         with contextlib.suppress(OSError):
@@ -89,6 +90,7 @@ class Witness:
 
 
 def _testify(link: socket.socket) -> None:
+    """Run as the witness: answer the messages that come through ``link`` until LEAVE or the end of file."""
     program = 0
     while True:
         word = link.recv(1)
@@ -96,7 +98,7 @@ def _testify(link: socket.socket) -> None:
             mask = 0
             for number in signal.sigpending():
                 mask |= 1 << number
-                # Removed, so that it is not reported again.
+                # Removes the signal from the pending ones, so that it is not reported again.
                 signal.sigwait([number])
             link.sendall(mask.to_bytes(MASK_BYTES, "little"))
         elif word == GUARD:

@@ -1,7 +1,8 @@
-"""Find out which job of many processes this process belongs to, and create the run that its processes share.
+"""Find out which multi-process job this process belongs to, and create the run directory for the job.
 
-Only environment variables are read: no backend is started, no connection is opened and no metadata server is
-queried. Where the launcher gives no rank, it is read later from the events: JAX's process index.
+Only environment variables of launchers (Slurm, mpirun, torchrun, Kubernetes, ...) are read: no backend is
+started, no connection is opened and no metadata server is queried. If the launcher gives no rank (number of
+the process in the job), ``jax.process_index()`` is read later from the recording.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 from jaxscope.log import ranks, store
 from jaxscope.log.store import RunDir
 
-NAME, RANK, RANKS = "JAXSCOPE_JOB", "JAXSCOPE_RANK", "JAXSCOPE_RANKS"  # set by jaxscope launch, or by hand
+NAME, RANK, RANKS = "JAXSCOPE_JOB", "JAXSCOPE_RANK", "JAXSCOPE_RANKS"  # set by jaxscope launch or the user
 INSIDE = "JAXSCOPE_RUN"  # set in a program that is being recorded, and in its children
 LOOPBACK = ("localhost", "127.", "[::1]", "::1", "0.0.0.0")
 
@@ -27,11 +28,11 @@ class Job(NamedTuple):
     """The job of several processes to which this process belongs.
 
     Attributes:
-      id: a text that is equal in all processes of the job. It differs for another launcher, launch or
-        restart, if the launcher numbers them.
-      rank: the number of this process; None: only JAX's backend knows it.
+      id: a text that is equal in all processes of the job: ``slurm-4711.0``. It is different for another
+        launcher, and for another launch or restart if the launcher numbers them.
+      rank: the number of this process in the job; None: unknown until JAX's backend is initialized.
       size: the number of processes; None: unknown.
-      launcher: the program that started the processes.
+      launcher: name of the program that started the processes: ``SLURM``, ``torchrun``.
     """
 
     id: str
@@ -41,14 +42,15 @@ class Job(NamedTuple):
 
 
 def detect(environ: Environment, name: str | None = None) -> Job | None:
-    """Return the job that the environment describes; None for a process that is alone.
+    """Return the job that the environment variables describe; None for a process that belongs to no job.
 
     Args:
-      name: the name of the job, given by the user. With a name, a process whose launcher is unknown also
-        belongs to a job.
+      environ: the environment variables of this process.
+      name: a name for the job, given by the user. With a name, a process also belongs to a job if no known
+        launcher has started it.
     """
     if environ.get(INSIDE):
-        return None  # started by a recorded program, which is one process of its job
+        return None  # a child of a recorded program; that program, not the child, is a process of the job
     found = next((job for launcher in _LAUNCHERS if (job := launcher(environ)) is not None), None)
     name = name or environ.get(NAME)
     if found is not None and found.size == 1 and not name:
@@ -61,7 +63,17 @@ def detect(environ: Environment, name: str | None = None) -> Job | None:
 def create_run(
     path: Path | None, job: Job | None, *, name: str | None, overwrite: bool = False, **meta: Any
 ) -> RunDir:
-    """Create the directory into which this process records: a run, or a directory in the run of its job.
+    """Create the directory into which this process records.
+
+    For a process of a job, it is a directory in the run directory of the job, which the first process
+    creates.
+
+    Args:
+      path: the run directory; None: a new directory among the other runs.
+      job: the job of this process; None: the process belongs to no job.
+      name: the name of the run; None: a default.
+      overwrite: replace an existing recording.
+      meta: further values for the run's ``meta.json``.
 
     Raises:
       LogError: the directory cannot be created, or is not empty.
@@ -82,7 +94,11 @@ def create_run(
 
 
 def _short(id: str) -> str:
-    """Return ``id`` as a part of a file name; a long one by its hash, so that two never become one."""
+    """Return ``id`` as a part of a file name.
+
+    If ``id`` has characters that cannot be used, or is too long, it is cut and a hash of it is appended, so
+    that different ids give different names.
+    """
     clean = store.clean_name(id)
     return (
         clean
@@ -92,7 +108,10 @@ def _short(id: str) -> str:
 
 
 def _number(environ: Environment, *names: str) -> int | None:
-    """Return the first of these variables that is a number of at most nine digits."""
+    """Return the value of the first of the variables ``names`` that is a number of at most nine digits.
+
+    None: none of the variables is such a number.
+    """
     for name in names:
         text = environ.get(name, "").strip()
         if text.isascii() and text.isdigit() and len(text) <= 9:
@@ -101,7 +120,11 @@ def _number(environ: Environment, *names: str) -> int | None:
 
 
 def _address(environ: Environment, *names: str) -> str | None:
-    """Return the first of these addresses; one of this machine only with the machine's name."""
+    """Return the value of the first of the variables ``names`` that is set: a coordinator's address.
+
+    For an address of this machine (``localhost:1234``), the host name is put before it, so that jobs of
+    different machines get different ids. None: none of the variables is set.
+    """
     found = next((environ[name] for name in names if environ.get(name)), None)
     if found is not None and found.startswith(LOOPBACK):
         return f"{socket.gethostname()}-{found}"
@@ -109,13 +132,16 @@ def _address(environ: Environment, *names: str) -> str | None:
 
 
 def _own(environ: Environment) -> Job | None:
-    """Read the variables of ``jaxscope launch``."""
+    """Return the job that the variables of ``jaxscope launch`` describe; None: they are not set."""
     rank = _number(environ, RANK)
     return None if rank is None else Job(environ.get(NAME) or "job", rank, _number(environ, RANKS), "launch")
 
 
 def _jax(environ: Environment) -> Job | None:
-    """Read the variables that programs pass to ``jax.distributed.initialize``."""
+    """Return the job that JAX_COORDINATOR_ADDRESS, JAX_PROCESS_ID and similar variables describe.
+
+    Programs pass these variables to ``jax.distributed.initialize``. None: they are not set.
+    """
     address = _address(environ, "JAX_COORDINATOR_ADDRESS", "COORDINATOR_ADDRESS")
     rank = _number(environ, "JAX_PROCESS_ID", "PROCESS_ID")
     if address is None or rank is None:
@@ -124,7 +150,10 @@ def _jax(environ: Environment) -> Job | None:
 
 
 def _torchrun(environ: Environment) -> Job | None:
-    """Read the variables of torchrun, Ray Train, and launchers that set the same ones."""
+    """Return the job that the variables of torchrun, Ray Train or a similar launcher describe.
+
+    None: they are not set.
+    """
     rank, size = _number(environ, "RANK"), _number(environ, "WORLD_SIZE")
     address = _address(environ, "MASTER_ADDR")
     if rank is None or size is None or address is None:
@@ -141,8 +170,9 @@ def _torchrun(environ: Environment) -> Job | None:
 
 
 def _mpi(environ: Environment) -> Job | None:
-    """Read the variables of Open MPI, MPICH, Intel MPI, MVAPICH, Cray PALS and other users of PMI and
-    PMIx.
+    """Return the job that the variables of an MPI launcher describe; None: they are not set.
+
+    These are Open MPI, MPICH, Intel MPI, MVAPICH, Cray PALS and other launchers that use PMI or PMIx.
     """
     rank = _number(
         environ, "OMPI_COMM_WORLD_RANK", "PALS_RANKID", "MV2_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"
@@ -157,7 +187,10 @@ def _mpi(environ: Environment) -> Job | None:
 
 
 def _slurm(environ: Environment) -> Job | None:
-    """Read the variables of ``srun``; the script of ``sbatch`` itself is no process of a step."""
+    """Return the job that the variables of Slurm's ``srun`` describe; None: they are not set.
+
+    In a script started by ``sbatch``, without ``srun``, only some of them are set: it belongs to no job.
+    """
     rank, size = _number(environ, "SLURM_PROCID"), _number(environ, "SLURM_STEP_NUM_TASKS")
     job, step = environ.get("SLURM_JOB_ID"), environ.get("SLURM_STEP_ID")
     if rank is None or size is None or not job or not step:
@@ -167,7 +200,11 @@ def _slurm(environ: Environment) -> Job | None:
 
 
 def _tpu(environ: Environment) -> Job | None:
-    """Read the variables of TPU pods (GKE sets them): slices times workers, as JAX numbers its processes."""
+    """Return the job that the variables of a TPU pod describe (GKE sets them); None: they are not set.
+
+    The ranks are numbered as JAX numbers its processes: (number of the slice) * (workers per slice) +
+    (number of the worker).
+    """
     hosts = environ.get("TPU_PROCESS_ADDRESSES") or environ.get("TPU_WORKER_HOSTNAMES")
     worker = _number(environ, "TPU_WORKER_ID", "CLOUD_TPU_TASK_ID")
     if not hosts or worker is None:
@@ -182,7 +219,11 @@ def _tpu(environ: Environment) -> Job | None:
 
 
 def _kubernetes(environ: Environment) -> Job | None:
-    """Read the variables of an indexed Job, also one of a JobSet: its pods are called ``JOB-INDEX``."""
+    """Return the job that the variables of an indexed Kubernetes Job or a JobSet describe.
+
+    If no variable has the name of the job, it is taken from the host name ``JOB-INDEX-...`` of the pod.
+    None: the variables are not set.
+    """
     index = _number(environ, "JOB_COMPLETION_INDEX")
     if index is None:
         return None
@@ -190,19 +231,24 @@ def _kubernetes(environ: Environment) -> Job | None:
     name = environ.get("JOBSET_NAME") or environ.get("JOB_NAME") or host.partition(f"-{index}-")[0]
     restart = _restart(environ, "JOBSET_RESTART_ATTEMPT", "JOB_RESTART_ATTEMPT")
     id = "-".join(p for p in (name.removesuffix(f"-{index}"), restart) if p)
-    if environ.get("JOBSET_NAME"):  # of several jobs, each with indices from 0
+    if environ.get("JOBSET_NAME"):  # a JobSet has several Jobs, each with indices from 0
         rank = _number(environ, "JOB_GLOBAL_POD_INDEX")
         return Job(id, rank, _number(environ, "JOBSET_PODS"), "JobSet")
     return Job(id, index, _number(environ, "JOB_COMPLETIONS", "NUM_PROCESSES"), "Kubernetes")
 
 
 def _coordinator(environ: Environment) -> Job | None:
-    """Read the coordinator's address alone: the rank is an argument of ``jax.distributed.initialize``."""
+    """Return a job of unknown rank and size if only the variable JAX_COORDINATOR_ADDRESS is set, else None.
+
+    The program then passes the rank to ``jax.distributed.initialize`` itself.
+    """
     address = _address(environ, "JAX_COORDINATOR_ADDRESS")
     return None if address is None else Job(f"jax-{address}", None, None, "jax")
 
 
 def _restart(environ: Environment, *names: str) -> str | None:
+    """Return ``restart2`` if one of the variables ``names`` has the number 2; None if the number is 0 or
+    unknown."""
     count = _number(environ, *names)
     return f"restart{count}" if count else None
 
@@ -221,5 +267,9 @@ _LAUNCHERS: tuple[Callable[[Environment], Job | None], ...] = (
 
 
 def here(name: str | None = None) -> Job | None:
-    """Return the job that this process belongs to; None if it is alone."""
+    """Return the job that this process belongs to, by its environment variables; None: it belongs to no job.
+
+    Args:
+      name: a name for the job, given by the user (see ``detect``).
+    """
     return detect(os.environ, name)

@@ -1,9 +1,10 @@
-"""Run a program whose starter may end: own its pseudo-terminal, its output and the record of its end.
+"""Run a program that continues after the command that started it has ended (``jaxscope run --detach``).
 
-The keeper has its own session, so that no terminal's hangup reaches it. The program's stdout and stderr are
-one pseudo-terminal, always copied to ``output.log``: a program blocks at its next print if its terminal is
-not read, and ends if it is closed. Views and commands read the files in the run directory. Never writes to
-the terminal that started it.
+A separate process, the keeper, starts the program and waits for its end. The keeper has its own session, so
+that it does not get the hangup of a terminal that is closed. The program's stdout and stderr are one
+pseudo-terminal, which the keeper reads and copies to the file ``output.log``: a program blocks at its next
+print if its terminal is not read, and ends if its terminal is closed. The keeper never writes to the
+terminal of the user.
 """
 
 from __future__ import annotations
@@ -32,17 +33,23 @@ QUIET_S = 0.2
 
 
 class Kept(NamedTuple):
-    """The process ids of a keeper and of its program; also in the run directory, as ``keeper.json``."""
+    """The process ids of a keeper and of its program. The file ``keeper.json`` in the run has them, too."""
 
     keeper: int
     program: int
 
 
 def start(argv: list[str], env: dict[str, str], run: RunDir, *, beside: Beside | None = None) -> Kept:
-    """Start ``argv`` under a new keeper and return as soon as the program runs.
+    """Start a program under a new keeper process, and return as soon as the program runs.
 
-    Call this function only while this process has a single thread. ``beside`` runs in a thread of the
-    keeper while the program runs. The stderr of the keeper and of ``beside`` is ``output.log``.
+    Call this function only while this process has a single thread.
+
+    Args:
+      argv: the command line of the program.
+      env: the environment of the program.
+      run: the run directory.
+      beside: a function that runs in a thread of the keeper while the program runs (see ``runner.run``). Its
+        stderr, as that of the keeper, is the file ``output.log``.
 
     Raises:
       JaxscopeError: the program could not be started, or its output cannot be written.
@@ -76,9 +83,17 @@ def start(argv: list[str], env: dict[str, str], run: RunDir, *, beside: Beside |
 
 
 def _spawn_on(terminal: int, argv: list[str], env: dict[str, str], mask: set[int]) -> int:
-    """Start the program with its output on ``terminal`` and no input.
+    """Start the program with its output on the pseudo-terminal ``terminal`` and no input.
 
-    It has a new process group: "stop" in a view reaches the program's children, and not the keeper.
+    The program gets a new process group, so that a signal to the group reaches the program and its children,
+    and not the keeper.
+
+    Args:
+      terminal: file descriptor of the program's end of the pseudo-terminal.
+      mask: the signals that the program blocks.
+
+    Returns:
+      The process id.
     """
     return spawn(
         argv,
@@ -104,6 +119,14 @@ def _keep(
     terminal: int,
     beside: Beside | None,
 ) -> None:
+    """Run as the keeper: start the program, copy its output until its end, and record its end.
+
+    Args:
+      mask: the signals that the program blocks.
+      log: file descriptor of ``output.log``.
+      answer: file descriptor to which the program's process id, or an error, is written as JSON.
+      pty, terminal: file descriptors of the keeper's and the program's end of the pseudo-terminal.
+    """
     os.setsid()
     os.dup2(log, 2, inheritable=False)
     os.close(log)
@@ -128,8 +151,8 @@ def _keep(
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     status = _drain_until_the_end(pid, pty, woken, run, listener)
     end = Ended.from_status(pid, status, time.monotonic() - started)
-    # With our copy closed, the pseudo-terminal ends with the last child of the program that has it open. The
-    # program's end is recorded before, the output of such children afterwards.
+    # After this, reading from the pseudo-terminal ends when the last child of the program has closed it. The
+    # end of the program is recorded before that. The output of such children is copied afterwards.
     os.close(terminal)
     open_still = _drain(pty, QUIET_S, listener)
     program_events.write_end(run, end)
@@ -141,9 +164,10 @@ def _keep(
 
 
 def _listen() -> int:
-    """Receive signals by a pipe that wakes the keeper. A hangup is ignored: the keeper has no terminal.
+    """Make signals to the keeper readable from a pipe, one byte for each. Return the descriptor to read from.
 
-    Handlers, not ignored signals: those the program would inherit.
+    The signals get handlers that do nothing. They are not ignored by SIG_IGN, because the program would
+    inherit that.
     """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
@@ -155,8 +179,15 @@ def _listen() -> int:
 
 
 def _drain_until_the_end(pid: int, pty: int, woken: int, run: RunDir, listener: Listener) -> int:
-    """Copy the program's output until it ends. Return its wait status."""
-    beat_at, heartbeat = 0.0, Heartbeat(run.heartbeat)  # held until this process ends
+    """Copy the output of the program ``pid`` until the program ends. Return its wait status.
+
+    Signals that the keeper gets are sent on to the program, except SIGHUP.
+
+    Args:
+      pty: file descriptor of the keeper's end of the pseudo-terminal.
+      woken: file descriptor from which the numbers of arrived signals are read (``_listen``).
+    """
+    beat_at, heartbeat = 0.0, Heartbeat(run.heartbeat)  # its lock is held until this process ends
     while True:
         now = time.monotonic()
         if now >= beat_at:
@@ -176,7 +207,10 @@ def _drain_until_the_end(pid: int, pty: int, woken: int, run: RunDir, listener: 
 
 
 def _drain(pty: int, quiet: float | None, listener: Listener) -> bool:
-    """Read to the end, or until nothing came for ``quiet`` seconds. Returns whether there may be more."""
+    """Copy output from ``pty`` until its end, or until there was none for ``quiet`` seconds (None: no limit).
+
+    Return whether there may be more output.
+    """
     while select.select([pty], [], [], quiet)[0]:
         data = read_some(pty)
         if not data:
@@ -186,7 +220,8 @@ def _drain(pty: int, quiet: float | None, listener: Listener) -> bool:
 
 
 def _write_down(data: bytes, listener: Listener) -> None:
-    # A full disk loses output; it must not block the program, which waits for us to read.
+    """Write output of the program to stderr, which is ``output.log``, and search it for XLA's warnings."""
+    # If the disk is full, output is lost. The program, which waits until it is read, must not block.
     with contextlib.suppress(OSError):
         os.write(2, data)
     listener.hear(data)

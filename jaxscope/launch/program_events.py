@@ -1,7 +1,7 @@
-"""Write the heartbeat and the end of the program into the run directory.
+"""Record how the program ended (the event ``ProgramExited``), and end this process in the same way.
 
-Owns how often the heartbeat comes, the ``ProgramExited`` event, and how we take our leave as the program took
-its own. Must not know whether a runner or a keeper is watching.
+Used both by ``jaxscope run``, which waits for the program, and by the process that waits for it with
+``--detach``.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ class Ended(NamedTuple):
 
     Attributes:
       pid: the program's process id.
-      seconds: seconds since its start, by the monotonic clock.
-      interrupted: whether a signal (Ctrl-C, kill) requested to end the program, and everything that would
-        run after it.
+      exit_code: the exit code; None: a signal ended the program.
+      signal: the number of the signal that ended the program; None: no signal did.
+      seconds: seconds from the start of the program to its end.
+      interrupted: whether a signal (Ctrl-C, kill) requested the end. Nothing is then to be done after the
+        program, such as writing a summary.
     """
 
     pid: int
@@ -37,13 +39,13 @@ class Ended(NamedTuple):
 
     @classmethod
     def from_status(cls, pid: int, status: int, seconds: float) -> Ended:
-        """Create it from the ``status`` of ``os.waitpid``."""
+        """Create an Ended from the wait ``status`` that ``os.waitpid`` returned."""
         code = os.waitstatus_to_exitcode(status)
         return cls(pid, code if code >= 0 else None, -code if code < 0 else None, seconds)
 
     @property
     def how(self) -> str:
-        """Return ``exit code 3`` or ``SIGTERM``."""
+        """Return how the program ended, for messages: ``exit code 3`` or ``SIGTERM``."""
         if self.signal is None:
             return f"exit code {self.exit_code}"
         try:
@@ -56,7 +58,10 @@ class Ended(NamedTuple):
         return self.exit_code == 0
 
     def leave(self) -> int:
-        """Return the exit code; if a signal ended the program, end this process by the same signal."""
+        """Return the exit code of the program; if a signal ended it, end this process by the same signal.
+
+        If this process cannot be ended in this way, return 128 + the number of the signal.
+        """
         if self.signal is None:
             return self.exit_code or 0
         for stream in (sys.stdout, sys.stderr):
@@ -72,7 +77,7 @@ class Ended(NamedTuple):
 
 
 def write_end(run: RunDir, ended: Ended) -> None:
-    """Write ``ProgramExited`` into a log of its own."""
+    """Write the event ``ProgramExited`` into a separate log in the run directory."""
     from jaxscope.log.writer import Writer
     from jaxscope.schema.events import ProgramExited
 
@@ -87,10 +92,11 @@ def write_end(run: RunDir, ended: Ended) -> None:
 
 
 def _no_core_dump() -> None:
-    """Disable our core dump: the program's own is in the same place."""
+    """Disable the core dump of this process, which would overwrite that of the program."""
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
-    # 1, not 0: where core_pattern is a pipe (systemd-coredump, apport), Linux ignores 0 and takes 1 for
-    # "none" (do_coredump in fs/coredump.c); a file of one byte is below the smallest core and not written.
+    # The limit is 1 byte, not 0: if core_pattern is a pipe (systemd-coredump, apport), Linux ignores 0, and 1
+    # means "none" (do_coredump in fs/coredump.c). If it is a file, a core is larger than 1 byte and is not
+    # written.
     soft = 1 if hard == resource.RLIM_INFINITY or hard >= 1 else 0
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))

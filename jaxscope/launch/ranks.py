@@ -1,4 +1,4 @@
-"""Start the processes of a job on this machine, and wait for their ends."""
+"""Start the processes (ranks) of a job on this machine, and wait for their ends: ``jaxscope launch``."""
 
 from __future__ import annotations
 
@@ -18,26 +18,36 @@ from typing import BinaryIO, NamedTuple
 from jaxscope.launch import job
 from jaxscope.launch.runner import ENDS
 
-GRACE_S = 10.0  # between SIGTERM and SIGKILL for the other ranks, after one has failed
-RECORDED_S = 5.0  # that the end of a killed program may take to be recorded
+GRACE_S = 10.0  # between SIGTERM and SIGKILL for the other ranks, after one rank has failed
+RECORDED_S = 5.0  # maximal wait until the end of a killed program is recorded
 POLL_S = 0.05
 FAILED_BY_SIGNAL = 128
 PIECE = 1 << 16
 
 
 class Rank(NamedTuple):
-    """One process of the job, and the number of those before it."""
+    """One process of the job.
+
+    Attributes:
+      number: the rank, from 0.
+    """
 
     number: int
     process: subprocess.Popen[bytes]
 
 
 def environment(environ: Mapping[str, str], rank: int, size: int, port: int, name: str) -> dict[str, str]:
-    """Return the environment of one rank.
+    """Return the environment variables for one process of the job.
 
-    ``jax.distributed.initialize()`` finds the number of processes and its own number only under a launcher
-    that it knows. So the variables of SLURM's srun are set, and the address of the coordinator, which has
-    priority over SLURM's.
+    Without arguments, ``jax.distributed.initialize()`` finds the number of processes and the rank only under
+    a launcher that it knows. So the variables of Slurm's ``srun`` are set, and JAX_COORDINATOR_ADDRESS, which
+    has priority over Slurm's address.
+
+    Args:
+      environ: the environment variables of this process.
+      rank, size: number of the process, and number of processes.
+      port: the port at which rank 0 runs JAX's coordinator.
+      name: the name of the job.
     """
     own = {
         job.NAME: name,
@@ -58,22 +68,26 @@ def environment(environ: Mapping[str, str], rank: int, size: int, port: int, nam
 
 
 def free_port() -> int:
-    """Return a port that no process listens on now."""
+    """Return a TCP port of this machine that no process uses now."""
     with socket.socket(socket.AF_INET6 if socket.has_ipv6 else socket.AF_INET) as s:
         s.bind(("", 0))
         return int(s.getsockname()[1])
 
 
 def run(argv: Sequence[str], size: int, name: str | None = None) -> tuple[int, str]:
-    """Run ``argv`` ``size`` times, as the ranks of one job. Print their output with the rank before each
-    line.
+    """Run the command ``argv`` in ``size`` processes, the ranks of one job, and print their output.
 
-    The first rank that fails ends the job. SIGINT, SIGTERM, SIGHUP and SIGQUIT are sent on to all ranks; a
-    second signal kills the ranks.
+    Each line of output begins with the rank. The first rank that fails ends the job. SIGINT, SIGTERM, SIGHUP
+    and SIGQUIT are sent on to all ranks; a second signal kills the ranks.
+
+    Args:
+      argv: the command, ``jaxscope run ...``.
+      size: the number of ranks.
+      name: the name of the job; None: a random one.
 
     Returns:
-      The exit code of the first rank that failed (128 + N if signal N ended it), or 0; and the name of the
-      job.
+      (exit code, name of the job). The exit code is that of the first rank that failed (128 + N if signal N
+      ended it), or 0.
     """
     port, name = free_port(), name or f"local-{secrets.token_hex(4)}"
     before = {number: signal.getsignal(number) for number in ENDS}
@@ -81,7 +95,8 @@ def run(argv: Sequence[str], size: int, name: str | None = None) -> tuple[int, s
     signaled: list[int] = []
 
     def pass_on(number: int, frame: object) -> None:
-        # A rank that waits for another in XLA runs no Python, and so no handler: the second signal ends it.
+        # A rank that waits for another rank in XLA runs no Python, and so no handler for the signal. A second
+        # signal kills it.
         for each in ranks:
             _send(each, signal.SIGKILL if signaled else number)
         signaled.append(number)
@@ -91,7 +106,8 @@ def run(argv: Sequence[str], size: int, name: str | None = None) -> tuple[int, s
             if before[number] is not signal.SIG_IGN:
                 signal.signal(number, pass_on)
         for rank in range(size):
-            # In a process group of its own: the terminal's Ctrl-C reaches it once, through us.
+            # The rank has its own process group, so that it gets the Ctrl-C of the terminal only once, from
+            # pass_on.
             process = subprocess.Popen(
                 argv,
                 env=environment(os.environ, rank, size, port, name),
@@ -112,6 +128,7 @@ def run(argv: Sequence[str], size: int, name: str | None = None) -> tuple[int, s
 
 
 def _send(rank: Rank, number: int) -> None:
+    """Send signal ``number`` to the process of ``rank``."""
     with contextlib.suppress(OSError):
         if number == signal.SIGKILL:
             _kill(rank.process)
@@ -120,9 +137,10 @@ def _send(rank: Rank, number: int) -> None:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill the program; jaxscope run records its end.
+    """Kill the children of ``process``, which is a ``jaxscope run`` that then records how its program ended.
 
-    Where that does not help, kill the whole process group.
+    If it does not end within RECORDED_S seconds, or its children are unknown (macOS), kill its whole process
+    group.
     """
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     with contextlib.suppress(OSError, ValueError):
@@ -135,7 +153,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _wait(ranks: Sequence[Rank]) -> int:
-    """Copy the output of all ranks until the last has ended. Return the exit code of the job."""
+    """Copy the output of all ranks until all have ended. Return the exit code of the job (see ``run``)."""
     open_streams: dict[int, _Lines] = {}
     for rank in ranks:
         for stream, to in ((rank.process.stdout, sys.stdout), (rank.process.stderr, sys.stderr)):
@@ -163,13 +181,14 @@ def _wait(ranks: Sequence[Rank]) -> int:
             for rank in ranks:
                 if rank not in ended:
                     _send(rank, signal.SIGKILL)
-        if len(ended) == len(ranks) and not ready:  # a child of a program may keep its output open for ever
+        if len(ended) == len(ranks) and not ready:  # a child of a program may never close its output
             for lines in open_streams.values():
                 lines.close()
             return 0 if failed is None else failed if failed >= 0 else FAILED_BY_SIGNAL - failed
 
 
 def _report(wrong: Rank, others: Sequence[Rank]) -> None:
+    """Print that rank ``wrong`` failed, and that the ranks ``others``, which still run, are ended."""
     code = wrong.process.returncode
     how = f"exit code {code}" if code >= 0 else f"signal {-code}"
     waiting = (
@@ -181,7 +200,7 @@ def _report(wrong: Rank, others: Sequence[Rank]) -> None:
 
 
 class _Lines:
-    """Copies a stream line by line, each with the rank before it."""
+    """Copies the output of a rank to ``to``, with ``[rank]`` before each line."""
 
     def __init__(self, stream: BinaryIO | object, rank: int, to: BinaryIO) -> None:
         self._stream: BinaryIO = stream  # type: ignore[assignment]
@@ -190,7 +209,7 @@ class _Lines:
         self._begun = b""
 
     def copy(self) -> bool:
-        """Copy what is there. Return False at the end of the stream."""
+        """Copy the complete lines that can be read without waiting. Return False at the end of the stream."""
         try:
             data = os.read(self._stream.fileno(), PIECE)
         except BlockingIOError:
@@ -200,6 +219,7 @@ class _Lines:
         return bool(data)
 
     def close(self) -> None:
+        """Copy an incomplete last line, and close the stream."""
         if self._begun:
             self._put([self._begun])
             self._begun = b""

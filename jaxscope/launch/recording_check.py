@@ -1,6 +1,7 @@
-"""Find out from the run directory whether anything was recorded, and explain why if not.
+"""Find out whether a program was recorded, and explain it to the user if nothing was recorded.
 
-Reads the marks of the start-up file and the kinds of the events, not their contents.
+Reads the files of the run directory: the words that jaxscope's start-up file (``boot/sitecustomize.py``)
+wrote in each Python process, and the events of the logs.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ from jaxscope.log.reader import MAX_LINE_BYTES, decode
 from jaxscope.log.store import RunDir
 from jaxscope.schema import events
 
-MAX_MARKS = 1 << 16  # bytes that one process notes
+MAX_MARKS = 1 << 16  # bytes of one file with such words
 _SOMETHING = (events.Missed, events.Traced, events.Lowered, events.Compiled)
 
 
 class Evidence(NamedTuple):
-    """What a recording contains, to explain why it may be empty.
+    """Facts about a recording from which ``explain`` finds out why the recording is empty.
 
     Attributes:
-      booted: whether jaxscope's start-up file ran in the program itself.
-      marks: the marks that this file wrote in the program or in a child process: boot, jax, no jaxscope,
-        failed.
+      booted: whether jaxscope's start-up file (``sitecustomize.py``) ran in the program itself.
+      marks: the words that the start-up file wrote in the program or in a child process: boot (it ran), jax
+        (jax was imported), no jaxscope (jaxscope is not installed there), failed (an exception).
       started: whether a process began recording.
-      something: whether at least one call missed a cache.
-      died: the uncaught exception, if nothing was recorded before it.
+      something: whether something was recorded: a call that missed a cache, a trace, lowering or compilation.
+      died: the uncaught exception that ended the program, if nothing was recorded before it.
     """
 
     booted: bool
@@ -40,7 +41,7 @@ class Evidence(NamedTuple):
 
 
 def look(run: RunDir, program: int) -> Evidence:
-    """Read the state of the run directory."""
+    """Read from the run directory what was recorded. ``program``: the process id of the program."""
     marks: set[str] = set()
     try:
         for name in files.names(run.path / "boot", within=run.path):
@@ -61,9 +62,14 @@ def look(run: RunDir, program: int) -> Evidence:
 
 
 def explain(seen: Evidence, ended: Ended) -> list[str]:
-    """Return why there is nothing to report and what to do; empty if something was recorded.
+    """Return lines for the user: why nothing was recorded, and what to do.
 
-    It is also empty if the start-up file failed, because that file printed the reason itself.
+    The list is empty if something was recorded, or if the start-up file failed and has already printed the
+    reason.
+
+    Args:
+      seen: the result of ``look``.
+      ended: how the program ended.
     """
     nothing = "nothing was recorded: "
     failed = ended.exit_code != 0
@@ -109,7 +115,8 @@ def explain(seen: Evidence, ended: Ended) -> list[str]:
 
 
 def _events(log: Path) -> Iterator[object]:
-    # Line by line: the answer is near the beginning, and a log may have a gigabyte.
+    """Yield the events of a log; none if the log cannot be read."""
+    # Line by line, because a log may have a gigabyte and the caller stops near the beginning.
     try:
         with files.open_regular(log, within=log.parent.parent) as f:
             while line := f.readline(MAX_LINE_BYTES):

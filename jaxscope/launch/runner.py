@@ -1,7 +1,9 @@
-"""Run the program in another Python process, in our process group and on our terminal, and wait for it.
+"""Run the user's program in another Python process and wait for its end (``jaxscope run``).
 
-The user sees the same as with plain python: standard streams unchanged, signals forwarded exactly once,
-Ctrl-Z, and the program's end as our end. Writes only the heartbeat and the end of the program.
+The program behaves for the user as without jaxscope: it has the same terminal and process group as this
+process, its standard streams are unchanged, each signal reaches it exactly once, Ctrl-Z stops both processes,
+and this process ends in the same way as the program. Only the heartbeat (a file with the current time) and
+the end of the program are written here; the program records itself.
 """
 
 from __future__ import annotations
@@ -22,12 +24,13 @@ from jaxscope.launch.tee import Tee
 from jaxscope.log.liveness import Heartbeat
 from jaxscope.log.store import RunDir
 
+# A function that runs in a thread while the program runs; see ``run``.
 Beside = Callable[[threading.Event, int], None]
 
-_HAS_SIGINFO = hasattr(signal, "sigtimedwait")  # Linux yes, macOS no
+_HAS_SIGINFO = hasattr(signal, "sigtimedwait")  # on Linux, not on macOS
 
-# Signals that are neither held nor forwarded: faults of the process itself, SIGPIPE and SIGXFSZ (Python
-# ignores them), stops by the terminal for reading or writing in the background.
+# Signals that are neither blocked nor forwarded: faults of the process itself, SIGPIPE and SIGXFSZ (Python
+# ignores them), stops by the terminal because of reading or writing in the background.
 _OURS = [
     "KILL",
     "STOP",
@@ -45,15 +48,16 @@ _OURS = [
     "CHLD",
 ]
 if not _HAS_SIGINFO:
-    _OURS.append("ALRM")  # our own clock there
+    _OURS.append("ALRM")  # the timer of _next_signal
 FORWARDED = signal.valid_signals() - {getattr(signal, f"SIG{name}", 0) for name in _OURS}
-# Sent by a user or a scheduler to end a program.
+# Signals by which a user or a scheduler ends a program
 ENDS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
 _STOPS = {signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
 
-SETTLE_S = 0.05  # systemd and Slurm signal one process after the other, and have finished by then
-TOGETHER_S = 1.0
-LINGER_S = 2.0
+# systemd and Slurm signal the processes of a group one after the other. After this time they have finished.
+SETTLE_S = 0.05
+TOGETHER_S = 1.0  # a signal to the group and one to this process within this time are the same one
+LINGER_S = 2.0  # maximal wait for the thread of ``beside`` after the end of the program
 
 
 def run(
@@ -64,9 +68,10 @@ def run(
     tee: bool = False,
     beside: Beside | None = None,
 ) -> Ended:
-    """Start ``argv`` and wait for its end.
+    """Start a program and wait for its end. Return how it ended.
 
     Args:
+      argv, env: the command line and the environment of the program.
       record: the run directory, into which the heartbeat and the end of the program are written; None: they
         are not written.
       tee: also copy the program's stderr into ``output.log``.
@@ -77,9 +82,9 @@ def run(
       JaxscopeError: the program could not be started.
     """
     held: set[int] = {*FORWARDED, signal.SIGCHLD, signal.SIGALRM}
-    # Blocked before the program and any thread exist, so that no signal is missed, and threads inherit the
-    # mask. No handler is installed: the program inherits the signals that we ignore (nohup, a shell's `&`) as
-    # ignored.
+    # The signals are blocked before the program and any thread exist, so that no signal is missed and threads
+    # inherit the mask. No handler is installed, so that signals that are ignored here (nohup, a shell's `&`)
+    # are ignored in the program, too.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, held)
     copy = witness = None
     try:
@@ -98,7 +103,7 @@ def run(
         watch = _Watch(pid, held, witness, record)
         status = watch.until_the_end()
         end = Ended.from_status(pid, status, time.monotonic() - started)
-        # The program may end by a signal before we receive it, or handle it and end in another way.
+        # A signal may end the program before it arrives here, or the program handles it and ends otherwise.
         received = watch.received | signal.sigpending() | {end.signal}
         ends = {n for n in ENDS if signal.getsignal(n) is not signal.SIG_IGN}
         end = end._replace(interrupted=bool(ends & received))
@@ -114,14 +119,23 @@ def run(
     finally:
         if witness:
             witness.leave()
-        _forget(signal.sigpending() & held)  # the Ctrl-C that ended the program is not meant for the summary
+        _forget(signal.sigpending() & held)  # the Ctrl-C that ended the program must not end the summary
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def spawn(
     argv: list[str], env: dict[str, str], *, mask: set[int], stderr: int | None = None, **more: Any
 ) -> int:
-    """Call ``posix_spawn`` with signals as Python's own subprocess module sets them.
+    """Start a process by ``posix_spawn``, with signals as the module ``subprocess`` sets them.
+
+    Args:
+      argv, env: the command line and the environment of the process.
+      mask: the signals that the process blocks.
+      stderr: file descriptor that becomes the stderr of the process; None: stderr is unchanged.
+      more: further arguments of ``os.posix_spawn``.
+
+    Returns:
+      The process id.
 
     Raises:
       JaxscopeError: the system could not start the process.
@@ -145,21 +159,27 @@ def spawn(
             slug="spawn",
         ) from e
     if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
-        # Inherited from a parent that never waits; the kernel would then discard the exit code.
+        # Inherited from a parent that never waits for its children. The kernel would discard the exit code.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     return pid
 
 
 class _Watch:
-    """Waits for the end of ``pid``, and forwards signals to it."""
+    """Waits for the end of the process ``pid`` and forwards signals to it.
+
+    Args:
+      held: the signals that are blocked in this process, and read one by one.
+      witness: finds out whether a signal was sent to the whole process group; None: all are forwarded.
+      record: the run directory, in which the heartbeat is written; None: no heartbeat.
+    """
 
     def __init__(self, pid: int, held: set[int], witness: Witness | None, record: RunDir | None) -> None:
         self.pid = pid
         self.held = held
         self.witness = witness
         self.heartbeat = Heartbeat(record.heartbeat) if record is not None else None
-        self.seen: dict[int, float] = {}  # signal -> when the group had it
-        self.passed_on = 0
+        self.seen: dict[int, float] = {}  # the time at which each signal was sent to the whole group
+        self.passed_on = 0  # the latest signal that was forwarded
         self.received: set[int | None] = set()
 
     def until_the_end(self) -> int:
@@ -181,14 +201,17 @@ class _Watch:
                 self._forward(_next_signal(self.held, beat_at - now))
 
     def close(self) -> None:
-        """Release the heartbeat: the end has been written."""
+        """Release the lock on the heartbeat file. Call this method after the end has been written."""
         if self.heartbeat is not None:
             self.heartbeat.close()
 
     def _forward(self, arrived: tuple[int, bool | None, int] | None) -> None:
-        """Forward a signal, unless the program already has it.
+        """Forward a signal to the program, unless the signal was sent to the whole process group.
 
-        A second SIGINT or SIGTERM would do harm, and so would a lost one: see ``group_signals``.
+        In that case the program has it already, and a second one would do harm (see ``group_signals``).
+
+        Args:
+          arrived: the result of ``_next_signal``.
         """
         if arrived is None or arrived[0] not in FORWARDED:
             return
@@ -197,9 +220,9 @@ class _Watch:
             self.received.add(number)
         if not from_terminal:
             time.sleep(SETTLE_S)
-            _forget({number} & signal.sigpending())  # two at the same time count as one, as for any process
+            _forget({number} & signal.sigpending())  # two at the same time are one, as for any process
         in_group = self._group_had(number)
-        if number not in _STOPS:  # the effect of a stop is still to come
+        if number not in _STOPS:  # _stop_too needs a stop later, when the program has stopped
             self.seen.pop(number, None)
         # A signal that the program sends to its parent must not be sent back.
         if not (from_terminal or in_group or sender == self.pid):
@@ -208,41 +231,48 @@ class _Watch:
                 os.kill(self.pid, number)
 
     def _group_had(self, number: int) -> bool:
-        """Return whether the whole group was sent ``number`` just now."""
+        """Return whether signal ``number`` was sent to the whole process group within the last TOGETHER_S."""
         now = time.monotonic()
         if self.witness:
             self.seen.update(dict.fromkeys(self.witness.seen(), now))
         return now - self.seen.get(number, -TOGETHER_S) < TOGETHER_S
 
     def _stop_too(self, number: int) -> None:
-        """Stop this process after the program was stopped, so that the shell returns. Returns when continued.
+        """Stop this process after signal ``number`` has stopped the program, so that the shell gets control.
 
-        Not if only the program was stopped (cpulimit, a debugger): it is continued without us.
+        Returns when this process is continued. If only the program was stopped (by cpulimit or a debugger),
+        this process is not stopped.
         """
         if self.witness and number != self.passed_on and not self._group_had(number):
             time.sleep(SETTLE_S)
             if not self._group_had(number):
                 return
         if number == signal.SIGSTOP:
-            return  # sent to the whole group, it has stopped this process already
+            return  # a SIGSTOP to the whole group has stopped this process already
         self.passed_on = 0
         self.seen.pop(number, None)
-        # The terminal's Ctrl-Z may be pending for us too: sent while it is blocked, both are one stop.
+        # The Ctrl-Z of the terminal may be pending here, too. As the signal is blocked, both become one stop.
         os.kill(os.getpid(), number)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
         signal.pthread_sigmask(signal.SIG_BLOCK, self.held)
 
 
 def _next_signal(held: set[int], seconds: float) -> tuple[int, bool | None, int] | None:
-    """Return the next of the held signals: its number, whether the kernel sent it, the sender's process id.
+    """Wait for a signal for at most ``seconds``. None: no signal arrived.
 
-    None after ``seconds``. Without siginfo (macOS) the second is None and the third 0.
+    Args:
+      held: the signals to wait for, which are blocked.
+
+    Returns:
+      (number of the signal, whether the kernel sent it, process id of the sender). On macOS, where the sender
+      is unknown, the second is None and the third is 0.
     """
     if _HAS_SIGINFO:
         info = signal.sigtimedwait(held, max(seconds, 0.0))
         # A terminal's signals have SI_KERNEL (0x80) and go to its foreground group; kill() has SI_USER (0).
         return (info.si_signo, info.si_code > 0, info.si_pid) if info else None
-    # macOS drops a blocked SIGCHLD without a handler: check for the end ten times a second.
+    # macOS drops a blocked SIGCHLD that has no handler. So return at least ten times a second, for the caller
+    # to check whether the program has ended.
     signal.setitimer(signal.ITIMER_REAL, min(max(seconds, 0.01), 0.1))
     number = signal.sigwait(held)
     signal.setitimer(signal.ITIMER_REAL, 0)
@@ -250,11 +280,13 @@ def _next_signal(held: set[int], seconds: float) -> tuple[int, bool | None, int]
 
 
 def _forget(numbers: set[int]) -> None:
+    """Remove the pending signals ``numbers``."""
     for number in numbers:
         signal.sigwait([number])
 
 
 def _start_beside(beside: Beside | None, ended: threading.Event, pid: int) -> threading.Thread | None:
+    """Start a thread that runs ``beside(ended, pid)``. None if ``beside`` is None."""
     if beside is None:
         return None
     thread = threading.Thread(target=beside, args=(ended, pid), name="jaxscope-beside", daemon=True)

@@ -1,8 +1,8 @@
-"""Copy the program's stderr to ours unchanged, and to a file.
+"""Copy the program's stderr unchanged to the stderr of ``jaxscope run``, and to the file ``output.log``.
 
-XLA's C++ code prints to descriptor 2 while it compiles. A separate process copies it, so that children of the
-program can continue to write after the program and the runner have ended. ``xla_warnings.Listener`` finds
-warnings in it.
+XLA's C++ code prints warnings to stderr while it compiles; ``xla_warnings.Listener`` finds them in the copy.
+A separate process copies, so that children of the program can continue to write after the program and
+``jaxscope run`` have ended.
 """
 
 from __future__ import annotations
@@ -29,7 +29,13 @@ QUIET_S = 0.3
 
 
 class Tee:
-    """The runner's end of the copy: ``write_end`` becomes the program's stderr."""
+    """The process that copies the program's stderr, as seen by the process that starts the program.
+
+    Args:
+      pid: id of the copying process.
+      write_end: file descriptor that becomes the program's stderr.
+      log: path of the file to which the output is copied.
+    """
 
     def __init__(self, pid: int, write_end: int, log: str) -> None:
         self.pid = pid
@@ -38,10 +44,14 @@ class Tee:
 
     @classmethod
     def start(cls, run: RunDir, env: Mapping[str, str]) -> Tee | None:
-        """Start copying. Return None if stderr is closed or copying is not possible; the program then
-        writes to stderr directly.
+        """Start the process that copies.
 
-        ``env``: the program's environment.
+        Return None if stderr is closed or copying is not possible; the program then writes to stderr
+        directly.
+
+        Args:
+          run: the run directory.
+          env: the program's environment.
         """
         fds: list[int] = []
         try:
@@ -65,11 +75,18 @@ class Tee:
         return cls(pid, write_end, str(run.output))
 
     def handed_over(self) -> None:
-        """Close our copy of the writing end after the program has its own: it would hide the end of file."""
+        """Close ``write_end`` in this process, after the program has inherited it.
+
+        Otherwise the copying process would never see the end of file.
+        """
         os.close(self.write_end)
 
     def finish(self) -> None:
-        """Wait until all output is copied; not for children of the program that still hold stderr."""
+        """Wait until the output of the program is copied.
+
+        Children of the program that have stderr open may write later. If ``output.log`` has not grown for
+        QUIET_S seconds, the method returns.
+        """
         size, changed = -1, time.monotonic()
         while os.waitpid(self.pid, os.WNOHANG) == (0, 0):
             now = time.monotonic()
@@ -82,10 +99,13 @@ class Tee:
 
 
 def open_terminal(*, like: int | None) -> tuple[int, int]:
-    """Open a pseudo-terminal with the size of the terminal ``like``. Return the descriptors of our end and
-    of the program's end.
+    """Open a pseudo-terminal that does not change the bytes (it adds no carriage returns).
 
-    It does not change the bytes: no carriage returns are added.
+    Args:
+      like: file descriptor of a terminal, whose size and settings are used; None: default settings.
+
+    Returns:
+      Two file descriptors: the end to read from, and the end for the program to write to.
     """
     ours, theirs = os.openpty()
     mode = termios.tcgetattr(like if like is not None else theirs)
@@ -97,29 +117,39 @@ def open_terminal(*, like: int | None) -> tuple[int, int]:
 
 
 def copy_size(source: int, target: int) -> None:
-    """Give the terminal ``target`` the rows and columns of ``source``."""
+    """Give the terminal ``target`` the rows and columns of ``source`` (file descriptors)."""
     with contextlib.suppress(OSError):
         size = fcntl.ioctl(source, termios.TIOCGWINSZ, bytes(8))
         fcntl.ioctl(target, termios.TIOCSWINSZ, size)
 
 
 def _copy(source: int, log: int, run: RunDir, env: Mapping[str, str], *, terminal: bool) -> None:
+    """Run as the copying process: copy from ``source`` to ``log`` and stderr until the end of file.
+
+    Args:
+      source, log: file descriptors.
+      env: the program's environment.
+      terminal: whether ``source`` is a pseudo-terminal.
+    """
     if terminal:
         signal.signal(signal.SIGWINCH, lambda *_: copy_size(STDERR, source))
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGWINCH])
     sys.stderr = None  # only the program writes there
     listener = Listener(run, env)
     while data := read_some(source):
-        with contextlib.suppress(OSError):  # the disk is full: the program's stderr still goes through
+        with contextlib.suppress(OSError):  # if the disk is full, stderr is still copied
             os.write(log, data)
-        # If our stderr is closed, this raises and the process ends, so that the program's next write fails as
-        # it would without jaxscope.
+        # If stderr of this process is closed, this raises and the process ends, so that the program's next
+        # write fails as it would without jaxscope.
         _write_all(STDERR, data)
         listener.hear(data)
 
 
 def read_some(fd: int) -> bytes:
-    """Read the available bytes; empty at the end, which Linux reports on a pseudo-terminal as EIO."""
+    """Read the available bytes from ``fd``. The result is empty at the end of the data.
+
+    At the end of a pseudo-terminal, Linux reports the error EIO, which counts as the end, too.
+    """
     try:
         return os.read(fd, CHUNK)
     except OSError:
@@ -127,6 +157,7 @@ def read_some(fd: int) -> bytes:
 
 
 def _write_all(fd: int, data: bytes) -> None:
+    """Write all of ``data`` to ``fd``, and wait where the descriptor is non-blocking."""
     view = memoryview(data)
     while view:
         try:

@@ -1,7 +1,8 @@
-"""Upload a run while it is recorded, in a process of its own: the program never waits for the store.
+"""Upload a run to a remote store while it is recorded.
 
-``python -m jaxscope.launch.upload RUN URL`` follows the run directory. Its stdin ends when ``jaxscope run``
-has seen the end of the program; it then uploads what is left, and ends when no process writes in the run.
+The command ``python -m jaxscope.launch.upload RUN URL`` runs as a separate process, so that the program
+never waits for the store. When the program has ended, ``jaxscope run`` closes the stdin of that process. The
+process then uploads the rest, and ends when no process writes into the run directory any more.
 """
 
 from __future__ import annotations
@@ -19,22 +20,22 @@ from jaxscope.errors import JaxscopeError
 from jaxscope.log import files, liveness, remote, removal
 from jaxscope.log.store import RunDir
 
-FIRST_S, MOST_S = 5.0, 60.0  # between two rounds; each pause is twice as long as the one before
-QUIET_S = 10.0  # after the end of the program: without a finished request
-END_S = 60.0  # and in all
-LATE_S = 60.0  # of a process that nobody waits for: after the last process has left the run
-AGAIN_S = 1.0
+FIRST_S, MOST_S = 5.0, 60.0  # first and longest pause between two uploads; each is twice as long as the last
+QUIET_S = 10.0  # longest wait after the end of the program during which no request succeeds
+END_S = 60.0  # longest wait after the end of the program
+LATE_S = 60.0  # after the last process has left the run, this process tries to upload the rest for so long
+AGAIN_S = 1.0  # pause before a failed request is repeated
 LOOK_S = 0.05
 MOST_STATE = 1 << 16
 
 
 class State(NamedTuple):
-    """The state of the upload of a run, as it is in ``upload.json``.
+    """How much of a run is uploaded. The file ``upload.json`` of the run has the same values.
 
     Attributes:
-      sent: bytes that are uploaded.
-      files, bytes: files and bytes that are not uploaded yet (a large file
-        counts several times).
+      sent: number of bytes that are uploaded.
+      files, bytes: number of files and of bytes that are not uploaded yet. A large file is uploaded in pieces
+        and counts as several.
       error: the error of the last request; None: it succeeded, or there was none.
       final: whether the end of the program is uploaded, or cannot be uploaded.
     """
@@ -47,7 +48,11 @@ class State(NamedTuple):
 
 
 def start(record: RunDir, url: str, *, overwrite: bool = False) -> subprocess.Popen[bytes] | None:
-    """Start the process that uploads the run ``record`` to ``url``; None: it cannot be started."""
+    """Start the process that uploads the run ``record`` to ``url``. None: it cannot be started.
+
+    Args:
+      overwrite: replace a run that the store has at this address.
+    """
     words = [sys.executable, "-P", "-m", "jaxscope.launch.upload", str(record.path), url]
     with contextlib.suppress(OSError):
         return subprocess.Popen(
@@ -61,10 +66,13 @@ def start(record: RunDir, url: str, *, overwrite: bool = False) -> subprocess.Po
 
 
 def finish(process: subprocess.Popen[bytes] | None, record: RunDir) -> State:
-    """Wait until the end of the program is uploaded: at most END_S seconds, and at most QUIET_S seconds
-    without a finished request.
+    """Wait until the uploading process has uploaded the end of the run ``record``. Return the final state.
 
-    A process that is late then is killed. Ctrl-C ends the wait.
+    The wait is at most END_S seconds, and at most QUIET_S seconds without progress; then the process is
+    killed. Ctrl-C has the same effect.
+
+    Args:
+      process: the result of ``start``.
     """
     if process is None:
         return State(error="no process can be started")
@@ -96,7 +104,7 @@ def finish(process: subprocess.Popen[bytes] | None, record: RunDir) -> State:
 
 
 def read(record: RunDir) -> State:
-    """Return how far the run is uploaded."""
+    """Return how much of the run is uploaded, as ``upload.json`` states; nothing if there is no such file."""
     with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
         found: Any = json.loads(files.read(record.path / removal.UPLOAD, MOST_STATE, within=record.path))
         return State(**found)
@@ -104,7 +112,11 @@ def read(record: RunDir) -> State:
 
 
 def main(directory: str, url: str, *, overwrite: bool) -> None:
-    """Upload the run until it has ended."""
+    """Upload the run in ``directory`` to ``url`` again and again, until the run has ended.
+
+    Args:
+      overwrite: replace a run that the store has at this address.
+    """
     os.nice(10)
     record = RunDir(directory)
     upload = remote.Upload(record.path, url, overwrite=overwrite)
@@ -116,7 +128,7 @@ def main(directory: str, url: str, *, overwrite: bool) -> None:
         _round(record, upload, last=not going)
     until = time.monotonic() + LATE_S
     while _in_use(record) or (upload.left[0] and time.monotonic() < until):
-        # A detached program goes on, or a child process of one that has ended.
+        # A detached program, or a child process of a program that has ended, still writes into the run.
         if _in_use(record):
             until = time.monotonic() + LATE_S
         time.sleep(pause)
@@ -125,6 +137,7 @@ def main(directory: str, url: str, *, overwrite: bool) -> None:
 
 
 def _in_use(record: RunDir) -> bool:
+    """Return whether a process still writes into the run, as its lock or a recent heartbeat shows."""
     beat = liveness.beat_of(record.heartbeat)
     return removal.in_use(record.path) or (
         beat is not None and beat.going is None and liveness.recent(beat.at)
@@ -132,7 +145,11 @@ def _in_use(record: RunDir) -> bool:
 
 
 def _round(record: RunDir, upload: remote.Upload, *, last: bool = False) -> None:
-    """Upload what is there and write the state; with ``last`` once more after a failure."""
+    """Upload what has changed since the last round, and write ``upload.json``.
+
+    Args:
+      last: the program has ended: try once more after a failure, and mark the state as final.
+    """
     _write(record, upload)
     error = None
     for again in (True, False):
@@ -155,6 +172,7 @@ def _round(record: RunDir, upload: remote.Upload, *, last: bool = False) -> None
 
 
 def _write(record: RunDir, upload: remote.Upload, error: str | None = None, *, final: bool = False) -> None:
+    """Write the state of the upload to ``upload.json`` (see ``State`` for ``error`` and ``final``)."""
     number, size = upload.left
     state = State(upload.sent, number, size, error, final)
     with contextlib.suppress(OSError):

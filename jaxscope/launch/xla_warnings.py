@@ -1,6 +1,7 @@
-"""Read the program's stderr as it passes, and record the warnings that XLA prints only there.
+"""Find XLA's warnings in a copy of the program's stderr, and record them as CompilerWarned events.
 
-The bytes are a copy: reading them does not delay the output, and no exception of this module affects it.
+XLA prints some warnings only to stderr. The modules ``tee`` and ``keeper`` copy the output itself: it is not
+delayed here, and no exception of this module affects it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from jaxscope.log.store import RunDir
 if TYPE_CHECKING:
     from jaxscope.log.writer import Writer
 
-# Printed by spmd_partitioner.cc through absl's log, one write a message: JAX 0.10.2 and 0.12.0.1 say
+# The warnings that are recorded. spmd_partitioner.cc prints them with absl's logging, each in a single write.
+# JAX 0.10.2 and 0.12.0.1 print
 # "W1121 14:11:54.249111    2316 spmd_partitioner.cc:656] [SPMD] Involuntary full rematerialization. The ...",
 # before 2025 "2024-12-21 17:32:07.609345: E external/xla/.../spmd_partitioner.cc:613] [spmd] Involuntary
 # ...".
@@ -27,14 +29,19 @@ _ABSL = re.compile(
 _OLD = re.compile(
     rb"(?P<y>\d{4})-(?P<mon>\d\d)-(?P<d>\d\d) (?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)\.(?P<us>\d{6}): "
 )
-MAX_LINE = 1 << 18  # an instruction's tuple shape can be 100 KB; what follows it names the line
+MAX_LINE = 1 << 18  # a warning can contain a tuple shape of 100 KB, and the source line comes after it
 MAX_WARNINGS = 2000
-OLDEST_NS = 60 * 10**9  # a stamp further back than this is of another clock
+OLDEST_NS = 60 * 10**9  # a time stamp that is older than this is not XLA's
 WARNING_LEVEL = 2  # TF_CPP_MIN_LOG_LEVEL from which warnings are not printed
 
 
 class Listener:
-    """Finds XLA's warnings in the program's stderr, in the process that copies it."""
+    """Finds XLA's warnings in the program's stderr and writes events. It is used in the process that copies.
+
+    Args:
+      run: the run directory, in which the events are written.
+      env: the program's environment.
+    """
 
     def __init__(self, run: RunDir, env: Mapping[str, str]) -> None:
         self._rest = b""
@@ -51,15 +58,16 @@ class Listener:
                 self._writer.open()
 
     def hear(self, data: bytes) -> None:
-        """Read the next bytes. Never raises."""
+        """Search the next bytes of the program's stderr for warnings. Never raises."""
         if self._writer is None:
             return
         try:
             self._hear(data)
-        except Exception:  # whatever it is: the program's stderr goes on
+        except Exception:  # stderr must be copied whatever happens here
             self._writer = None
 
     def _hear(self, data: bytes) -> None:
+        """Split the bytes into lines, and write an event for each line that has a warning."""
         *lines, rest = data.split(b"\n")
         if lines:
             lines[0] = self._rest + lines[0]
@@ -74,9 +82,10 @@ class Listener:
                 self._say(line)
 
     def _say(self, line: bytes) -> None:
+        """Write an event for the warning in ``line``, if XLA's time stamp is before it."""
         from jaxscope.schema.events import CompilerWarned
 
-        # What the program itself printed last may stand before it, without a line break.
+        # The line may begin with text that the program itself has printed without a line break.
         before = line.find(MARK)
         stamps = [*_ABSL.finditer(line, 0, before), *_OLD.finditer(line, 0, before)]
         found = max(stamps, key=lambda m: m.start(), default=None)
@@ -94,13 +103,25 @@ class Listener:
 
 
 def _muted(env: Mapping[str, str]) -> str | None:
-    """Return the environment variable of the program that keeps XLA from printing warnings."""
+    """Return the setting that keeps XLA from printing warnings: ``TF_CPP_MIN_LOG_LEVEL=2``; None: not set.
+
+    Args:
+      env: the program's environment.
+    """
     level = env.get("TF_CPP_MIN_LOG_LEVEL", "")
     return f"TF_CPP_MIN_LOG_LEVEL={level}" if level.isdecimal() and int(level[:4]) >= WARNING_LEVEL else None
 
 
 def _stamp(fields: dict[str, bytes], now: int) -> int | None:
-    """Parse the time in a line (local time); None if it is not near ``now``."""
+    """Return the time of XLA's time stamp in nanoseconds since the epoch.
+
+    None if it is not within the last minute before ``now``: it is then not the time of this output.
+
+    Args:
+      fields: the parts of the stamp by name of the group in ``_ABSL`` or ``_OLD``: month, day, hour, ... The
+        stamp is in local time, and that of ``_ABSL`` has no year.
+      now: the current time in nanoseconds since the epoch.
+    """
     f = {k: int(v) for k, v in fields.items()}
     year = time.localtime(now / 1e9).tm_year
     for y in (f.get("y", year), year - 1):  # printed before midnight of New Year
@@ -115,7 +136,10 @@ def _stamp(fields: dict[str, bytes], now: int) -> int | None:
 
 
 def _process_of(tid: bytes | None) -> int | None:
-    """Return the process of the thread that printed, if it still runs (Linux)."""
+    """Return the id of the process to which the thread ``tid`` belongs.
+
+    None: the thread has ended, ``tid`` is None, or the system is not Linux.
+    """
     if tid is None:
         return None
     try:

@@ -1,13 +1,17 @@
-# Waits for `import jax`, and calls back once when jax has been executed. Used by the start-up file
-# beside it, so the same holds: nothing but sys, and syntax that Python 2.7 reads.
+# Waits for `import jax`, and calls a function once when jax has been imported. The start-up file
+# sitecustomize.py in this directory uses it, so the same rules apply: it imports only sys, and its
+# syntax is valid in Python 2.7.
 import sys
 
 
 class WhenJaxIsImported:
-    """A sys.meta_path entry that watches one import and then goes.
+    """An entry of sys.meta_path that calls a function when jax has been imported, and then removes itself.
 
-    It stays until jax has been executed, not until it is looked for: `importlib.util.find_spec("jax")`
-    is how many libraries ask whether JAX is installed, long before anybody imports it.
+    It stays until the code of jax has run, not only until a spec for jax is searched for: many libraries
+    call `importlib.util.find_spec("jax")` to find out whether JAX is installed, long before it is imported.
+
+    Args:
+      record: called without arguments after jax has been imported.
     """
 
     def __init__(self, record):
@@ -20,7 +24,7 @@ class WhenJaxIsImported:
         from _thread import get_ident  # built in, and loaded in every Python
 
         thread = get_ident()
-        if thread in self.searching:  # a user's own finder behind us asks all of sys.meta_path again
+        if thread in self.searching:  # a user's own finder, which we call below, searches sys.meta_path again
             return None
         self.searching.add(thread)
         try:
@@ -30,17 +34,18 @@ class WhenJaxIsImported:
         loader = getattr(spec, "loader", None)
         if hasattr(loader, "exec_module") and not isinstance(loader, type):
             try:
-                # The spec and its loader are the real ones; only this attribute is ours, and it is gone
-                # before jax's first line runs. So jax.__spec__.loader is what it is in plain Python.
+                # The spec and its loader are the real ones. Only this attribute is set by jaxscope, and it
+                # is removed before the first line of jax runs, so that jax.__spec__.loader is the same as
+                # without jaxscope.
                 loader.exec_module = _exec_module(self, loader)
             except Exception:
-                pass  # a loader that takes no attribute: jax is imported, but not recorded
+                pass  # the loader accepts no attributes: jax is imported, but not recorded
         return spec
 
     def _real_spec(self, name, path, target):
         finders = list(sys.meta_path)
         behind_us = finders[finders.index(self) + 1 :] if self in finders else finders
-        for finder in behind_us:  # those before us have declined already
+        for finder in behind_us:  # the finders before this one have not found jax
             find = getattr(finder, "find_spec", None)
             spec = find(name, path, target) if find is not None else None
             if spec is not None:
@@ -58,8 +63,7 @@ def _exec_module(hook, loader):
             sys.meta_path.remove(hook)
             hook.record()
 
-    # This frame is a part of the import machinery and is to be treated as one: Python drops frames with
-    # this file name from tracebacks and from warnings' stacklevel, so that an error or a warning while
-    # jax is being imported reads as it does without us.
+    # Python leaves out frames with this file name from tracebacks and from the stacklevel of warnings, so
+    # that an error or a warning during the import of jax has the same text as without jaxscope.
     exec_module.__code__ = exec_module.__code__.replace(co_filename="<frozen importlib._bootstrap>")
     return exec_module

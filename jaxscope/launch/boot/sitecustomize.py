@@ -1,18 +1,23 @@
-# Runs at the start of every Python under `jaxscope run`: the runner puts this directory first on
-# PYTHONPATH, and site.py imports the first `sitecustomize` it finds. Leaves the interpreter as it
-# would have been without us, except for one import hook that waits for jax.
+# Runs at the start of every Python process under `jaxscope run`, which puts this directory first on
+# PYTHONPATH: Python's site.py imports the first `sitecustomize` that it finds. It leaves the interpreter
+# unchanged, except for one import hook that waits for jax.
 #
-# Any Python may find this file, because the program's children inherit PYTHONPATH: another version,
-# another environment, without jaxscope. So: no import that stays in sys.modules but os and sys
-# (both are loaded already), syntax that Python 2.7 reads, no word when jaxscope is not there.
+# Any Python may find this file, because child processes of the program inherit PYTHONPATH: another
+# version, or another environment in which jaxscope is not installed. So it leaves no module in
+# sys.modules except os and sys (which are loaded already), its syntax is valid in Python 2.7, and it
+# prints nothing if jaxscope is not installed.
 import os
 import sys
 
 
 def _note(word):
-    """Tell the runner, in a file named after this process, how far we came."""
+    """Append a word to the file of this process in the run's directory boot/, for `jaxscope run` to read.
+
+    The words are: boot (this file ran), jax (jax was imported), no jaxscope (jaxscope is not installed in
+    this environment), failed (an exception prevented the recording).
+    """
     try:
-        # No mkdir: where the run directory is gone, there is nobody to tell.
+        # The directory is not created: if the program removed the run directory, nothing is to be written.
         path = os.path.join(os.environ["JAXSCOPE_RUN"], "boot", str(os.getpid()))
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
         try:
@@ -24,18 +29,21 @@ def _note(word):
 
 
 def _record():
-    """Start recording in this process, as jax is imported. Only KeyboardInterrupt and SystemExit get out."""
+    """Start recording in this process after jax has been imported.
+
+    Raises no exception except KeyboardInterrupt and SystemExit. Any other is printed to stderr.
+    """
     try:
         _note(b"jax\n")
         try:
             from jaxscope.capture.session import start_from_environment
         except ImportError as e:
             if (getattr(e, "name", None) or "").partition(".")[0] == "jaxscope":
-                _note(b"no jaxscope\n")  # another environment's Python: not ours to complain about
+                _note(b"no jaxscope\n")  # the Python of another environment: no message in the program
                 return
             raise
         start_from_environment()
-        # _end was registered long before: it ends the recording last.
+        # _end, which was registered before all handlers of the program, ends the recording instead.
         _atexit("unregister", getattr(sys.modules["jaxscope.capture.session"], "stop", None))
     except Exception as e:
         _note(b"failed\n")
@@ -46,7 +54,7 @@ def _record():
 
 
 def _end():
-    """End the recording. The program's own atexit handlers ran before: those registered last run first."""
+    """End the recording. This atexit handler was registered first, so it runs after those of the program."""
     stop = getattr(sys.modules.get("jaxscope.capture.session"), "stop", None)
     try:
         if stop is not None:
@@ -56,6 +64,11 @@ def _end():
 
 
 def _atexit(verb, function):
+    """Call atexit.register or atexit.unregister. Leave atexit in sys.modules only if it was there before.
+
+    Args:
+      verb: "register" or "unregister".
+    """
     known = "atexit" in sys.modules
     import atexit  # built in, and the handlers belong to the interpreter, not to the module
 
@@ -65,7 +78,7 @@ def _atexit(verb, function):
 
 
 def _leave_no_trace():
-    """Take this directory off sys.path. PYTHONPATH keeps it, so that children are followed too."""
+    """Remove this directory from sys.path. PYTHONPATH keeps it, so that child processes are recorded, too."""
     here = os.path.dirname(__file__)
     sys.path[:] = [entry for entry in sys.path if entry != here]
     sys.path_importer_cache.pop(here, None)
@@ -87,8 +100,8 @@ try:
 except Exception:
     pass
 
-# The user's own sitecustomize, wherever it is, is imported by the ordinary import statement: the
-# module's lock is reentrant, and what stands in sys.modules when we return is what stays there. Where
-# there is none, this raises ImportError(name="sitecustomize"), which site.py expects, and nothing stays.
+# Import the user's own sitecustomize, if there is one. This works inside the import of this file, because
+# the lock of a module is reentrant, and Python keeps the module that is in sys.modules at the end. If there
+# is none, this raises ImportError(name="sitecustomize"), which site.py expects, and no module stays.
 sys.modules.pop("sitecustomize", None)
 import sitecustomize  # noqa: E402, F401
