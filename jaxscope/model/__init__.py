@@ -1,1 +1,1 @@
-"""Fold the events of a run into functions, compilations and programs, to be queried."""
+"""Turn the events of a recorded run into functions, compilations and programs that can be queried."""

@@ -1,4 +1,7 @@
-"""Read the snapshots of a run's live arrays: the size of each group, its devices, and which groups grow."""
+"""Compute figures from the snapshots (lists of all live ``jax.Array`` objects) of a recorded run.
+
+The figures are the bytes of each group of arrays on each device, and which groups grow from step to step.
+"""
 
 from __future__ import annotations
 
@@ -16,23 +19,32 @@ from jaxscope.schema.arrays import ArrayGroup, DeviceMemory
 from jaxscope.schema.events import ArraysSeen
 from jaxscope.schema.keys import Frame, Sharding
 
-FEWEST = 4  # snapshots that make a trend
-FEWEST_BY_TIME = 6  # where nothing counts steps; few, and a container that is emptied at times looks like it
-LEAST_STEPS = 6  # steps between the first and the last of them; without steps: new arrays
-NEAR = 0.9  # share of the largest snapshot's bytes from which another one counts as equally full
+FEWEST = 4  # least number of snapshots in which arrays must have grown
+# The same where steps are not counted. In few snapshots, a container that is emptied from time to time may
+# seem to grow only.
+FEWEST_BY_TIME = 6
+LEAST_STEPS = 6  # least number of steps in which arrays must have grown; without steps, of new arrays
+NEAR = 0.9  # a snapshot with this share of the bytes of the largest snapshot counts as equally large
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Arrays of one path, shape, dtype and sharding.
+    """Live arrays that have the same path, shape, dtype and sharding. A field that is None is unknown.
 
     Attributes:
-      path: the variable that leads to the arrays; None: no reference was found.
-      global_bytes: bytes of all arrays of the group, without copies.
-      device_bytes: bytes of all arrays of the group, on each device that holds them.
-      shared: number of these arrays that use the memory of other arrays.
+      path: the variable that leads to the arrays, ``state.params[*]``; None: no variable was found.
+      count: number of arrays.
+      shape, dtype: shape and dtype of each array; None: they differ.
+      global_bytes: bytes of all arrays of the group, without copies on several devices.
+      device_bytes: bytes of all arrays of the group on each device that holds them.
+      sharding: the sharding of the arrays.
       replication: number of devices that hold the same part of an array.
       padding_bytes: bytes allocated for padding, on all devices together.
-      all_bytes: bytes on all devices of the process together, without arrays that use the memory of others.
+      committed: whether the arrays are committed to their devices.
+      layout: the order of the axes in memory.
+      origin: the user's line that created the arrays; None: unknown, or several lines.
+      held: the objects that refer to the arrays, in words; None: they were not searched for.
+      shared: number of these arrays that use the memory of other arrays in the snapshot.
+      all_bytes: bytes on all devices of the process together, without the arrays in ``shared``.
     """
 
     path: str | None
@@ -53,7 +65,7 @@ class Group(msgspec.Struct, frozen=True):
 
     @property
     def own_bytes(self) -> int | None:
-        """Return ``device_bytes`` without the arrays in the memory of other arrays."""
+        """Return ``device_bytes`` without the bytes of arrays that use the memory of other arrays."""
         if self.device_bytes is None or not self.shared:
             return self.device_bytes
         return self.device_bytes * max(0, self.count - self.shared) // max(1, self.count)
@@ -64,12 +76,22 @@ class Group(msgspec.Struct, frozen=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """The live arrays of one process at one time.
+    """All live arrays of one process at one moment. The event ``ArraysSeen`` has further explanations.
 
     Attributes:
-      by_device: bytes on each device of the process. A buffer that several arrays share counts once.
+      why: why the snapshot was taken: step, growth, miss, time, asked, exit or exhausted.
+      t_ns: when it was taken, in nanoseconds since the epoch.
+      step: the step that ended last; None: steps are not counted.
+      count: number of live arrays.
+      bytes: bytes on all devices of the process together; None: the devices or sizes of some are unknown.
+      by_device: bytes on each device of the process, by id. A buffer that several arrays share counts once.
+      groups: the arrays, grouped by path, shape, dtype and sharding.
+      memory: the figures of each device's allocator.
+      cut: whether the search for variables that lead to the arrays stopped at a limit.
+      error, site: if memory ran out, the error message and the user's line; else None.
       parts: number of further arrays that use the memory of these arrays and have no path.
-      lengths, bounded: the lengths of containers, and which are bounded, as in ``ArraysSeen``.
+      lengths: number of items of each container that leads to arrays, by path.
+      bounded: the paths of containers that have a maximum length.
     """
 
     process: Process
@@ -90,13 +112,16 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     @property
     def known_bytes(self) -> int:
-        """Return ``bytes``, or where the devices of some arrays are unknown, what there is at least."""
+        """Return the bytes on all devices, or a lower bound if the devices of some arrays are unknown."""
         unknown = sum(g.global_bytes or 0 for g in self.groups if g.all_bytes is None)
         return sum(self.by_device.values()) + unknown
 
     @property
     def unnamed_share(self) -> float | None:
-        """Return the share of the bytes without a path; None: there are no bytes, or a size is unknown."""
+        """Return the fraction of the bytes that belongs to arrays without a path (no variable leads to them).
+
+        None: there are no bytes, or a size is unknown.
+        """
         sizes = [(g.path is None, g.global_bytes) for g in self.groups]
         if any(b is None for _, b in sizes):
             return None
@@ -105,7 +130,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 def snapshots(run: Run) -> list[Snapshot]:
-    """Return the snapshots of all processes, in order of time."""
+    """Return the snapshots of all processes of the run, in order of time."""
     found = [read(p, event) for p in run.processes.values() for event in p.snapshots]
     return sorted(found, key=lambda s: (s.t_ns, s.process.id))
 
@@ -117,7 +142,10 @@ def of_main(run: Run) -> list[Snapshot]:
 
 
 def of_failure(run: Run) -> Snapshot | None:
-    """Return the latest snapshot of an allocation that failed in the process that the user started."""
+    """Return the latest snapshot that was taken because memory ran out; None: memory did not run out.
+
+    Only the process that the user started is considered.
+    """
     main = run.main
     failed = (
         None if main is None else next((e for e in reversed(main.snapshots) if e.error is not None), None)
@@ -126,11 +154,11 @@ def of_failure(run: Run) -> Snapshot | None:
 
 
 def fullest(found: list[Snapshot]) -> Snapshot | None:
-    """Return the snapshot with the most bytes, or one with nearly as many bytes and more named arrays. If
-    several are equal, return the last.
+    """Return the snapshot that shows best what the memory is used for; None if ``found`` is empty.
 
-    A snapshot that is taken while a call returns can have a few bytes more than the snapshots before and
-    after it, and fewer names, because no variable refers to the results yet.
+    It is the one with the most bytes, or one with nearly as many bytes in which more arrays have a path; of
+    equal ones the last. A snapshot that is taken while a call returns can have a few bytes more than the
+    others, but fewer paths, because no variable refers to the results yet.
     """
     most = max((s.bytes or 0 for s in found), default=0)
     near = [s for s in found if (s.bytes or 0) >= NEAR * most]
@@ -140,7 +168,7 @@ def fullest(found: list[Snapshot]) -> Snapshot | None:
 
 
 def read(process: Process, event: ArraysSeen) -> Snapshot:
-    """Return the snapshot of one event."""
+    """Return the snapshot that an event of ``process`` describes, with the bytes on each device computed."""
     addressable = sh.device_ids(event.addressable)
     own = None if addressable is None else set(addressable)
     by_device: dict[int, int] = dict.fromkeys(addressable or (), 0)
@@ -181,10 +209,11 @@ def read(process: Process, event: ArraysSeen) -> Snapshot:
 
 
 class Sum(msgspec.Struct, frozen=True):
-    """The arrays of a snapshot with one common property, for example the variable that leads to them.
+    """The arrays of a snapshot that have a property in common, for example the variable that leads to them.
 
     Attributes:
       name: the value of that property; None: arrays to which no variable leads.
+      groups: the groups of arrays.
       bytes: bytes on all devices of the process; None: unknown.
     """
 
@@ -202,7 +231,7 @@ class Sum(msgspec.Struct, frozen=True):
 
 
 def sums(s: Snapshot, name: Callable[[Group], str | None]) -> list[Sum]:
-    """Return the groups of ``s`` by ``name``, the most bytes first."""
+    """Put the groups of snapshot ``s`` together that have the same ``name(group)``, the most bytes first."""
     found: dict[str | None, list[Group]] = {}
     for g in s.groups:
         found.setdefault(name(g), []).append(g)
@@ -211,10 +240,10 @@ def sums(s: Snapshot, name: Callable[[Group], str | None]) -> list[Sum]:
 
 
 def tree_of(g: Group) -> str | None:
-    """Return the variable that leads to ``g``, with its attribute: what a user calls
-    parameters or optimizer state.
+    """Return the beginning of the path of ``g``: the variable, with its attribute if it has one.
 
-    ``state.params['block0']['w']`` -> ``state.params``; ``opt_state[*].mu['w']`` -> ``opt_state``.
+    That is what a user calls the parameters or the optimizer state. ``state.params['block0']['w']`` ->
+    ``state.params``; ``opt_state[*].mu['w']`` -> ``opt_state``. None: ``g`` has no path.
     """
     if g.path is None:
         return None
@@ -229,10 +258,10 @@ _OF_BATCH = {"batch", "batches", "inputs", "targets", "labels", "images", "token
 
 
 def kind_of(run: Run) -> Callable[[Group], str]:
-    """Return a function that classifies a group: parameters, optimizer state, batch or other.
+    """Return a function that classifies a group of arrays: PARAMETERS, OPTIMIZER, BATCH or OTHER.
 
-    The words in the path of the group decide. Arrays created by a line that copies to a device are a batch,
-    too.
+    The words in the path of the group decide (``params``, ``opt_state``, ``batch``). Other arrays are a batch
+    if their line copies from the host to a device several times.
     """
     sent = {
         (e.site.file, e.site.line)
@@ -256,7 +285,11 @@ def kind_of(run: Run) -> Callable[[Group], str]:
 
 
 def _group(g: ArrayGroup, table: list[Sharding]) -> tuple[Group, tuple[int, ...] | None]:
-    """Return the group and its devices."""
+    """Return the Group for a group of an event, and the ids of its devices (None: unknown).
+
+    Args:
+      table: the shardings of the event, to which ``g.sharding`` is an index.
+    """
     sharding = table[g.sharding] if g.sharding is not None and 0 <= g.sharding < len(table) else None
     devices = None if sharding is None else sh.device_ids(sharding.devices)
     shape = None if g.shape is None else [d for d in g.shape if isinstance(d, int) and d >= 0]
@@ -292,20 +325,20 @@ def _group(g: ArrayGroup, table: list[Sharding]) -> tuple[Group, tuple[int, ...]
     )
 
 
-Seen = tuple[float, int, int]  # position of a snapshot, number of arrays, bytes
+Seen = tuple[float, int, int]  # step or seconds of a snapshot, number of arrays, bytes
 
 
 class Growth(msgspec.Struct, frozen=True):
-    """The arrays of one container, or one array, that became more or larger in every snapshot.
+    """A container to which arrays were added in every snapshot, or one array that became larger.
 
     Attributes:
-      group: the group in the last snapshot.
-      path: the path of the container, ``history[*]``, or of the array; None: no reference was found.
-      seen: (position, count, bytes) of each snapshot. The position is the step; without steps the seconds
-        since the run began.
+      group: the group of these arrays in the last snapshot.
+      path: the path of the container, ``history[*]``, or of the array; None: no variable leads to the arrays.
+      seen: (position, number of arrays, bytes) in each snapshot. The position is the step; if steps are not
+        counted, the seconds since the run began.
       in_steps: whether the positions are steps.
-      held: the objects that refer to the arrays, if the arrays have no path and these objects were searched
-        for.
+      held: the objects that refer to the arrays, in words, if the arrays have no path; None: these objects
+        were not searched for.
     """
 
     group: Group
@@ -317,24 +350,24 @@ class Growth(msgspec.Struct, frozen=True):
 
     @property
     def more_arrays(self) -> float:
-        """Return the new arrays per step or second; 0: one array that becomes longer."""
+        """Return the number of new arrays per step (or per second). 0: one array becomes larger."""
         (first, had, _), (last, has, _) = self.seen[0], self.seen[-1]
         return (has - had) / (last - first)
 
     @property
     def more_bytes(self) -> float:
-        """Return the new bytes per step or second."""
+        """Return the number of additional bytes per step (or per second)."""
         (first, _, had), (last, _, has) = self.seen[0], self.seen[-1]
         return (has - had) / (last - first)
 
 
 def growing(run: Run) -> list[Growth]:
-    """Return the arrays that grew from each snapshot to the next, those with the most bytes first.
+    """Return the containers and arrays that grew from each snapshot to the next: likely memory leaks.
 
     They must have grown in at least FEWEST snapshots at different steps (FEWEST_BY_TIME at different times
-    where nothing counts steps), the last of which is in the second half of the run. The groups of one
-    container are added up, because its arrays may have changing shapes. Containers with a maximum length are
-    left out.
+    if steps are not counted), the last of which is in the second half of the run. All groups of a container
+    are added up, because its arrays may have different shapes. Containers with a maximum length are left out.
+    The ones that grow fastest (bytes per step or second) come first.
     """
     found = []
     for process in run.processes.values():
@@ -362,10 +395,14 @@ def growing(run: Run) -> list[Growth]:
 def _series(
     snapshots: list[tuple[float, Snapshot]], gaining: set[str], *, from_none: bool
 ) -> tuple[dict[object, list[Seen]], dict[object, Group]]:
-    """Return for each container its arrays in each snapshot, and its group in the last one.
+    """Return the number and bytes of the arrays of each container in each snapshot, and its latest group.
 
-    ``from_none``: a container that is not in the first snapshot begins with 0 arrays in the one before it is
-    seen.
+    Both dicts are by the key of ``_holder``, which identifies a container or an array.
+
+    Args:
+      snapshots: (step or seconds, snapshot).
+      gaining: the result of ``_gaining``.
+      from_none: add 0 arrays in the snapshot before the first one in which a container appears.
     """
     series: dict[object, list[Seen]] = {}
     latest: dict[object, Group] = {}
@@ -387,7 +424,7 @@ def _series(
 
 
 def _gaining(first: Snapshot, last: Snapshot) -> set[str]:
-    """Return the paths of containers that have more keys in the ``last`` snapshot than in the ``first``."""
+    """Return the paths of containers that have more keys or indices in ``last`` than in ``first``."""
     keys: tuple[dict[str, set[str]], ...] = ({}, {})
     for snapshot, of in zip((first, last), keys, strict=True):
         for g in snapshot.groups:
@@ -399,20 +436,24 @@ def _gaining(first: Snapshot, last: Snapshot) -> set[str]:
 
 
 def _at_steps(recorded: list[Snapshot]) -> list[tuple[float, Snapshot]]:
-    """Return the last snapshot of each step, with the step."""
+    """Return (step, last snapshot of that step) for each step, in order. The snapshot at exit is left out."""
     by_step = {s.step: s for s in recorded if s.step is not None and s.why != "exit"}
     return [(step, by_step[step]) for step in sorted(by_step)]
 
 
 def _at_times(run: Run, recorded: list[Snapshot]) -> list[tuple[float, Snapshot]]:
-    """Return the snapshots before the end, with the seconds since the run began."""
+    """Return (seconds since the run began, snapshot), in order. The snapshot at exit is left out."""
     found = ((run.seconds_at(s.t_ns), s) for s in recorded if s.why != "exit")
     return [(at, s) for at, s in found if at is not None]
 
 
 def _holder(g: Group, gaining: set[str]) -> object:
-    """Identify the leaking container, or the array: by path, the outermost container that has indices or is
-    one of ``gaining``; without a path by the line that created the arrays."""
+    """Return a key that identifies the container of ``g`` from one snapshot to the next.
+
+    With a path, it is the path of the outermost container that has indices ``[*]`` or is in ``gaining``
+    (``history[*]``), or else the path of the array itself. Without a path, it is the line that created the
+    arrays, and their dtype.
+    """
     if g.path is None:
         return ("unnamed", g.origin, g.dtype)
     steps = tokens(g.path)
@@ -424,8 +465,10 @@ def _holder(g: Group, gaining: set[str]) -> object:
 
 
 def _fills_up(path: str, seen: list[Seen], snapshots: list[tuple[float, Snapshot]]) -> bool:
-    """Return whether the container at ``path`` has a bound, or as many items, all the time, as arrays go
-    in.
+    """Return whether the growth of the container at ``path`` ends by itself.
+
+    That is so if the container has a maximum length, or if it has had a fixed number of items, at least as
+    many as arrays now (a preallocated list that is being filled).
     """
     container = path.removesuffix("[*]").removesuffix(".<cache>")
     filled = [at for at, n, _ in seen if n]
@@ -438,7 +481,7 @@ def _fills_up(path: str, seen: list[Seen], snapshots: list[tuple[float, Snapshot
 
 
 def _rising(seen: list[Seen]) -> list[Seen]:
-    """Return the longest end of ``seen`` in which the count grew every time, or the bytes of one array."""
+    """Return the longest end of ``seen`` in which the number of arrays, or the bytes of one array, grew."""
     start = len(seen) - 1
     while start > 0 and seen[start - 1][1] < seen[start][1]:
         start -= 1
@@ -449,8 +492,10 @@ def _rising(seen: list[Seen]) -> list[Seen]:
 
 
 def _steady(seen: list[Seen], in_steps: bool) -> bool:
-    """Return whether it grew over enough steps or arrays, in the second half at least half as fast as in the
-    first."""
+    """Return whether the growth is long enough, and in its second half at least half as fast as in the first.
+
+    Long enough means LEAST_STEPS steps; without steps, as many new arrays.
+    """
     (first, had, _), (last, has, _) = seen[0], seen[-1]
     if (last - first if in_steps else has - had or LEAST_STEPS) < LEAST_STEPS:
         return False

@@ -1,6 +1,8 @@
-"""Find the causes of each compilation of a run by comparing its key with the nearest earlier key.
+"""Find the causes of a call's cache misses by comparing its cache key with an earlier key of the function.
 
-JAX's caches live in one process, so only keys of the same process are compared.
+The earlier key is the nearest one: the one that differs least. JAX's caches belong to a process, so only keys
+of the same process are compared. A call that missed the C++ fast path is a ``Compilation`` here, whether or
+not it compiled something.
 """
 
 from __future__ import annotations
@@ -15,17 +17,18 @@ from jaxscope.model.run import Run
 from jaxscope.schema.causes import Cause
 from jaxscope.schema.keys import Frame, Key
 
-# Earlier keys to compare with, the latest first: the cost must not be quadratic in a function's keys.
+# Number of the latest earlier keys to compare with. A limit, so that the cost is not quadratic in the keys.
 LOOK_BACK = 256
-LOOK_FURTHER = 32  # keys before those with the same shapes or static values
+LOOK_FURTHER = 32  # number of keys before these that have the same shapes or the same static values
 # Entries of these two kinds share caches; traces under a transform or inside another trace do not.
 _DIRECT = frozenset({"call", "aot"})
 
 
 def compared(run: Run, c: Compilation) -> Comparison | None:
-    """Compare ``c`` with the nearest earlier key; None: its key was not recorded.
+    """Compare the cache key of ``c`` with the nearest earlier key of its function.
 
-    The result for a finished call is cached, because earlier calls no longer change.
+    Return the comparison with its causes; None: the key of ``c`` was not recorded. The result is cached as
+    long as ``c`` reaches no further phase, because earlier calls no longer change.
     """
     level = c.level
     known = run.comparisons.get(c.id)
@@ -47,7 +50,7 @@ def compared(run: Run, c: Compilation) -> Comparison | None:
 
 
 def of(run: Run, c: Compilation) -> list[Cause]:
-    """Return the causes of ``c``, the decisive one first; never empty."""
+    """Return why ``c`` missed a cache: the causes, the decisive one first. The list is never empty."""
     comparison = compared(run, c)
     if comparison is not None:
         return comparison.causes
@@ -57,8 +60,10 @@ def of(run: Run, c: Compilation) -> list[Cause]:
 
 
 def further_back(run: Run, c: Compilation) -> int | None:
-    """Return the number of the compilation that ``c`` is compared with; None if it is the one right before
-    ``c``."""
+    """Return the number (3 for ``f#3``) of the compilation with which ``c`` is compared.
+
+    None: ``c`` is compared with the compilation right before it, or with none.
+    """
     comparison = compared(run, c)
     before = comparison.nearest if comparison is not None else None
     if before is None:
@@ -71,8 +76,10 @@ def further_back(run: Run, c: Compilation) -> int | None:
 
 
 def recompiled(c: Compilation) -> bool:
-    """Return whether ``c`` is one of its function's ``recompilations``, or would be if its trace had not
-    failed."""
+    """Return whether ``c`` traced or compiled its function again (see ``recompilations``).
+
+    A call whose trace raised an exception counts, too.
+    """
     if c.reached == ["fast_path"] or c.entry in ("aot", "nested"):
         return False
     caches, key, earlier, done = _served_by(c), _transform_key(c), False, 0
@@ -91,10 +98,13 @@ def recompiled(c: Compilation) -> bool:
 
 
 def _only_goes_on(c: Compilation, done: int) -> bool:
-    """Return whether ``c`` has no phase in common with ``done``, the phases of the compilations before it.
+    """Return whether ``c`` ran only phases that no earlier compilation of the function has run.
 
-    ``f.eval_shape(x)`` traces, ``f.lower(x)`` also lowers; the call after them does what is left, nothing
-    twice.
+    After ``f.eval_shape(x)``, which traces, and ``f.lower(x)``, which lowers, a call only compiles: that is
+    not a recompile.
+
+    Args:
+      done: the phases of the earlier compilations, as bits: 1 traced, 2 lowered, 4 compiled.
     """
     return c.reached_phases != 0 and c.reached_phases & done == 0
 
@@ -106,9 +116,9 @@ def _failed_trace(c: Compilation) -> bool:
 
 @cached_until_changed
 def recompilations(function: Function) -> list[Compilation]:
-    """Return the calls that traced or compiled again after an earlier one, in order of time.
+    """Return the calls of ``function`` that traced or compiled it again, in order of time.
 
-    These are left out: explicit ``.lower()`` and ``.compile()``, calls that finish the work of these,
+    These are left out: explicit ``.lower()`` and ``.compile()``, calls that only finish the work of these,
     traces inside another function's trace, and the first forward and backward programs of a transform.
     """
     before: dict[object, set[object]] = {}
@@ -130,7 +140,7 @@ def recompilations(function: Function) -> list[Compilation]:
 
 @cached_until_changed
 def reasons(function: Function, run: Run) -> dict[str, list[tuple[Compilation, Cause]]]:
-    """Return the ``recompilations`` of ``function`` with their decisive causes, by kind of cause."""
+    """Return (recompilation, its decisive cause) of ``function``, by kind of the cause (``shape``, ...)."""
     found: dict[str, list[tuple[Compilation, Cause]]] = {}
     for c in recompilations(function):
         decisive = of(run, c)[0]
@@ -139,18 +149,19 @@ def reasons(function: Function, run: Run) -> dict[str, list[tuple[Compilation, C
 
 
 def _served_by(c: Compilation) -> object:
-    """Return a value that is equal for compilations that share caches.
+    """Return a value that is equal for compilations of a function that use the same cache entries.
 
-    Caches belong to a process. The recording does not name the transform: its programs have the same line,
-    the same callers' lines, arguments of the same paths and ranks, and the same function object.
+    Caches belong to a process. Programs of a function under different transforms (grad, vmap, ...) do not
+    share entries. The recording does not name the transform, so ``_transformed`` distinguishes them.
     """
     return (c.process.id, _transformed(c)) if c.entry == "transform" else c.process.id
 
 
 def _transform_key(c: Compilation) -> object:
-    """Return a value that is equal for programs of one transform with equal keys: one call compiles several.
+    """Return a value that is equal for programs that JAX compiles for one call under a transform.
 
-    None: not under a transform, where each compilation counts.
+    One call of ``jax.grad(f)`` compiles a forward and a backward program with equal keys: this is not a
+    recompile. None: ``c`` is not under a transform, so that each compilation counts.
     """
     if c.entry != "transform" or c.key is None or c.missed is None:
         return None
@@ -158,6 +169,11 @@ def _transform_key(c: Compilation) -> object:
 
 
 def _transformed(c: Compilation) -> object:
+    """Return a value that is equal for programs of a function under the same transform.
+
+    It consists of the line of the call and its callers' lines, the paths and ranks of the arguments, the
+    function object, and whether the function was traced.
+    """
     lines = [(f.file, f.line) for f in (c.site, *(c.missed.stack if c.missed is not None else ())) if f]
     traced = c.reached_phases & 1 or c.phase == TRACE
     # Another rank means another transform: vmap on a line that had grad before.
@@ -166,11 +182,15 @@ def _transformed(c: Compilation) -> object:
 
 
 def _nearest(run: Run, c: Compilation, key: Key, facts: Facts, level: str) -> int | None:
-    """Return the position of the nearest earlier compilation in the index; None: there is none.
+    """Return the position of the nearest earlier compilation in ``key_index.of(run, c)``; None: no such one.
 
-    Compared are the latest, and of those before them the latest with the shapes or static values of
-    ``c``: keys with different shapes or statics can be hundreds, those with different dtypes,
-    settings and containers are few.
+    The latest LOOK_BACK keys are candidates, and of those before them the latest with the same shapes or the
+    same static values as ``c``. A function may have hundreds of keys that differ in shapes or static values,
+    but few that differ in dtypes, settings or containers only.
+
+    Args:
+      facts: the flattened ``key``.
+      level: the cache that missed: trace, lower, compile or fast_path.
     """
     index = key_index.of(run, c)
     end, hashes = index.before(c.call), index.hashes(c.call, key)
@@ -188,8 +208,11 @@ def _nearest(run: Run, c: Compilation, key: Key, facts: Facts, level: str) -> in
 
 
 def _fitting(c: Compilation) -> list[key_index.Fits]:
-    """Return the conditions for a compilation to compare with, the best first; the
-    next if the first has no match."""
+    """Return conditions for the earlier compilations with which ``c`` may be compared, the best one first.
+
+    A condition is used only if no earlier compilation fulfills the conditions before it. Compilations that
+    use the same caches are preferred.
+    """
 
     def same_caches(o: Compilation) -> bool:
         return o.entry == c.entry or {o.entry, c.entry} <= _DIRECT
@@ -212,11 +235,12 @@ def _paths(c: Compilation) -> list[str]:
 
 
 def _one_object(a: Compilation, b: Compilation) -> bool:
-    """Return whether both are calls of one function object, or have none, as a backward program."""
+    """Return whether ``a`` and ``b`` have the same function object. A backward program has none."""
     return len({c.key.function_object for c in (a, b) if c.key is not None}) < 2
 
 
 def _circumstances(run: Run, c: Compilation, before: Compilation, level: str) -> causes.Circumstances:
+    """Return the facts about ``c``, and about ``before``, its counterpart, that are not in their keys."""
     seen = c.function.seen
     now, then = c.missed, before.missed
     assert now is not None and then is not None
@@ -245,7 +269,7 @@ def _circumstances(run: Run, c: Compilation, before: Compilation, level: str) ->
 
 
 def _effects(c: Compilation) -> list[str]:
-    """Return the effects of this call, else of the function's latest trace."""
+    """Return the names of the jaxpr's effects in ``c``, or if it has none, in the latest earlier trace."""
     if c.missed is not None and c.missed.effects:
         return list(c.missed.effects)
     for o in reversed(c.function.compilations):
@@ -255,10 +279,10 @@ def _effects(c: Compilation) -> list[str]:
 
 
 def _created_at(run: Run, c: Compilation) -> tuple[Frame, bool] | None:
-    """Return the line at which a function object was created again, and whether that is certain.
+    """Return (user's line that created the function object of ``c``, whether that is certain).
 
-    The line of the lambda or def if it is not wrapped; else the line on the stack that wraps it; else, for a
-    function defined inside another, its definition. None: the recording does not lead to a line.
+    It is the line of the lambda or def if nothing wraps the function; else the line on the stack that wraps
+    it (``jax.grad(f)``); else, for a function defined inside another function, its definition. None: unknown.
     """
     seen = c.function.seen
     if not seen.file or seen.line is None:

@@ -1,7 +1,7 @@
-"""Compare two programs: the figures of ``model.metrics``, and the collectives, fusions, donation, constants
-and rematerialized values that differ.
+"""Compare two compiled programs: figures, collectives, fusions, donation, constants, rematerializations.
 
-A part that one of the programs does not have is None, which is not the same as no difference.
+The result for a part (such as the collectives) is None if one of the programs does not have this part in its
+recording. An empty result means that there is no difference.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ Named = Mapping[str, tuple[str, int | None]]  # name -> (text, bytes)
 
 
 class Item(msgspec.Struct, frozen=True):
-    """A collective or a fusion. A fusion has only a ``kind`` and a ``source``.
+    """A collective or a fusion of a compiled program. A fusion has only a ``kind`` and a ``source``.
 
     Attributes:
-      kind: ``all-reduce``, ``loop``, ...
-      axes: mesh axes; None: unknown.
-      bytes: bytes of the result on one device.
-      executions: how often it runs in one call; None: unknown.
+      kind: the kind of collective (``all-reduce``) or of fusion (``loop``).
+      axes: the mesh axes over which the collective runs; None: unknown.
+      bytes: bytes of the result on one device; None: unknown.
+      executions: how often the collective runs in one call of the program; None: unknown.
       origin: asked (written in the program) or inserted (by the partitioner); None: unknown.
+      source: the user's line; None: unknown.
     """
 
     kind: str
@@ -47,11 +48,11 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Changed(msgspec.Struct, frozen=True):
-    """``count`` items that were added (``before`` is None), removed (``after`` is None) or changed.
+    """A collective or fusion that was added, removed or changed.
 
     Attributes:
       before, after: the item in the first and in the second program; None: the program does not have it.
-      count: how many equal items changed in this way.
+      count: number of equal items that changed in this way.
     """
 
     before: Item | None
@@ -60,13 +61,13 @@ class Changed(msgspec.Struct, frozen=True):
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """A constant, or the donation of an argument, in both programs.
+    """A difference in something with a name: a constant, a donated argument or a rematerialized value.
 
     Attributes:
-      name: the name of the argument or constant.
-      before, after: the description in the first and in the second program; None: the program does not have
+      name: the name of the constant, argument or value.
+      before, after: its description in the first and in the second program; None: the program does not have
         it.
-      bytes_before, bytes_after: sizes, where known.
+      bytes_before, bytes_after: its size; None: unknown.
     """
 
     name: str
@@ -77,17 +78,34 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """The differences of two programs by part: empty if there are none, None if one program does not have the
-    part."""
+    """The differences of two compiled programs.
+
+    A part is empty if the programs do not differ in it, and None if it is unknown for one of them.
+
+    Attributes:
+      before, after: ids of the programs; None: there is only one program.
+      ops: StableHLO operations, counted by name.
+      instructions: HLO instructions, and custom calls counted by target.
+      fusions: the number of fusions in all, and by kind.
+      fusions_by_line, collectives: the single fusions and collectives that differ.
+      loops: loops, counted by number of iterations.
+      memory: bytes on one device.
+      cost: operations and bytes as XLA and jaxscope estimate them.
+      donation, constants, remats: donated arguments, captured constants, values that XLA rematerializes
+        involuntarily.
+      upcasts: conversions to a wider dtype.
+      products: matrix products, by operands and precision.
+      callbacks: calls into Python.
+    """
 
     before: str | None
     after: str | None
     ops: list[Difference] | None = None
-    instructions: list[Difference] | None = None  # and custom calls by target
-    fusions: list[Difference] | None = None  # total, and by kind
+    instructions: list[Difference] | None = None
+    fusions: list[Difference] | None = None
     fusions_by_line: list[Changed] | None = None
     collectives: list[Changed] | None = None
-    loops: list[Difference] | None = None  # by trip count
+    loops: list[Difference] | None = None
     memory: list[Difference] | None = None
     cost: list[Difference] | None = None
     donation: list[Entry] | None = None
@@ -99,20 +117,25 @@ class Changes(msgspec.Struct, frozen=True):
 
     @property
     def same(self) -> bool:
-        """Return whether both have the same StableHLO, options and target, and the same compiled program.
+        """Return whether the two programs are equal, both before and after XLA compiled them.
 
-        Equal ids do not suffice: another version of XLA, or other flags, may compile the same text
-        differently.
+        Equal ids mean the same StableHLO, options and target. They do not suffice: another version of XLA, or
+        other flags, may compile the same text differently.
         """
         return self.before == self.after and not any(self.parts.values())
 
     @property
     def parts(self) -> dict[str, list[Difference] | list[Changed] | list[Entry] | None]:
+        """Return the differences by name of the part: ``{"ops": [...], "memory": None, ...}``."""
         return {f: getattr(self, f) for f in self.__struct_fields__[2:]}
 
 
 def between(run_a: Run, a: Program, run_b: Run, b: Program) -> Changes:
-    """Compare ``a`` of ``run_a`` with ``b`` of ``run_b``; lines are compared only within one run."""
+    """Return the differences of program ``b`` of ``run_b`` from program ``a`` of ``run_a``.
+
+    Source lines are compared only if both runs are the same, because the source may have changed between two
+    runs.
+    """
     before, after = run_a.texts_of(a), run_b.texts_of(b)
     old, new = metrics.of(run_a, a), metrics.of(run_b, b)
     hlo = _both(_readable(before.hlo), _readable(after.hlo))
@@ -140,23 +163,33 @@ def between(run_a: Run, a: Program, run_b: Run, b: Program) -> Changes:
 
 
 def alone(p: Program, *, before: bool) -> Changes:
-    """Return the changes for a program that only one side has."""
+    """Return the differences for a program without counterpart.
+
+    Args:
+      before: whether the first run has the program; False: the second run has it.
+    """
     return Changes(p.id, None) if before else Changes(None, p.id)
 
 
 def _both(x: T | None, y: T | None) -> tuple[T, T] | None:
+    """Return ``(x, y)``, or None if one of them is None."""
     return None if x is None or y is None else (x, y)
 
 
 def _readable(p: Compiled | None) -> Compiled | None:
+    """Return ``p``, or None if no instruction could be read from its text."""
     return p if p is not None and p.instructions else None
 
 
-# -- things by name --------------------------------------------------------------------------------------
+# -- constants, donated arguments, rematerialized values: compared by name ---------------------------------
 
 
 def _entries(before: Named, after: Named) -> list[Entry]:
-    """Return the names whose texts differ; a size that grew with the shapes is no difference."""
+    """Return an entry for each name whose text differs. A difference in bytes alone is none.
+
+    Args:
+      before, after: (text, bytes) by name, of the first and of the second program.
+    """
     found = []
     for name in dict.fromkeys([*after, *before]):
         x, y = before.get(name), after.get(name)
@@ -168,7 +201,7 @@ def _entries(before: Named, after: Named) -> list[Entry]:
 
 
 def _named(things: Iterable[tuple[str, str, int | None]]) -> Named:
-    """Map names to texts and bytes; the second of one name is ``name (2)``."""
+    """Return (text, bytes) by name, from (name, text, bytes). A repeated name becomes ``name (2)``."""
     found: dict[str, tuple[str, int | None]] = {}
     seen: Counter[str] = Counter()
     for name, text, size in things:
@@ -192,7 +225,7 @@ def _remats(found: list[Remat]) -> Named:
     return _named((r.name or "?", f"{r.before or '?'} to {r.after or '?'}", r.bytes) for r in found)
 
 
-# -- things by line --------------------------------------------------------------------------------------
+# -- collectives and fusions: compared by line -------------------------------------------------------------
 
 
 def _fusions(p: Compiled) -> list[Item]:
@@ -214,11 +247,15 @@ def _collectives(p: Compiled) -> list[Item]:
 
 
 def items(before: Sequence[Item], after: Sequence[Item], *, one_source: bool) -> list[Changed]:
-    """Remove equal items from both sides, and pair those that changed.
+    """Return the collectives or fusions that were added, removed or changed, those with the most bytes first.
+
+    Equal items of both programs are removed. Of the others, an item before and an item after of the same kind
+    and line are one changed item.
 
     Args:
-      one_source: both programs are from the same source files. If not, lines cannot be compared: an item is
-        then also equal to an item of another line, preferably of the same function.
+      before, after: the items of the first and of the second program.
+      one_source: whether both programs are from the same source files. If not, lines cannot be compared: an
+        item is then also equal to an item of another line, preferably of the same function.
     """
     gone, came = Counter(before), Counter(after)
     for key in (_whole,) if one_source else (_whole, _in_function, _anywhere):
@@ -233,16 +270,22 @@ def items(before: Sequence[Item], after: Sequence[Item], *, one_source: bool) ->
 
 
 def _cancel(gone: Counter[Item], came: Counter[Item], key: Key) -> None:
+    """Remove pairs of items with equal ``key(item)``, which count as unchanged, from both counters."""
     for _ in _alike(gone, came, key):
         pass
 
 
 def _paired(gone: Counter[Item], came: Counter[Item], key: Key) -> list[Changed]:
+    """Remove pairs of items with equal ``key(item)`` from both counters, and return those that differ."""
     return [Changed(x, y, n) for x, y, n in _alike(gone, came, key) if x != y]
 
 
 def _alike(gone: Counter[Item], came: Counter[Item], key: Key) -> Iterator[tuple[Item, Item, int]]:
-    """Remove pairs with equal keys from both sides, and yield them."""
+    """Remove pairs of items with equal ``key(item)`` from both counters.
+
+    Yield (item of ``gone``, item of ``came``, number of such pairs). The counters have the items of the first
+    and of the second program that are not matched yet.
+    """
     waiting: dict[Hashable, list[Item]] = {}
     for item in gone:
         waiting.setdefault(key(item), []).append(item)
@@ -279,7 +322,7 @@ def _line(i: Item) -> Hashable:
 
 
 def _weight(c: Changed) -> tuple[Hashable, ...]:
-    """Return a sort key: most bytes first."""
+    """Return a sort key that puts the change with the most bytes per call first."""
     item = c.after or c.before
     assert item is not None
     total = (item.bytes or 0) * (item.executions or 1) * c.count
