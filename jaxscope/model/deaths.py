@@ -1,4 +1,7 @@
-"""Describe how a program failed; for a deleted array, find the call to which it was donated."""
+"""Describe how the recorded program failed.
+
+If it failed because an array was deleted, find the call to which the array was donated.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,18 @@ from jaxscope.schema.messages import Message, message
 
 # "Array has been deleted with shape=float32[4,4]." and "... buffer has been deleted or donated."
 _DELETED = re.compile(r"deleted (?:with shape=(\w+)\[([\d,]*)\]|or donated)", re.IGNORECASE)
-MOST = 3
+MOST = 3  # calls that ``donors`` returns
 
 
 class Death(NamedTuple):
-    """How a program failed. ``surely``: by a signal or an exception; an exit code may be intended."""
+    """How a program failed.
+
+    Attributes:
+      text: the message for the user.
+      source: the user's line that raised the exception; None: unknown, or there was no exception.
+      surely: whether a signal or an exception ended the program. False: it ended with a nonzero exit code,
+        which may be intended.
+    """
 
     text: Message
     source: Frame | None
@@ -29,7 +39,7 @@ class Death(NamedTuple):
 
 
 def of_run(run: Run) -> Death | None:
-    """Return how the program failed; None if it did not, or if that is unknown."""
+    """Return how the program failed; None: it did not fail, or this is unknown."""
     exited = run.exited
     died = run.main.died if run.main is not None and run.main_recorded else None
     if exited is not None and exited.signal is not None:
@@ -53,7 +63,7 @@ def of_run(run: Run) -> Death | None:
 
 
 def removed_name(run: Run) -> Removed | None:
-    """Return the name that JAX does not have any more, and that ended the program; None if none did."""
+    """Return the name whose removal from JAX made the program fail (``jax.tree_map``); None: no such name."""
     main = run.main
     if main is None or main.died is None:
         return None
@@ -64,10 +74,11 @@ def removed_name(run: Run) -> Removed | None:
 
 
 def donors(run: Run, message: str) -> list[tuple[Compilation, str]]:
-    """Return (call, argument path) of the donated arguments that may be the deleted array, the latest first.
+    """Return (call, argument path) of the donated arguments that may be the array of an error message.
 
-    They are matched by shape and dtype, because JAX's message has nothing else. Empty if ``message`` is
-    about another error.
+    The message is JAX's "Array has been deleted with shape=float32[4,4]". Arguments are matched by shape and
+    dtype, because the message has nothing else. At most MOST are returned, the latest first. The list is
+    empty if ``message`` is about another error.
     """
     match = _DELETED.search(message)
     if match is None:
@@ -87,6 +98,6 @@ def donors(run: Run, message: str) -> list[tuple[Compilation, str]]:
 
 
 def aval(c: Compilation, path: str) -> str:
-    """Return the type of an argument, ``f32[4,4]``."""
+    """Return the type of the argument ``path`` of call ``c`` as text: ``f32[4,4]``; ``?`` if unknown."""
     leaf = next(leaf for leaf in c.key.arguments if leaf.path == path) if c.key is not None else None
     return "?" if leaf is None else short_aval(leaf.shape, leaf.dtype)

@@ -1,7 +1,7 @@
-"""Compute each device's used memory, its capacity, and which programs fit into the rest.
+"""Compute the used memory and the capacity of each device, and which programs fit into the rest.
 
-An allocator's figure is preferred to the sum of the live arrays. The devices of a CPU share the host's
-memory.
+The used memory is the figure of the device's allocator, or else the sum of the live arrays. The devices of a
+CPU share the host's memory.
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ from jaxscope.model.arrays import Group, Snapshot
 from jaxscope.model.records import Compilation, Process
 from jaxscope.model.run import Run
 
-SPREAD = 0.05  # of a snapshot's bytes: if less is on several devices, the program uses one of them
+# If a smaller fraction of the bytes is in arrays on several devices, the program uses a single device.
+SPREAD = 0.05
 
 
 class Uneven(msgspec.Struct, frozen=True):
-    """Devices of one program that hold different amounts of live arrays.
+    """Devices that share arrays, but hold different numbers of bytes of live arrays.
 
     Attributes:
-      by_device: bytes of the named live arrays on each device.
-      fullest, emptiest: device ids.
-      groups: the arrays that cause the difference, the largest first.
+      look: the snapshot of the live arrays.
+      by_device: bytes of live arrays with a path (a variable leads to them) on each device, by id.
+      fullest, emptiest: ids of the devices with the most and the fewest bytes.
+      groups: the arrays that are on ``fullest`` and not on ``emptiest``, the largest first.
     """
 
     look: Snapshot
@@ -39,15 +41,16 @@ class Uneven(msgspec.Struct, frozen=True):
 
 
 class Want(msgspec.Struct, frozen=True):
-    """The memory that one program needs on a device, in bytes.
+    """The memory that a program needs on one device, in bytes.
 
     Attributes:
-      peak: the peak of the program: arguments, results and temporaries minus the aliased bytes.
-      beside: bytes of live arrays that are not its arguments; None: unknown.
+      compilation: the compilation of the program.
+      peak: the peak of the program: arguments, results and temporaries minus the aliased (donated) bytes.
+      beside: bytes of other live arrays on the device, which are not arguments of the program; None: unknown.
       capacity: bytes of memory of one device.
-      shared_by: number of devices that share the capacity (those of a CPU), else 1.
+      shared_by: number of devices that share this capacity (the devices of a CPU); otherwise 1.
       host: whether the capacity is that of a host's memory, which can be exceeded for a while.
-      ran: whether the call for which the program was compiled continued.
+      ran: whether the program ran after it was compiled.
     """
 
     compilation: Compilation
@@ -60,7 +63,7 @@ class Want(msgspec.Struct, frozen=True):
 
     @property
     def wanted(self) -> int:
-        """The bytes needed of ``capacity``."""
+        """Return the bytes of ``capacity`` that the program and the other arrays need together."""
         return (self.peak + (self.beside or 0)) * self.shared_by
 
     @property
@@ -73,11 +76,11 @@ class Want(msgspec.Struct, frozen=True):
 
 
 def uneven(look: Snapshot) -> Uneven | None:
-    """Return the devices that share arrays and hold different amounts; None if they hold the same or share
-    few bytes.
+    """Return the devices of snapshot ``look`` that share arrays and hold different numbers of bytes.
 
-    Arrays without a name do not count: such an array may be a result that is not assigned yet, or part of a
-    reference cycle that Python has not collected, and may be released at the next moment.
+    None: all hold the same, or they share few bytes. Arrays to which no variable leads do not count: such an
+    array may be a result that is not assigned yet, or part of a reference cycle that Python has not
+    collected, and may be released at the next moment.
     """
     placed = [(g, ids) for g in look.groups if (ids := _ids(g)) is not None]
     sharing: set[int] = set()
@@ -102,11 +105,12 @@ def uneven(look: Snapshot) -> Uneven | None:
 
 
 def _ids(g: Group) -> tuple[int, ...] | None:
+    """Return the ids of the devices that hold the arrays of ``g``; None: unknown."""
     return None if g.sharding is None else sh.device_ids(g.sharding.devices)
 
 
 def capacities(process: Process) -> dict[int, int]:
-    """Return the capacity in bytes by device, for devices whose allocator states it."""
+    """Return the bytes of memory of each device by id, for the devices whose allocator states a limit."""
     found: dict[int, int] = {}
     for event in process.snapshots:
         for m in event.memory:
@@ -116,24 +120,29 @@ def capacities(process: Process) -> dict[int, int]:
 
 
 def host_memory(process: Process) -> int | None:
-    """Return the bytes that all devices of a CPU share; None: not a CPU, or unknown."""
+    """Return the bytes of memory that the CPU devices of ``process`` share.
+
+    None: unknown, or another backend.
+    """
     if process.backend is None or process.backend.platform != "cpu":
         return None
     return max((e.host_limit for e in process.snapshots if e.host_limit), default=None)
 
 
 def stated_capacity(c: Compilation) -> int | None:
-    """Return the smallest capacity that the allocators of a program's devices state; None: one does not."""
+    """Return the bytes of the smallest device of a program, as the allocators state them.
+
+    None: the allocator of one of its devices states no limit.
+    """
     ids = sh.device_ids(c.compiled.devices) if c.compiled is not None else None
     stated = capacities(c.process) if ids else {}
     return min(stated[d] for d in ids) if ids and all(d in stated for d in ids) else None
 
 
 def capacity_of(c: Compilation) -> tuple[int, int, bool] | None:
-    """Return the memory of one device of a program: its bytes, the number of devices that share it, and
-    whether it is a host's memory.
+    """Return (bytes, number of devices that share them, whether it is a host's memory) for a program.
 
-    None: unknown.
+    The bytes are the memory of one device, or for CPU devices the memory of the host. None: unknown.
     """
     stated = stated_capacity(c)
     if stated is not None:
@@ -144,14 +153,16 @@ def capacity_of(c: Compilation) -> tuple[int, int, bool] | None:
 
 
 def wants(run: Run) -> list[Want]:
-    """Return the user's programs whose devices' capacity is known, those that need the largest share
-    first."""
+    """Return the memory that each of the user's programs needs, the largest fraction of the capacity first.
+
+    Programs whose memory or whose devices' capacity is unknown are left out.
+    """
     found = [w for c in run.compilations.values() if c.function.user and (w := want(c)) is not None]
     return sorted(found, key=lambda w: -w.wanted / w.capacity)
 
 
 def want(c: Compilation) -> Want | None:
-    """Return the memory that the program of ``c`` needs; None if it or the capacity is unknown."""
+    """Return the memory that the program of ``c`` needs; None: this or the devices' capacity is unknown."""
     if c.compiled is None or c.compiled.memory is None:
         return None
     peak, capacity = peak_bytes(c.compiled.memory), capacity_of(c)
@@ -159,10 +170,10 @@ def want(c: Compilation) -> Want | None:
 
 
 def _beside(c: Compilation) -> int | None:
-    """Return the bytes of live arrays on the fullest of the program's devices, without the program's
-    arguments.
+    """Return the bytes of live arrays on the fullest device of the program, without the program's arguments.
 
-    From the last snapshot before it, else the first after it. The arguments are alive, but part of the peak.
+    The arguments are live arrays, too, but the peak of the program already includes them. The last snapshot
+    before the compilation is used, or else the first one of the process. None: unknown.
     """
     assert c.compiled is not None and c.compiled.memory is not None
     before = [e for e in c.process.snapshots if e.t_ns <= c.t_ns]
@@ -179,8 +190,10 @@ def _beside(c: Compilation) -> int | None:
 
 
 def _ran(c: Compilation) -> bool:
-    """Return whether the program ran after it was compiled: not ahead of time, and not last before a
-    failure."""
+    """Return whether the program ran after it was compiled.
+
+    False if it was compiled ahead of time, or if the program's uncaught exception was raised at this call.
+    """
     if c.entry != "call":
         return False
     died = c.process.died

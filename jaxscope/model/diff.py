@@ -1,7 +1,8 @@
-"""Compare two runs, or two compilations of one function.
+"""Compare two runs of a program, or two compilations of one function.
 
-Functions are matched by id, else by qualified name if file or line changed; their programs by id, else in the
-order in which they were first compiled. Seconds are no difference.
+Functions of both runs are matched by id, or by qualified name if the file or line changed. The compiled
+programs of a function are matched by id, or else in the order in which they were first compiled. Seconds are
+not compared.
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ COUNTS = ("traces", "lowerings", "compiled", "persistent_cache_hits", "fast_path
 
 
 class CauseCount(msgspec.Struct, frozen=True):
-    """The number of recompiles of a function with one cause, in both runs.
+    """The number of recompiles of a function with the same cause, in both runs.
 
     Attributes:
-      kind, path: kind of the cause, and path of the argument.
+      kind: the kind of the cause: ``shape``, ``new_function``, ...
+      path: the path of the argument; None: the cause has none.
       before, after: recompiles with that cause in the first and in the second run.
     """
 
@@ -40,12 +42,13 @@ class CauseCount(msgspec.Struct, frozen=True):
 
 
 class FunctionDiff(msgspec.Struct, frozen=True):
-    """One function in both runs.
+    """The differences of one function between two runs.
 
     Attributes:
-      before, after: the function in each run; None: the run does not have it.
-      counts: the counts in COUNTS that differ, as (before, after).
-      programs: the programs that differ.
+      before, after: the function in the first and in the second run; None: the run does not have it.
+      counts: the counts named in COUNTS that differ: {name: (before, after)}.
+      causes: the causes whose number of recompiles differs.
+      programs: the compiled programs that differ.
     """
 
     before: Function | None
@@ -62,7 +65,7 @@ class FunctionDiff(msgspec.Struct, frozen=True):
 
     @property
     def moved(self) -> bool:
-        """Return whether it was matched by name, because file, line or wrappers differ."""
+        """Return whether the two were matched by name, because their file, line or wrappers differ."""
         return self.before is not None and self.after is not None and self.before.id != self.after.id
 
     @property
@@ -74,8 +77,9 @@ class RunDiff(msgspec.Struct, frozen=True):
     """The differences between two runs.
 
     Attributes:
-      facts: properties of the runs that differ, by name: (before, after).
-      functions: the functions of both runs; those that differ come first.
+      before, after: the runs.
+      facts: the properties of the runs that differ (arguments, JAX version, ...): {name: (before, after)}.
+      functions: all functions of both runs, also equal ones; those that differ come first.
     """
 
     before: Run
@@ -92,10 +96,10 @@ class CompilationDiff(msgspec.Struct, frozen=True):
     """The differences between two compilations.
 
     Attributes:
-      causes: how the two keys differ; None: one of the keys was not read.
-      program: how the two programs differ; None: one of the two was never lowered, or its program is
-        unknown.
-      reached: the phases that each of the two completed.
+      before, after: the compilations.
+      causes: the differences of their cache keys; None: one of the keys was not recorded.
+      program: the differences of their compiled programs; None: one of the programs is unknown.
+      reached: the phases that each of the two completed: ``(["traced", "lowered"], ["traced"])``.
     """
 
     before: Compilation
@@ -114,7 +118,12 @@ class CompilationDiff(msgspec.Struct, frozen=True):
 
 
 def runs(a: Run, b: Run, only: tuple[Sequence[Function], Sequence[Function]] | None = None) -> RunDiff:
-    """Compare ``b`` with ``a``; with ``only``, just these functions of both, and not the runs themselves."""
+    """Return the differences of run ``b`` from run ``a``.
+
+    Args:
+      only: functions of ``a`` and functions of ``b`` to compare; the properties of the runs are then not
+        compared. None: all functions are compared.
+    """
     old, new = only or (list(a.functions.values()), list(b.functions.values()))
     found = [_function(a, x, b, y) for x, y in matched(old, new)]
     found.sort(key=lambda f: (not f.differs, not f.function.user, -_seconds(f), f.function.id))
@@ -122,6 +131,7 @@ def runs(a: Run, b: Run, only: tuple[Sequence[Function], Sequence[Function]] | N
 
 
 def compilations(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> CompilationDiff:
+    """Return the differences of compilation ``b`` of ``run_b`` from compilation ``a`` of ``run_a``."""
     p, q = run_a.programs.get(a.program or ""), run_b.programs.get(b.program or "")
     program = None if p is None or q is None else changes.between(run_a, p, run_b, q)
     return CompilationDiff(a, b, keys(run_a, a, run_b, b), program, (a.reached, b.reached))
@@ -130,7 +140,10 @@ def compilations(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> Comp
 def matched(
     old: Sequence[Function], new: Sequence[Function]
 ) -> list[tuple[Function | None, Function | None]]:
-    """Match the functions of both sides; those without a counterpart are paired with None."""
+    """Return pairs of functions of two runs that are the same function.
+
+    A function without a counterpart is paired with None.
+    """
     pairs: list[tuple[Function | None, Function | None]] = []
     left, right = list(old), list(new)
     keys: tuple[Callable[[Function], Hashable], ...] = (
@@ -145,7 +158,8 @@ def matched(
         here = Counter(key(f) for f in left)
         for f in sorted(left, key=_place):
             k = key(f)
-            # Two lambdas of one name are matched by their order, if both sides have equally many.
+            # Several functions of one name, such as lambdas, are matched by their order, if both runs have
+            # equally many.
             if len(there.get(k, ())) == here[k]:
                 g = there[k].pop(0)
                 here[k] -= 1
@@ -195,21 +209,24 @@ def programs_of(run: Run, f: Function) -> list[Program]:
 
 
 def changed_programs(run: Run, f: Function) -> tuple[int, int] | None:
-    """Return the numbers of the last two consecutive compilations of ``f`` with
-    different programs, if there are any."""
+    """Return the numbers of the last two consecutive compilations of ``f`` that have different programs.
+
+    ``(3, 4)`` stands for ``f#3`` and ``f#4``. None: all compilations have the same program.
+    """
     numbered = [(n, c.program) for n, c in run.numbered(f) if c.program in run.programs]
     pairs = [(a, b) for (a, p), (b, q) in itertools.pairwise(numbered) if p != q]
     return pairs[-1] if pairs else None
 
 
 def _programs(a: Run, x: Function, b: Run, y: Function) -> list[Changes]:
+    """Return the differences of the programs of function ``x`` of run ``a`` and ``y`` of run ``b``."""
     old, new = programs_of(a, x), programs_of(b, y)
     there = {q.id: q for q in new}
     alike = [(p, there[p.id]) for p in old if p.id in there]
     both = {p.id for p, _ in alike}
     old, new = [p for p in old if p.id not in both], [p for p in new if p.id not in both]
     n = min(len(old), len(new))
-    # One HLO text is one program, and need not be read.
+    # Programs with the same texts are equal; the texts need not be read.
     recompiled = [changes.between(a, p, b, q) for p, q in alike if p is not q and p.texts != q.texts]
     return [
         *(found for found in recompiled if not found.same),
@@ -220,7 +237,7 @@ def _programs(a: Run, x: Function, b: Run, y: Function) -> list[Changes]:
 
 
 def keys(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> list[Cause] | None:
-    """Compare the cache keys of two compilations; None if one was not read."""
+    """Return the differences of the cache keys of two compilations as causes; None: a key is not recorded."""
     if a.key is None or b.key is None:
         return None
     before, after = key_index.facts_of(run_a, a), key_index.facts_of(run_b, b)
@@ -241,8 +258,14 @@ def keys(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> list[Cause] 
 
 
 def _anywhere(facts: Facts, both: Collection[str]) -> Facts:
-    """Drop facts that are specific to one process: numbers of objects, hashes (those of texts depend on
-    PYTHONHASHSEED), settings that the other process does not have."""
+    """Return ``facts`` without those that are specific to a process.
+
+    These are numbers of objects, hashes (those of texts depend on PYTHONHASHSEED), and settings that the
+    other process does not have.
+
+    Args:
+      both: names of the facts about the whole call that both processes have.
+    """
     return Facts(
         facts.leaves,
         {p: msgspec.structs.replace(s, serial=None, hash=None) for p, s in facts.static.items()},
@@ -257,14 +280,16 @@ def _anywhere(facts: Facts, both: Collection[str]) -> Facts:
 
 
 def _facts(a: Run, b: Run) -> dict[str, tuple[str | None, str | None]]:
+    """Return the properties in which the runs differ: {name: (value in a, value in b)}."""
     x, y = _about(a), _about(b)
     return {n: (x[n], y[n]) for n in x if x[n] != y[n]}
 
 
 def _words(argv: list[str]) -> list[str]:
-    """Return the interpreter's arguments without flags that do not change the program's behaviour.
+    """Return the command line of a run without the interpreter and without its flags ``-B`` and ``-u``.
 
-    ``jaxscope run`` passes its own flags on, and with ``PYTHONDONTWRITEBYTECODE`` adds ``-B``.
+    These flags do not change the behaviour of the program, and ``jaxscope run`` may have added them.
+    ``["python", "-B", "train.py", "--lr", "1"]`` -> ``["train.py", "--lr", "1"]``
     """
     flags = next(
         (n for n, word in enumerate(argv) if n and (word in ("-m", "-c", "-") or word[:1] != "-")), len(argv)
@@ -273,6 +298,7 @@ def _words(argv: list[str]) -> list[str]:
 
 
 def _about(run: Run) -> dict[str, str | None]:
+    """Return the properties of a run that are compared, as text by name; None: unknown."""
     started = run.main.started if run.main is not None else None
     devices = Counter(d.kind for d in run.devices)
     ended = run.exited

@@ -1,9 +1,8 @@
-"""Judge the figures of two runs of a program: better, worse or equal, each one.
+"""Compare the figures of two runs of a program, and decide for each whether it is better, worse or equal.
 
-The figures are counts, bytes and the bounds of targets, which two runs of one program have in common.
-Seconds are not compared. Functions are matched by ``model.diff``; the figures of a function's programs are
-those of ``model.metrics``, of each the largest: a function with fewer programs is compared with all that
-it had.
+The figures are counts, bytes, and lower bounds on the time on target machines. Measured seconds are not
+compared. Functions of the two runs are matched by ``model.diff``. A function may have several compiled
+programs: of each figure (``model.metrics``), the largest value of all its programs is compared.
 """
 
 from __future__ import annotations
@@ -21,20 +20,23 @@ from jaxscope.model.run import Run
 from jaxscope.model.transfers import TO_DEVICE, TO_HOST
 
 BETTER, WORSE, EQUAL, MIXED = "better", "worse", "equal", "mixed"
-SECONDS = "seconds"  # of a bound
+SECONDS = "seconds"  # the unit of a bound
 
 
 def _memory(m: metrics.SavedMetrics) -> Figures | None:
+    """Return the peak and the temporary bytes of a program on one device; None: both are unknown."""
     memory = m.memory or {}
     return {name: memory[name] for name in ("peak", "temp") if name in memory} or None
 
 
 def _wire(m: metrics.SavedMetrics) -> Figures | None:
+    """Return the bytes that a device sends in one call of a program, by mesh axes; None: unknown."""
     traffic = m.traffic if isinstance(m, ProgramMetrics) else None
     return None if traffic is None else {axes: t.wire_bytes for axes, t in traffic.items()}
 
 
 def _bound(m: metrics.SavedMetrics) -> Figures | None:
+    """Return the lower bound on the seconds of one call of a program; None: unknown, or not for a target."""
     bounds = m.bounds if isinstance(m, ProgramMetrics) else None
     return None if bounds is None else {"least": bounds.least}
 
@@ -48,12 +50,12 @@ OF_PROGRAMS = (MEMORY, metrics.WORK, WIRE, metrics.CONSTANTS, metrics.UPCASTS, m
 
 
 class Fact(msgspec.Struct, frozen=True):
-    """One figure before and after.
+    """One figure in both runs, and the verdict.
 
     Attributes:
-      part: the metric's name.
-      figure: its name, the values and the unit.
-      verdict: BETTER, WORSE or EQUAL.
+      part: the name of the metric: ``counts``, ``memory``, ...
+      figure: the name of the figure within the metric, both values and the unit.
+      verdict: BETTER, WORSE or EQUAL, of the second run.
       function: the function to which the figure belongs; None: it belongs to the run.
       target: the accelerator for which the program was compiled; None: the devices that ran it.
     """
@@ -66,7 +68,10 @@ class Fact(msgspec.Struct, frozen=True):
 
 
 def facts(found: RunDiff) -> list[Fact]:
-    """Return the facts of both runs, then those of the user's functions that both have."""
+    """Return the compared figures: first those of the whole runs, then those of the user's functions.
+
+    Functions that only one of the runs has are left out.
+    """
     both = [f for f in found.functions if f.before is not None and f.after is not None and f.function.user]
     return [
         *_judged(COUNTS, _counts(found.before), _counts(found.after)),
@@ -76,7 +81,11 @@ def facts(found: RunDiff) -> list[Fact]:
 
 
 def verdict(found: Iterable[Fact]) -> str:
-    """Return BETTER or WORSE if the facts that differ agree, MIXED if they do not, EQUAL if none differs."""
+    """Return one verdict for several figures.
+
+    BETTER or WORSE if all figures that differ are so, MIXED if some are better and some worse, EQUAL if none
+    differs.
+    """
     seen = {f.verdict for f in found} - {EQUAL}
     return MIXED if len(seen) > 1 else next(iter(seen), EQUAL)
 
@@ -88,6 +97,12 @@ def _judged(
     function: Function | None = None,
     target: str | None = None,
 ) -> Iterator[Fact]:
+    """Yield a Fact for each figure that is known in both runs.
+
+    Args:
+      before, after: the figures of the two runs by name; None: unknown.
+      function, target: to what the figures belong (see Fact).
+    """
     if before is None or after is None:
         return
     for d in metric.differences(before, after):
@@ -96,6 +111,7 @@ def _judged(
 
 
 def _counts(run: Run) -> dict[str, float]:
+    """Return the numbers of recompiles, compilations, traces, transfers etc. of a run, by name."""
     functions = run.functions.values()
     return {
         "recompiles": sum(len(recompilations(f)) for f in functions if f.user),
@@ -109,10 +125,16 @@ def _counts(run: Run) -> dict[str, float]:
 
 
 def _transferred(run: Run) -> dict[str, float]:
+    """Return the bytes that the run transferred to the host and to devices; empty: not recorded."""
     return _transfers(run, "bytes", "bytes")
 
 
 def _transfers(run: Run, name: str, attribute: str) -> dict[str, float]:
+    """Return ``{name}_to_host`` and ``{name}_to_devices``: sums of an attribute of all transfers of the run.
+
+    Args:
+      attribute: ``count`` or ``bytes`` of ``model.transfers.Transfer``.
+    """
     if not transfers.counted(run):
         return {}
     found = transfers.transfers(run)
@@ -123,6 +145,7 @@ def _transfers(run: Run, name: str, attribute: str) -> dict[str, float]:
 
 
 def _of_function(found: RunDiff, f: FunctionDiff) -> Iterator[Fact]:
+    """Yield the compared figures of a function that both runs have, and of its compiled programs."""
     assert f.before is not None and f.after is not None
     before, after = (
         {"compilations": x.compiled, "recompiles": len(recompilations(x))} for x in (f.before, f.after)
@@ -138,6 +161,7 @@ def _of_function(found: RunDiff, f: FunctionDiff) -> Iterator[Fact]:
 
 
 def _by_target(run: Run, f: Function) -> dict[str | None, list[Program]]:
+    """Return the compiled programs of ``f`` by name of the target; None: those for the devices that ran."""
     found: dict[str | None, list[Program]] = {None: programs_of(run, f)}
     for g, programs in target_programs.of_run(run):
         for p in programs if g is f else ():
@@ -146,7 +170,10 @@ def _by_target(run: Run, f: Function) -> dict[str | None, list[Program]]:
 
 
 def _largest(metric: Metric, programs: Sequence[ProgramMetrics]) -> Figures | None:
-    """Return each figure's largest value in ``programs``; None if the figures of one are unknown."""
+    """Return the largest value of each figure in ``programs``, by name of the figure.
+
+    None: the figures of one of the programs are unknown.
+    """
     found: dict[str, float | None] = {}
     for program in programs:
         figures = metric.extract(program)

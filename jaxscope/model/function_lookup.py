@@ -1,6 +1,7 @@
-"""Find the function that a user typed: a name, ``file:line``, ``name#3``.
+"""Find the function that the user named on the command line: a name, ``file:line``, or ``name#3``.
 
-Exact names are tried first, then endings, then other case; an error lists similar names.
+Exact names are tried first, then endings of names, then names in other case. If none matches, the error
+lists similar names.
 """
 
 from __future__ import annotations
@@ -13,14 +14,16 @@ from jaxscope.errors import UsageError
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 
-FAR = 200  # lines below a function's first line: a line further down is in another function
+FAR = 200  # a line so many lines below the first line of a function is not in that function
 
 
 def find_functions(run: Run, text: str) -> list[Function]:
-    """Return the functions that match ``text``: a qualified name, name, ``file:line`` or id; the user's
-    first.
+    """Return the functions of ``run`` that match ``text``; several functions, such as lambdas, can match.
 
-    Several functions can have the same name (for example two lambdas).
+    If functions of the user match, functions of libraries are left out.
+
+    Args:
+      text: a qualified name, a name, the ending of a name, ``file:line`` or an id.
 
     Raises:
       UsageError: nothing matches; the hint lists similar names.
@@ -47,8 +50,9 @@ def find_functions(run: Run, text: str) -> list[Function]:
 
 
 def find_compilations(run: Run, text: str) -> tuple[list[Function], int | None]:
-    """Return the functions and the compilation number that ``train_step#4`` names; the number is None
-    without ``#``.
+    """Return (functions, number of the compilation) for a text such as ``train_step#4``.
+
+    The number is None if ``text`` has no ``#``.
 
     Raises:
       UsageError: no such function, or no such number.
@@ -69,8 +73,11 @@ def find_compilations(run: Run, text: str) -> tuple[list[Function], int | None]:
 
 
 def matches(f: Function, pattern: str) -> bool:
-    """Return whether ``pattern`` matches ``f``: a name, its ending, ``file:line``, an id or a shell
-    pattern."""
+    """Return whether ``pattern`` matches the function ``f``.
+
+    Args:
+      pattern: a name, the ending of a name, ``file:line``, an id, or a shell pattern (``train_*``).
+    """
     wanted = pattern.strip()
     if wanted == f.id or _exact(f, wanted) or _ending(f, wanted) or _place(f, wanted):
         return True
@@ -79,7 +86,7 @@ def matches(f: Function, pattern: str) -> bool:
 
 
 def is_called(f: Function, text: str) -> bool:
-    """Return whether ``text`` is a whole name of ``f``, its id or ``file:line`` of its first line."""
+    """Return whether ``text`` is a complete name or the id of ``f``, or ``file:line`` of its first line."""
     wanted = text.strip()
     names = [f.seen.qualname, f"{f.seen.module or ''}.{f.seen.qualname}"]
     names += [name.replace(".<locals>", "") for name in names]
@@ -96,7 +103,10 @@ def has_twin(run: Run, f: Function) -> bool:
 
 
 def number_of(run: Run, c: Compilation) -> int | None:
-    """Return the number of ``c`` in ``train_step#4``; None for a call that only missed the fast path."""
+    """Return the number of compilation ``c`` in its function: 4 for ``train_step#4``.
+
+    None: the call only missed the C++ fast path and compiled nothing, so it has no number.
+    """
     return run.number(c)
 
 
@@ -105,6 +115,7 @@ def _exact(f: Function, text: str) -> bool:
 
 
 def _ending(f: Function, text: str) -> bool:
+    """Return whether ``text`` is the end of the full name of ``f``: ``B.step`` of ``train.B.step``."""
     full = f"{f.seen.module or ''}.{f.seen.qualname}"
     return bool(text) and (
         full == text or full.endswith("." + text) or full.replace(".<locals>", "").endswith("." + text)
@@ -112,6 +123,10 @@ def _ending(f: Function, text: str) -> bool:
 
 
 def _place(f: Function, text: str) -> bool:
+    """Return whether ``text`` is the file of ``f`` or its first line, ``file:line``.
+
+    The end of the file's path suffices: ``train.py`` for ``/home/me/train.py``.
+    """
     if not f.seen.file:
         return False
     name, _, line = text.rpartition(":")
@@ -125,7 +140,13 @@ def _place(f: Function, text: str) -> bool:
 
 
 def _around(functions: list[Function], text: str) -> list[Function]:
-    """Return the functions whose first line (often a decorator's) is the nearest above ``file:line``."""
+    """Return the functions that contain a line, judged by their first lines.
+
+    These are the functions whose first line (often that of a decorator) is the nearest one above the line.
+
+    Args:
+      text: ``file:line``; for another text the result is empty.
+    """
     name, _, line = text.rpartition(":")
     if not name or not line.isdecimal():
         return []
@@ -135,5 +156,6 @@ def _around(functions: list[Function], text: str) -> list[Function]:
 
 
 def _loose(f: Function, text: str) -> bool:
+    """Return whether ``text`` is a part of the qualified name of ``f``, ignoring case."""
     low = text.casefold()
     return len(low) > 1 and (low == f.seen.name.casefold() or low in f.seen.qualname.casefold())

@@ -1,5 +1,7 @@
-"""Arguments of another size that are what the function itself returned: it makes them longer, call by
-call.
+"""Find arguments that a function makes longer itself, and that therefore make it recompile in each call.
+
+Example: ``tokens = jax.jit(append)(tokens, token)``. The result of each call is longer than its argument, and
+is the argument of the next call.
 """
 
 from __future__ import annotations
@@ -15,14 +17,14 @@ from jaxscope.model.records import Comparison, Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.schema.causes import Cause
 
-LOOK_BACK = 32  # earlier compilations whose results are looked at, the latest first
-LATEST = 5  # calls that speak for all
+LOOK_BACK = 32  # number of the latest earlier compilations whose results are compared
+LATEST = 5  # number of the latest recompiles that are examined
 
 Miss = tuple[Compilation, Cause]
 
 
 def arguments(run: Run, f: Function) -> frozenset[str]:
-    """Return the names of the arguments that the function makes longer itself."""
+    """Return the names of the arguments of ``f`` that ``f`` itself makes longer from call to call."""
     found: dict[str, list[Miss]] = {}
     for c, cause in causes.reasons(f, run).get("shape", []):
         if cause.path is not None:
@@ -31,7 +33,11 @@ def arguments(run: Run, f: Function) -> frozenset[str]:
 
 
 def mostly(run: Run, misses: Sequence[Miss]) -> bool:
-    """Return whether the function itself caused most of the latest of these calls."""
+    """Return whether the function itself lengthened the argument in most of the latest recompiles.
+
+    Args:
+      misses: (call, its cause of kind ``shape``) of one function, in order of time.
+    """
     latest = misses[-LATEST:]
     half = (len(latest) + 1) // 2
     others = (1 for c, cause in latest if not by_itself(run, c, cause))
@@ -39,10 +45,14 @@ def mostly(run: Run, misses: Sequence[Miss]) -> bool:
 
 
 def by_itself(run: Run, c: Compilation, cause: Cause) -> bool:
-    """Return whether the argument with a new shape is the longer result of an earlier call.
+    """Return whether the argument of ``c`` that has a new shape is the result of an earlier call.
 
     True if its leaves have the shapes and dtypes of a result of an earlier call, in a tree of the same
-    structure, and no line other than those of the calls is known to have created them.
+    structure, are longer than the argument of that call, and no line other than those of the two calls is
+    known to have created them.
+
+    Args:
+      cause: the cause of the miss of ``c``, which names the argument.
     """
     comparison = causes.compared(run, c)
     if cause.kind != "shape" or cause.path is None or comparison is None:
@@ -55,6 +65,7 @@ def by_itself(run: Run, c: Compilation, cause: Cause) -> bool:
 
 
 def _by_itself(run: Run, c: Compilation, comparison: Comparison, name: str) -> bool:
+    """Return the result of ``by_itself`` for the argument ``name``, without a cache."""
     now = _argument(comparison.facts, name)
     its = key_index.of(run, c)
     for at in its.latest(its.before(c.call), LOOK_BACK, _ran):
@@ -73,11 +84,16 @@ def _ran(c: Compilation) -> bool:
 
 
 def _argument(facts: Facts, name: str) -> dict[str, LeafFacts]:
+    """Return the leaves of the argument ``name``, by their path below the argument."""
     return {below: leaf for p, leaf in facts.leaves.items() for at, below in [split(p)] if at == name}
 
 
 def _longer(before: dict[str, LeafFacts], now: dict[str, LeafFacts]) -> bool:
-    """Return whether no dimension became shorter and at least one longer."""
+    """Return whether no dimension of any leaf became shorter, and at least one became longer.
+
+    Args:
+      before, now: the leaves of the argument in two calls, by path; with different paths the result is False.
+    """
     if before.keys() != now.keys():
         return False
     pairs = []

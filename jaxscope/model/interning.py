@@ -1,6 +1,6 @@
-"""Facts that many events have alike (an argument, a sharding, the options of jit), each kept once.
+"""Keep equal parts of many events (an argument, a sharding, the options of jit) only once, to save memory.
 
-Without it a run of 100,000 compilations holds as many copies of the same few keys.
+Otherwise a run of 100,000 compilations would have as many copies of the same few cache keys.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from jaxscope.analysis.keys import Facts
 from jaxscope.schema import events as ev
 from jaxscope.schema.keys import Key
 
-MOST = 500_000  # values; where there are more, few are alike, and those met so far are forgotten
+MOST = 500_000  # values that are kept; if there are more, few are equal, and the table is emptied
 _UNLIKE = frozenset(
     {"program", "fingerprint", "phase"}
-)  # fields with a value of their own in almost each event
+)  # fields that are not shared, because their values differ in almost all events
 
 
 def _fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
-    """Return the fields of an event or a key that hold more than numbers."""
+    """Return the names of the fields of a type whose values are shared: not numbers, not in _UNLIKE."""
     plain = {f.name for f in msgspec.structs.fields(ev.Event)} | _UNLIKE
     return tuple(
         f.name
@@ -38,12 +38,13 @@ _FIELDS = {
 
 
 class Shared:
-    """The values met so far, by field: ``of(event)`` puts them in the place of equal ones."""
+    """A table of the values in events so far. ``of(event)`` replaces values of an event by equal ones."""
 
     def __init__(self) -> None:
         self._forget()
 
     def _forget(self) -> None:
+        """Empty the table."""
         names = dict.fromkeys(name for fields in _FIELDS.values() for name in fields)
         # By field: its values, and the items of its lists.
         known: dict[str, tuple[dict[Any, Any], dict[Any, Any]]] = {name: ({}, {}) for name in names}
@@ -55,10 +56,12 @@ class Shared:
         self._met = 0
 
     def of(self, event: Any) -> None:
-        """Replace the parts of ``event`` (or of a key, or of the parts of a key) by equal objects of
-        earlier events, to save memory.
+        """Replace the parts of ``event`` in place by equal objects of earlier events, to save memory.
 
-        The objects must not be changed.
+        Nobody may change these objects afterwards.
+
+        Args:
+          event: an event, a Key or the Facts of a key. Other types are left unchanged.
         """
         table = self._tables.get(type(event))
         if table is None:
@@ -88,11 +91,11 @@ class Shared:
                         self.of(value)
                         one = values[token] = value
                     elif one != value:
-                        continue  # another key with this hash: it stays what it is
+                        continue  # a different key with the same hash: it is not shared
                 else:
                     one = values.setdefault(value, value)
             except (TypeError, ValueError, OverflowError):
-                continue  # without a hash, or not to be encoded: it stays what it is
+                continue  # the value has no hash, or cannot be encoded: it is not shared
             if one is not value:
                 force_setattr(event, name, one)
             else:

@@ -1,4 +1,4 @@
-"""Measure the union of many spans of time, added one by one."""
+"""Compute the total time of many spans of time, in which overlapping spans count once."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 
 class Occupied:
-    """The union of spans, in ns: nested and overlapping spans count once.
+    """The union of (begin, end) spans of time in nanoseconds. Nested and overlapping spans count once.
 
-    Adding spans in order of time takes constant time; adding a much earlier span takes longer.
+    Adding a span that is later than the others takes constant time; adding an earlier one takes longer.
     """
 
     def __init__(self, spans: Iterable[tuple[int, int]] = ()) -> None:
@@ -20,6 +20,7 @@ class Occupied:
             self.add(begin, end)
 
     def add(self, begin: int, end: int) -> None:
+        """Add a span. A span that ends before it begins is ignored."""
         if end <= begin:
             return
         if not self._ends or self._ends[-1] < begin:  # by far the most common case
@@ -28,18 +29,18 @@ class Occupied:
             self._total += end - begin
             return
         first, last = bisect_left(self._ends, begin), bisect_right(self._begins, end)
-        if first < last:  # these parts are joined with it
+        if first < last:  # parts that overlap the new span are joined with it
             begin, end = min(begin, self._begins[first]), max(end, self._ends[last - 1])
             self._total -= sum(self._ends[first:last]) - sum(self._begins[first:last])
         self._begins[first:last], self._ends[first:last] = [begin], [end]
         self._total += end - begin
 
     def begins(self) -> list[int]:
-        """Return the begins of the separate parts, in order of time."""
+        """Return the begins of the separate parts of the union, in order of time."""
         return list(self._begins)
 
     def with_spans(self, spans: Iterable[tuple[int, int]]) -> int:
-        """Return the ns of the union with ``spans``, without adding them."""
+        """Return the total nanoseconds that the union would have with ``spans``, without adding them."""
         more = Occupied(spans)
         return self._total + sum(
             end - begin - self._within(begin, end)
@@ -47,6 +48,7 @@ class Occupied:
         )
 
     def _within(self, begin: int, end: int) -> int:
+        """Return the nanoseconds of the union between ``begin`` and ``end``."""
         first, last = bisect_right(self._ends, begin), bisect_left(self._begins, end)
         return sum(
             min(end, e) - max(begin, b)

@@ -1,6 +1,7 @@
-"""Index the keys of one function in one process by their shapes and by their static values.
+"""Index the cache keys of a function, to find earlier keys with the same shapes or the same static values.
 
-The index grows with the run: the keys to compare with are found without a scan of thousands of earlier keys.
+With the index, the keys with which a new key is compared are found without a scan of thousands of keys. There
+is an index for each function and process.
 """
 
 from __future__ import annotations
@@ -15,27 +16,37 @@ from jaxscope.model.run import Run
 from jaxscope.schema.keys import Key
 
 Fits = Callable[[Compilation], bool]
-LOOK_AT = 2_048  # most keys to try for a match: trying all of 100,000 keys would be quadratic
+LOOK_AT = 2_048  # number of keys that are tried for a match: the cost must not be quadratic in the keys
 
 
 class Earlier:
-    """The earlier keys by position, counted from the first key.
+    """The recorded cache keys of one function in one process.
 
-    Shapes and static values are compared by hash: a collision only adds a key to compare with.
+    A position is the index of a key in the order in which the keys were recorded. Shapes and static values
+    are compared by hash: a collision only adds a key to compare with.
+
+    Attributes:
+      compilations: the call of each key.
+      facts: the flattened form of each key.
+      positions: the position of a key by the number of its call. The numbers do not always increase: with
+        several threads, a later call may miss first.
+      entries: the kinds of calls that the keys are from: call, aot, transform, nested.
+      shapes, statics: a hash of the shapes, and one of the static values, of each key.
+      by_shapes, by_static: the positions of the keys with a certain hash.
     """
 
     def __init__(self) -> None:
         self.compilations: list[Compilation] = []
         self.facts: list[Facts] = []
-        # Position by call number; not always increasing: with several threads a later call may miss first.
         self.positions: dict[int, int] = {}
-        self.entries: set[str] = set()  # the entries of these calls: call, aot, transform, nested
+        self.entries: set[str] = set()
         self.shapes: list[int] = []
         self.statics: list[int] = []
         self.by_shapes: dict[int, list[int]] = {}
         self.by_static: dict[int, list[int]] = {}
 
     def add(self, c: Compilation, key: Key, facts: Facts) -> None:
+        """Add the key of call ``c``. ``facts``: the flattened key."""
         at = len(self.compilations)
         self.compilations.append(c)
         self.facts.append(facts)
@@ -47,23 +58,36 @@ class Earlier:
         self.by_static.setdefault(self.statics[at], []).append(at)
 
     def before(self, call: int) -> int:
-        """Return the number of keys before that of this call."""
+        """Return the number of keys before the key of the call with this number."""
         position = self.positions.get(call)
         return sum(other < call for other in self.positions) if position is None else position
 
     def latest(self, end: int, most: int, fits: Fits | None) -> list[int]:
-        """Return the last positions below ``end`` whose compilation ``fits``
-        (None: all), the latest first.
+        """Return the ``most`` last positions below ``end`` whose compilation fits, the latest first.
+
+        Args:
+          fits: returns whether a compilation is wanted; None: all are.
         """
         return _latest(range(end), most, self._at(range(end), fits))
 
     def hashes(self, call: int, key: Key) -> tuple[int, int]:
-        """Return the hashes of the shapes and of the static values of ``key``, the key of this call."""
+        """Return (hash of the shapes, hash of the static values) of ``key``.
+
+        Args:
+          call: the number of the call that has this key. If the key is in the index, its hashes are not
+            computed again.
+        """
         at = self.positions.get(call)
         return (shapes(key), statics(key)) if at is None else (self.shapes[at], self.statics[at])
 
     def alike(self, hashes: tuple[int, int], end: int, most: int, fits: Fits | None) -> set[int]:
-        """Return the last positions below ``end`` with these shapes and the last with these static values."""
+        """Return the last positions below ``end`` with equal shapes, and those with equal static values.
+
+        Args:
+          hashes: (hash of the shapes, hash of the static values) of a key.
+          most: the largest number of positions of either kind.
+          fits: returns whether a compilation is wanted; None: all are.
+        """
         found: set[int] = set()
         if end == 0:
             return found
@@ -73,7 +97,10 @@ class Earlier:
         return found
 
     def same_shapes(self, key: Key, end: int, fits: Fits) -> int | None:
-        """Return the last position below ``end`` with the shapes of ``key`` whose compilation ``fits``."""
+        """Return the last position below ``end`` that has the shapes of ``key`` and whose compilation fits.
+
+        None: there is none.
+        """
         known = self.by_shapes.get(shapes(key), [])
         able = range(bisect_left(known, end))
         found = _latest(able, 1, self._at(known, fits))
@@ -83,11 +110,12 @@ class Earlier:
         return None if fits is None else lambda n: fits(self.compilations[positions[n]])
 
     def with_shapes(self, of: Sequence[tuple[str, object]]) -> list[int]:
-        """Return the last LOOK_AT positions of keys with these (path, shape) pairs."""
+        """Return the last LOOK_AT positions of keys whose arguments have these (path, shape) pairs."""
         return self.by_shapes.get(hash(tuple(of)), [])[-LOOK_AT:]
 
 
 def _latest(able: range, most: int, fits: Callable[[int], bool] | None) -> list[int]:
+    """Return the ``most`` last numbers of ``able`` that fit, the last first. At most LOOK_AT are tried."""
     if fits is None:
         return list(reversed(able[-most:]))
     found: list[int] = []
@@ -100,17 +128,20 @@ def _latest(able: range, most: int, fits: Callable[[int], bool] | None) -> list[
 
 
 class _Function:
-    """All keys of one function."""
+    """The indices of all processes for one function, and how many of its compilations they contain."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()  # a view reads from two threads
+        self.lock = threading.Lock()  # the terminal view reads from two threads
         self.taken = 0
         self.last: Compilation | None = None
         self.by_process: dict[str, Earlier] = {}
 
 
 def of(run: Run, c: Compilation) -> Earlier:
-    """Return the keys of the function of ``c`` in its process, including that of ``c`` if it was recorded."""
+    """Return the index of the keys of the function of ``c`` in its process, up to date with the run.
+
+    It includes the key of ``c``, if it was recorded, and later keys.
+    """
     known = run.earlier.get(c.function.id) or run.earlier.setdefault(c.function.id, _Function())
     assert isinstance(known, _Function)
     own = c.function.compilations  # in order of time
@@ -130,7 +161,10 @@ def of(run: Run, c: Compilation) -> Earlier:
 
 
 def facts_of(run: Run, c: Compilation) -> Facts:
-    """Return the flat facts of the key of ``c``, which must have been recorded."""
+    """Return the key of ``c``, which must have been recorded, in its flattened form (cached).
+
+    In this form, shardings and settings are contained in the key, not referred to by index or id.
+    """
     key = c.key
     assert key is not None
     settings = run.settings(c.process, key.context)
@@ -143,8 +177,10 @@ def facts_of(run: Run, c: Compilation) -> Facts:
 
 
 def shapes(key: Key) -> int:
+    """Return a hash of the paths and shapes of the arguments."""
     return hash(tuple((leaf.path, leaf.shape) for leaf in key.arguments))
 
 
 def statics(key: Key) -> int:
+    """Return a hash of the paths, texts and hashes of the static values."""
     return hash(tuple((item.path, item.repr, item.hash) for item in key.static))
