@@ -1,7 +1,7 @@
-"""Fold events into the records of a Run, one event at a time.
+"""Build the records of a run (processes, functions, compilations, programs) from its events, one by one.
 
-Accepts the logs of several processes in any order, missing events (kill -9, a damaged line) and unknown
-kinds. Independent of files.
+The events of several processes may come in any order. Events may be missing (after kill -9, or where a line
+is damaged) or of unknown kinds. No files are read here.
 """
 
 from __future__ import annotations
@@ -30,62 +30,70 @@ from jaxscope.schema.counters import Counted
 from jaxscope.schema.keys import Key
 from jaxscope.schema.targets import Target
 
-if TYPE_CHECKING:  # the readers of texts take as long to import as all else here
+if TYPE_CHECKING:  # importing these modules would take as long as all other imports here
     from jaxscope.analysis.hlo.instruction_lines import Located
     from jaxscope.analysis.programs import Texts
 
 UNKNOWN_FUNCTION = "<unknown>"
-MOST_SECONDS = 1e9  # a longer phase is a damaged figure
+MOST_SECONDS = 1e9  # a duration above this is a damaged number
 _BIT = {ev.TRACE: 1, ev.LOWER: 2, ev.COMPILE: 4}
 
 
 class Fold:
-    """All records of a run so far. ``version`` grows with every event: views compare it and redraw."""
+    """All records of a run so far, built by ``apply``. ``Run`` adds the queries.
+
+    ``version`` grows with every event, so that a view can find out whether it has to redraw.
+    """
 
     def __init__(self) -> None:
         self.version = 0
-        self.processes: dict[str, Process] = {}
+        self.processes: dict[str, Process] = {}  # the records by id
         self.functions: dict[str, Function] = {}
         self.compilations: dict[str, Compilation] = {}
         self.programs: dict[str, Program] = {}
-        self.retargeted: dict[str, Program] = {}  # lowered for targets; not in ``programs``
+        self.retargeted: dict[str, Program] = {}  # programs compiled for targets; not in ``programs``
         self.targets: list[Target] = []
-        self.forced_devices: int | None = None  # CPU devices created for the targets
-        self.contexts: dict[tuple[str, str], Mapping[str, str]] = {}  # (process, id): ids are per process
+        self.forced_devices: int | None = None  # number of CPU devices that jaxscope made JAX create
+        # JAX's settings by (process id, context id). A context id is unique only within its process.
+        self.contexts: dict[tuple[str, str], Mapping[str, str]] = {}
         self.stale: list[StaleCapture] = []
-        self.lost: list[Lost] = []  # from the recording; ``Run.degraded`` has more
+        self.lost: list[Lost] = []  # missing parts that the events name; ``Run.degraded`` has more
         self.ranks_here: int | None = None  # processes of the job in this directory; model.load sets it
         self.exited: ev.ProgramExited | None = None
         self.stderr: list[ev.StderrWatched] = []  # empty: XLA's output was not recorded
         self.warnings: list[ev.CompilerWarned] = []
-        self.sources: dict[str, frozenset[str]] = {}  # checksums of the source files of functions and calls
+        self.sources: dict[str, frozenset[str]] = {}  # checksums of the user's source files, by file name
         self.cells: dict[str, str] = {}  # the text of the cells of a notebook, by their names (``In[3]``)
-        self.unknown: dict[str, int] = {}  # number of events by unknown kind, of a newer version
-        self.damaged = 0  # lines of the logs that were not events
+        self.unknown: dict[str, int] = {}  # number of events of each kind that this version does not know
+        self.damaged = 0  # number of lines of the logs that are not events
         self.going_on: bool | None = None  # whether the program still runs; model.load sets it
-        self.alive_ns: int | None = None  # when the program was last known to be alive, beyond its events
-        self.comparisons: dict[str, Comparison] = {}  # by compilation id; model.causes fills it
-        self.earlier: dict[str, object] = {}  # keys by function id; model.key_index fills it
+        self.alive_ns: int | None = None  # when its heartbeat last showed it alive; model.load sets it
+        # Caches, each filled by the module that is named:
+        self.comparisons: dict[str, Comparison] = {}  # by compilation id; model.causes
+        self.earlier: dict[str, object] = {}  # index of the keys by function id; model.key_index
         self.shared = Shared()
         self.known: dict[str, tuple[int, Any]] = {}  # see records.cached_until_changed
-        self.facts: dict[int, tuple[Key, object, Facts]] = {}  # by id of the key; model.causes fills it
-        self.causes_of_leaves: dict[tuple[int, int, str], Any] = {}  # analysis.causes fills it
-        self.lengthened: dict[tuple[str, str], tuple[object, bool]] = {}  # model.growing_args fills it
-        self.results: dict[object, tuple[tuple[object, ...], Results]] = {}  # model.predictions fills it
-        self.texts_of: Callable[[Program], Texts] = _no_texts  # model.load sets it: texts are files
-        # The user's line and the opcode of each instruction of a program, by name; model.load sets it.
+        self.facts: dict[int, tuple[Key, object, Facts]] = {}  # flattened keys by id(key); model.key_index
+        self.causes_of_leaves: dict[tuple[int, int, str], Any] = {}  # analysis.causes
+        self.lengthened: dict[tuple[str, str], tuple[object, bool]] = {}  # model.growing_args
+        self.results: dict[object, tuple[tuple[object, ...], Results]] = {}  # model.predictions
+        # Returns the contents of the texts of a program, which are in files; model.load sets it.
+        self.texts_of: Callable[[Program], Texts] = _no_texts
+        # Returns the user's line and the opcode of each instruction of a program, by the name of the
+        # instruction; model.load sets it.
         self.instructions_of: Callable[[Program], Mapping[str, Located]] = lambda _: {}
         self.unreadable: set[str] = set()  # requested texts that are missing or damaged; model.load sets it
         self._by_log: dict[str, Process] = {}
         self._by_pid: dict[int, Process] = {}
         self._calls: dict[tuple[str, int], Compilation] = {}
         self._cells: dict[str, dict[int, Counted]] = {}  # by log
-        self._open: dict[str, Compilation] = {}  # those with a phase in progress
+        self._open: dict[str, Compilation] = {}  # compilations with a phase in progress
 
     def apply(self, event: ev.AnyEvent | ev.Unknown, log: str = "") -> Compilation | None:
-        """Add one event, and return the compilation to which it belongs, if there is one.
+        """Add one event to the records. Return the compilation to which it belongs; None: it belongs to none.
 
-        ``log`` names the event's file, which distinguishes processes with the same pid.
+        Args:
+          log: name of the log that has the event. It distinguishes processes that had the same pid.
         """
         self.version += 1
         handler = _HANDLERS.get(type(event))
@@ -98,15 +106,18 @@ class Fold:
             if log and event.cell is not None:
                 self._cells.setdefault(log, {})[event.cell] = event
         else:
-            process.ended = None  # the program ran its exit handlers early and continues
+            process.ended = None  # the process had run its exit handlers early, and continues
         found: Compilation | None = handler(self, process, event)
         if found is not None:
             found.function.version += 1
         return found
 
     def _without_process(self, event: ev.AnyEvent | ev.Unknown) -> None:
-        """Add an event that no process of the program wrote: from the keeper, the stderr reader, a target's
-        compiler."""
+        """Add an event that is not about a process of the program.
+
+        It is an unknown event, the end of the program, a warning of XLA on stderr, or about the compiler of a
+        target.
+        """
         if isinstance(event, ev.Unknown):
             self.unknown[event.kind] = self.unknown.get(event.kind, 0) + 1
         elif isinstance(event, ev.ProgramExited):
@@ -119,13 +130,19 @@ class Fold:
             self._target(event)
 
     def count(self, log: str, numbers: Sequence[int]) -> None:
-        """Add the counters of the process that writes ``log``, which may be ahead of its last events."""
+        """Add the current values of the counts that grow without events (calls, steps, fast-path misses).
+
+        Args:
+          log: name of the log of the process that counts.
+          numbers: the counts file beside that log (``log.counts``). Events have the indices (``cell``).
+        """
         for cell, event in list(self._cells.get(log, {}).items()):
             field = "index" if isinstance(event, ev.Step) else "count"
             if 0 <= cell < len(numbers) and numbers[cell] > getattr(event, field):
                 self.apply(msgspec.structs.replace(event, **{field: numbers[cell]}), log)
 
     def _process(self, event: ev.Event, log: str) -> Process:
+        """Return the process that wrote ``event``, created on demand, with its times updated."""
         process = self._by_log.get(log) if log else self._by_pid.get(event.pid)
         if process is None or (not log and isinstance(event, ev.RunStarted) and process.started is not None):
             name = str(event.pid)
@@ -232,7 +249,7 @@ class Fold:
 
     def _retargeted(self, process: Process, event: ev.Retargeted) -> Compilation:
         c = self._call(process, event)
-        id = event.program or f"{c.id}@{event.target}"  # skipped: there is no text to name it by
+        id = event.program or f"{c.id}@{event.target}"  # a program that was skipped has no id
         program = self._for_target(id)
         program.retargeted(event)
         if event.of is not None and program.of is None:
@@ -300,7 +317,7 @@ class Fold:
 
     def _degraded(self, process: Process, event: ev.Degraded) -> None:
         lost = Lost(event.seam, event.reason)
-        if lost not in self.lost:  # each process reports it; keep one
+        if lost not in self.lost:  # several processes may report the same
             self.lost.append(lost)
 
     def _capture_changed(self, process: Process, event: ev.CaptureChanged) -> None:
@@ -351,7 +368,7 @@ class Fold:
         function = self.functions.get(id)
         if function is None:
             function = self.functions[id] = Function(id, unseen(id))
-        function.version += 1  # called for an event about it
+        function.version += 1  # the caller has an event about this function
         return function
 
     def _call(self, process: Process, event: Any) -> Compilation:
@@ -393,7 +410,11 @@ class Fold:
         return program
 
     def _ended(self, process: Process, c: Compilation, phase: str, event: Any, *, reached: bool) -> None:
-        """Record the end of ``phase`` of ``c``: its seconds, and with ``reached`` that it succeeded."""
+        """Record the end of a phase (trace, lower, compile) of ``c``, with its seconds from ``event``.
+
+        Args:
+          reached: whether the phase ran and succeeded; False: it failed, or used an earlier trace.
+        """
         if c.phase == phase:
             c.phase = None
             self._open.pop(c.id, None)
@@ -423,11 +444,12 @@ def _no_texts(_: Program) -> Texts:
 
 
 def _now(process: Process, c: Compilation) -> None:
+    """Store in ``c`` the numbers of steps and calls that its process has counted until now."""
     c.marks, c.calls = process.step or 0, process.calls
 
 
 def _insert(compilations: list[Compilation], c: Compilation) -> None:
-    """Insert in order of time: events of another process may arrive late."""
+    """Insert ``c`` in order of time. It is not always the latest: events of another process may come late."""
     key = (c.t_ns, c.process.pid, c.call)
     at = len(compilations)
     while at > 0:

@@ -1,4 +1,4 @@
-"""Sum the seconds of compilations by cause, function and the user's line."""
+"""Sum the seconds of tracing, lowering and compiling by cause, function and the user's line."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from jaxscope.schema.keys import Frame
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """The seconds of one function's compilations at one line for one cause.
+    """The seconds that one function's compilations took at one line for one cause.
 
     Attributes:
-      cause: the kind of the decisive cause.
-      path: the path of the argument, or the name of the setting, if the cause has one.
-      function: the function; None: eager operations and library functions, merged by line.
+      cause: the kind of the decisive cause: ``shape``, ``first``, ...
+      path: the path of the argument, or the name of the setting; None: the cause has none.
+      function: the function; None: operations outside jit and library functions, which are merged by line.
       source: the user's line that made the calls; None: unknown.
       count: number of calls that missed a cache.
       trace_seconds, lower_seconds, compile_seconds: the seconds of these calls, including nested work.
@@ -39,7 +39,13 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 def entries(run: Run, compilations: Iterable[Compilation] | None = None) -> list[Entry]:
-    """Return all entries, the most expensive first, without calls that only left the fast path."""
+    """Return the sums of seconds by cause, function and line, the largest first.
+
+    Calls that only missed the fast path, and traces inside other traces, are left out.
+
+    Args:
+      compilations: the compilations to sum up; None: all of the run.
+    """
     groups: dict[tuple[object, ...], list[Compilation]] = {}
     for c in run.compilations.values() if compilations is None else compilations:
         if c.reached == ["fast_path"] or c.entry == "nested":

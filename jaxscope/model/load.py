@@ -1,4 +1,4 @@
-"""Read a run directory into a Run, once or again and again while it is written."""
+"""Read a run directory into a Run, once, or repeatedly while the program is recorded."""
 
 from __future__ import annotations
 
@@ -15,40 +15,57 @@ from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.schema.events import AnyEvent, ProgramExited, RunEnded, RunStarted, Unknown
 
-Progress = Callable[[int, int], None]
+Progress = Callable[[int, int], None]  # receives the number of bytes read so far, and of all bytes
 
 
 class Queued(NamedTuple):
-    """The programs for targets that wait: ids whose compiler's process has ended, and the process ids of
-    other runs' compilers that the rest wait for."""
+    """The programs that still have to be compiled for targets (machines given by ``--target``).
+
+    Attributes:
+      abandoned: ids of programs that will not be compiled, because the compiling process has ended.
+      behind: process ids of compilers of other runs for which the other programs wait.
+    """
 
     abandoned: frozenset[str] = frozenset()
     behind: tuple[int, ...] = ()
 
 
 class Batch(msgspec.Struct):
-    """The new contents of the logs. ``taken``: number of entries folded into the run so far."""
+    """The new contents of the logs of a run.
+
+    Attributes:
+      entries: (name of the log, event) of each new event.
+      counts: the numbers in the counts file of each log, by name of the log.
+      damaged: number of lines so far that are not events.
+      queue: the programs that wait for a target's compiler; None: unchanged.
+      taken: number of entries that are already added to the run.
+    """
 
     entries: list[tuple[str, AnyEvent | Unknown]]
     counts: dict[str, memoryview]
     damaged: int
-    queue: Queued | None = None  # None: as before
+    queue: Queued | None = None
     taken: int = 0
 
     @property
     def news(self) -> bool:
+        """Return whether there is anything new except counts."""
         return bool(self.entries) or self.queue is not None
 
 
 class Tail:
-    """Follow the logs of a run.
+    """Reads the logs of a run into the attribute ``run``, and later what is new in them.
 
-    ``poll`` reads the new events into ``run``; ``read`` (slow files) and ``take`` (no files) are its two
-    halves, for a view that must not block.
+    ``poll`` does both parts of the work: ``read`` reads and decodes files, which may be slow, and ``take``
+    adds the events to the run. A view that must not block calls the two in different threads.
+
+    Args:
+      directory: the run directory.
+      run: the run to which events are added; None: a new one.
     """
 
     def __init__(self, directory: RunDir, run: Run | None = None) -> None:
-        from jaxscope.model.programs import Reader  # late: who reads only events needs no reader of texts
+        from jaxscope.model.programs import Reader  # a slow import, which readers of events do not need
 
         self.directory = directory
         self.run = Run() if run is None else run
@@ -60,8 +77,11 @@ class Tail:
         self._queued = Queued()
 
     def poll(self, progress: Progress | None = None) -> list[tuple[AnyEvent | Unknown, Compilation | None]]:
-        """Return the new events, each with the compilation it belongs to. ``progress(done, total)`` counts
-        bytes."""
+        """Add the new events to the run. Return (event, compilation to which it belongs or None) for each.
+
+        Args:
+          progress: called with the number of bytes read so far, and of all bytes.
+        """
         return self.take(self.read(progress))[0]
 
     def read(self, progress: Progress | None = None) -> Batch:
@@ -72,7 +92,11 @@ class Tail:
     def take(
         self, batch: Batch, limit: int | None = None
     ) -> tuple[list[tuple[AnyEvent | Unknown, Compilation | None]], bool]:
-        """Fold at most ``limit`` events of ``batch``; return them, and whether the batch is done."""
+        """Add at most ``limit`` events of ``batch`` to the run (None: all).
+
+        Returns:
+          (event, compilation to which it belongs or None) for each event; whether the batch is finished.
+        """
         end = len(batch.entries) if limit is None else batch.taken + limit
         part = batch.entries[batch.taken : end]
         taken = [(event, self.run.apply(event, log)) for log, event in part]
@@ -83,19 +107,20 @@ class Tail:
         return taken, done
 
     def load(self, progress: Progress | None = None) -> None:
-        """Read the new events one by one into the run, without a list of them."""
+        """Add the new events to the run one by one, without keeping a list of them."""
         for log, event in self._reader.stream(progress):
             self.run.apply(event, log)
         self._end(self._batch([]))
 
     def _batch(self, entries: list[tuple[str, AnyEvent | Unknown]]) -> Batch:
+        """Return a batch of these events, with the current counts and the current queue for targets."""
         queued = Queued(self._queue.abandoned(), self._queue.behind())
         changed = queued != self._queued
         self._queued = queued
         return Batch(entries, self._reader.counts(), self._reader.damaged, queued if changed else None)
 
     def _end(self, batch: Batch) -> None:
-        """Add the counters of the logs, after all events of ``batch``."""
+        """Add to the run what ``batch`` has besides events. Call this method after adding all its events."""
         for log, numbers in batch.counts.items():
             self.run.count(log, numbers)
         self.run.damaged = batch.damaged
@@ -114,7 +139,10 @@ class Tail:
 
 
 def _ranks_here(place: RunDir) -> int | None:
-    """Return how many processes of a job have recorded beside ``place``, and it; None: it cannot be read."""
+    """Return how many processes of the job have a recording in the same run directory as ``place``.
+
+    1 for a run that belongs to no job. None: the directory cannot be read.
+    """
     whole = ranks.whole_of(place)
     try:
         return 1 if whole is None else len(files.names(whole.path / store.RANKS, within=whole.path))
@@ -123,14 +151,14 @@ def _ranks_here(place: RunDir) -> int | None:
 
 
 def load(directory: RunDir, progress: Progress | None = None) -> Run:
-    """Return the run recorded under ``directory`` so far."""
+    """Return the run that is recorded in ``directory``, as far as it is recorded now."""
     tail = Tail(directory)
     tail.load(progress)
     return tail.run
 
 
 class _Logged(Protocol):
-    """A process and the log that it writes."""
+    """The fields of a process that ``state`` reads."""
 
     last_ns: int
     started: RunStarted | None
@@ -138,7 +166,7 @@ class _Logged(Protocol):
 
 
 class _Ending(Protocol):
-    """A run, or what is known of its end."""
+    """The part of a run that ``state`` reads. ``logs`` returns (name of the log, process)."""
 
     exited: ProgramExited | None
 
@@ -149,18 +177,22 @@ class _Ending(Protocol):
 
 
 def alive_ns(how: str, directory: RunDir) -> int | None:
-    """Return when a program in the state ``how`` was last known to be alive; None: it has no heartbeat."""
+    """Return when the program was last known to be alive (ns since the epoch); None: no heartbeat shows it.
+
+    Args:
+      how: the result of ``state``.
+    """
     beat = liveness.beat_of(directory.heartbeat) if how in ("running", "lost") else None
     if beat is None:
-        return None  # only its events show it
+        return None  # only the times of its events are known
     return time.time_ns() if how == "running" else int(beat.at * 1e9)
 
 
 def state(run: _Ending, directory: RunDir) -> str:
-    """Return ``exited``, ``stopped`` (an orderly end, exit code unknown), ``running`` or ``lost``.
+    """Return whether the program of a run still runs: ``exited``, ``stopped``, ``running`` or ``lost``.
 
-    ``lost``: the log has no end, and no process writes it or watches the program, because the program was
-      killed or the machine stopped.
+    ``stopped`` is an orderly end with unknown exit code. ``lost`` means that the log has no end although no
+    process writes it any more: the program was killed, or the machine stopped.
     """
     if run.exited is not None:
         return "exited"
@@ -173,19 +205,23 @@ def state(run: _Ending, directory: RunDir) -> str:
 
 
 def going_on(run: Run, directory: RunDir) -> bool | None:
-    """Return whether a process still writes the logs or watches the program; None: unknown on this
-    machine."""
+    """Return whether a process still writes the logs or waits for the program; None: unknown on this machine.
+
+    Another machine may have recorded the run; its processes are not visible here.
+    """
     signs = [_writes(directory, log, p) for log, p in run.logs()]
     if run.exited is not None:
-        return any(signs)  # a process without a lock was watched to its end
+        return any(signs)  # the end is recorded, so only a child process with a lock may still write
     if liveness.beat_of(directory.heartbeat) is not None:
         signs.append(_watched(directory))
     elif not signs and directory.meta.get("how") is not None:
-        signs.append(liveness.recent(directory.started))  # made in code, which imports jax before it writes
+        # jaxscope.record() has created the directory, and imports jax before it writes a log
+        signs.append(liveness.recent(directory.started))
     return True if True in signs else None if None in signs else False
 
 
 def _watched(directory: RunDir) -> bool | None:
+    """Return whether a process waits for the program, as its heartbeat file shows; None: unknown."""
     beat = liveness.beat_of(directory.heartbeat)
     if beat is None:
         return False

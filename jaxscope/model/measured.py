@@ -1,7 +1,8 @@
-"""Sum what a profile measured by the user's line.
+"""Sum the times of instructions that JAX's profiler measured by the user's line.
 
-A profile names an instruction and its module. Several programs may have one module name: the instruction
-belongs to a line only where all programs with the profiled instructions agree on it.
+A profile gives the name of each instruction and of its HLO module. Several recorded programs may have the
+same module name. An instruction is assigned to a line only if all programs that may be meant have the same
+line for it.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ from jaxscope.model.run import Run
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.profiles import InstructionTime, Profiled
 
-# They run other instructions, which are measured by themselves.
+# Instructions that run other instructions, which are measured separately
 CONTAINERS = frozenset({"while", "conditional", "call"})
 MOST = 1 << 62  # a larger number is a damaged figure
 _CONTAINER = re.compile(r"(while|conditional|call)([.-].*)?")
 
 
 class Share(msgspec.Struct, frozen=True):
-    """The measured time of one line of the user's code.
+    """The measured time of one line of the user's code, on devices.
 
     Attributes:
-      line: the line; None: instructions whose line is not known.
-      seconds: in one step on one device, on average.
-      opcodes: the opcode of each instruction of the line, with its seconds, the slowest first.
+      line: the line; None: all instructions whose line is unknown.
+      seconds: mean seconds of one step on one device.
+      opcodes: the same seconds by HLO opcode of the line's instructions, the slowest first.
     """
 
     line: Frame | None
@@ -41,11 +42,14 @@ class Measured(msgspec.Struct, frozen=True):
     """The measured times of one profile, by line.
 
     Attributes:
-      devices: number of devices that executed instructions; None: unknown, and the seconds are those of all
-        devices together.
-      seconds: wall time of one step, on average; None: not known.
-      device_seconds: time for which one device executed instructions in one step, on average. If
-        instructions run at the same time, the time of each counts.
+      process: the process that ran the profiler.
+      event: the profile as recorded.
+      steps: number of profiled steps.
+      devices: number of devices that executed instructions; None: unknown, and the seconds below are those of
+        all devices together.
+      seconds: mean wall time of one step; None: unknown.
+      device_seconds: mean seconds in which one device executed instructions in one step. If instructions run
+        at the same time, the time of each counts.
       lines: the lines, the slowest first.
     """
 
@@ -60,15 +64,16 @@ class Measured(msgspec.Struct, frozen=True):
 
 @cached_until_changed
 def profiles(run: Run) -> list[Measured]:
-    """Return the profiles of all processes, in order of time."""
+    """Return the measured times of each profile of the run, in order of time."""
     found = [(p, event) for p in run.processes.values() for event in p.profiles]
     return [_measured(run, p, event) for p, event in sorted(found, key=lambda each: each[1].t_ns)]
 
 
 def by_line(run: Run) -> dict[tuple[str, int], float]:
-    """Return the seconds of each line in one step on one device, of the latest profile of the main process.
+    """Return the mean seconds of one step on one device, by (file, line).
 
-    Empty if there is no profile, or if the profile does not say how many devices it is from.
+    They are of the latest profile of the main process. The result is empty if there is no profile, or if its
+    number of devices is unknown.
     """
     own = [m for m in profiles(run) if m.process is run.main]
     if not own or own[-1].devices is None:
@@ -77,6 +82,7 @@ def by_line(run: Run) -> dict[tuple[str, int], float]:
 
 
 def _measured(run: Run, process: Process, event: Profiled) -> Measured:
+    """Return the times of one profile, summed by line."""
     steps = min(max(1, event.last_step - event.first_step + 1), MOST)
     one = 1e9 * steps * min(max(1, event.devices or 1), MOST)
     sums: dict[tuple[str, int] | None, dict[str, int]] = {}
@@ -113,6 +119,7 @@ def _measured(run: Run, process: Process, event: Profiled) -> Measured:
 
 
 def _by_program(times: Sequence[InstructionTime]) -> list[list[InstructionTime]]:
+    """Return the instructions in one list for each program of the profile."""
     found: dict[tuple[str, int | None], list[InstructionTime]] = {}
     for t in times:
         found.setdefault((t.module, t.program), []).append(t)
@@ -120,9 +127,10 @@ def _by_program(times: Sequence[InstructionTime]) -> list[list[InstructionTime]]
 
 
 def _programs(run: Run, process: Process, times: Sequence[InstructionTime]) -> list[Mapping[str, Located]]:
-    """Return the recorded programs of this module name that have the profiled instructions.
+    """Return the recorded programs that may be the profiled program, as Located by name of the instruction.
 
-    Where none has all of them, those with the most.
+    They have the same module name and most of the profiled instructions (``times``, of one program). Several
+    programs are returned if they have equally many of these instructions.
     """
     of_module = [
         run.instructions_of(p)
@@ -139,7 +147,7 @@ def _programs(run: Run, process: Process, times: Sequence[InstructionTime]) -> l
 def _located(
     t: InstructionTime, programs: Sequence[Mapping[str, Located]]
 ) -> tuple[str | None, Frame | None]:
-    """Return the opcode and the line that all of ``programs`` have for the instruction."""
+    """Return (opcode, user's line) of the instruction ``t``; None for either if ``programs`` do not agree."""
     found = [p[t.name] for p in programs if t.name in p]
     opcodes = {each.opcode for each in found}
     lines = {None if each.line is None else (each.line.file, each.line.line) for each in found}

@@ -1,8 +1,8 @@
-"""Collect the sizes of an argument's axis in a function compiled for several, and the sizes to pad to.
+"""Collect the sizes of arguments' axes for which a function was compiled again, and propose sizes to pad to.
 
-A size is weighted by its number of calls if that is known: for a watched function whose NumPy arguments have
-another number of bytes for each size. Otherwise it counts once per recorded miss: calls on the fast path
-record no sizes.
+A size is weighted by its number of calls, if this number is known. It is known for a watched function whose
+NumPy arguments have a different number of bytes for each size. Otherwise a size counts once for each recorded
+cache miss, because calls on the fast path record no sizes.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ from jaxscope.model import causes, growing_args, transfers
 from jaxscope.model.records import Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
 
-FEWEST = 3  # sizes; with two there is no choice
+FEWEST = 3  # number of different sizes from which on padding is proposed
 
 
 class Varying(msgspec.Struct, frozen=True):
-    """One axis of an argument, or of several arguments with the same sizes, and the sizes to which it can
-    be padded.
+    """An axis of an argument that has several sizes, and the sizes to which it could be padded.
 
     Attributes:
-      path: the path of the argument, or the common path of several.
-      observed: number of calls by size.
-      sequence: the size in each recorded miss.
+      function: the function that is compiled for these sizes.
+      path: the path of the argument, or the common path of several arguments that have the same sizes.
+      axis: index of the axis.
+      observed: number of calls by size; if the calls are not counted, number of recorded misses.
+      choices: proposals with few or many sizes to pad to.
+      sequence: the size in each recorded miss, in order of time.
       counts: the number of calls with the size of each miss; None: unknown.
     """
 
@@ -43,12 +45,18 @@ class Varying(msgspec.Struct, frozen=True):
 
     @property
     def calls(self) -> int | None:
-        """Return the number of calls with a known size; None: unknown, each miss counts as one."""
+        """Return the number of calls whose size is known; None: calls were not counted."""
         return sum(self.counts) if self.counts is not None else None
 
 
 class Joint(msgspec.Struct, frozen=True):
-    """The cost of padding several axes of one argument: ``sizes`` to pad to, by axis."""
+    """A proposal to pad several axes of one argument, and its cost.
+
+    Attributes:
+      sizes: the sizes to pad to, ascending, for each axis.
+      compilations: number of compilations with padding: of different padded shapes.
+      padding_share: fraction of all elements that would be padding.
+    """
 
     sizes: list[list[int]]
     compilations: int
@@ -57,16 +65,17 @@ class Joint(msgspec.Struct, frozen=True):
 
 @cached_until_changed
 def varying(run: Run) -> list[Varying]:
-    """Return the axes whose size caused user functions to recompile, those with most sizes first.
+    """Return the axes whose changing size made the user's functions recompile, those with most sizes first.
 
-    Arguments that the function itself extends, or that grow by a constant in every call, are left out: each
-    of their sizes occurs only once.
+    Arguments that the function itself makes longer, or that grow by a constant in every call, are left out:
+    each of their sizes occurs only once.
     """
     found = [v for f in run.functions.values() if f.user for v in _of_function(run, f)]
     return sorted(found, key=lambda v: (-len(v.observed), v.function.id, v.path, v.axis))
 
 
 def _of_function(run: Run, f: Function) -> list[Varying]:
+    """Return the axes of the arguments of ``f`` that have at least FEWEST sizes."""
     calls = [
         c for c in f.compilations if c.key is not None and c.entry == "call" and c.reached != ["fast_path"]
     ]
@@ -98,10 +107,10 @@ def _of_function(run: Run, f: Function) -> list[Varying]:
 
 
 def _calls(f: Function, misses: Sequence[Compilation]) -> tuple[int, ...] | None:
-    """Return the number of calls with the sizes of each of ``misses``; None: unknown.
+    """Return for each of ``misses`` the number of calls with its sizes; None: unknown.
 
-    The first miss of several with the same sizes gets their calls. The bytes of a call's NumPy arguments
-    identify its sizes if no other sizes have as many bytes.
+    If several misses have the same sizes, the first one gets all calls. Calls were counted by the bytes of
+    their NumPy arguments, which identify the sizes if no other sizes have as many bytes.
     """
     counts = [0] * len(misses)
     of_process: defaultdict[str, dict[tuple[tuple[str, int, int], ...], int]] = defaultdict(dict)
@@ -123,7 +132,7 @@ def _calls(f: Function, misses: Sequence[Compilation]) -> tuple[int, ...] | None
 
 
 def joint(axes: Sequence[Varying]) -> list[Joint]:
-    """Return the cost of padding all ``axes``, of one argument and one function, for each number of sizes."""
+    """Return proposals to pad all ``axes`` of one argument, those with few sizes for each axis first."""
     sequences = [v.sequence for v in axes]
     weights = axes[0].counts or [1] * len(sequences[0])
     held = sum(n * math.prod(sizes) for n, sizes in zip(weights, zip(*sequences, strict=True), strict=True))
@@ -140,6 +149,7 @@ def joint(axes: Sequence[Varying]) -> list[Joint]:
 
 
 def _sizes(c: Compilation) -> list[tuple[str, int, int]]:
+    """Return (path, index of the axis, size) of all axes of the arguments of ``c``."""
     assert c.key is not None
     return [
         (leaf.path, axis, size)
