@@ -1,8 +1,8 @@
-"""Extract the figures of one compiled program, and compare them.
+"""Extract the figures of a compiled program (operations, bytes, collectives, ...), and compare them.
 
-Every comparison of programs reads this table: ``diff`` compares the programs of two runs, a baseline compares
-saved figures with those of a run, the side-by-side table prints those of several targets or settings, and a
-limit compares one figure with a number.
+All comparisons of programs use these figures: ``jaxscope diff`` compares the programs of two runs, ``jaxscope
+check`` compares a run with figures saved in a baseline file or with limits, and the table of ``--target`` or
+``--vary`` prints the figures of several targets or settings side by side.
 """
 
 from __future__ import annotations
@@ -36,26 +36,30 @@ from jaxscope.schema.keys import Key, Memory
 T = TypeVar("T")
 N = TypeVar("N", int, float)
 COUNT, BYTES, FLOPS = "count", "bytes", "flops"
-LESS = "less"  # better: the smaller figure
+LESS = "less"  # Metric.better: a smaller figure is better
 UNKNOWN_AXES = "?"
 
 Figures = Mapping[str, float | None]
 
 
 class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A part of a baseline file: unknown keys are an error, so that a wrong merge is noticed."""
+    """The base class of the types that are stored in a baseline file.
+
+    Unknown keys in the file are an error, so that a wrong merge of two versions is noticed.
+    """
 
 
 class Collectives(Saved, frozen=True):
-    """The collectives of one kind over the same axes.
+    """The collectives of a program that have the same kind and the same mesh axes.
 
     Attributes:
       count: number of instructions in the program.
-      executions: how often they run in one call, counting the iterations of loops and the largest branch of
-        each conditional; None if one of them is unknown.
-      bytes: bytes of all results on one device, each counted once; None if one of them is unknown.
-      within: how many of them come from each of the user's functions. It is used to find the line of a new
-        collective; it is not compared, so that a renamed function makes no difference.
+      executions: how often all of them together run in one call of the program, counting the iterations of
+        loops and the largest branch of each conditional; None: a number of iterations is unknown.
+      bytes: bytes of the results of all instructions on one device, each instruction counted once; None: the
+        size of a result is unknown.
+      within: number of these instructions by name of the user's function that they come from. It is used to
+        find the line of a new collective; it is not compared, so that a renamed function makes no difference.
     """
 
     count: int
@@ -65,14 +69,14 @@ class Collectives(Saved, frozen=True):
 
 
 class Traffic(msgspec.Struct, frozen=True):
-    """The collectives over some axes: instructions, executions per call, bytes one device sends per call.
+    """The collectives of a program over the same mesh axes, and the bytes that they send.
 
-    For the exclusive branches of a conditional, only the largest branch counts.
+    Of the branches of a conditional, only the one with the largest number counts.
 
     Attributes:
       count: number of instructions.
-      executions: how often they run in one call; None: unknown.
-      wire_bytes: bytes that one device sends in one call, at most; None: unknown.
+      executions: how often all of them together run in one call of the program; None: unknown.
+      wire_bytes: largest number of bytes that one device sends for them in one call; None: unknown.
     """
 
     count: int
@@ -81,22 +85,24 @@ class Traffic(msgspec.Struct, frozen=True):
 
 
 class SavedMetrics(Saved, frozen=True):
-    """The figures of one program that a baseline file keeps. None: not known; empty: known to be empty.
+    """The figures of one program that a baseline file keeps.
+
+    A field is None if its figures are unknown, and empty if the program has nothing of the kind.
 
     Attributes:
-      arguments: ``batch['x']: f32[64,32] P('data',)`` -> count; numbers in paths are written ``*``. They
-      explain why another figure changed, but are not compared themselves.
-      collectives: by kind and axes, ``all-reduce over data``.
-      fusions: ``total``, each kind, and ``unfused`` elementwise operations.
+      arguments: number of arguments by path, type and sharding: ``{"batch['x']: f32[64,32] P('data',)": 1}``.
+        Numbers in paths are written ``*``. They explain why another figure changed, but are not compared.
+      collectives: the collectives by kind and axes: ``all-reduce over data``.
+      fusions: number of fusions: ``total``, by kind, and ``unfused`` elementwise operations.
       memory: bytes on one device: ``argument``, ``output``, ``temp``, ``peak``.
-      donation: number of donated arrays, by the first name in their path, then by status: aliased, unused,
-        offered.
+      donation: number of donated arrays, by the first name in their path and then by status: aliased (the
+        memory is used again), unused (it is not), offered (unknown): ``{"state": {"aliased": 12}}``.
       constants: bytes of captured arrays by name.
-      upcasts: conversions to a wider dtype, ``bfloat16 to float32``.
-      products: matrix products by operands and precision, ``f32 x f32 -> f32, DEFAULT``.
-      callbacks: calls into Python by kind.
-      loops: number of loops by number of iterations; ``?`` if that is unknown.
-      flops: ``matrix``: operations of matrix products and convolutions on one device in one call.
+      upcasts: number of conversions to a wider dtype: ``bfloat16 to float32``.
+      products: number of matrix products by operands and precision: ``f32 x f32 -> f32, DEFAULT``.
+      callbacks: number of calls into Python by kind.
+      loops: number of loops by number of iterations; ``?`` if the number of iterations is unknown.
+      flops: operations of matrix products and convolutions on one device in one call: ``{"matrix": ...}``.
     """
 
     arguments: dict[str, int] = {}
@@ -113,18 +119,20 @@ class SavedMetrics(Saved, frozen=True):
 
 
 class ProgramMetrics(SavedMetrics, frozen=True):
-    """All figures of one program.
+    """All figures of one program. None: unknown.
 
     Attributes:
-      ops: StableHLO operations by name.
-      instructions: ``instructions``, ``unfused_elementwise`` and ``custom_call.TARGET`` of the HLO.
+      ops: number of StableHLO operations by name.
+      instructions: number of HLO instructions: all (``instructions``), elementwise ones outside of fusions
+        (``unfused_elementwise``), and custom calls (``custom_call.TARGET``).
       unsaved_memory: bytes on one device: ``alias``, ``code``.
-      cost: XLA's own ``flops`` and ``bytes_accessed``.
-      traffic: the collectives by mesh axes, joined with a comma; ``?`` if they are unknown.
-      fit, bounds: whether a program for a target fits, and lower bounds on its time.
+      cost: ``flops`` and ``bytes_accessed`` of XLA's cost analysis.
+      traffic: the collectives by mesh axes: ``data``, ``data,model``; ``?`` if the axes are unknown.
+      fit: whether a program for a target fits into the target's memory.
+      bounds: lower bounds on the time of one call on a target.
       cycles: cycles of one call, estimated by a TPU's compiler.
       state: ``Program.state`` of a program for a target; ``ok`` for a program that ran.
-      seconds: time that compiling for a target took.
+      seconds: seconds that compiling for a target took.
     """
 
     ops: dict[str, int] | None = None
@@ -145,17 +153,21 @@ class ProgramMetrics(SavedMetrics, frozen=True):
 
     @property
     def used_bytes(self) -> int | None:
-        """Return the bytes used on one device: as a target's compiler states, else the peak of the program
-        that ran."""
+        """Return the bytes that the program needs on one device; None: unknown.
+
+        For a program for a target, the target's compiler states this number. Else it is the peak.
+        """
         return self.fit.used if self.fit is not None else (self.memory or {}).get("peak")
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """One figure that differs.
+    """One figure of two programs, usually a figure that differs.
 
     Attributes:
       what: the figure's name: ``temp_bytes``, ``stablehlo.dot_general``.
-      worse: whether the second value is worse; None: neither direction is better.
+      before, after: the value for the first and for the second program.
+      unit: COUNT, BYTES, FLOPS or ``seconds``.
+      worse: whether the second value is worse; None: for this figure, neither more nor less is better.
     """
 
     what: str
@@ -166,21 +178,23 @@ class Difference(msgspec.Struct, frozen=True):
 
     @property
     def share(self) -> float | None:
-        """Return the change as a share of ``before``; None if that is 0."""
+        """Return the relative change, (after - before) / before; None if ``before`` is 0."""
         return (self.after - self.before) / self.before if self.before else None
 
 
 class Metric(msgspec.Struct, frozen=True):
-    """One kind of figure: how to get it from a program, and how to compare it.
+    """A group of figures: how to get them from a program, and how to compare them.
 
     Attributes:
-      name: as in a baseline file.
-      better: LESS; None: neither direction is better.
-      extract: returns the figures of a program by name; None: they are unknown.
-      tolerance: the share by which a figure may differ from the baseline, unless the baseline file has
-        another one.
-      spelled: returns the name of a figure as it is written outside of the baseline file.
-      missing: the value of a figure that only the other program has; None: unknown.
+      name: the name of the group in a baseline file: ``memory``, ``fusions``.
+      unit: COUNT, BYTES, FLOPS or ``seconds``.
+      better: LESS if smaller figures are better; None: neither more nor less is better.
+      extract: a function that returns the figures of a program by name; None: they are unknown.
+      tolerance: the relative change that is allowed (0.05 is 5 %), unless the baseline file has another
+        value.
+      spelled: a format for the name of a figure outside of the baseline file: ``{}_bytes`` makes
+        ``temp_bytes`` of ``temp``.
+      missing: the value of a figure that a program does not have, if the other program has it; None: unknown.
     """
 
     name: str
@@ -194,9 +208,12 @@ class Metric(msgspec.Struct, frozen=True):
     def compare(
         self, before: SavedMetrics, after: SavedMetrics, tolerance: float = 0.0
     ) -> list[Difference] | None:
-        """Return the figures that differ by more than ``tolerance``, a share, in the order of ``after``.
+        """Return the figures of two programs that differ, in the order of ``after``.
 
-        None if the figures of one program are unknown. A single unknown figure is not compared.
+        None: the figures of one program are unknown. A single figure that is unknown is not compared.
+
+        Args:
+          tolerance: the relative change above which a figure differs (0.05 is 5 %).
         """
         old, new = self.extract(before), self.extract(after)
         if old is None or new is None:
@@ -205,7 +222,7 @@ class Metric(msgspec.Struct, frozen=True):
         return [d for d in found if abs(d.after - d.before) > tolerance * d.before]
 
     def differences(self, old: Figures, new: Figures) -> Iterator[Difference]:
-        """Yield each figure that is known on both sides, equal ones too, in the order of ``new``."""
+        """Yield each figure that is known for both programs, also equal ones, in the order of ``new``."""
         for name in dict.fromkeys([*new, *old]):
             x, y = old.get(name, self.missing), new.get(name, self.missing)
             if x is not None and y is not None:
@@ -215,14 +232,17 @@ class Metric(msgspec.Struct, frozen=True):
 
 
 def _figures(field: str) -> Callable[[SavedMetrics], Figures | None]:
+    """Return a function that returns the field ``field`` of the figures of a program."""
     return lambda metrics: getattr(metrics, field, None)
 
 
 def _memory(metrics: SavedMetrics) -> Figures | None:
+    """Return the bytes on one device by name, including those that a baseline file does not keep."""
     return metrics.memory and {**metrics.memory, **(getattr(metrics, "unsaved_memory", None) or {})}
 
 
 def _work(metrics: SavedMetrics) -> Figures:
+    """Return the figures of XLA's cost analysis, and the operations of matrix products (``matrix_flops``)."""
     cost: Figures = getattr(metrics, "cost", None) or {}
     return {**cost, "matrix_flops": (metrics.flops or {}).get("matrix")}
 
@@ -242,7 +262,7 @@ TOLERANCE = {m.name: m.tolerance for m in METRICS if m.tolerance}
 
 
 def of(run: Run, p: Program) -> ProgramMetrics:
-    """Extract the figures of ``p``, a program of ``run`` that ran or was compiled for a target."""
+    """Return the figures of ``p``, a program of ``run`` that ran or was compiled for a target."""
     texts, target = run.texts_of(p), run.retargeted.get(p.id) is p
     fit = target_programs.fit(run, p) if target else None
     memory, peak = memory_of(p, fit)
@@ -272,11 +292,11 @@ def of(run: Run, p: Program) -> ProgramMetrics:
 
 
 def memory_of(p: Program, fit: Fit | None = None) -> tuple[Memory, int | None]:
-    """Return the sizes on one device that the compiler states, and the peak.
+    """Return (bytes on one device that the compiler states, peak bytes or None) of a program.
 
     Args:
-      fit: the memory of a program for a target. If the program does not fit, its compiler states a peak and
-        perhaps the temporaries.
+      fit: of a program for a target, the result of ``target_programs.fit``. If the program does not fit, its
+        compiler states only the peak and perhaps the temporaries.
     """
     if fit is None:
         return sizes(p.compiled)
@@ -286,16 +306,18 @@ def memory_of(p: Program, fit: Fit | None = None) -> tuple[Memory, int | None]:
 
 
 def sizes(compiled: ev.Compiled | None) -> tuple[Memory, int | None]:
-    """Return the sizes on one device of a program that ran, and the peak."""
+    """Return (bytes on one device that the compiler states, peak bytes or None) of a program that ran."""
     memory = (compiled.memory if compiled is not None else None) or Memory()
     return memory, peak_bytes(memory)
 
 
 def _present(values: Mapping[str, N | None]) -> dict[str, N]:
+    """Return ``values`` without those that are None."""
     return {name: n for name, n in values.items() if n is not None}
 
 
 def _of_hlo(hlo: Compiled | None) -> dict[str, Any]:
+    """Return the fields of ProgramMetrics that are read from the compiled text; empty if there is none."""
     if hlo is None or not hlo.instructions:
         return {}
     custom_calls = {f"custom_call.{target}": n for target, n in hlo.custom_calls.items()}
@@ -326,10 +348,12 @@ def _of_hlo(hlo: Compiled | None) -> dict[str, Any]:
 
 
 def _executions(members: Iterable[Collective]) -> int | None:
+    """Return how often these collectives together run in one call, at most; None: unknown."""
     return branches.bounds_of((c.branches, c.executions) for c in members).most
 
 
 def _of_stablehlo(lowered: Reading | None) -> dict[str, Any]:
+    """Return the fields of ProgramMetrics that are read from the lowered text; empty if there is none."""
     if lowered is None:
         return {}
     donated = [d for d in lowered.donation if d.status != "possible"]
@@ -347,43 +371,52 @@ def _of_stablehlo(lowered: Reading | None) -> dict[str, Any]:
     }
 
 
-# -- names of figures, by which saved figures and those of a program are matched
-# ---------------------------------
+# -- names of figures: figures in a baseline file and in a program with the same name are compared ---------
 
 
 def collective_key(c: Collective) -> str:
-    """Return ``all-gather over data, model``, or with the size of its groups if their axes are unknown."""
+    """Return the name of a collective in a baseline: its kind and axes, ``all-gather over data, model``.
+
+    If the axes are unknown, the name has the size of its groups: ``all-gather over groups of 4``.
+    """
     if c.axes is None:
         return f"{c.kind} over {f'groups of {c.group_size}' if c.group_size else 'unknown axes'}"
     return f"{c.kind} over {', '.join(map(clean, c.axes)) or 'no axis'}"
 
 
 def source_function(c: Collective) -> str:
-    """Return the user's function that a collective comes from; ``?`` if unknown."""
+    """Return the name of the user's function that a collective comes from; ``?`` if unknown."""
     return clean(c.source.function.replace(".<locals>", "")) if c.source is not None else "?"
 
 
 def constant_key(c: Constant) -> str:
+    """Return the name of a captured constant in a baseline: that of its variable, or ``unnamed f32[4]``."""
     return clean(c.name or f"unnamed {c.type}")
 
 
 def upcast_key(u: Upcast) -> str:
+    """Return the name of a conversion in a baseline: ``bfloat16 to float32``."""
     return clean(f"{u.before} to {u.after}")
 
 
 def product_key(p: Product) -> str:
+    """Return the name of a matrix product in a baseline: ``f32 x f32 -> f32, DEFAULT``."""
     return clean(f"{p.operands}, {p.precision}")
 
 
 def callback_key(c: Callback) -> str:
+    """Return the name of a callback in a baseline: its kind, with `` in a loop`` if it is in one."""
     return clean((c.kind or "callback") + (" in a loop" if c.in_loop else ""))
 
 
 def _axes(c: Collective) -> str:
+    """Return the mesh axes of a collective: ``data,model``; ``?`` if unknown."""
     return UNKNOWN_AXES if c.axes is None else ",".join(c.axes)
 
 
 def _arguments(key: Key) -> dict[str, int]:
+    """Return the number of arguments by path, type and sharding (see ``SavedMetrics.arguments``)."""
+
     def spec(index: int | None) -> str:
         s = key.shardings[index] if index is not None and 0 <= index < len(key.shardings) else None
         return f" {s.spec}" if s is not None and s.spec else ""
@@ -395,6 +428,7 @@ def _arguments(key: Key) -> dict[str, int]:
 
 
 def _grouped(items: Iterable[T], key: Callable[[T], str]) -> dict[str, list[T]]:
+    """Return the items by ``key(item)``."""
     groups: dict[str, list[T]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -402,6 +436,7 @@ def _grouped(items: Iterable[T], key: Callable[[T], str]) -> dict[str, list[T]]:
 
 
 def _counted(figures: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """Return the sums of (name, number) pairs by name."""
     found: Counter[str] = Counter()
     for name, n in figures:
         found[clean(name)] += n
@@ -409,6 +444,7 @@ def _counted(figures: Iterable[tuple[str, int]]) -> dict[str, int]:
 
 
 def _sum(figures: Iterable[int | None]) -> int | None:
+    """Return the sum; None if a figure is None."""
     total = 0
     for n in figures:
         if n is None:

@@ -1,8 +1,9 @@
-"""Find the user's line that pays for what is compiled outside the user's own functions.
+"""Find the user's lines that cause compilations outside the user's own jitted functions.
 
-Operations outside jit and functions of libraries are compiled because a line of the user's
-calls them, perhaps through a library that calls lines of the user's again: the line that enters
-the library is the one to change.
+JAX compiles operations outside jit (``jnp.add`` in plain Python code) and functions of libraries because a
+line of the user calls them, directly or through a library. Such a line is called a payer: its time is spent
+on compiling, and it is the line to change. If a library in turn calls lines of the user, the payer is the
+line that calls the library.
 """
 
 from __future__ import annotations
@@ -22,21 +23,21 @@ from jaxscope.model.run import Run
 from jaxscope.schema.findings import Finding
 from jaxscope.schema.keys import Frame
 
-CODE = "JX133"  # the rule about such lines
-MOST_SIZES = 64  # compared with each other
-ALIKE = 3  # operations that meet two sizes alike: it is the size of what they are given that changed
+CODE = "JX133"  # the rule that reports such lines
+MOST_SIZES = 64  # number of array sizes that are compared with each other
+ALIKE = 3  # number of operations, compiled for two sizes, from which on the size is the cause
 UNNAMED = "operations without a name"
-MADE_ANEW = frozenset({"new_function", "static_identity"})
+MADE_ANEW = frozenset({"new_function", "static_identity"})  # causes: an equal object was created again
 
 
 class Payer(msgspec.Struct, frozen=True):
-    """One line of the user's code, and the compilations that it caused outside of the user's functions.
+    """A line of the user's code, and the compilations outside of the user's functions that it caused.
 
     Attributes:
-      line: the line that enters a library, or applies the operation.
-      library: the package that it calls most often; None: unknown.
-      compilations: in order of time.
-      again: the compilations of an operation or a function that the same line had compiled before.
+      line: the line, which calls a library or applies an operation outside jit.
+      library: the package that the line calls most often; None: none, or unknown.
+      compilations: the compilations, in order of time.
+      again: those of the compilations whose operation or function the same line had compiled before.
     """
 
     line: Frame
@@ -50,21 +51,25 @@ class Payer(msgspec.Struct, frozen=True):
 
     @property
     def names(self) -> list[str]:
-        """Return the names of what was compiled, each once, sorted."""
+        """Return the names of the operations and functions that were compiled, each once, sorted."""
         functions = [c.function.seen for c in self.compilations]
         unnamed = [f.name.startswith("<unknown") or f.form == "callable" for f in functions]
         return sorted({UNNAMED if none else f.name for f, none in zip(functions, unnamed, strict=True)})
 
     @property
     def within(self) -> bool:
-        """Return whether the library called other lines of the user's, which applied the operations."""
+        """Return whether a library that ``line`` calls has called other lines of the user.
+
+        Those lines then applied the operations.
+        """
         at = (self.line.file, self.line.line)
         return any(c.site is not None and (c.site.file, c.site.line) != at for c in self.compilations)
 
 
 def line_of(c: Compilation) -> Frame | None:
-    """Return the user's line that could be changed: a library may have called the one that applied the
-    operation.
+    """Return the user's line that caused ``c``; None: unknown.
+
+    If a library called the user's line that applied the operation, it is the line that called the library.
     """
     if c.missed is None or c.site is None:
         return None
@@ -75,8 +80,9 @@ def line_of(c: Compilation) -> Frame | None:
 
 @cached_until_changed
 def payers(run: Run) -> list[Payer]:
-    """Return the lines that made JAX compile something outside the user's functions, the most expensive
-    first.
+    """Return the user's lines that caused compilations outside the user's functions.
+
+    The most expensive line comes first.
     """
     lines: dict[tuple[str, int], tuple[Frame, list[Compilation]]] = {}
     for c in run.compilations.values():
@@ -92,13 +98,17 @@ def payers(run: Run) -> list[Payer]:
 
 
 def _again(run: Run, members: list[Compilation]) -> list[Compilation]:
-    """Return those of a function that the same lines of the user's had compiled before.
+    """Return those of ``members`` whose function the same lines of the user had compiled before.
 
-    Where these lines ran once, a library compiled it for several things in one call: only a function that the
-    library makes anew is compiled again then. The body of a loop that is another one each time (the step of
-    another optimizer) is not compiled again: its program does other work.
+    If these lines ran only once, a library has compiled the function for several inputs in one call: then
+    only functions that the library creates again count. A loop body that is different each time (the step of
+    another optimizer) does not count either, because its program does other work.
+
+    Args:
+      members: the compilations that a line caused, in order of time.
     """
-    met: dict[tuple[object, ...], list[dict[str, float]]] = {}  # the work of the programs by place
+    # The costs of the programs compiled so far, by function and user's lines
+    met: dict[tuple[object, ...], list[dict[str, float]]] = {}
     found = []
     for c in members:
         if c.missed is None or c.site is None:
@@ -115,10 +125,13 @@ def _again(run: Run, members: list[Compilation]) -> list[Compilation]:
 
 
 def _of_other_work(run: Run, c: Compilation, work: dict[str, float], earlier: list[dict[str, float]]) -> bool:
-    """Return whether ``c``, whose function is new, does other work than each of the ``earlier`` programs, on
-    arrays of the same sizes.
+    """Return whether the program of ``c`` does other work than all earlier programs, on arrays of equal size.
 
-    Programs that differ in numbers alone do the same work: these numbers could be arguments.
+    Programs that differ only in constants have the same costs: such constants could be arguments.
+
+    Args:
+      work: the costs of the program of ``c`` (XLA's cost analysis).
+      earlier: the costs of earlier programs that the same lines compiled.
     """
     if not work or not all(earlier) or work in earlier:
         return False
@@ -127,8 +140,9 @@ def _of_other_work(run: Run, c: Compilation, work: dict[str, float], earlier: li
 
 
 def ran_once(run: Run, c: Compilation) -> bool:
-    """Return whether the lines that led to ``c`` ran once: none of them, from the
-    module's own on, is in a loop.
+    """Return whether the user's lines that led to ``c`` run only once in the program.
+
+    True if they begin in the top level of a module and none of them is in a loop or in a recursive function.
     """
     if c.missed is None or c.site is None:
         return False
@@ -144,24 +158,27 @@ def ran_once(run: Run, c: Compilation) -> bool:
 
 
 def total_seconds(run: Run) -> float:
-    """Return the seconds of all compilations that are part of no other."""
+    """Return the seconds of all compilations of the run.
+
+    Nested traces are part of others and do not count.
+    """
     return sum(c.seconds for c in run.compilations.values() if c.entry != "nested")
 
 
 def recompiled_outside(run: Run) -> list[Compilation]:
-    """Return the recompiles of operations outside jit and of libraries' functions, in no order."""
+    """Return the recompiles of operations outside jit and of library functions, in no particular order."""
     return [c for p in payers(run) for c in p.again]
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One iteration of the loop that calls the user's most expensive function.
+    """What one iteration of the program's main loop runs: the loop with the most expensive functions.
 
     Attributes:
-      loop: its first line.
-      programs: number of the user's functions that each iteration calls; those that one call of the source
-        runs in different executions of the loop count once.
-      operations: number of operations that were compiled outside jit for its lines; others may have been
-        compiled before.
+      loop: the first line of the loop.
+      programs: number of the user's jitted functions that each iteration calls. Functions that are called at
+        the same place in different executions of the loop count once.
+      operations: number of operations that were compiled outside jit for lines in the loop. The loop may run
+        further ones that were compiled before.
     """
 
     loop: Frame
@@ -170,7 +187,7 @@ class Step(msgspec.Struct, frozen=True):
 
 
 def step(run: Run) -> Step | None:
-    """Return what each iteration of the program's loop runs; None: no loop calls a user's function."""
+    """Return what each iteration of the program's main loop runs; None: no loop calls a user's function."""
     text = sources.of(run)
     costs: Counter[tuple[str, int, int]] = Counter()
     called: dict[tuple[str, int, int], dict[tuple[int, int | None], set[str]]] = {}  # functions by place
@@ -197,11 +214,15 @@ def step(run: Run) -> Step | None:
 
 
 class Unadvised(msgspec.Struct, frozen=True):
-    """The compilations of one line about which there is no finding: of the user's functions, or outside them.
+    """The compilations that a line caused and for which no finding has advice.
+
+    They are either of the user's functions, or of operations and library functions.
 
     Attributes:
+      line: the user's line; None: unknown.
       functions: the user's functions that were compiled, each once.
-      operations: the number of compilations outside the user's functions; 0 where ``functions`` has some.
+      operations: the number of compilations outside the user's functions; 0 if ``functions`` is not empty.
+      seconds: seconds of these compilations.
       again: the part of ``seconds`` that recompiles took.
     """
 
@@ -213,8 +234,12 @@ class Unadvised(msgspec.Struct, frozen=True):
 
 
 def unadvised(run: Run, found: Iterable[Finding]) -> list[Unadvised]:
-    """Return by line what was compiled for the first time, and again where ``found`` has no
-    advice, the most expensive first.
+    """Return the compilations of the run that no finding is about, by line, the most expensive first.
+
+    These are first compilations, and recompiles of functions and lines for which there is no finding.
+
+    Args:
+      found: the findings of the run.
     """
     advised = set[str]()  # functions
     lines = set[tuple[str, int]]()
@@ -247,8 +272,10 @@ def unadvised(run: Run, found: Iterable[Finding]) -> list[Unadvised]:
 
 
 def _of_function(f: Function, *, advised: bool) -> Iterator[Unadvised]:
-    """Yield by line what compiling ``f`` took; ``advised``: findings are about its
-    recompiles, which are left out.
+    """Yield what compiling ``f`` took, for each line that called it.
+
+    Args:
+      advised: whether a finding is about the recompiles of ``f``, which are then left out.
     """
     again = {c.id: c.seconds for c in recompilations(f)}
     lines: dict[tuple[str, int] | None, list[Compilation]] = {}
@@ -270,10 +297,10 @@ def kind(run: Run, c: Compilation) -> str:
 
 
 def sizes_change(run: Run, p: Payer) -> bool:
-    """Return whether the same operations were compiled again because the sizes of their arguments changed.
+    """Return whether the operations of ``p`` were compiled again because array sizes changed.
 
-    All compilations with one size must come before all with another size, because one call can have arrays
-    of several sizes.
+    A single call can have arrays of several sizes. So all compilations with one size must come before all
+    with another size.
     """
     if not any(kind(run, c) in SHAPES for c in p.again):
         return False
@@ -289,8 +316,10 @@ def sizes_change(run: Run, p: Payer) -> bool:
 
 
 def _one_after_the_other(a: dict[str, int], b: dict[str, int]) -> bool:
-    """Return whether most operations of two sizes are the same, those of the one size before those of the
-    other.
+    """Return whether two sizes have mostly the same operations, all compiled for one size before the other.
+
+    Args:
+      a, b: for either size, the time of the first compilation of each operation.
     """
     both = a.keys() & b.keys()
     if 2 * len(both) < len(a.keys() | b.keys()):
@@ -300,7 +329,7 @@ def _one_after_the_other(a: dict[str, int], b: dict[str, int]) -> bool:
 
 
 def resized_lines(run: Run) -> set[tuple[str, int]]:
-    """Return the lines at which a function of the user's was compiled again for another size."""
+    """Return (file, line) of the calls that compiled a function of the user again for another shape."""
     return {
         (c.site.file, c.site.line)
         for f in run.functions.values()

@@ -1,6 +1,7 @@
-"""Predict recompiles: results of a function that miss the cache when they are passed to it again.
+"""Predict recompiles: a function that returns an array unlike its argument recompiles if it gets the result.
 
-Each compilation may give predictions; later calls confirm or withdraw them.
+Example: ``state = step(state)``, where the sharding of the returned state is not that of the argument. After
+a compilation, its results are compared with its arguments. Later calls confirm or withdraw a prediction.
 """
 
 from __future__ import annotations
@@ -28,17 +29,16 @@ PENDING, CONFIRMED, WITHDRAWN = "pending", "confirmed", "withdrawn"
 
 
 class Prediction(msgspec.Struct, frozen=True):
-    """A predicted miss: the call after ``after`` misses if ``result`` is passed as ``argument``.
+    """A predicted recompile: it happens if a result of a call is passed to the same function as an argument.
 
     Attributes:
-      after: the compilation that returned the result.
-      argument, result: the paths of the argument and of the result.
-      causes: why the call will miss, the decisive cause first.
-      leaves: number of leaves of the argument; a tree with several leaves rarely matches a result by
-        chance.
-      status: pending; confirmed by a later miss; withdrawn by a later call without one; None: the run ended
-        before.
-      confirmed_by: the compilation that confirmed it.
+      after: the call that returned the result.
+      argument, result: the path of the argument, and the path of the result in the returned value.
+      causes: why the next call will recompile, the decisive cause first.
+      leaves: number of leaves of the argument. A tree with several leaves rarely matches a result by chance.
+      status: pending, confirmed (by a later recompile) or withdrawn (a later call did not recompile); None:
+        the run ended before another call.
+      confirmed_by: the later call that recompiled; None: no such call.
     """
 
     after: Compilation
@@ -62,7 +62,7 @@ def predictions(run: Run) -> list[Prediction]:
 
 
 def of(run: Run, c: Compilation) -> list[Prediction]:
-    """Return the predictions after ``c``; empty if its results cause no miss or are unknown."""
+    """Return the predicted recompiles after call ``c``; empty: none, or the results of ``c`` are unknown."""
     if c.entry != "call" or not c.reached_phases or c.missed is None:
         return []
     results = results_of(run, c)
@@ -84,10 +84,13 @@ def of(run: Run, c: Compilation) -> list[Prediction]:
 
 
 def came_back(run: Run, c: Compilation, path: str) -> bool:
-    """Return whether the arguments at or below ``path`` whose sharding changed are results of the function.
+    """Return whether the arguments of ``c`` whose sharding changed are results that its function returned.
 
-    True if each of them has the sharding that the previous compilation returned, and no other line created
-    it.
+    True if each of them has the sharding of a result of the call with which ``c`` is compared, and no line
+    other than those of the two calls created it.
+
+    Args:
+      path: the arguments at or below this path are examined.
     """
     comparison = causes.compared(run, c)
     if comparison is None or comparison.nearest is None or comparison.nearest_facts is None:
@@ -113,8 +116,10 @@ def came_back(run: Run, c: Compilation, path: str) -> bool:
 
 
 def _causes(now: Facts, expected: Facts) -> list[Cause]:
-    """Return why a call with ``expected`` would miss after ``now``; empty if it would miss only the fast
-    path."""
+    """Return why a call with the key ``expected`` would recompile after one with ``now``.
+
+    The list is empty if the call would miss only the C++ fast path, where nothing is compiled.
+    """
     moved = distance(now, expected)
     level = next((name for name, n in moved.items() if n), FAST_PATH)
     if level == FAST_PATH:
@@ -129,7 +134,10 @@ def _causes(now: Facts, expected: Facts) -> list[Cause]:
 
 
 def results_of(run: Run, c: Compilation) -> Results:
-    """Return the leaves of the result of ``c``, from an earlier trace if ``c`` reused one."""
+    """Return the leaves of the result of ``c`` with types and shardings; empty: unknown.
+
+    If ``c`` used an earlier trace, the types are those of the earlier call that traced.
+    """
     traced, compiled = c.traced, c.compiled
     if compiled is None:
         return NO_RESULTS
@@ -157,6 +165,7 @@ def results_of(run: Run, c: Compilation) -> Results:
 
 
 def _results(traced: Traced, compiled: Compiled) -> Results:
+    """Return the results of a call: the types of the trace with the shardings of the compiled program."""
     of, table = compiled.out_sharding_of, compiled.out_shardings
     out = traced.out or []
     if len(of) != len(out):
@@ -169,7 +178,7 @@ def _results(traced: Traced, compiled: Compiled) -> Results:
 
 
 def _seen_before(run: Run, c: Compilation, expected: Facts) -> bool:
-    """Return whether an earlier compilation serves a call with the facts ``expected``."""
+    """Return whether an earlier compilation, or ``c``, has a program for a call with the key ``expected``."""
     index = key_index.of(run, c)
     named = c.key.arguments if c.key is not None else []
     if len(named) != len(expected.leaves):
@@ -189,6 +198,7 @@ def _seen_before(run: Run, c: Compilation, expected: Facts) -> bool:
 
 
 def _status(run: Run, c: Compilation, fed: Fed) -> tuple[str | None, Compilation | None]:
+    """Return (status, call that confirmed it or None) of a prediction: ``fed`` is passed after call ``c``."""
     own = c.function.compilations  # in order of time
     for at in range(bisect_left(own, c.t_ns, key=lambda o: o.t_ns), len(own)):
         later = own[at]
@@ -209,11 +219,11 @@ def _status(run: Run, c: Compilation, fed: Fed) -> tuple[str | None, Compilation
 
 
 def made_by_it(c: Compilation, later: Compilation, paths: Iterable[str]) -> bool:
-    """Return whether the arguments ``paths`` of ``later`` are results of ``c``; True unless another line
-    created them.
+    """Return whether the arguments ``paths`` of call ``later`` may be results of call ``c``.
 
-    jaxlib keeps with each array the stack at its creation: a result has the line of the call. Leaves that
-    the function returns unchanged have an older stack.
+    jaxlib keeps with each array the stack at its creation: a result has the line of the call that returned
+    it. False if such lines are known and none of them is the line of ``c`` or ``later``. One such line
+    suffices, because arrays that a function returns unchanged have an older stack.
     """
     here = {(f.file, f.line) for f in (c.site, later.site) if f is not None}
     made = {(f.file, f.line) for path in paths if (f := later.made_at(path)) is not None}
@@ -221,7 +231,7 @@ def made_by_it(c: Compilation, later: Compilation, paths: Iterable[str]) -> bool
 
 
 def _as_expected(facts: Facts, path: str, fed: Fed) -> bool:
-    """Return whether the leaf has the type and placement of the result."""
+    """Return whether the argument at ``path`` has the shape, dtype and weak type of the expected result."""
     found, expected = facts.leaves.get(path), fed.leaves[path]
     return found is not None and (found.shape, found.dtype, found.weak_type) == (
         expected.shape,
@@ -231,6 +241,9 @@ def _as_expected(facts: Facts, path: str, fed: Fed) -> bool:
 
 
 def sentence(p: Prediction) -> Message:
-    """Return the message: ``if its result [0] is passed as state again, the next call recompiles: ...``."""
+    """Return the prediction as a message to the user.
+
+    ``if its result [0] is passed as state again, the next call recompiles: ...``
+    """
     result = f" {p.result}" if p.result else ""
     return message("prediction", result=result, argument=p.argument, cause=p.causes[0])

@@ -1,7 +1,7 @@
-"""Read the programs of a run: their texts, with what the recording adds.
+"""Analyse the texts (StableHLO and compiled HLO) of the programs of a run.
 
-Reading a text takes up to seconds; the result is cached in the run's directory under ``derived/``, which may
-be deleted at any time.
+The analysis of a text takes up to seconds. Its result is cached in the run's directory under ``derived/``,
+which may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -22,18 +22,22 @@ from jaxscope.log.store import RunDir
 from jaxscope.model.records import Compilation, Program
 from jaxscope.model.xla_warnings import Overheard
 
-PIECE = 4_000  # fusions; decoding them takes about 4 ms
-MAX_CACHED = 64 << 20  # bytes of a cached result; that of a text of 64 MiB has half as many
+PIECE = 4_000  # number of fusions in a piece of a cached result; decoding them takes about 4 ms
+MAX_CACHED = 64 << 20  # bytes of a cached result. The result for a text of 64 MiB has half as many.
 # Created at import: two threads that are the first to decode a type crash msgspec (0.22).
 _FUSIONS = msgspec.msgpack.Decoder(list[Fusion])
 _TEXTS = msgspec.msgpack.Decoder(Texts)
 
 
 class Reader:
-    """Read the programs of the run in ``directory``, each once.
+    """Analyses the programs of a run, each once.
+
+    Args:
+      directory: the run directory.
+      warnings: XLA's warnings of the run by program; None: they are not needed.
 
     Attributes:
-      unreadable: texts that were requested but are missing or damaged.
+      unreadable: names of the files with texts that were requested but are missing or damaged.
     """
 
     def __init__(self, directory: RunDir, warnings: Overheard | None = None) -> None:
@@ -43,7 +47,7 @@ class Reader:
         self.unreadable: set[str] = set()
 
     def texts(self, p: Program) -> Texts:
-        """Return the contents of the texts of ``p``."""
+        """Return the analysed texts of ``p``. A part is None if the text was not recorded."""
         blobs = p.texts.get("hlo"), p.texts.get("stablehlo")
         warnings = self._warnings.of(p) if self._warnings is not None and p.asked is None else None
         if blobs == (None, None) and not warnings:
@@ -55,7 +59,10 @@ class Reader:
         return self._read[key]
 
     def instructions(self, p: Program) -> Mapping[str, Located]:
-        """Return the line and the opcode of each instruction of ``p``, by name; empty: not recorded."""
+        """Return the user's line and the opcode of each HLO instruction of ``p``, by name of the instruction.
+
+        The result is empty if the text was not recorded.
+        """
         text = _text(self._directory, p.texts.get("hlo"))
         try:
             return {} if text is None else instruction_lines.of(text)
@@ -70,9 +77,14 @@ def read_texts(
     around: Around,
     unreadable: set[str] | None = None,
 ) -> Texts:
-    """Return the contents of two texts of the run in ``directory``, from the cache or read now and cached.
+    """Return the analysed texts of a program, from the cache if they are there.
 
-    Adds missing or damaged blobs to ``unreadable``; a result without such a text is not cached.
+    Args:
+      directory: the run directory.
+      hlo, stablehlo: names of the files with the texts; None: not recorded.
+      around: facts from the recording that the analysis needs.
+      unreadable: names of files that are missing or damaged are added to this set. The result is then not
+        cached.
     """
     name = hashlib.sha256(msgspec.msgpack.encode((programs.VERSION, hlo, stablehlo, around))).hexdigest()[:32]
     cached = directory.path / "derived" / f"{name}.msgpack"
@@ -99,11 +111,11 @@ def read_texts(
 
 
 def _packed(found: Texts) -> Iterator[bytes]:
-    """Yield the number of pieces, then each piece after its length: all but the fusions, then PIECE fusions
-    each.
+    """Yield the parts of a cache file: the number of pieces, then each piece after its length.
 
-    No other thread runs while msgspec decodes a piece: the 460,000 fusions of a text of 100 MB would block
-    the view's keyboard for half a second.
+    The first piece has everything except the list of fusions, and each other piece PIECE fusions. Python runs
+    no other thread while msgspec decodes a piece: without pieces, the 460,000 fusions of a text of 100 MB
+    would block the keyboard of the terminal view for half a second.
     """
     fusions: list[Fusion] = []
     if found.hlo is not None:
@@ -141,17 +153,23 @@ def _unpacked(data: bytes) -> Texts:
 
 
 def _text(directory: RunDir, blob: str | None) -> str | None:
+    """Return the text in the file ``blob`` of the run; None: ``blob`` is None, or the file is unreadable."""
     try:
         if blob is None:
             return None
         return directory.data(blob, programs.MAX_ANALYSED).decode("utf-8", "backslashreplace")
-    except Exception:  # the blob is damaged or gone: the rest is still worth reading
+    except Exception:  # the file is damaged or missing
         return None
 
 
 def circumstances(p: Program, warnings: list[str] | None = None) -> Around:
-    """Return what was recorded of the first call that ``p`` was compiled for, with its compilation's
-    warnings."""
+    """Return facts from the recording that the analysis of a program's texts needs: mesh, paths, ...
+
+    They are those of the first call that ``p`` was compiled for.
+
+    Args:
+      warnings: XLA's warnings about ``p``; None: not recorded.
+    """
     c = next((c for c in p.compilations if c.key is not None), None)
     if c is None or c.key is None:
         return Around(warnings=warnings)
@@ -173,7 +191,10 @@ def circumstances(p: Program, warnings: list[str] | None = None) -> Around:
 
 
 def mesh_of(c: Compilation) -> list[tuple[str, int]] | None:
-    """Return the mesh of most arguments, else of most results; None: there is none."""
+    """Return the (axis, size) pairs of the mesh that most arguments have, or else most results.
+
+    None: none of them has a mesh.
+    """
     tables = [c.key.shardings if c.key is not None else [], c.compiled.out_shardings if c.compiled else []]
     for table in tables:
         meshes = [tuple((axis, size) for axis, size, _ in s.mesh) for s in table if s.mesh]
@@ -183,8 +204,10 @@ def mesh_of(c: Compilation) -> list[tuple[str, int]] | None:
 
 
 def trace_of(c: Compilation) -> Compilation | None:
-    """Return ``c`` if it was traced, else the latest earlier call of its function that was; None: there is
-    none."""
+    """Return the call whose trace ``c`` used: ``c`` itself, or the latest earlier call that was traced.
+
+    None: no such call of the same function and process was recorded.
+    """
     if c.traced is not None:
         return c
     for o in reversed(c.function.compilations):

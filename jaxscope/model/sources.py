@@ -1,5 +1,7 @@
-"""Read the user's source files, if they are available: a run may be read on another machine, or much
-later."""
+"""Read the user's source files to show lines of them and to analyse them.
+
+A file may be missing or changed, because a run may be read on another machine or much later.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,15 @@ MAX_BYTES = 4_000_000
 
 
 def of(run: Run) -> Callable[[str], str | None]:
-    """Return a function that reads a file: ``text`` with the checksums that ``run`` recorded, or its cell."""
+    """Return a function that returns the text of a file of ``run`` by name; None: it cannot be shown.
+
+    The name may be that of a notebook cell, whose text is in the recording. See ``text`` for files.
+    """
     return lambda file: _text(run, file)
 
 
 def _text(run: Run, file: str) -> str | None:
+    """Return the text of a file or a notebook cell of ``run``; None: it cannot be shown."""
     cell = run.cells.get(file)
     return cell if cell is not None else text(file, run.sources.get(file, frozenset()))
 
@@ -33,9 +39,12 @@ def _text(run: Run, file: str) -> str | None:
 def text(file: str, recorded: frozenset[str] = frozenset()) -> str | None:
     """Return the text of ``file``; None if it does not exist or must not be shown.
 
-    The file name comes from the run, which somebody may have written to make a CI log show another file. So
-    a file is read only if it is a Python file below the project, or if its content has one of the checksums
-    ``recorded``: then the author of the run already has the file.
+    The file name comes from the run directory, whose author may want a CI log to show another file. So a file
+    is read only if it is a Python file below the project, or if its content has one of the recorded
+    checksums: then the author of the run already has the file.
+
+    Args:
+      recorded: the checksums of the file (SHA-256) in the recording.
     """
     try:
         here = Path.cwd()
@@ -43,14 +52,17 @@ def text(file: str, recorded: frozenset[str] = frozenset()) -> str | None:
         content = files.read(path, MAX_BYTES)
         if not (_of_project(path, here) or hashlib.sha256(content).hexdigest() in recorded):
             return None
-    except (OSError, RuntimeError):  # also where there is no current directory; links in a circle
+    except (OSError, RuntimeError):  # RuntimeError: symbolic links in a circle
         return None
     return content.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _of_project(path: Path, here: Path) -> bool:
-    """Return whether ``path`` is a Python file below the project, in no hidden directory, with links
-    resolved."""
+    """Return whether ``path`` is a Python file of the project, in no hidden directory. Links are resolved.
+
+    Args:
+      here: the current directory, from which the project's directory is found.
+    """
     root, target = _root(here.resolve()), path.resolve()
     if not target.is_relative_to(root) or target.suffix != ".py":
         return False
@@ -58,10 +70,9 @@ def _of_project(path: Path, here: Path) -> bool:
 
 
 def _root(here: Path) -> Path:
-    """Return the nearest directory from ``here`` upwards with a pyproject.toml or .git, below the home
-    directory.
+    """Return the project's directory: the nearest one from ``here`` upwards with a pyproject.toml or .git.
 
-    Returns ``here`` if there is none.
+    If there is none below the home directory, return ``here``.
     """
     home = Path.home().resolve()
     for folder in (here, *here.parents):
@@ -73,17 +84,33 @@ def _root(here: Path) -> Path:
 
 
 def where_defined(run: Run, file: str, name: str, begins: int) -> Maker | None:
-    """Return ``Makers.where_defined`` of a file, which is parsed once; None if it cannot be read."""
+    """Return the definition of a function that its own decorator or call wraps (``@jax.jit def name``).
+
+    Args:
+      name: the name of the function.
+      begins: the line at which its definition begins.
+
+    Returns:
+      The line; None: the definition does not wrap the function, or the file cannot be read.
+    """
     source = _text(run, file)
     return None if source is None else _makers(source).where_defined(name, begins)
 
 
 def where_called(run: Run, file: str, name: str, site: int) -> Maker | None:
-    """Return ``Makers.where_called`` of a file, which is parsed once; None if it cannot be read."""
+    """Return the expression that wraps the function ``name`` around a call (``jax.jit(name)(x)``).
+
+    Args:
+      site: the line of the call.
+
+    Returns:
+      The line of the expression; None: there is no such expression, or the file cannot be read.
+    """
     source = _text(run, file)
     return None if source is None else _makers(source).where_called(name, site)
 
 
 @functools.lru_cache(64)
 def _makers(source: str) -> rewrap_site.Makers:
+    """Return the expressions of a source text that create function objects. Each text is parsed once."""
     return rewrap_site.Makers(source)

@@ -1,6 +1,6 @@
-"""Name functions and files without lines, absolute paths and addresses.
+"""Give functions and files names without line numbers, absolute paths and addresses, for baseline files.
 
-The names are the same in another checkout, on another machine, and after an edit above the function.
+These names are the same in another checkout, on another machine, and after an edit above the function.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ _NUMBER = re.compile(r"\d+")
 
 
 def clean(text: str) -> str:
-    """Return ``text`` as one line of printable text without addresses, shortened to LONGEST."""
+    """Return ``text`` as one line of printable text without addresses, at most LONGEST characters.
+
+    ``<f at 0x7f3a12345678>`` -> ``<f at 0x>``
+    """
     text = _ADDRESS.sub("0x", text)
     if not text.isprintable():
         text = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
@@ -27,21 +30,29 @@ def clean(text: str) -> str:
 
 
 def pattern(path: str) -> str:
-    """Return ``state.params['layer*']['kernel']`` for ``state.params['layer12']['kernel']``."""
+    """Return a path with ``*`` for each number.
+
+    ``state.params['layer12']['kernel']`` -> ``state.params['layer*']['kernel']``
+    """
     return clean(_NUMBER.sub("*", path))
 
 
 def root(path: str) -> str:
-    """Return ``state`` for ``state.params['kernel']``."""
+    """Return the variable at the beginning of a path: ``state.params['kernel']`` -> ``state``."""
     return clean(re.split(r"[.\[]", path, maxsplit=1)[0] or path)
 
 
 class Names:
-    """The stable names of one run.
+    """Names for the functions and files of one run that do not depend on the machine.
 
     Args:
-      roots: a path is made relative to the first of these directories that contains it.
-      cwd: the program's directory, to which its relative paths refer.
+      functions: the functions of the run.
+      roots: directories; the name of a file is its path relative to the first of them that contains it.
+      cwd: the program's working directory, to which its relative paths refer.
+
+    Attributes:
+      by_id: the name of each function by id: ``train.py::Trainer.step``, with `` #2`` for a second function
+        of a name.
     """
 
     def __init__(self, functions: Iterable[Function], roots: Sequence[str], cwd: str = "") -> None:
@@ -63,6 +74,10 @@ class Names:
         return f"{name} ({', '.join(map(clean, f.seen.wrappers))})" if f.seen.wrappers else name
 
     def file(self, name: str | None) -> str:
+        """Return the name of a file.
+
+        ``/home/me/project/src/train.py`` -> ``src/train.py``; ``?`` for None.
+        """
         if not name:
             return "?"
         path = PurePath(name)
@@ -77,7 +92,7 @@ class Names:
         if "site-packages" in path.parts:
             at = len(path.parts) - 1 - path.parts[::-1].index("site-packages")
             return clean("/".join(path.parts[at + 1 :]))
-        # Another directory of this machine, which has no meaning on another one.
+        # The directories of other files have no meaning on another machine.
         windows = PureWindowsPath(name)
         known = windows if windows.is_absolute() else path
         return clean(known.name if known.is_absolute() or ".." in known.parts else known.as_posix()) or "?"
