@@ -1,7 +1,7 @@
 """The records of a run: processes, functions, compilations, programs.
 
-``model.fold`` fills them; readers must not change them. Keys and phases are kept as the events that brought
-them.
+``model.fold`` fills them from the events of the log; other modules must not change them. Much of their
+content is kept as the events themselves (``schema.events``).
 """
 
 from __future__ import annotations
@@ -58,65 +58,97 @@ T = TypeVar("T")
 
 
 class StepTime(msgspec.Struct, frozen=True):
-    """The end of a step, with the seconds that copies of the stepping thread had taken until then, by the key
-    of ``Process.transfers``."""
+    """The end of a step, and the time spent on transfers until then.
+
+    Attributes:
+      event: the event, which has the number of the step and the time.
+      copying: seconds that transfers of the thread that ends the steps have taken so far, by the key of
+        ``Process.transfers``.
+    """
 
     event: StepTimed
     copying: Mapping[tuple[str, str, str, int], float]
 
 
 class Process(msgspec.Struct, eq=False):
-    """One process that wrote a log. ``id`` is its pid, with a suffix where two processes had one pid.
+    """A process of the program that wrote a log.
 
     Attributes:
-      first_ns, last_ns: time of the first and of the latest event.
-      started, ended, stopped, died, backend: the events of that name; None: not recorded.
-      profiles, step_times, snapshots, transfers, calls, phases: the records of the process so far.
+      id: the process id as text, with a suffix (``812-2``) if two processes had the same one.
+      pid: the process id.
+      first_ns, last_ns: time of the first and of the latest event, in nanoseconds since the epoch.
+      index: ``jax.process_index()``; None: unknown.
+      started, ended, stopped, died, backend: the events RunStarted, RunEnded, RecordingStopped, Died and
+        BackendSeen of the process; None: not recorded.
+      main_thread: the latest event about where the main thread is; None: there is none.
+      ranks_compiled: the events about ranks of the job that compiled different programs.
+      step, first_step: number of the latest and of the first recorded step that ended by a mark
+        (``jaxscope.step()``); None: no marks.
+      calls: number of calls so far of each watched function by id, in the order of the first calls. The
+        mapping is replaced by a new one, never changed.
+      phases: the times of all traces, lowerings and compilations. Their union is the time spent compiling.
+      profiles: the profiles that the process recorded.
+      step_times: ends of some steps, in order of time.
+      snapshots: the snapshots of its live arrays, in order of time.
+      transfers: the latest event about the transfers of each line, by (direction, kind, file, line).
+      first_seconds: seconds of the first transfer of each line, by the same key.
     """
 
     id: str
     pid: int
     first_ns: int = 0
     last_ns: int = 0
-    index: int | None = None  # JAX's process index
+    index: int | None = None
     started: RunStarted | None = None
     ended: RunEnded | None = None
-    stopped: RecordingStopped | None = None  # the process continued, its recording did not
+    stopped: RecordingStopped | None = None
     died: Died | None = None
     backend: BackendSeen | None = None
-    main_thread: MainThreadSeen | None = None  # the latest look at it
-    ranks_compiled: list[RanksCompiled] = []  # where the ranks did not agree, as they published it
-    step: int | None = None  # the latest step that ended by a mark
-    first_step: int | None = None  # the first recorded step that ended by a mark
-    # Calls so far of each watched function, in the order of the first calls. Replaced, never changed.
+    main_thread: MainThreadSeen | None = None
+    ranks_compiled: list[RanksCompiled] = []
+    step: int | None = None
+    first_step: int | None = None
     calls: Mapping[str, int] = {}
-    # Every timed phase, wall clock in ns: their union is the time spent compiling.
     phases: Occupied = msgspec.field(default_factory=Occupied)
     profiles: list[Profiled] = []
-    step_times: list[StepTime] = []  # ends of some steps, in order of time
-    snapshots: list[ArraysSeen] = []  # its live arrays, in order of time
-    # By direction, kind, file and line: the latest event about the transfers there.
+    step_times: list[StepTime] = []
+    snapshots: list[ArraysSeen] = []
     transfers: dict[tuple[str, str, str, int], Transferred] = {}
-    first_seconds: dict[tuple[str, str, str, int], float] = {}  # of these, of the first transfer
+    first_seconds: dict[tuple[str, str, str, int], float] = {}
 
     def compiling_seconds(self, unfinished: Sequence[tuple[int, int]] = ()) -> float:
-        """Return the wall time during which at least one phase ran: nested phases are not counted twice."""
+        """Return the seconds during which the process traced, lowered or compiled. Nested phases count once.
+
+        Args:
+          unfinished: (begin, end) of phases that have no recorded end, in nanoseconds since the epoch.
+        """
         return self.phases.with_spans(unfinished) / 1e9
 
 
 class Compilation(msgspec.Struct, eq=False):
-    """One call that missed JAX's fast path, and the stages that it ran.
+    """A call that missed JAX's C++ fast path, and the phases (trace, lower, compile) that it ran.
 
-    ``id`` is ``<process>.<call>``. Most of these calls compile nothing: see ``reached``.
+    Many of these calls compile nothing: see ``reached``.
 
     Attributes:
+      id: ``<process id>.<number of the call>``.
+      process: the process that made the call.
       call: number of the call in its process.
-      t_ns: when the call was recorded.
-      traced, lowered, compiled, failed: the events of its phases; None: the phase did not run, or was
-        not recorded.
-      program: id of the compiled program.
-      trace_seconds, lower_seconds, compile_seconds: of each phase; None: it did not run, or its length
-        is unknown.
+      function: the function that was called.
+      t_ns: when the call was recorded, in nanoseconds since the epoch.
+      missed: the event of the call; None: it is missing in the log.
+      key, entry: the cache key and the kind of call of that event.
+      traced, lowered, compiled, failed: the events of its phases; None: the phase did not run (or did not
+        fail), or was not recorded.
+      fate: the event about which of its arguments were alive after the call; None: not recorded.
+      program: id of the compiled program; None: unknown, or nothing was lowered.
+      phase, phase_ns: the phase in progress and when it began; None: none is in progress.
+      reached_phases: the phases that succeeded, as bits: 1 traced, 2 lowered, 4 compiled.
+      calls_then: number of calls of the function in the process before this one; None: not counted.
+      marks, calls: number of steps that had ended by a mark, and of calls of each watched function, at the
+        time of the call (for an ahead-of-time lowering, when its last phase began).
+      trace_seconds, lower_seconds, compile_seconds: seconds of each phase, also if it failed or used an
+        earlier trace; None: the phase did not run, or its length is unknown.
     """
 
     id: str
@@ -124,23 +156,22 @@ class Compilation(msgspec.Struct, eq=False):
     call: int
     function: Function
     t_ns: int = 0
-    missed: Missed | None = None  # None: the log lost the event that introduces the call
-    key: Key | None = None  # of ``missed``
-    entry: str = "call"  # of ``missed``
+    missed: Missed | None = None
+    key: Key | None = None
+    entry: str = "call"
     traced: Traced | None = None
     lowered: Lowered | None = None
     compiled: Compiled | None = None
     failed: PhaseFailed | None = None
-    fate: ArgumentFate | None = None  # which of its arguments were still referenced after the call
+    fate: ArgumentFate | None = None
     program: str | None = None
-    phase: str | None = None  # the phase in progress
-    phase_ns: int = 0  # since when
-    reached_phases: int = 0  # bits: 1 traced, 2 lowered, 4 compiled
-    calls_then: int | None = None  # calls of its function before it in its process; None: not counted
-    # Of its process at that moment; for an ahead-of-time lowering when its last phase began:
-    marks: int = 0  # steps that had ended by a mark
-    calls: Mapping[str, int] = {}  # calls of watched functions
-    trace_seconds: float | None = None  # also if the phase reused an earlier trace, or failed
+    phase: str | None = None
+    phase_ns: int = 0
+    reached_phases: int = 0
+    calls_then: int | None = None
+    marks: int = 0
+    calls: Mapping[str, int] = {}
+    trace_seconds: float | None = None
     lower_seconds: float | None = None
     compile_seconds: float | None = None
 
@@ -149,8 +180,10 @@ class Compilation(msgspec.Struct, eq=False):
         return self.missed.site if self.missed else None
 
     def made_at(self, path: str) -> Frame | None:
-        """Return the user's line that created the array argument ``path``; None: unknown, or not a
-        jax.Array."""
+        """Return the user's line that created the array passed as argument ``path``.
+
+        None: unknown, or the argument is not a jax.Array.
+        """
         if self.missed is None or self.key is None:
             return None
         lines = self.missed.made
@@ -164,7 +197,7 @@ class Compilation(msgspec.Struct, eq=False):
         return self.missed.step if self.missed else None
 
     def ended_phases(self) -> Iterator[tuple[str, int, float]]:
-        """Yield the phases that took time and have ended: name, end in ns of the log's clock, seconds."""
+        """Yield (phase, end in ns since the epoch, seconds) of each phase that has ended and took time."""
         for phase, event, spent in (
             ("trace", self.traced, self.trace_seconds),
             ("lower", self.lowered, self.lower_seconds),
@@ -177,11 +210,10 @@ class Compilation(msgspec.Struct, eq=False):
 
     @property
     def reached(self) -> list[str]:
-        """Return which of traced, lowered, compiled the call completed; ``["fast_path"]`` if it began none
-        of them.
+        """Return the phases that the call completed: ``["traced", "lowered", "compiled"]`` or some of them.
 
-        Empty if a phase began and none succeeded. Callers must not change the list: all compilations share
-        it.
+        ``["fast_path"]`` if it began no phase: it only missed the fast path. Empty if a phase began and none
+        succeeded. Callers must not change the list, because all compilations share it.
         """
         if self.reached_phases or self.phase is not None or self.failed is not None:
             return _BY_BITS[self.reached_phases]
@@ -199,26 +231,31 @@ class Compilation(msgspec.Struct, eq=False):
 
     @property
     def seconds(self) -> float:
-        """Return the wall time of all its phases."""
+        """Return the seconds that all phases of the call took."""
         return (self.trace_seconds or 0.0) + (self.lower_seconds or 0.0) + (self.compile_seconds or 0.0)
 
 
 class Asked(Protocol):
-    """A record that changes as the log grows: a function or a whole run."""
+    """A record for which results can be cached: a function or a whole run.
+
+    Attributes:
+      version: a number that changes whenever the record changes.
+      known: the cached results, by name of the computation: (version of the record, result).
+    """
 
     version: int
-    known: dict[str, tuple[int, Any]]  # cached results by name: (version, result)
+    known: dict[str, tuple[int, Any]]
 
 
 A = TypeVar("A", bound=Asked)
 
 
 def cached_until_changed(compute: Callable[Concatenate[A, P], T]) -> Callable[Concatenate[A, P], T]:
-    """Cache the result of ``compute`` in its first argument until that record's version changes.
+    """Decorate a function whose first argument is a Function or a Run, to cache its result there.
 
-    Views need the same results at every redraw, and several rules need them. Callers must not change the
-    result. The other arguments (the run) must be the same in every call: they are not part of the cache's
-    key.
+    The result is computed again when the ``version`` of that record has changed. Callers must not change the
+    result. Further arguments (the run) must be the same in every call, because they are not part of the
+    cache's key.
     """
     name = f"{compute.__module__}.{compute.__qualname__}"
 
@@ -235,32 +272,42 @@ def cached_until_changed(compute: Callable[Concatenate[A, P], T]) -> Callable[Co
 
 
 class Function(msgspec.Struct, eq=False):
-    """A function as recorded, and its calls that missed the fast path, in order of time.
+    """A function of the program, and its calls that missed the fast path.
 
-    Seconds are sums over its own calls; phases inside another function's trace count for both functions
+    Its seconds are sums over these calls. Phases inside another function's trace count for both functions
     (``Process.compiling_seconds`` counts them once).
 
     Attributes:
-      seen: its names, file and line.
-      compilations: in order of time, with calls that compiled nothing.
+      id: the id in the log: qualified name, file and first line, then the wrappers around it.
+      seen: the event that describes the function: names, file, line.
+      compilations: its calls that missed the fast path, in order of time, also those that compiled nothing.
       watched: whether its calls are counted.
-      traces, lowerings: how often each phase ran.
+      step: whether its calls count as steps of the training loop.
+      traces, lowerings, compiled: how often each phase ran. ``compiled`` includes loads from the persistent
+        cache.
+      persistent_cache_hits: number of loads from JAX's persistent compilation cache.
+      counted_misses: number of fast-path misses that have no event, by process id.
+      counted_calls: number of calls, by process id, if the function is watched.
+      brought: for each process id, the number of calls by bytes of their NumPy arguments (``Brought``); None:
+        unknown.
+      version: a number that grows with every event about the function.
+      known: cached results (see ``cached_until_changed``).
     """
 
     id: str
     seen: FunctionSeen
     compilations: list[Compilation] = []
     watched: bool = False
-    step: bool = False  # the function whose calls are steps
+    step: bool = False
     traces: int = 0
     lowerings: int = 0
-    compiled: int = 0  # with persistent-cache hits
+    compiled: int = 0
     persistent_cache_hits: int = 0
-    counted_misses: dict[str, int] = {}  # process id -> fast-path misses without an event of their own
-    counted_calls: dict[str, int] = {}  # process id -> calls, where watched
-    brought: dict[str, dict[int, int] | None] = {}  # process id -> calls by bytes (Brought); None: not known
-    version: int = 0  # grows with every event about it
-    known: dict[str, tuple[int, Any]] = {}  # see cached_until_changed
+    counted_misses: dict[str, int] = {}
+    counted_calls: dict[str, int] = {}
+    brought: dict[str, dict[int, int] | None] = {}
+    version: int = 0
+    known: dict[str, tuple[int, Any]] = {}
 
     @property
     def name(self) -> str:
@@ -273,12 +320,12 @@ class Function(msgspec.Struct, eq=False):
 
     @property
     def user(self) -> bool:
-        """Return whether it is the user's own function: not a library's, and not an eager operation."""
+        """Return whether this is the user's own function: not of a library, not an operation outside jit."""
         return not (self.seen.library or self.seen.eager)
 
     @property
     def calls(self) -> int | None:
-        """Return the number of calls so far; None: they are not counted."""
+        """Return the number of calls of the function so far; None: they are not counted."""
         return sum(self.counted_calls.values()) if self.counted_calls or self.watched else None
 
     @property
@@ -288,7 +335,7 @@ class Function(msgspec.Struct, eq=False):
         recorded = sum(c.reached == ["fast_path"] for c in self.compilations)
         return recorded + sum(self.counted_misses.values())
 
-    # Summed exactly, so that the order in which logs were read does not show in the last digit.
+    # math.fsum sums exactly, so that the order in which logs were read does not change the last digit.
 
     @property
     @cached_until_changed
@@ -311,13 +358,19 @@ class Function(msgspec.Struct, eq=False):
 
 
 def unseen(function: str) -> FunctionSeen:
-    """Return what the id of a function says, where the event that introduces it is missing."""
+    """Return a description of a function made from its id, if the event that describes it is missing.
+
+    Args:
+      function: the id, which begins with the qualified name: ``main.step@train.py:12``.
+    """
     name = function.partition("@")[0]
     return FunctionSeen(function=function, name=name.rpartition(".")[2] or name, qualname=name)
 
 
 class StaleCapture(msgspec.Struct, eq=False):
-    """A value that a watched function captured when it was traced, and that changed afterwards.
+    """A value that a watched function read when it was traced, and that changed afterwards.
+
+    JAX does not trace again in this case and goes on using the old value.
 
     Attributes:
       changed: the event that reports the change.
@@ -331,7 +384,7 @@ class StaleCapture(msgspec.Struct, eq=False):
 
     @property
     def served(self) -> bool | None:
-        """Return whether a call used the old value; None: unknown."""
+        """Return whether a call of the function used the old value after the change; None: unknown."""
         if self.changed.seen == SEEN_AT_CALL:
             return True
         if self.renewed is None:
@@ -342,20 +395,36 @@ class StaleCapture(msgspec.Struct, eq=False):
 
     @property
     def status(self) -> str:
-        """Return ``stale``, ``ended`` (by a new trace), or ``withdrawn`` (a new trace before any call used
-        it)."""
+        """Return whether the function uses the old value.
+
+        ``stale``: it does. ``ended``: it did until a new trace. ``withdrawn``: it was traced again before any
+        call used the old value.
+        """
         if self.renewed is None:
             return "stale"
         return "ended" if self.served else "withdrawn"
 
 
 class Program(msgspec.Struct, eq=False):
-    """One compiled program. If the same program is compiled twice, it is one program with two compilations.
+    """A compiled program. If the same program is compiled twice, it is one program with two compilations.
+
+    A program for a target (a machine given by ``--target``) is in ``Run.retargeted``; the fields after
+    ``compilations`` are only for such a program.
 
     Attributes:
-      lowered, compiled: the events of the first compilation that has them.
-      target: the name of the target; None: the program ran here.
-      texts, text_bytes: the stored texts by stage, and their sizes.
+      id: a hash of the lowered text, the compile options and the devices or the target.
+      module: name of the module: ``jit_train_step``; None: unknown.
+      lowered, compiled: the latest events about its lowering and compilation; None: not recorded.
+      target: the platform that it is lowered for (``tpu``), or the name of its target.
+      texts: names of the files with its texts, by stage: ``stablehlo``, ``hlo``.
+      text_bytes: sizes of these texts, by stage.
+      compilations: the calls that compiled it, in order of time.
+      of: the program of the same trace for the machine that the process ran on; None: unknown.
+      asked: the event about its lowering for the target.
+      made: the event about its compilation for the target; None: it is not finished.
+      compiling: whether the target's compiler has begun.
+      abandoned: whether it waits for a compiling process that has ended.
+      behind: process ids of compilers of other runs for which it waits.
     """
 
     id: str
@@ -363,23 +432,23 @@ class Program(msgspec.Struct, eq=False):
     lowered: Lowered | None = None
     compiled: Compiled | None = None
     target: str | None = None
-    texts: dict[str, str] = {}  # stage -> blob
+    texts: dict[str, str] = {}
     text_bytes: dict[str, int] = {}
-    compilations: list[Compilation] = []  # in order of time
+    compilations: list[Compilation] = []
 
-    # Only of a program lowered for a target (Fold.retargeted):
-    of: Program | None = None  # the same function lowered for the machine it ran on
+    of: Program | None = None
     asked: Retargeted | None = None
     made: TargetCompiled | None = None
     compiling: bool = False
-    abandoned: bool = False  # it waits for a process that has ended (log.jobs.Queue.abandoned)
-    behind: tuple[int, ...] = ()  # the other runs' compiler processes that it waits for (Queue.behind)
+    abandoned: bool = False
+    behind: tuple[int, ...] = ()
 
     @property
     def state(self) -> str:
-        """Return the state of a retargeted program: skipped, waiting, compiling, abandoned, or its outcome.
+        """Return the state of a program for a target.
 
-        The possible outcomes are those of ``log.jobs.Result.outcome``.
+        skipped, waiting, compiling, abandoned, or the outcome of its compilation: ok, exhausted (it does not
+        fit into the memory), failed, crashed, late or missing (the compiler is not installed).
         """
         if self.made is not None:
             return self.made.outcome
@@ -405,7 +474,7 @@ class Program(msgspec.Struct, eq=False):
             self.compiling = True
             return
         if self.made is not None and self.made.t_ns > event.t_ns:
-            return  # it was compiled again, and that later result was read first
+            return  # this is an older result: the program was compiled again, and that event was read first
         self.made = event
         if event.text is not None:
             self.texts["hlo"] = event.text
@@ -413,37 +482,43 @@ class Program(msgspec.Struct, eq=False):
 
     @property
     def function(self) -> Function | None:
-        """Return the function it was first compiled for."""
+        """Return the function of the first compilation; None: no compilation is known."""
         return self.compilations[0].function if self.compilations else None
 
     @property
     def called(self) -> bool:
-        """Return whether it was compiled for a call. Calls of a ``.lower().compile()`` result are not
-        recorded."""
+        """Return whether the program was compiled for an ordinary call.
+
+        False: only by ``.lower().compile()``. Calls of the result of that are not recorded.
+        """
         return any(c.entry != "aot" for c in self.compilations)
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """A compilation's key compared with the nearest earlier key of its function in the same process.
+    """The comparison of a call's cache key with the nearest earlier key of its function in the same process.
 
     Attributes:
-      facts: the facts of the compilation's key.
-      nearest_facts: the facts of the nearest earlier key; None: there is none.
+      level: the first cache that missed: trace, lower, compile or fast_path.
+      facts: the flattened key of the call.
+      nearest: the earlier call whose key differs least; None: there is no earlier key.
+      nearest_facts: the flattened key of ``nearest``; None: there is none.
+      causes: why the call missed, the decisive cause first, at least one.
     """
 
-    level: str  # the first cache that missed
+    level: str
     facts: Facts
-    nearest: Compilation | None  # None: there is no earlier key
+    nearest: Compilation | None
     nearest_facts: Facts | None
-    causes: list[Cause]  # the decisive one first, at least one
+    causes: list[Cause]
 
 
 class InProgress(msgspec.Struct, frozen=True):
-    """A phase that began and has no recorded end.
+    """A phase of a call that began and has no recorded end.
 
     Attributes:
+      compilation: the call.
       phase: trace, lower or compile.
-      since_ns: time of its begin event.
+      since_ns: when the phase began, in nanoseconds since the epoch.
     """
 
     compilation: Compilation
@@ -452,7 +527,12 @@ class InProgress(msgspec.Struct, frozen=True):
 
 
 class Lost(msgspec.Struct, frozen=True):
-    """A part of the recording that is not available, and why."""
+    """A part of the recording that is not available.
+
+    Attributes:
+      seam: name of the part: ``listeners``, ``stderr``, ...
+      reason: why it is not available.
+    """
 
     seam: str
     reason: str

@@ -1,6 +1,6 @@
-"""A recorded run: what was compiled, by which process, how it ended, what is in progress.
+"""The class Run: the records of a run, and queries about its processes, times and compilations.
 
-Independent of files, terminals and causes.
+The run directory is read by ``model.load``. The causes of recompiles are found by ``model.causes``.
 """
 
 from __future__ import annotations
@@ -16,22 +16,25 @@ from jaxscope.schema.keys import Device
 
 
 class Run(Fold):
-    """The records of a run: ``for event in log: run.apply(event)``."""
+    """The records of a run, and queries about them. ``for event in log: run.apply(event)`` fills it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.overheard = Overheard(self)
-        # Whether the program defines a function that matches a pattern, compiled or not; known only while it
-        # runs.
+        # Returns whether the program defines a function whose name matches a pattern, compiled or not. This
+        # is known only in the process of the program.
         self.defined: Callable[[str], bool] = lambda pattern: False
 
     @property
     def degraded(self) -> list[Lost]:
-        """Return the missing parts of the recording with reasons, including XLA's warnings and the other
-        ranks."""
+        """Return the missing parts of the recording, with reasons.
+
+        XLA's warnings and processes of the job in other directories are included.
+        """
         return [*self.lost, *self.overheard.lost(), *self._other_ranks()]
 
     def _other_ranks(self) -> Iterator[Lost]:
+        """Yield an entry if processes of the job did not record into the directory of this run."""
         backend = self.main.backend if self.main is not None else None
         count, here = backend.process_count if backend is not None else None, self.ranks_here
         if count is not None and here is not None and count > here:
@@ -43,30 +46,32 @@ class Run(Fold):
 
     @property
     def main(self) -> Process | None:
-        """Return the process that the user started."""
+        """Return the process that the user started; None: no process was recorded."""
         return main_of(list(self.processes.values()), self.exited)
 
     def logs(self) -> list[tuple[str, Process]]:
-        """Return the processes with the names of their logs."""
+        """Return (name of the log, process) for each log of the run."""
         return list(self._by_log.items())
 
     @property
     def started(self) -> list[Process]:
-        """Return the recorded processes besides the program's own, for example the workers of its pool."""
+        """Return the recorded processes that the program started, for example the workers of a pool."""
         own = self.main if self.main_recorded else None
         return [p for p in self.processes.values() if p is not own and p.started is not None]
 
     @property
     def main_recorded(self) -> bool:
-        """Return whether ``main`` is the program's own process; False if only its child processes imported
-        JAX."""
+        """Return whether the process that the user started was recorded.
+
+        False: only its child processes imported JAX, and ``main`` is one of them.
+        """
         pid = self.exited.program_pid if self.exited is not None else None
         return self.main is not None and (not pid or self.main.pid == pid)
 
     @property
     @cached_until_changed
     def began_ns(self) -> int | None:
-        """Return the wall clock at which recording began, in ns; None: nothing was recorded."""
+        """Return when the recording began (ns since the epoch); None: nothing was recorded."""
         main = self.main
         if main is not None:
             return main.first_ns
@@ -74,8 +79,11 @@ class Run(Fold):
 
     @property
     def program_began_ns(self) -> int | None:
-        """Return the wall clock at which the program began, in ns: recording begins later, when JAX is
-        imported. Where the program's seconds are not known, it is when recording began."""
+        """Return when the program began (ns since the epoch).
+
+        The recording begins later, when JAX is imported. If the duration of the program is unknown, return
+        when the recording began.
+        """
         began, exited = self.began_ns, self.exited
         if began is None or exited is None or exited.seconds is None:
             return began
@@ -83,6 +91,10 @@ class Run(Fold):
 
     @property
     def last_ns(self) -> int | None:
+        """Return the time of the latest event, or when the program was last known to be alive if it is later.
+
+        In nanoseconds since the epoch. None: nothing was recorded.
+        """
         times = [p.last_ns for p in self.processes.values()]
         if self.exited is not None:
             times.append(self.exited.t_ns)
@@ -92,7 +104,7 @@ class Run(Fold):
 
     @property
     def seconds(self) -> float | None:
-        """Return the wall time from the start to the program's end, or to the latest event; at least 0."""
+        """Return the seconds from the start to the end of the program, or else to the latest event."""
         if self.exited is not None and self.exited.seconds is not None:
             return max(0.0, self.exited.seconds)
         begin, end = self.began_ns, self.last_ns
@@ -100,8 +112,10 @@ class Run(Fold):
 
     @property
     def compiling_seconds(self) -> float | None:
-        """Return the wall time the main process spent tracing, lowering and compiling, with phases in
-        progress."""
+        """Return the seconds during which the main process traced, lowered or compiled.
+
+        Phases that are in progress are included. None: nothing was recorded.
+        """
         main, last = self.main, self.last_ns
         if main is None or last is None:
             return None
@@ -111,8 +125,10 @@ class Run(Fold):
 
     @property
     def recorded_seconds(self) -> float | None:
-        """Return the wall time until the recording of the main process stopped; ``seconds`` if it did not
-        stop."""
+        """Return the seconds until the recording of the main process stopped before the process ended.
+
+        If it did not stop before, return ``seconds``.
+        """
         main, begin = self.main, self.began_ns
         if main is None or main.stopped is None or begin is None:
             return self.seconds
@@ -120,7 +136,7 @@ class Run(Fold):
 
     @property
     def stopped(self) -> list[Process]:
-        """Return the processes that continued after their recording stopped, in order of that time."""
+        """Return the processes whose recording stopped before they ended, in the order of these times."""
         found = [p for p in self.processes.values() if p.stopped is not None]
         return sorted(found, key=lambda p: p.stopped.t_ns if p.stopped is not None else 0)
 
@@ -136,22 +152,32 @@ class Run(Fold):
 
     @property
     def devices(self) -> list[Device]:
+        """Return the devices that any process of the run saw, sorted by id."""
         found = {d.id: d for p in self.processes.values() if p.backend for d in p.backend.devices}
         return [found[i] for i in sorted(found)]
 
     @property
     def platform(self) -> str | None:
+        """Return the platform of JAX's backend: ``cpu``, ``gpu``, ``tpu``; None: unknown."""
         main = self.main
         backends = [p.backend for p in ([main] if main else []) + list(self.processes.values()) if p.backend]
         return backends[0].platform or None if backends else None
 
     def seconds_at(self, t_ns: int) -> float | None:
-        """Return ``t_ns`` as seconds since the run began."""
+        """Return the time ``t_ns`` (ns since the epoch) as seconds since the recording began.
+
+        None: unknown.
+        """
         begin = self.began_ns
         return None if begin is None else (t_ns - begin) / 1e9
 
     def settings(self, process: Process, context: str | None) -> Mapping[str, str] | None:
-        """Return the trace-context settings of a key's ``context`` id; None: not recorded."""
+        """Return the settings of JAX that belong to a cache key: value by name, as text. None: not recorded.
+
+        Args:
+          process: the process that has the key.
+          context: the id of the settings in the key (``Key.context``).
+        """
         if context is None:
             return None
         seen: set[str] = set()
@@ -166,11 +192,14 @@ class Run(Fold):
         return None
 
     def compilation(self, process: Process, call: int) -> Compilation | None:
-        """Return the call numbered ``call`` in the log of ``process``."""
+        """Return the call with the number ``call`` in ``process``; None: it is not in the log."""
         return self._calls.get((process.id, call))
 
     def in_progress(self) -> list[InProgress]:
-        """Return the phases that are running, or were when their process died; outermost first."""
+        """Return the phases that have begun and not ended, the outermost first.
+
+        They still run, or their process was killed.
+        """
         found = [
             InProgress(c, c.phase, c.phase_ns)
             for c in list(self._open.values())
@@ -179,24 +208,24 @@ class Run(Fold):
         return sorted(found, key=lambda p: (p.since_ns, p.compilation.id))
 
     def lasting(self) -> list[InProgress]:
-        """Return the phases of ``in_progress`` with a known duration: they still run, or the program was
-        killed in them.
+        """Return the phases of ``in_progress`` that last until ``last_ns``.
 
-        A phase is left out if the log is truncated: it may have ended long before the program.
+        They still run, or lasted until the program was killed. Otherwise the end of a phase is missing in the
+        log, and the phase may have ended long before the program.
         """
         killed = self.exited is not None and self.exited.signal is not None
         lasts = self.exited is None and self.going_on is not False
         return self.in_progress() if killed or lasts else []
 
     def numbered(self, function: Function) -> list[tuple[int, Compilation]]:
-        """Return the calls of ``function`` that traced, lowered or compiled (or tried to), numbered from 1.
+        """Return (number, call) for the calls of ``function`` that traced, lowered or compiled, or tried to.
 
-        The number is the one in ``train_step#4``.
+        The numbers begin with 1. ``train_step#4`` stands for the call with number 4.
         """
         return _numbered(function)
 
     def number(self, c: Compilation) -> int | None:
-        """Return the number of ``c`` in ``numbered``; None: it only missed the fast path."""
+        """Return the number of call ``c`` (see ``numbered``); None: ``c`` only missed the fast path."""
 
         return _numbers(c.function).get(c.id)
 
@@ -212,10 +241,12 @@ P = TypeVar("P", bound=_Started)
 
 
 def main_of(processes: Sequence[P], exited: ProgramExited | None) -> P | None:
-    """Return the process that the user started.
+    """Return the process that the user started; None: no process was recorded.
 
-    It is the process that the keeper names; without a keeper, the first process that is not a child of
-    another.
+    Args:
+      processes: the recorded processes.
+      exited: the end of the program, which names its process; None: not recorded. The first process that no
+        other process started is then returned.
     """
     recorded = [p for p in processes if p.started is not None]
     if exited is not None and exited.program_pid:
