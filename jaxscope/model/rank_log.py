@@ -1,7 +1,8 @@
-"""What one process of a job did, read from its logs: only the parts of events that ranks are compared by.
+"""Read the logs of one rank (process of a multi-process job) quickly, for a comparison of all ranks.
 
-A job has a thousand logs, and what most events say is the same in each. ``model.fold`` makes all records of a
-run; this makes one Rank, in a tenth of the time.
+A job may have a thousand ranks. So only the parts of events that are compared are decoded, and equal parts
+are decoded once. The result is one ``Rank``, in a tenth of the time that ``model.fold`` needs for all
+records.
 """
 
 from __future__ import annotations
@@ -25,26 +26,33 @@ from jaxscope.schema import events as ev
 from jaxscope.schema.counters import Counted
 from jaxscope.schema.keys import Device, Frame, Key, Memory
 
-LEFT_EARLY_NS = 10_000_000_000  # all ranks leave a program together: JAX waits for them at its end
+# JAX waits at the end of a program until all ranks have reached it. A rank that waited longer left early.
+LEFT_EARLY_NS = 10_000_000_000
 _AHEAD = "aot"
 _TRACED, _LOWERED, _COMPILED = 1, 2, 4
 _BIT = {ev.TRACE: _TRACED, ev.LOWER: _LOWERED, ev.COMPILE: _COMPILED}
 
 
 class Seen(msgspec.Struct, frozen=True, gc=False):
-    """One compilation of a program that runs on several processes.
+    """One compilation in a rank (process of a job), of a program that runs on several processes.
 
     Attributes:
       program: a text that is equal in all ranks that compiled the same program: the hash of the lowered
         program, or, if that is unknown, the module name with the shapes and dtypes of the arguments.
-      number: the number of the compilation in the rank, as in ``step#2``.
-      step: the step of the process, counted by its calls.
-      t_ns: when it was compiled, in nanoseconds since 1970.
+      name, function: name and id of the function.
+      compilation: id of the compilation in the recording of the rank.
+      number: number of the compilation among those of the function: 2 for ``step#2``.
+      site: the user's line that made the call; None: unknown.
+      defined: the line at which the function is defined; None: unknown.
+      key: the cache key of the call; None: not recorded.
+      step: the step of the rank's training loop at the call; None: steps are not counted.
+      t_ns: when the program was compiled, in nanoseconds since the epoch.
       processes: JAX's indices of the processes on whose devices the program runs.
-      ordered: whether the main thread called it; other calls are compared without their order.
-      stablehlo, hlo: ids of its texts; None: not recorded.
+      ordered: whether the main thread called the function. Compilations in other threads or ahead of time are
+        compared without their order.
+      stablehlo, hlo: names of the files with its texts; None: not recorded.
       cache: the persistent cache: hit, miss or off; None: unknown, or the compilation is not finished.
-      settings: the settings that are part of JAX's cache key, at the call; None: not recorded.
+      settings: JAX's settings that are part of its cache key, by name; None: not recorded.
     """
 
     program: str
@@ -66,19 +74,28 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
 
 
 class Rank(msgspec.Struct, eq=False):
-    """What one process of the job did.
+    """What one rank (process of the job) did so far. Times are in nanoseconds since the epoch.
 
     Attributes:
-      number: JAX's process index, else the rank that the launcher gave it.
-      left_ns: when it left the program or was killed; None: it still runs, or this is unknown.
-      left: whether it left the program by itself, before its process ended in any way.
+      number: JAX's process index, or else the rank that the launcher gave to the process.
+      directory: the directory with the recording of the rank.
+      state: ``running``, ``exited``, ``stopped`` or ``lost`` (see ``load.state``).
+      seen: its compilations of programs that run on several processes, in order of time.
+      began_ns, last_ns: when the recording began, and when the rank was last known to be alive.
+      left_ns: when its program ended or was killed; None: it still runs, or this is unknown.
+      left: whether its program came to its end by itself, and the process then waited there for the other
+        ranks for more than LEFT_EARLY_NS.
       code: the exit code, negative for a signal; None: unknown.
-      cut: a signal ended it before the program left by itself.
-      steps: the number of steps that it counted.
-      memory: bytes that its largest program needs on one device.
-      slowest: its most expensive compilation: the line, the function and seconds.
-      look: the latest event, if that is a look at its main thread.
-      phase: the phase in progress, now or at its end: trace, lower or compile, its line, and its begin.
+      cut: whether a signal ended the process before its program came to its end.
+      died, died_at: class and line of the uncaught exception; None: there was none.
+      steps: the number of steps that the rank counted; None: steps are not counted.
+      trace_seconds, lower_seconds, compile_seconds: sums over all its compilations.
+      memory: bytes that its largest program needs on one device; None: unknown.
+      compiled: number of compilations.
+      slowest: (user's line, name of the function, seconds) of its slowest compilation.
+      look: where its main thread is, if no event came after that; else None.
+      phase: (trace, lower or compile; user's line; when it began) of the phase that is in progress or was
+        when the process ended; None: there is none.
     """
 
     number: int
@@ -108,8 +125,8 @@ class Rank(msgspec.Struct, eq=False):
         return self.trace_seconds + self.lower_seconds + self.compile_seconds
 
 
-# The fields that are read of events with more than a few; of events that are not named here or in _WHOLE, the
-# time alone. msgspec skips the rest of a line without making objects of it.
+# The fields of events that are decoded, for types of events of which not all fields are needed. Of types that
+# are neither here nor in _WHOLE, only the fields of all events are decoded. msgspec skips the rest of a line.
 _PARTS: dict[type, tuple[str, ...]] = {
     ev.BackendSeen: ("devices", "process_count"),
     ev.Missed: ("call", "function", "entry", "site", "key", "step"),
@@ -124,12 +141,12 @@ _WHOLE = (
     ev.ProgramText, ev.Step, ev.Called, ev.Died, ev.MainThreadSeen, ev.RunEnded, ev.RecordingStopped,
     ev.ProgramExited,
 )  # fmt: skip
-# Equal in many events: each is decoded once.
+# Fields that are equal in many events. They are left as JSON; class Known decodes each different text once.
 _UNDECODED = ((ev.Missed, "key"), (ev.BackendSeen, "devices"))
 
 
 def _part(kind: type) -> type:
-    """Return an event type with the tag of ``kind`` that has only the fields that are read."""
+    """Return an event type that decodes the same events as ``kind``, but only the fields that are needed."""
     fields = {f.name: f for f in msgspec.structs.fields(kind)}
     names = ("t_ns", "pid", "thread", "process_index", *_PARTS.get(kind, ()))
     return msgspec.defstruct(
@@ -152,15 +169,15 @@ _decoder: reader.Decoder = msgspec.json.Decoder(functools.reduce(operator.or_, _
 
 
 class _Call(msgspec.Struct, eq=False):
-    """One call that missed JAX's fast path, as ``records.Compilation``."""
+    """A call that missed JAX's fast path, with fewer fields than ``records.Compilation``."""
 
     call: int
     t_ns: int
-    missed: bool = False  # the event that introduces the call has been read
+    missed: bool = False  # whether the Missed event of the call has been read
     function: str = UNKNOWN_FUNCTION
     site: Frame | None = None
     key: Key | None = None
-    ahead: bool = False  # of time
+    ahead: bool = False  # whether it was lowered ahead of time
     step: int | None = None
     thread: int = 0
     phase: str | None = None
@@ -174,7 +191,7 @@ class _Call(msgspec.Struct, eq=False):
     lowered: Any = None
     compiled: Any = None
     memory: Memory | None = None
-    number: int | None = None  # as in ``step#2``; RankLog.rank sets it
+    number: int | None = None  # 2 for ``step#2``; RankLog.rank sets it
 
     @property
     def seconds(self) -> float:
@@ -182,7 +199,7 @@ class _Call(msgspec.Struct, eq=False):
 
 
 class Known:
-    """Decoded values that many events and ranks have alike, by their JSON."""
+    """A cache of decoded values that are equal in many events and ranks, by their JSON text."""
 
     def __init__(self) -> None:
         self._keys: dict[bytes, Key | None] = {}
@@ -190,13 +207,14 @@ class Known:
         self._frames: dict[Frame, Frame] = {}
 
     def key(self, text: msgspec.Raw) -> Key | None:
+        """Return the cache key that ``text`` encodes; None if it is damaged, or JSON's null."""
         data = bytes(text)
         if data not in self._keys:
             self._keys[data] = _decoded(data, Key | None)
         return self._keys[data]
 
     def process_of(self, text: msgspec.Raw) -> tuple[tuple[int, int], ...]:
-        """Return for each device its id and the index of its process."""
+        """Return (id of the device, index of its process) for each device of the JSON list ``text``."""
         data = bytes(text)
         if data not in self._devices:
             devices = _decoded(data, list[Device]) or []
@@ -204,10 +222,12 @@ class Known:
         return self._devices[data]
 
     def frame(self, frame: Frame | None) -> Frame | None:
+        """Return an object that is equal to ``frame``, always the same one, to save memory."""
         return frame if frame is None else self._frames.setdefault(frame, frame)
 
 
 def _decoded(data: bytes, kind: Any) -> Any:
+    """Return the value of type ``kind`` that the JSON text ``data`` encodes; None if it is damaged."""
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
@@ -215,10 +235,10 @@ def _decoded(data: bytes, kind: Any) -> Any:
 
 
 class _Process:
-    """One log: what the process that wrote it did so far, as ``records.Process``."""
+    """What the process that wrote one log did so far, with fewer fields than ``records.Process``."""
 
     def __init__(self, known: Known) -> None:
-        self.id = ""  # no event of the process has been read
+        self.id = ""  # empty until an event of the process is read
         self.pid = 0
         self.first_ns = self.last_ns = 0
         self.index: int | None = None
@@ -256,11 +276,15 @@ class _Process:
             if event.process_index is not None:
                 self.index = event.process_index
             if self.ended is not None and type(event) not in _COUNTED:
-                self.ended = None  # the program ran its exit handlers early and continues
+                self.ended = None  # the process had run its exit handlers early, and continues
             handler(self, event)
 
     def count(self, numbers: Sequence[int]) -> bool:
-        """Add the counters beside the log, which may be ahead of its events. Return whether they are."""
+        """Add the current values of counts that grow without events. Return whether any has grown.
+
+        Args:
+          numbers: the counts file beside the log (``log.counts``).
+        """
         ahead = False
         for cell, event in list(self._cells.items()):
             field = "index" if isinstance(event, ev.Step) else "count"
@@ -270,6 +294,7 @@ class _Process:
         return ahead
 
     def _call(self, event: Any) -> _Call:
+        """Return the call that ``event`` is about, created on demand."""
         c = self.calls.get(event.call)
         if c is None:
             c = self.calls[event.call] = _Call(event.call, event.t_ns)
@@ -323,6 +348,7 @@ class _Process:
         self._ended(c, event.phase, event, 0)
 
     def _ended(self, c: _Call, phase: str, event: Any, reached: int) -> None:
+        """Record the end of a phase, with its seconds. ``reached``: its bit if it succeeded, else 0."""
         if c.phase == phase:
             c.phase = None
         c.reached |= reached
@@ -352,7 +378,7 @@ class _Process:
             self._cells[event.cell] = event
 
     def _arrays(self, event: Any) -> None:
-        if event.why == "exit":  # before JAX waits for the other ranks
+        if event.why == "exit":  # taken before JAX waits for the other ranks
             self.exits.append(event.t_ns)
 
     def _died(self, event: ev.Died) -> None:
@@ -368,7 +394,7 @@ class _Process:
         self.stopped = event
 
     def _other(self, event: Any) -> None:
-        """Only its time is read."""
+        """Do nothing: of other events, only the fields of all events are used."""
 
 
 _READ: dict[type, Callable[[_Process, Any], None]] = {
@@ -401,10 +427,14 @@ _COUNTED = {_PART_OF[kind] for kind in get_args(Counted)}
 
 
 class RankLog:
-    """Follow the logs of one rank.
+    """Reads the logs of one rank (process of a job), and later what is new in them.
+
+    Args:
+      directory: the directory with the recording of the rank.
+      known: a cache of decoded values that all ranks share.
 
     Attributes:
-      exited: the end of its program as the keeper wrote it; None: it still runs, or this is unknown.
+      exited: the event about the end of its program; None: it still runs, or this is unknown.
     """
 
     def __init__(self, directory: RunDir, known: Known) -> None:
@@ -415,7 +445,7 @@ class RankLog:
         self._processes: dict[str, _Process] = {}
 
     def poll(self) -> bool:
-        """Read what is new. Return whether anything is."""
+        """Read the new events and counts. Return whether there were any."""
         news = False
         for log, events in self._reader.pieces():
             process = self._processes.get(log)
@@ -430,7 +460,7 @@ class RankLog:
         return news
 
     def logs(self) -> list[tuple[str, _Process]]:
-        """Return the processes that wrote logs, with the names of these."""
+        """Return (name of the log, process) for each log that has events."""
         return [(log, p) for log, p in self._processes.items() if p.id]
 
     @property
@@ -440,16 +470,17 @@ class RankLog:
 
     @property
     def index(self) -> int | None:
-        """Return JAX's index of the process, if its backend has several processes."""
+        """Return ``jax.process_index()`` of the rank; None: unknown, or JAX knows only one process."""
         main = self.main
         return main.index if main is not None and (main.process_count or 1) > 1 else None
 
     @property
     def last_ns(self) -> int | None:
-        """Return the time of the latest event, or when the program was last known to be alive."""
+        """Return when the rank was last known to be alive (ns since the epoch); None: it has no events."""
         return self._last_ns(state(self, self.directory))
 
     def _last_ns(self, how: str) -> int | None:
+        """Return the result of ``last_ns``. ``how``: the state of the rank (see ``load.state``)."""
         times = [p.last_ns for _, p in self.logs()]
         if self.exited is not None:
             times.append(self.exited.t_ns)
@@ -458,7 +489,7 @@ class RankLog:
         return max(times, default=None)
 
     def rank(self) -> Rank:
-        """Return what the process did so far; its number is not known here."""
+        """Return what the rank did so far. The caller must set its number."""
         main, how = self.main, state(self, self.directory)
         rank = Rank(0, self.directory, how, last_ns=self._last_ns(how))
         processes = [p for _, p in self.logs()]
@@ -488,7 +519,7 @@ class RankLog:
         return rank
 
     def _add_up(self, rank: Rank, processes: Sequence[_Process], names: _Names) -> None:
-        """Add the seconds and the memory of all processes of the rank."""
+        """Set the fields of ``rank`` that are sums or maxima over all its processes: seconds, memory, ..."""
         calls = [c for p in processes for c in p.calls.values()]
         rank.trace_seconds = math.fsum(c.trace_seconds for c in calls)
         rank.lower_seconds = math.fsum(c.lower_seconds for c in calls)
@@ -501,7 +532,7 @@ class RankLog:
             rank.slowest = slow.site, names.of(slow).display_name, slow.seconds
 
     def _phase(self, main: _Process) -> tuple[str, Frame | None, int] | None:
-        """Return the phase that began last and goes on."""
+        """Return ``Rank.phase``: the phase that began last and has no recorded end."""
         if main.ended is not None or main.stopped is not None:
             return None
         c = max(
@@ -512,9 +543,10 @@ class RankLog:
         return c.phase, c.site, c.phase_ns
 
     def _seen(self, main: _Process, names: _Names) -> Iterator[Seen]:
-        """Yield the compilations for the devices of several processes, in order of time.
+        """Yield the compilations of programs for the devices of several processes, in order of time.
 
-        One that goes on is among them where it is for all devices: those of another one are known at its end.
+        A compilation in progress is included if it is for all devices. For others, the devices are known only
+        at the end.
         """
         if main.process_of is None:
             return
@@ -536,6 +568,7 @@ class RankLog:
             yield self._compilation(main, names, c, processes)
 
     def _compilation(self, main: _Process, names: _Names, c: _Call, processes: frozenset[int]) -> Seen:
+        """Return the data of compilation ``c``. ``processes``: those on whose devices the program runs."""
         compiled, key = c.compiled, c.key
         function = names.of(c)
         texts = names.texts(c.program)
@@ -560,7 +593,7 @@ class RankLog:
 
 
 class _Names:
-    """The functions and texts that the logs of a rank name."""
+    """Looks up functions, program texts and settings by the ids that events have, in all logs of a rank."""
 
     def __init__(self, processes: Sequence[_Process]) -> None:
         self._processes = processes
@@ -578,6 +611,7 @@ class _Names:
         return found
 
     def defined(self, function: Function) -> Frame | None:
+        """Return the line at which the function is defined; None: unknown."""
         if function.id not in self._defined:
             seen = function.seen
             whole = seen.file and seen.line is not None
@@ -587,7 +621,10 @@ class _Names:
         return self._defined[function.id]
 
     def settings(self, process: _Process, context: str | None) -> Mapping[str, str] | None:
-        """Return JAX's settings of a key's ``context``, which a forked process may have from its parent."""
+        """Return the settings of JAX that a cache key refers to by the id ``context``; None: not recorded.
+
+        If the process was forked, the events of its parent may have them.
+        """
         if context is None:
             return None
         if (process.id, context) not in self._settings:
@@ -602,13 +639,17 @@ class _Names:
         return self._settings[process.id, context]
 
     def texts(self, program: str | None) -> Mapping[str, str]:
+        """Return the names of the files with the texts of a program, by stage (``stablehlo``, ``hlo``)."""
         if program is None:
             return {}
         return next((p.texts[program] for p in self._processes if program in p.texts), {})
 
 
 def _number(processes: Sequence[_Process]) -> None:
-    """Number the compilations of each function, in all processes of the rank in order of time."""
+    """Set the number of each compilation.
+
+    It counts those of its function in all processes, in order of time.
+    """
     every = [(p.pid, c) for p in processes for c in p.calls.values()]
     if len(processes) > 1:
         every.sort(key=lambda each: (each[1].t_ns, each[0], each[1].call))
@@ -620,16 +661,25 @@ def _number(processes: Sequence[_Process]) -> None:
 
 @functools.lru_cache(1024)
 def _processes(devices: str | None, process_of: tuple[tuple[int, int], ...]) -> frozenset[int]:
-    """Return the indices of the processes of these devices; None: of all. Equal ranks share the set."""
+    """Return the indices of the processes that have the devices.
+
+    The result is cached, so that ranks with the same devices share one set.
+
+    Args:
+      devices: ids of devices as ranges (``0-7``); None: all devices.
+      process_of: (id of a device, index of its process) for all devices.
+    """
     known = dict(process_of)
     ids = known if devices is None else sharding.device_ids(devices) or ()
     return frozenset(known.get(d, 0) for d in ids)
 
 
 def _shapes(key: Key | None) -> str:
+    """Return the dtypes and shapes of the arguments as text; empty if the key is unknown."""
     return "" if key is None else ", ".join(f"{a.dtype}{a.shape}" for a in key.arguments)
 
 
 def _bytes(memory: Memory | None) -> int | None:
+    """Return the bytes of arguments, results and temporaries together; None: one of them is unknown."""
     parts = [getattr(memory, f"{name}_bytes", None) for name in ("argument", "output", "temp")]
     return sum(p for p in parts if p is not None) if None not in parts else None

@@ -1,9 +1,8 @@
-"""The processes of one job: what each compiled for several processes, who is equal, and where one first
-differs.
+"""Compare the ranks (processes) of a multi-process job: where does one first compile something different?
 
-Only programs that run on the devices of several processes are compared: what a process compiles for its own
-devices (a checkpoint, a log line of process 0) may differ. Their order counts where the main thread called
-them; programs compiled ahead of time or by other threads are compared as a set.
+Only programs that run on the devices of several processes are compared. What a process compiles for its own
+devices (a checkpoint, a log line of process 0) may differ. Programs that the main thread called must come in
+the same order; programs that were compiled ahead of time or by other threads are compared as a set.
 """
 
 from __future__ import annotations
@@ -38,28 +37,30 @@ from jaxscope.schema.collectives import KINDS
 from jaxscope.schema.keys import Key
 
 OTHER, EXTRA, MISSING, ORDER, STEP = "other", "extra", "missing", "order", "step"
-FEW = 16  # ranks that are read at each look; of more only those whose logs have grown,
-IN_TURN = 10  # and this part of the rest: for their steps, and whether they are alive
-IN_PART = 16  # ranks that are read together
-AGREED = 64  # calls named per rank
-RECORDED_NS = 1_000_000_000  # in which the end of a killed program is recorded
-WAITED_NS = 5_000_000_000  # a rank that has not come to a program by then has no such program, or hangs
+# Up to so many ranks, all are read at each poll. Of more ranks, only those are read whose logs have grown,
+# and in turn one of IN_TURN of the others: for their steps, and to see whether they are alive.
+FEW = 16
+IN_TURN = 10
+IN_PART = 16  # ranks that one task of a process pool reads
+AGREED = 64  # number of calls for each rank that ``Job.agreed`` returns
+RECORDED_NS = 1_000_000_000  # time within which the end of a killed program is recorded
+WAITED_NS = 5_000_000_000  # a rank that has not compiled a program this long after the others never will
 _COLLECTIVE = re.compile(rf"= \S.*? ({'|'.join(KINDS)})(-start)?\(([^\n]*)")
 _METADATA = re.compile(r", metadata=\{[^}]*\}")
 
 
 class Divergence(NamedTuple):
-    """The first position in the sequence of programs at which some ranks differ from the majority.
+    """The first difference of some ranks from the majority, in the sequence of programs that they compiled.
 
     Attributes:
       kind: OTHER (a different program), EXTRA (one more program), MISSING (one program fewer), ORDER (the
         same programs in another order) or STEP (the same program in another step).
       ranks: the ranks that differ.
       most: the ranks of the majority, with which they are compared.
-      position: in the sequence of programs, from 0.
-      here: what the first of ``ranks`` compiled at this position; None: nothing more.
-      there: what the majority compiled at this position; None: nothing more.
-      before: the program before this position, which is the same in all of them.
+      position: the position in the sequence at which they differ, from 0.
+      here: what the first of ``ranks`` compiled at this position; None: it compiled nothing more.
+      there: what the majority compiled at this position; None: they compiled nothing more.
+      before: the program before this position, which is the same in all these ranks; None: there is none.
     """
 
     kind: str
@@ -72,21 +73,28 @@ class Divergence(NamedTuple):
 
 
 class _Alike(NamedTuple):
-    """Ranks that compiled the same in the same steps; ``seen``: of the first of them."""
+    """Ranks that compiled the same programs in the same steps.
+
+    Attributes:
+      seen: the compilations of the first of these ranks.
+    """
 
     ranks: list[Rank]
     seen: list[Seen]
 
 
 def _ranks(alike: Sequence[_Alike]) -> list[Rank]:
+    """Return all ranks of several groups, sorted by number."""
     return sorted((r for each in alike for r in each.ranks), key=lambda r: r.number)
 
 
 class Job:
-    """The recorded ranks of a job, in order of their numbers.
+    """The recorded ranks (processes) of a job, and comparisons of them.
 
     Attributes:
-      size: the number of processes; None: unknown.
+      directory: the run directory of the job.
+      ranks: the ranks, sorted by number.
+      size: the number of processes of the job; None: unknown.
     """
 
     def __init__(self, directory: RunDir, ranks: Sequence[Rank], size: int | None) -> None:
@@ -98,11 +106,11 @@ class Job:
         self._found: list[Divergence] | None = None
 
     def sequence(self, rank: Rank) -> tuple[str, ...]:
-        """Return the programs that the main thread of ``rank`` called, in order."""
+        """Return the names (see ``name``) of the programs that the rank's main thread called, in order."""
         return tuple(self.name(s) for s in rank.seen if s.ordered)
 
     def name(self, seen: Seen) -> str:
-        """Return a text that is the same for equal programs of all ranks."""
+        """Return a text that is equal for equal programs in all ranks."""
         return self._names.get(seen.program, seen.program)
 
     @property
@@ -112,8 +120,9 @@ class Job:
         return [n for n in range(min(self.size or 0, 1 << 20)) if n not in have]
 
     def groups(self) -> list[list[Rank]]:
-        """Return the ranks by equal programs, the largest group first; of two as large that of the lowest
-        rank.
+        """Return groups of ranks that compiled equal programs, the largest group first.
+
+        Of two groups of equal size, the one that has the lowest rank comes first.
         """
         if self._groups is None:
             found: dict[object, list[Rank]] = {}
@@ -124,24 +133,32 @@ class Job:
         return self._groups
 
     def divergences(self) -> list[Divergence]:
-        """Return the first difference of each rank from the majority; ranks with the same difference are
-        one entry.
+        """Return the first difference of each rank from the majority.
 
-        At each position, the majority is determined among the ranks that agreed at all earlier positions.
-        Programs are compared only among the processes on whose devices they run, because the stages of a
-        pipeline may run different programs.
+        Ranks with equal differences are one entry. Only programs that the main thread called are compared. At
+        each position of the sequence, the majority is determined among the ranks that agreed at all earlier
+        positions. Programs are compared only among the processes on whose devices they run, because the
+        stages of a pipeline may run different programs.
         """
         if self._found is None:
             self._found = [d for processes in self._sets(ordered=True) for d in self._divergences(processes)]
         return self._found
 
     def _sets(self, *, ordered: bool) -> list[frozenset[int]]:
-        """Return the sets of processes that programs run on."""
+        """Return the different sets of processes on which programs run.
+
+        Args:
+          ordered: consider programs that the main thread called; False: the other programs.
+        """
         found = {id(s.processes): s.processes for r in self.ranks for s in r.seen if s.ordered == ordered}
         return list(dict.fromkeys(found.values()))
 
     def _of(self, rank: Rank, processes: frozenset[int], *, ordered: bool) -> list[Seen]:
-        """Return what ``rank`` compiled for these processes."""
+        """Return the compilations of ``rank`` whose programs run on exactly these processes.
+
+        Args:
+          ordered: return those that the main thread called; False: the others.
+        """
         return [
             s
             for s in rank.seen
@@ -149,6 +166,7 @@ class Job:
         ]
 
     def _divergences(self, processes: frozenset[int]) -> list[Divergence]:
+        """Return the result of ``divergences`` for the programs that run on exactly these processes."""
         found: list[Divergence] = []
         agree = self._alike(processes)
         position = 0
@@ -177,7 +195,7 @@ class Job:
         return found
 
     def _alike(self, processes: frozenset[int]) -> list[_Alike]:
-        """Return the ranks that compiled for these processes by what they compiled, in which steps."""
+        """Return groups of ranks that compiled the same programs for these processes in the same steps."""
         found: dict[object, _Alike] = {}
         for rank in self.ranks:
             if rank.seen and rank.number in processes:
@@ -187,10 +205,11 @@ class Job:
         return list(found.values())
 
     def certain(self, d: Divergence) -> bool | None:
-        """Return whether a rank that compiled nothing more ended orderly; None: it might have compiled the
-        program later.
+        """Return whether the difference ``d`` is certain: True, False (likely) or None (not a difference).
 
-        False: it was alive for WAITED_NS after the others had compiled the program.
+        If both sides compiled a program at the position, it is certain. If one side compiled nothing more, it
+        is certain if a rank of that side ended in an orderly way, and likely if one was alive for WAITED_NS
+        after the other side had compiled its program. Otherwise, that side might still have compiled it.
         """
         shown, behind = (d.there, d.ranks) if d.here is None else (d.here, d.most)
         if (d.here is not None and d.there is not None) or any(r.code == 0 or r.left for r in behind):
@@ -200,10 +219,10 @@ class Job:
         return False if any(end is not None and end - shown.t_ns > WAITED_NS for end in ends) else None
 
     def agreed(self) -> dict[str, list[int]]:
-        """Return, by the directory name of each rank, its latest calls whose programs were compiled by all
-        ranks that run them.
+        """Return the calls whose program has been compiled by all ranks that run it, by the rank's directory.
 
-        A program that is called is compared with those in the same position of the other ranks.
+        They are numbers of calls, sorted, the latest AGREED for each rank. A program that the main thread
+        called must be at the same position in all these ranks.
         """
         found: dict[str, list[int]] = {r.directory.path.name: [] for r in self.ranks}
         sets = [
@@ -222,9 +241,11 @@ class Job:
         return {place: sorted(calls)[-AGREED:] for place, calls in found.items()}
 
     def went_past(self, d: Divergence) -> bool:
-        """Return whether the ranks differ for certain, although some of them still compile: a rank that
-        compiled nothing more has left the program, or has counted more steps than were finished when the
-        others compiled that program.
+        """Return whether the difference ``d`` is certain while the job still runs.
+
+        It is if both sides compiled a program at the position. If one side compiled nothing more, a rank of
+        that side must have ended its program without an error, or have counted more than one step beyond the
+        step in which the other side compiled the program.
         """
         if d.here is not None and d.there is not None:
             return True
@@ -238,6 +259,7 @@ class Job:
         )
 
     def _kind(self, odd: Sequence[Seen], most: Sequence[Seen], position: int) -> str:
+        """Return ``Divergence.kind`` for the compilations of a differing rank and those of the majority."""
         mine, theirs = ([self.name(s) for s in seen[position:]] for seen in (odd, most))
         if mine[:1] == theirs[:1]:
             return STEP
@@ -248,7 +270,11 @@ class Job:
         return ORDER if mine[0] in theirs and theirs[0] in mine else OTHER
 
     def rest(self) -> list[Divergence]:
-        """Return the ranks that compiled other programs than most ahead of time or in other threads."""
+        """Return differences of ranks from the majority in programs that the main thread did not call.
+
+        These programs were compiled ahead of time or in other threads. Their order is not compared, and the
+        position is always 0.
+        """
         found = []
         for processes in self._sets(ordered=False):
             ranks = [r for r in self.ranks if r.seen and r.number in processes]
@@ -270,9 +296,9 @@ class Job:
         return found
 
     def _equal_programs(self) -> dict[str, str]:
-        """Return by program the name of those that are equal but for addresses and numbers of callbacks.
+        """Return, by program, a common name for programs that differ only in addresses of callbacks.
 
-        Texts are read only of programs that not all ranks have.
+        Only texts of programs that not all ranks have are read.
         """
         have = Counter(p for r in self.ranks for p in {s.program for s in r.seen})
         known: dict[str, str] = {}
@@ -285,11 +311,13 @@ class Job:
         return known
 
     def collectives_differ(self) -> Iterator[tuple[Seen, Seen, list[Rank], list[Rank]]]:
-        """Yield programs that are equal before XLA compiles them, but have different collectives, or
-        another order of collectives, after that.
+        """Yield programs with equal StableHLO whose compiled HLO has other collectives in some ranks.
+
+        The collectives themselves or their order may be different.
 
         Yields:
-          What the ranks that differ compiled, what the majority compiled, and both lists of ranks.
+          (compilation in a rank that differs, compilation in a rank of the majority, ranks that differ, ranks
+          of the majority)
         """
         by_name: dict[str, list[tuple[Rank, Seen]]] = {}
         for rank in self.ranks:
@@ -308,13 +336,13 @@ class Job:
             yield odd[0][1], most[0][1], [r for r, _ in odd], [r for r, _ in most]
 
     def first_to_leave(self, early_ns: int = LEFT_EARLY_NS) -> Rank | None:
-        """Return the rank that failed or left the program while the others continued; None: there is none.
+        """Return the rank that failed, or ended its program, while the others continued; None: there is none.
 
-        If ``--stop-on-divergence`` ended the job, only a rank that raised an error before can be this rank:
-        each of the others is ended by a signal.
+        If jaxscope itself ended the job (``--stop-on-divergence``), it ended the ranks by a signal. So only a
+        rank that raised an error is returned then.
 
         Args:
-          early_ns: how long most of the others must have continued.
+          early_ns: how long most of the other ranks must have continued, in nanoseconds.
         """
         if len(self.ranks) < 2:
             return None
@@ -322,7 +350,7 @@ class Job:
         ends = sorted(e for r in self.ranks if (e := r.left_ns or r.last_ns) is not None)
 
         def left_others(rank: Rank) -> bool:
-            """Return whether ``rank`` failed as no other did, or left long before most of the others."""
+            """Return whether ``rank`` failed with a code that no other has, or ended long before most."""
             if rank.code not in (0, None) and codes[rank.code] == 1:
                 return True
             late = len(ends) - bisect.bisect_right(ends, (rank.left_ns or 0) + early_ns)
@@ -333,22 +361,26 @@ class Job:
             left = [r for r in left if r.died is not None]
         cut = [r for r in left if r.cut]
         if len(cut) == 1 and not any(_left_before(r, cut[0]) for r in left):
-            return cut[0]  # the others left because of it, whatever ended them at their exit
+            return cut[0]  # the only rank that was killed: the others ended because of that
         ended = sorted(left, key=lambda r: r.left_ns or 0)
         return next(filter(left_others, ended), None)
 
 
 def _left_before(rank: Rank, killed: Rank) -> bool:
-    """Return whether ``rank`` left before ``killed`` was killed, which its watcher records a little later.
+    """Return whether ``rank`` ended before the rank ``killed`` was killed.
 
-    One that raised meanwhile did so because of it.
+    The recorded time of the kill is up to RECORDED_NS too late. A rank that raised an exception within that
+    time did so because of the kill.
     """
     late = RECORDED_NS if rank.died is not None else 0
     return (rank.left_ns or 0) < (killed.left_ns or 0) - late
 
 
 def schedule(text: str | None) -> tuple[str, ...] | None:
-    """Return the collectives of a compiled text in their order, without the names of values."""
+    """Return the collectives of a compiled HLO text in their order, each as text without names of values.
+
+    None if ``text`` is None.
+    """
     if text is None:
         return None
     found = []
@@ -358,7 +390,10 @@ def schedule(text: str | None) -> tuple[str, ...] | None:
 
 
 def text_of(rank: Rank, blob: str | None) -> str | None:
-    """Return a text of a program of ``rank``; None: not recorded, or unreadable."""
+    """Return the text in the file ``blob`` of the recording of ``rank``.
+
+    None: not recorded, or unreadable.
+    """
     try:
         return None if blob is None else rank.directory.text(blob)
     except LogError:
@@ -366,19 +401,20 @@ def text_of(rank: Rank, blob: str | None) -> str | None:
 
 
 def job_of(directory: RunDir) -> RunDir | None:
-    """Return the run of the job in which ``directory`` is the place of one rank; None: it is a run of its
-    own.
+    """Return the run directory of the job to which the rank recorded in ``directory`` belongs.
+
+    None: ``directory`` is a separate run, or the only rank of its job.
     """
     parent = store.parent_of(directory) if directory.path.parent.name == store.RANKS else None
     return parent if parent is not None and len(store.rank_runs(parent)) > 1 else None
 
 
 def read(whole: RunDir, step: Callable[[int], None] | None = None) -> Job:
-    """Read the ranks of a job, and keep only what is compared. If there are many ranks, several processes
-    read them.
+    """Read the recordings of all ranks of a job. If there are many ranks, several processes read them.
 
     Args:
-      step: is called after some ranks with the number of ranks read so far.
+      whole: the run directory of the job.
+      step: called from time to time with the number of ranks read so far.
     """
     found: list[tuple[int | None, Rank]] = []
     shared = _Shared()
@@ -393,7 +429,7 @@ def read(whole: RunDir, step: Callable[[int], None] | None = None) -> Job:
 
 
 def _read_part(part: Sequence[RunDir]) -> list[tuple[int | None, Rank]]:
-    """Read some ranks, one after the other, with one object for what is equal in them."""
+    """Read some ranks one after the other. Return (JAX's process index or None, rank) for each."""
     known, found = Known(), []
     for place in part:
         log = RankLog(place, known)
@@ -405,9 +441,10 @@ def _read_part(part: Sequence[RunDir]) -> list[tuple[int | None, Rank]]:
 def _mapped(
     read_part: Callable[[Sequence[RunDir]], list[tuple[int | None, Rank]]], parts: list[list[RunDir]]
 ) -> Iterator[list[tuple[int | None, Rank]]]:
-    """Yield what ``read_part`` returns for each part, in their order; for many parts from forked processes.
+    """Yield ``read_part(part)`` for each of ``parts``, in order.
 
-    A process with threads, or with JAX, which has threads of its own, is not forked.
+    Many parts are read by several forked processes. This process is not forked if it has threads, or has
+    imported JAX, which starts threads.
     """
     number = min(len(parts) // 2, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
     if number < 2 or threading.active_count() > 1 or "jax" in sys.modules:
@@ -418,13 +455,17 @@ def _mapped(
 
 
 def _begin() -> None:
-    """Prepare a process that reads ranks."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits for this one
-    gc.disable()  # what is read of a rank has no cycles
+    """Prepare a forked process that reads ranks."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles Ctrl-C
+    gc.disable()  # the records of a rank have no reference cycles
 
 
 def _numbered(whole: RunDir, found: Sequence[tuple[int | None, Rank]]) -> Job:
-    """Return the job of these ranks, each given with JAX's index of its process."""
+    """Return the job of these ranks, after setting their numbers.
+
+    Args:
+      found: (JAX's process index or None, rank) for each rank.
+    """
     launched = [places.number(rank.directory) for _, rank in found]
     indices = [index for index, _ in found]
     # JAX's index is the one in its messages; of several jobs in one launch only the launcher's numbers
@@ -440,12 +481,12 @@ def _numbered(whole: RunDir, found: Sequence[tuple[int | None, Rank]]) -> Job:
 
 
 class Following:
-    """Read the ranks of a job again and again while they are recorded; of each only what is new."""
+    """Reads the ranks of a job repeatedly while they are recorded, each time only what is new."""
 
     def __init__(self, whole: RunDir) -> None:
         self._whole = whole
         self._logs: dict[str, RankLog] = {}
-        self._tail: Tail | None = None  # of all that the only rank records
+        self._tail: Tail | None = None  # reads the complete recording if there is only one rank
         self._ranks: dict[str, tuple[int | None, Rank]] = {}
         self._stamps: dict[str, object] = {}
         self._names: list[str] = []
@@ -455,7 +496,7 @@ class Following:
         self._known = Known()
 
     def alone(self) -> Run | None:
-        """Return the run of the only rank that records in this directory."""
+        """Return the complete run if only one rank records into the directory of the job; else None."""
         if len(self._listed) != 1:
             return None
         if self._tail is None:
@@ -464,7 +505,10 @@ class Following:
         return self._tail.run
 
     def poll(self) -> Job:
-        """Return the job as far as it has come: the same object if no rank has compiled anything."""
+        """Return the job as recorded now.
+
+        It is the same object as before if no rank has compiled anything.
+        """
         self._polls += 1
         places = self._places()
         changed = self._job is None or len(places) != len(self._job.ranks)
@@ -482,7 +526,7 @@ class Following:
         return self._job
 
     def _places(self) -> list[RunDir]:
-        """Return the directories of the ranks, read again when there is another one."""
+        """Return the directories of the ranks."""
         try:
             names = sorted(files.names(self._whole.path / store.RANKS, within=self._whole.path))
         except OSError:
@@ -492,7 +536,11 @@ class Following:
         return self._listed
 
     def _read(self, place: RunDir) -> bool:
-        """Read what is new of a rank. Return whether it has compiled anything."""
+        """Read what is new in the logs of one rank. Return whether it has compiled anything since.
+
+        Args:
+          place: the directory with the recording of the rank.
+        """
         name = place.path.name
         log = self._logs.get(name)
         if log is None:
@@ -505,7 +553,7 @@ class Following:
         if known is None or (known[0], known[1].seen) != (index, rank.seen):
             self._ranks[name] = index, rank
             return True
-        for field in rank.__struct_fields__:  # the differences that were found refer to it
+        for field in rank.__struct_fields__:  # the same object is updated, because Divergences refer to it
             if field not in ("number", "seen"):
                 setattr(known[1], field, getattr(rank, field))
         return False
@@ -522,14 +570,14 @@ def _stamp(place: RunDir) -> object:
 
 
 class _Shared:
-    """The keys and the sets of processes of all ranks, each kept once."""
+    """Keeps equal cache keys and equal sets of processes of all ranks only once, to save memory."""
 
     def __init__(self) -> None:
         self._keys: dict[bytes, Key] = {}
         self._sets: dict[frozenset[int], frozenset[int]] = {}
 
     def put(self, ranks: Iterable[Rank]) -> None:
-        """Put one object in the place of equal ones of all ranks."""
+        """Replace the keys and sets in the compilations of ``ranks`` by equal objects of earlier ranks."""
         keys: dict[int, tuple[Key, Key]] = {}  # by id: kept, so that no other object has it
         sets: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
         for rank in ranks:
@@ -545,7 +593,11 @@ class _Shared:
 
 
 def numbers(ranks: Iterable[Rank], of: Sequence[Rank] = ()) -> str:
-    """Return ``0-3, 7``; where fewer of the ranks ``of`` are left out than named, ``0-63 but 37``."""
+    """Return the numbers of ``ranks`` as text: ``0-3, 7``, or ``0-63 but 37`` if only few are missing.
+
+    Args:
+      of: all ranks of the job.
+    """
     these = sorted(r.number for r in ranks)
     low, high = (these[0], these[-1]) if these else (0, 0)
     out = sorted({r.number for r in of if low < r.number < high} - set(these))
@@ -556,7 +608,7 @@ def numbers(ranks: Iterable[Rank], of: Sequence[Rank] = ()) -> str:
 
 
 def as_ranges(found: Sequence[int]) -> str:
-    """Return ``0-3, 7`` for sorted numbers."""
+    """Return sorted numbers as text: ``[0, 1, 2, 3, 7]`` -> ``0-3, 7``."""
     parts: list[list[int]] = []
     for n in found:
         if parts and n == parts[-1][-1] + 1:

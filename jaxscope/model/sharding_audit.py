@@ -1,7 +1,8 @@
-"""Collect the requested, compiled and actual shardings of arguments, results and live arrays.
+"""Collect the requested, the compiled and the actual sharding of arguments, results and live arrays.
 
-Sources: jit's in_shardings and out_shardings, the constraints in the program's text, the shardings of the
-  compiled program, and the shardings of the caller's arrays.
+A sharding is requested by jit's in_shardings and out_shardings, or by a constraint
+(``with_sharding_constraint``) in the program's text. The compiled sharding is the one that the compiled
+program has. The actual sharding is that of the array that the caller passed.
 """
 
 from __future__ import annotations
@@ -23,11 +24,14 @@ from jaxscope.model.run import Run
 from jaxscope.schema.events import Compiled
 from jaxscope.schema.keys import Frame, Leaf, OutLeaf, Sharding
 
-MOST_PROGRAMS = 3  # the latest programs of a function whose arguments are compared with live arrays
+MOST_PROGRAMS = 3  # live arrays are compared with the arguments of so many latest programs of a function
 
 
 def of_compilation(run: Run, c: Compilation) -> list[Intent]:
-    """Return the arguments, then the results, of the program compiled for ``c``; empty without a program."""
+    """Return the shardings of each argument, then of each result, of the program that ``c`` compiled.
+
+    Empty: ``c`` compiled nothing.
+    """
     if c.compiled is None:
         return []
     stated = _stated(run, c, c.compiled)
@@ -35,11 +39,10 @@ def of_compilation(run: Run, c: Compilation) -> list[Intent]:
 
 
 def latest(run: Run, f: Function) -> tuple[Compilation, list[Intent]] | None:
-    """Return the last compilation of ``f`` for a call (if there is none, ahead of time), with its arguments
-    and results.
+    """Return (last compilation of ``f``, shardings of its arguments and results).
 
-    The actual shardings are those of the latest recorded call with the same arguments. None: nothing was
-    compiled.
+    It is the last one for an ordinary call, or if there is none, ahead of time. The actual shardings are
+    those of the latest recorded call with the same argument paths. None: ``f`` was never compiled.
     """
     compiled = [c for c in f.compilations if c.compiled is not None]
     if not compiled:
@@ -61,8 +64,10 @@ def latest(run: Run, f: Function) -> tuple[Compilation, list[Intent]] | None:
 
 
 def at_stake(c: Compilation) -> bool:
-    """Return whether shardings can differ: several devices, a requested sharding, or an argument on other
-    devices."""
+    """Return whether requested, compiled and actual shardings can differ in the program of ``c``.
+
+    They can if it runs on several devices, if a sharding is requested, or if an argument is on other devices.
+    """
     if c.compiled is None:
         return False
     if len(devices(c) or ()) > 1 or (c.lowered is not None and c.lowered.asked):
@@ -72,8 +77,10 @@ def at_stake(c: Compilation) -> bool:
 
 
 def on_one_device(c: Compilation) -> bool:
-    """Return whether the program of ``c`` and all its arguments are on the same one device, where all
-    shardings are equal."""
+    """Return whether the program of ``c`` and all its arguments are on one and the same device.
+
+    All shardings are then equal.
+    """
     here = devices(c)
     known = c.key is not None and here is not None and len(here) == 1
     return known and c.key is not None and all(sh.device_ids(s.devices) == here for s in c.key.shardings)
@@ -88,8 +95,11 @@ Stated = tuple[dict[int, Value], dict[int, Value]]
 
 
 def _stated(run: Run, c: Compilation, compiled: Compiled) -> Stated:
-    """Return the values of the lowered text by position among the caller's arguments and among the
-    results."""
+    """Return the arguments and the results as the lowered text (StableHLO) of the program has them.
+
+    They are two dicts, by position among the caller's flat arguments and among the flat results. Empty: there
+    is no text, or the program runs on one device.
+    """
     program = run.programs.get(c.program or "")
     if program is None or len(devices(c) or ()) < 2:
         return {}, {}  # on one device there is no choice of a sharding
@@ -107,6 +117,7 @@ def _stated(run: Run, c: Compilation, compiled: Compiled) -> Stated:
 
 
 def _arguments(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> Iterator[Intent]:
+    """Yield the shardings of each argument of ``c``. ``stated``: the first result of ``_stated``."""
     if c.key is None:
         return
     dropped = set(compiled.dropped_arguments or ())
@@ -133,8 +144,8 @@ def _arguments(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> 
             dropped=i in dropped,
         )
         if by == audit.CONSTRAINT and audit.disagreement(intent) is None:
-            # A constraint that gathers or reshards the argument is one use of it, not a request for the
-            # argument.
+            # A constraint that gathers or reshards the argument is about one use of the argument. It does not
+            # request a sharding of the argument itself.
             asked = asked if audit.agrees(asked, intent.compiled, intent.shape) else None
             intent = msgspec.structs.replace(
                 intent, asked=asked, by=by if asked else None, asked_at=at if asked else None
@@ -145,9 +156,12 @@ def _arguments(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> 
 def _constrained(
     value: Value, compiled: Compiled, sharding: Sharding | None
 ) -> tuple[Sharding, str, Frame | None] | tuple[None, None, None]:
-    """Return the sharding that a constraint on this value requests, the kind of request, and its line.
+    """Return (requested sharding, kind of request, user's line) for a value with a sharding constraint.
 
-    ``sharding`` is the compiled sharding of the value.
+    All three are None if there is no constraint, or if it leaves the sharding open.
+
+    Args:
+      sharding: the compiled sharding of the value; None: unknown.
     """
     rank = len(value.shape or ())
     if value.asked is None or audit.left_open(value.asked, sharding, rank):
@@ -157,7 +171,7 @@ def _constrained(
 
 
 def _compiled_argument(c: Compilation, compiled: Compiled, i: int, leaf: Leaf) -> Sharding | None:
-    """Return the sharding with which the compiled program takes argument ``i``; None: unknown."""
+    """Return the sharding of argument number ``i`` in the compiled program; None: unknown."""
     if i < len(compiled.in_sharding_of):
         return _at(compiled.in_shardings, compiled.in_sharding_of[i])
     ids = sh.device_ids(compiled.devices)
@@ -167,6 +181,7 @@ def _compiled_argument(c: Compilation, compiled: Compiled, i: int, leaf: Leaf) -
 
 
 def _single(c: Compilation, device: int, memory_kind: str | None) -> Sharding | None:
+    """Return a SingleDeviceSharding on the device with this id; None: the platform is unknown."""
     backend = c.process.backend
     if backend is None or not backend.platform:
         return None
@@ -175,11 +190,16 @@ def _single(c: Compilation, device: int, memory_kind: str | None) -> Sharding | 
 
 
 def _actual(leaf: Leaf, table: Sequence[Sharding]) -> Sharding | None:
-    """Return the sharding of the caller's array; None unless it is a jax.Array."""
+    """Return the sharding of the array that the caller passed; None: unknown, or it is not a jax.Array.
+
+    Args:
+      table: the shardings of the key, to which ``leaf.sharding`` is an index.
+    """
     return _at(table, leaf.sharding) if leaf.type in ("jax.Array", "ArrayImpl") else None
 
 
 def _results(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> Iterator[Intent]:
+    """Yield the shardings of each result of ``c``. ``stated``: the second result of ``_stated``."""
     traced = trace_of(c)
     out = (traced.traced.out if traced is not None and traced.traced is not None else None) or []
     shardings = [_at(compiled.out_shardings, i) for i in compiled.out_sharding_of]
@@ -210,7 +230,10 @@ def _results(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> It
 
 
 def _from_type(leaf: OutLeaf, compiled: Sharding | None) -> Sharding | None:
-    """Return the sharding in the type of a result; None unless all axes of its mesh are Explicit."""
+    """Return the sharding that the type of a result has (sharding in types), as a request.
+
+    None: the type has none, or not all axes of its mesh are of type Explicit.
+    """
     if leaf.sharding is None or compiled is None or not compiled.mesh:
         return None
     if any(kind != "Explicit" for _, _, kind in compiled.mesh):
@@ -222,8 +245,14 @@ def _from_type(leaf: OutLeaf, compiled: Sharding | None) -> Sharding | None:
 
 
 def _from_jit(c: Compilation, side: str, k: int) -> Sharding | None:
-    """Return jit's in_shardings (``side`` asked_in) or out_shardings (asked_out) entry ``k``; None: there is
-    none."""
+    """Return the sharding that jit's in_shardings or out_shardings request for one argument or result.
+
+    None: nothing is requested.
+
+    Args:
+      side: ``asked_in`` for in_shardings, ``asked_out`` for out_shardings.
+      k: position of the flat argument or result.
+    """
     if c.lowered is None:
         return None
     indices: list[int | None] = getattr(c.lowered, side) or []
@@ -231,10 +260,12 @@ def _from_jit(c: Compilation, side: str, k: int) -> Sharding | None:
 
 
 def _at(table: Sequence[Sharding], index: int | None) -> Sharding | None:
+    """Return ``table[index]``; None if there is no such entry."""
     return table[index] if index is not None and 0 <= index < len(table) else None
 
 
 def _sizes(shape: Sequence[int | str] | None) -> tuple[int, ...] | None:
+    """Return the shape; None: it is unknown, or has symbolic dimensions."""
     known = tuple(d for d in shape or () if isinstance(d, int) and d >= 0)
     return known if shape is not None and len(known) == len(shape) else None
 
@@ -244,12 +275,15 @@ Aval = tuple[tuple[int, ...] | None, str | None]
 
 
 class OfArrays:
-    """Find the requested and the compiled sharding of live arrays.
+    """Finds the requested and the compiled sharding of live arrays.
 
-    An array created on the line of a call is matched with that call's results of the same shape, dtype and
-    sharding; any other array is matched with the arguments of the user's functions. If there are several
-    matches, those whose path has the longest common end with the array's path are used; if their shardings
-    differ, the answer is None.
+    An array that was created at the line of a call is matched with that call's results of the same shape,
+    dtype and sharding. Any other array is matched with the arguments of the user's functions. If there are
+    several matches, those whose path has the longest common end with the array's path are used. If their
+    shardings differ, the sharding is unknown.
+
+    Args:
+      looks: the snapshots that have the arrays.
     """
 
     def __init__(self, run: Run, looks: Iterable[Snapshot]) -> None:
@@ -275,7 +309,10 @@ class OfArrays:
                             self._arguments.setdefault((i.shape, i.dtype), []).append(i)
 
     def of(self, g: Group) -> tuple[Sharding | None, Sharding | None]:
-        """Return (requested, compiled) sharding of a group's arrays; None: unknown, or no request."""
+        """Return (requested sharding, compiled sharding) of the arrays of group ``g``.
+
+        Either is None if it is unknown; the requested one also if nothing is requested.
+        """
         aval = _aval(g)
         asked, compiled = None, None
         if g.origin is not None:
@@ -290,7 +327,10 @@ class OfArrays:
         return asked, compiled
 
     def _agreed(self, g: Group, matches: Sequence[Intent]) -> tuple[Sharding | None, Sharding | None]:
-        """Return what the matches whose paths end most like the group's have in common."""
+        """Return (requested sharding, compiled sharding) of the best matches; None where these differ.
+
+        The best matches are those whose paths have the longest common end with the path of ``g``.
+        """
         ends = [self._common(g.path or "", i.path) for i in matches]
         best = [i for i, n in zip(matches, ends, strict=True) if n == max(ends)]
         if not best:
@@ -300,7 +340,10 @@ class OfArrays:
         return asked, compiled
 
     def _common(self, a: str, b: str) -> int:
-        """Return the number of steps that two paths share at their ends; ``[*]`` matches any index."""
+        """Return how many names and indices two paths have in common at their ends.
+
+        ``[*]`` matches any index. ``state.params['w']`` and ``opt.params['w']`` -> 2
+        """
         n = 0
         for x, y in zip(reversed(self._steps(a)), reversed(self._steps(b)), strict=False):
             if x != y and not ("[*]" in (x, y) and x[:1] == y[:1] == "["):
@@ -309,6 +352,7 @@ class OfArrays:
         return n
 
     def _steps(self, path: str) -> list[str]:
+        """Return the names and indices of a path, cached: ``state.params['w']`` -> state, .params, ['w']."""
         steps = self._tokens.get(path)
         if steps is None:
             steps = self._tokens[path] = tokens(path)
