@@ -1,7 +1,8 @@
-"""Divide the time of a step between the user's lines: where it waited for values, copied, or compiled.
+"""Divide the mean time of a training step between the user's lines.
 
-Only what was measured is assigned to a line. The rest of the step is Python code, dispatch, and waiting that
-was not recorded (``block_until_ready``, or ``np.asarray`` on a CPU).
+A line can wait for values of a device, copy arrays between host and device, or compile. Only measured time is
+assigned to a line. The rest of the step is Python code, dispatch, and waiting that was not recorded
+(``block_until_ready``, or ``np.asarray`` on a CPU).
 """
 
 from __future__ import annotations
@@ -19,21 +20,23 @@ from jaxscope.schema.keys import Frame
 from jaxscope.schema.profiles import Profiled
 
 WAIT, COPY, COMPILE = "wait", "copy", "compile"
-LEAST_STEPS = 3
-TOLERANCE = 0.01  # of a step: parts that exceed it by more do not add up, and nothing is shown
+LEAST_STEPS = 3  # with fewer recorded steps, there is no result
+# If the parts of a step add up to more than the step by a larger fraction, they are wrong: there is no
+# result.
+TOLERANCE = 0.01
 
 _Place = tuple[str, str | None, int | None]  # cause, file, line
 
 
 class Spent(msgspec.Struct, frozen=True):
-    """What one line takes of a step.
+    """The time that one line of the user takes in a step.
 
     Attributes:
       cause: wait (for a value of a device), copy (to or between devices) or compile (trace, lower, compile).
-      line: None: not known.
-      text: the expression in the source; None: several, or not known.
-      caller: the line that calls the helper which ``line`` is in; None: not of interest.
-      seconds: of one step, on average.
+      line: the line; None: unknown.
+      text: the expression in the source; None: the line has several, or it is unknown.
+      caller: the line that calls the function in which ``line`` is; None: unknown, or not of interest.
+      seconds: mean seconds in one step.
     """
 
     cause: str
@@ -44,19 +47,20 @@ class Spent(msgspec.Struct, frozen=True):
 
 
 class StepSeconds(msgspec.Struct, frozen=True):
-    """The mean time of a step of the main process, and where it goes. All seconds are of one step.
+    """The mean time of a step of the main process, and on what it is spent.
 
     Attributes:
-      first, last: the first and the last of the steps that are counted here.
-      total: number of steps that the process has begun; None: not known. The end of some is not recorded.
-      steps: how many; steps in between that compiled something, or ran under the profiler, are left out.
-      compiling: steps that compiled something are included, because too few did not.
-      seconds: wall time.
-      spent: by line, the most expensive first.
-      device_waits: share of the profiled steps in which a device executed nothing, mean over the devices;
-        None: no profile shows it.
-      profiled: the first and the last step of that profile.
-      devices: of that profile.
+      first, last: the first and the last of the steps of which the mean is taken.
+      total: number of steps that the process has begun; None: unknown.
+      steps: number of steps of which the mean is taken. Steps in between that compiled something, or ran
+        under the profiler, are left out.
+      compiling: whether steps that compiled something are included, because there are too few others.
+      seconds: mean wall time of one step.
+      spent: the time of each line in one step, the largest first.
+      device_waits: fraction of the profiled time in which a device executed nothing, mean over the devices;
+        None: there is no profile that shows it.
+      profiled: the first and the last step of that profile; None: there is no such profile.
+      devices: number of devices of that profile; None: there is no such profile.
     """
 
     first: int
@@ -72,12 +76,19 @@ class StepSeconds(msgspec.Struct, frozen=True):
 
     @property
     def rest(self) -> float:
-        """Return the seconds that no measurement assigns to a line."""
+        """Return the seconds of a step that no measurement assigns to a line."""
         return max(0.0, self.seconds - sum(s.seconds for s in self.spent))
 
 
 class _Phase(msgspec.Struct, frozen=True):
-    """One phase of a call, which is part of no other call. Times are ns of the log's clock."""
+    """A trace, lowering or compilation that is not nested in another one.
+
+    Attributes:
+      begin, end: in nanoseconds since the epoch.
+      seconds: its duration.
+      thread: the thread that ran it.
+      compilation: the call that it belongs to.
+    """
 
     begin: int
     end: int
@@ -87,7 +98,11 @@ class _Phase(msgspec.Struct, frozen=True):
 
 
 class _Window(msgspec.Struct, frozen=True):
-    """The steps between two ends of steps that were recorded one after the other."""
+    """The steps between two recorded ends of steps. Between the two, the ends of steps are not recorded.
+
+    Attributes:
+      since, until: the two ends.
+    """
 
     since: StepTime
     until: StepTime
@@ -101,15 +116,16 @@ class _Window(msgspec.Struct, frozen=True):
         return (self.until.event.clock_ns - self.since.event.clock_ns) / 1e9
 
     def overlaps(self, begin: int, end: int) -> bool:
+        """Return whether a span of time (ns since the epoch) overlaps with these steps."""
         return begin < self.until.event.t_ns and end > self.since.event.t_ns
 
 
 @cached_until_changed
 def step_seconds(run: Run) -> StepSeconds | None:
-    """Return the mean time of a step; None: steps were not counted, there were too few, or the parts do not
-    add up.
+    """Return the mean time of a step of the main process, and its parts.
 
-    Steps are counted that compiled nothing, if there are enough; else all but the first.
+    The mean is taken of the steps that compiled nothing, or if there are too few, of all but the first. None:
+    steps were not counted, there were too few, or the parts add up to more than the step.
     """
     process = run.main
     if process is None:
@@ -142,7 +158,10 @@ def step_seconds(run: Run) -> StepSeconds | None:
 
 
 def _windows(process: Process) -> Iterator[_Window]:
-    """Yield the parts of the recording between ends of steps that the same thread counted in one way."""
+    """Yield the steps between each two recorded ends of steps.
+
+    Both ends must be from the same thread, and counted in the same way (marks or calls) as the latest end.
+    """
     times = process.step_times
     for since, until in itertools.pairwise(times):
         window = _Window(since, until)
@@ -152,13 +171,17 @@ def _windows(process: Process) -> Iterator[_Window]:
 
 
 def _profiler(process: Process) -> Iterator[tuple[int, int]]:
-    """Yield when JAX's profiler was started, ran and stopped: it makes steps slower."""
+    """Yield (begin, end) in ns since the epoch of the time in which JAX's profiler made steps slower.
+
+    It includes the start and the stop of the profiler.
+    """
     for event in process.profiles:
         took = (event.seconds or 0.0) + (event.cost_seconds or 0.0)
         yield event.t_ns - round(1e9 * min(max(0.0, took), MOST_SECONDS)), event.t_ns
 
 
 def _phases(run: Run, process: Process) -> Iterator[_Phase]:
+    """Yield the ended traces, lowerings and compilations of ``process`` that are not nested in others."""
     for c in run.compilations.values():
         nested = c.entry == "nested" or (c.missed is not None and c.missed.inside is not None)
         if c.process is not process or nested:
@@ -170,7 +193,12 @@ def _phases(run: Run, process: Process) -> Iterator[_Phase]:
 
 
 def _copies(run: Run, process: Process, windows: Sequence[_Window], steps: int) -> Iterator[Spent]:
-    """Yield what waiting for values and copying took by line."""
+    """Yield the mean seconds of a step that each line waited for values of a device, or copied arrays.
+
+    Args:
+      windows: the steps of which the mean is taken.
+      steps: their number.
+    """
     found: dict[_Place, list[tuple[transfers.Transfer, float]]] = {}
     known = transfers.by_key(process)
     for key, t in known.items():
@@ -191,7 +219,14 @@ def _copies(run: Run, process: Process, windows: Sequence[_Window], steps: int) 
 
 
 def _compiling(phases: Sequence[_Phase], windows: Sequence[_Window], steps: int) -> Iterator[Spent]:
-    """Yield what tracing, lowering and compiling took by line, in the thread that counts the steps."""
+    """Yield the mean seconds of a step in which each line made JAX trace, lower or compile.
+
+    Only the thread that counts the steps is considered.
+
+    Args:
+      windows: the steps of which the mean is taken.
+      steps: their number.
+    """
     found: dict[_Place, tuple[Frame | None, float]] = {}
     for p in phases:
         if any(
@@ -210,12 +245,15 @@ def _place(cause: str, line: Frame | None) -> _Place:
 
 
 def _profile(process: Process) -> Profiled | None:
-    """Return the latest profile that says how long its devices were busy."""
+    """Return the latest profile that shows how long its devices were busy; None: there is none."""
     return next((event for event in reversed(process.profiles) if _waiting(event) is not None), None)
 
 
 def _waiting(event: Profiled) -> float | None:
-    """Return the share of a profile in which a device executed nothing, mean over the devices."""
+    """Return the fraction of a profile's time in which a device executed nothing, mean over the devices.
+
+    None: unknown.
+    """
     wall = (event.seconds or 0.0) * (event.devices or 0)
     if event.busy_seconds is None or wall <= 0 or not 0 <= event.busy_seconds <= wall:
         return None

@@ -1,4 +1,7 @@
-"""Find the step of the program in which a compilation took place (``schema.steps`` defines steps)."""
+"""Find the step (iteration of the training loop) in which a compilation took place.
+
+``schema.steps`` explains how steps are counted.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from jaxscope.schema.steps import Counting, Either, Step
 
 
 class Steps:
-    """The steps of ``run`` as it is now; create another object when the run has grown."""
+    """Finds the steps of compilations of a run. If events are added to the run, create a new object."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -22,9 +25,9 @@ class Steps:
         return bool(counting.marks or counting.calls) or process.id in self._numbered
 
     def of(self, c: Compilation) -> Step:
-        """Return the step of ``c``; None if the steps of its process were not counted.
+        """Return the step in which ``c`` took place; None: steps were not counted.
 
-        A process that counts no steps is in the step of the program's first process.
+        In a process that counts no steps itself, it is the step of the main process at that time.
         """
         process, main = c.process, self._main
         counting = self._counting[process.id]
@@ -36,8 +39,9 @@ class Steps:
         return (c.step or 0) if self.known(process) else None
 
     def _own(self, c: Compilation, counting: Counting) -> Step:
+        """Return the step of ``c`` by the steps that its own process counted. ``counting``: their totals."""
         if counting.marks and not c.marks and c.step is not None and c.process.first_step != 1:
-            return c.step  # the beginning of the log is lost
+            return c.step  # the beginning of the log is missing
         before = (c.process.started.steps or 0) if c.process.started is not None else 0
         step = counting.step(c.marks, c.calls, lambda f: within_call(self._run, c, f)) or 0
         if isinstance(step, Either):
@@ -46,13 +50,18 @@ class Steps:
 
 
 def _counting(run: Run, process: Process) -> Counting:
+    """Return the numbers of step marks and of calls of watched functions that ``process`` counted."""
     calls = {f: run.functions[f].counted_calls.get(process.id, 0) for f in process.calls}
     steppers = frozenset(f for f in calls if run.functions[f].step)
     return Counting(process.step or 0, {f: n for f, n in calls.items() if n}, steppers)
 
 
 def within_call(run: Run, c: Compilation, function: str) -> bool:
-    """Return whether ``c`` is a call of ``function`` (an id), or was made while a call of it ran."""
+    """Return whether call ``c`` is a call of a certain function, or was made while that function ran.
+
+    Args:
+      function: id of the function.
+    """
     if c.function.id == function:
         return True
     outer = run.functions.get(function)

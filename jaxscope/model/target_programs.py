@@ -1,4 +1,7 @@
-"""List the programs that a run compiled for targets, and compute whether each fits into its target."""
+"""List the programs that a run compiled for targets (``--target v5e:4x4``), and find whether they fit.
+
+A program fits if the memory that it needs on one device is not more than the device has.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,10 @@ from jaxscope.schema.targets import Target
 
 
 def of_run(run: Run) -> list[tuple[Function, list[Program]]]:
-    """Return the latest program of each function and target, by function; the function with most seconds
-    first."""
+    """Return (function, its latest program for each target) for each function compiled for targets.
+
+    The function with the most compile seconds comes first.
+    """
     latest: dict[tuple[str, str], Program] = {}
     for p in run.retargeted.values():
         f = p.function
@@ -35,7 +40,7 @@ def target_of(run: Run, p: Program) -> Target | None:
 
 
 def fit(run: Run, p: Program) -> Fit | None:
-    """Return the fit of ``p`` into its target; None: unknown so far."""
+    """Return whether ``p`` fits into the memory of its target, with the bytes; None: unknown so far."""
     if p.made is None:
         return None
     if p.made.outcome == EXHAUSTED:
@@ -47,7 +52,7 @@ def fit(run: Run, p: Program) -> Fit | None:
 
 
 def bounds_of(run: Run, p: Program) -> Bounds | None:
-    """Return lower bounds of the run time of ``p`` on its target; None: it was not compiled."""
+    """Return lower bounds on the time of one call of ``p`` on its target; None: it was not compiled."""
     target = target_of(run, p)
     program = run.texts_of(p).hlo
     if target is None or program is None or program.module is None:

@@ -1,4 +1,7 @@
-"""Lay the phases of a run on the axis of its time: a lane for each of the user's functions."""
+"""Compute a timeline of a run: when each function was traced, lowered and compiled.
+
+The timeline has a row, called lane, for each of the user's functions, and one for all others.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,19 @@ from jaxscope.model.run import Run
 
 PHASES = ("trace", "lower", "compile", "hit")
 _NONE = np.empty((0, 4))
-_LONGEST_NS = 1 << 62  # a damaged log has numbers that no array of integers takes
+_LONGEST_NS = 1 << 62  # a damaged log may have numbers that do not fit into a NumPy integer
 
 
 class Lane(msgspec.Struct, frozen=True, eq=False):
-    """One function on the time axis; ``None``: all functions that are not the user's.
+    """A row of the timeline: one function, or all functions that are not the user's.
 
     Attributes:
-      spans: an array [n, 4]: begin and end (ns since the run began), the index of the phase, and whether a
-        compilation begins with this phase.
+      function: the function; None: all functions that are not the user's.
+      members: the functions of the row.
+      seconds: seconds of tracing, lowering and compiling.
+      recompiles: number of recompiles.
+      spans: an array [n, 4], one row for each trace, lowering and compilation: begin, end (ns since the run
+        began), index into PHASES, and 1 if it is the first phase of its call, else 0.
     """
 
     function: Function | None
@@ -34,7 +41,7 @@ class Lane(msgspec.Struct, frozen=True, eq=False):
 
 
 def lanes(run: Run) -> list[Lane]:
-    """Return a lane for each of the user's functions, slowest first, then one for all other functions."""
+    """Return the rows of the timeline: the user's functions, the slowest first, then all other functions."""
     begin = run.began_ns
     opened: dict[str, list[tuple[float, float, int, int]]] = {}
     for p in run.in_progress():
@@ -65,10 +72,7 @@ def lanes(run: Run) -> list[Lane]:
 
 @cached_until_changed
 def _ended(f: Function) -> NDArray[np.float64]:
-    """Return start and end of each ended phase (wall clock, ns).
-
-    A phase starts where the one before it ended.
-    """
+    """Return the phases of ``f`` that have ended, as ``Lane.spans``, but in ns since the epoch."""
     made = []
     for c in f.compilations:
         first = 1
@@ -81,4 +85,5 @@ def _ended(f: Function) -> NDArray[np.float64]:
 
 
 def _time(ns: int) -> float:
+    """Return a time in ns, limited to _LONGEST_NS, as float."""
     return float(min(max(ns, -_LONGEST_NS), _LONGEST_NS))

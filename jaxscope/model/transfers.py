@@ -1,9 +1,8 @@
-"""List the transfers between host and devices by the user's line: the recorded ones, and those derived from
-keys.
+"""List the transfers (copies of arrays) between host and devices by the user's line.
 
-JAX announces no transfer when a jitted call copies NumPy arguments, or arrays of another device, to its one
-  device: the bytes of a call follow from its key, the number of transfers from
-  the calls, if they are counted.
+Most transfers are recorded. JAX does not announce it when a call of a jitted function on one device copies
+NumPy arguments, or arrays of another device, to that device. These transfers are derived here: their bytes
+from the cache key of the call, their number from the number of calls, if it is counted.
 """
 
 from __future__ import annotations
@@ -25,22 +24,30 @@ from jaxscope.schema.keys import Frame, Leaf
 
 TO_HOST, TO_DEVICE, BETWEEN = "device_to_host", "host_to_device", "device_to_device"
 ARGUMENT = "argument"
-# Transfers that JAX does on its own, for a program's constants and arguments or for a debugging option.
+# Kinds of transfers that no expression of the user requests: constants and arguments of a program, and the
+# option jax_debug_nans.
 NOT_ASKED = ("constant", "debug_nans", ARGUMENT)
 
 
 class Transfer(msgspec.Struct, frozen=True):
-    """All transfers of one line of one process in one direction. None: unknown.
+    """All transfers that one line of the user caused in one process in one direction. None: unknown.
 
     Attributes:
+      process: the process.
+      direction: TO_HOST, TO_DEVICE or BETWEEN (devices).
+      kind: the function that caused them (``float``, ``np.asarray``, ``device_put``), or ARGUMENT for
+        arguments of a jitted call.
+      source: the user's line.
       text: the expression in the source.
       count: number of transfers; None: not counted, and ``bytes`` are those of one call.
-      views: how many of them copied nothing, because host and device share the memory.
-      waits: how many of them took longer than 0.1 ms.
-      blocked_seconds: that the program was blocked in all of them; ``first_seconds`` of these in the first,
-        which ended at ``first_ns``.
-      close, checks, ahead, caller, first_ns, last_ns: as in ``Transferred``.
-      paths: the arguments that were transferred, if it was a call.
+      bytes: bytes of all transfers.
+      views: number of transfers that copied nothing, because host and device share the memory.
+      waits: number of transfers that took longer than 0.1 ms.
+      blocked_seconds: seconds that the program was blocked in all these transfers.
+      first_seconds: the part of ``blocked_seconds`` in the first transfer, which ended at ``first_ns``.
+      steps, first_step, last_step: number of steps with such a transfer, the first and the last of them.
+      close, checks, ahead, caller, first_ns, last_ns: as in ``schema.transfers.Transferred``.
+      function, paths: for arguments of a jitted call, the function and the paths of the arguments.
     """
 
     process: Process
@@ -68,15 +75,17 @@ class Transfer(msgspec.Struct, frozen=True):
 
     @property
     def bytes_each(self) -> float | None:
-        """Return the mean bytes of one transfer."""
+        """Return the mean bytes of one transfer; None: unknown."""
         if self.bytes is None or self.count is None:
             return self.bytes
         return self.bytes / self.count if self.count else None
 
     @property
     def share(self) -> float | None:
-        """Return the share of the time from the first to the last transfer in which the program was
-        blocked."""
+        """Return the fraction of the time from the first to the last transfer that the program was blocked.
+
+        None: unknown.
+        """
         if self.blocked_since is None or self.span <= 0:
             return None
         return min(1.0, self.blocked_since / self.span)
@@ -88,17 +97,20 @@ class Transfer(msgspec.Struct, frozen=True):
 
     @property
     def blocked_since(self) -> float | None:
-        """Return the seconds that the program was blocked since the first transfer ended."""
+        """Return the seconds that the program was blocked, without those of the first transfer.
+
+        None: unknown.
+        """
         return None if self.blocked_seconds is None else max(0.0, self.blocked_seconds - self.first_seconds)
 
 
 def counted(run: Run) -> bool:
-    """Return whether transfers were counted."""
+    """Return whether transfers were recorded in this run."""
     return any(p.started is not None and p.started.transfers for p in run.processes.values())
 
 
 def transfers(run: Run) -> list[Transfer]:
-    """Return all known transfers: by seconds, then by bytes, the most first."""
+    """Return all transfers of the run. Those that blocked longest come first, then those with most bytes."""
     if not counted(run):
         return []
     found = [_seen(p, e, key) for p in run.processes.values() for key, e in p.transfers.items()]
@@ -117,8 +129,9 @@ def transfers(run: Run) -> list[Transfer]:
 
 
 def called_at(run: Run, t: Transfer) -> Frame | None:
-    """Return the line that calls the helper which ``t.source`` is in: a line of another file, or of a
-    loop.
+    """Return the user's line that called the function in which ``t.source`` is, if it helps the user.
+
+    It does if it is in another file, or in a loop. Otherwise, or if it is unknown, return None.
     """
     at, source = t.caller, t.source
     if at is None or source is None or (at.file, at.line) == (source.file, source.line):
@@ -129,19 +142,19 @@ def called_at(run: Run, t: Transfer) -> Frame | None:
 
 
 def waits(run: Run) -> list[Transfer]:
-    """Return the main process's copies to the host that are known to have blocked it, the longest first."""
+    """Return the transfers to the host that blocked the main process, the longest first."""
     seen = list(by_key(run.main).values()) if run.main is not None else []
     waited = [t for t in seen if t.direction == TO_HOST and t.blocked_seconds]
     return sorted(waited, key=lambda t: -(t.blocked_seconds or 0.0))
 
 
 def by_key(process: Process) -> dict[tuple[str, str, str, int], Transfer]:
-    """Return the transfers of ``process.transfers`` by their keys."""
+    """Return the recorded transfers of ``process`` by the keys of ``Process.transfers``."""
     return {key: _seen(process, e, key) for key, e in process.transfers.items()}
 
 
 def steps(run: Run, process: Process) -> int | None:
-    """Return the number of steps that the process has begun; None: not counted."""
+    """Return the number of steps that ``process`` has counted so far; None: steps are not counted."""
     if process.step is not None:
         return process.step
     counted = [f for f in run.functions.values() if process.id in f.counted_calls]
@@ -152,6 +165,7 @@ def steps(run: Run, process: Process) -> int | None:
 
 
 def _seen(process: Process, e: Transferred, key: tuple[str, str, str, int]) -> Transfer:
+    """Return the transfers that event ``e`` describes. ``key``: its key in ``process.transfers``."""
     return Transfer(
         process=process,
         direction=e.direction,
@@ -177,7 +191,13 @@ def _seen(process: Process, e: Transferred, key: tuple[str, str, str, int]) -> T
 
 
 class _Moved(msgspec.Struct, frozen=True):
-    """The arguments that a call with a certain key copies to its program's one device."""
+    """The arguments that a call with a certain cache key copies to the only device of its program.
+
+    Attributes:
+      direction: TO_DEVICE (NumPy arguments) or BETWEEN (arrays of another device).
+      bytes: bytes of all these arguments together.
+      paths: the paths of these arguments.
+    """
 
     direction: str
     bytes: int
@@ -185,13 +205,14 @@ class _Moved(msgspec.Struct, frozen=True):
 
 
 def _by_calls(run: Run) -> Iterator[Transfer]:
-    """Yield the transfers of calls of programs on one device, which JAX does not announce."""
+    """Yield the transfers of arguments of jitted calls on one device, which JAX does not announce."""
     for f in run.functions.values():
         yield from _by_calls_of(f)
 
 
 @cached_until_changed
 def _by_calls_of(f: Function) -> list[Transfer]:
+    """Return the transfers of arguments of the calls of ``f`` on one device."""
     found: list[Transfer] = []
     for process in {c.process.id: c.process for c in f.compilations}.values():
         calls = [c for c in f.compilations if c.process is process and c.entry == "call"]
@@ -208,6 +229,12 @@ def _of_function(
     misses: list[Compilation],
     keyed: list[tuple[Compilation, list[_Moved]]],
 ) -> Iterator[Transfer]:
+    """Yield the transfers of arguments of ``f`` in one process and one direction.
+
+    Args:
+      misses: the calls of ``f`` that missed the fast path.
+      keyed: (call, arguments that it copies) for those of them whose key was recorded.
+    """
     first: dict[_Moved, Compilation] = {}
     moving = 0
     for c, all_moved in keyed:
@@ -228,7 +255,12 @@ def _of_function(
 
 
 def _counted(f: Function, moved: list[tuple[_Moved, Compilation]], by_bytes: dict[int, int]) -> Transfer:
-    """Return the transfer of calls whose bytes were counted per call, because their arguments differ."""
+    """Return the transfers of a function whose calls pass different numbers of bytes in NumPy arguments.
+
+    Args:
+      moved: the copied arguments, with the first call that copied them.
+      by_bytes: number of calls by the bytes of one call.
+    """
     calls = sum(n for size, n in by_bytes.items() if size)
     return _argument(f, TO_DEVICE, moved, calls, sum(size * n for size, n in by_bytes.items()))
 
@@ -236,8 +268,13 @@ def _counted(f: Function, moved: list[tuple[_Moved, Compilation]], by_bytes: dic
 def _argument(
     f: Function, direction: str, moved: list[tuple[_Moved, Compilation]], count: int | None, total: int
 ) -> Transfer:
-    """Return a transfer of ``total`` bytes in ``count`` calls (None: in each call);
-    ``moved`` are the first of them."""
+    """Return transfers of arguments of ``f``.
+
+    Args:
+      moved: the copied arguments, with the first call that copied them.
+      count: number of calls; None: unknown.
+      total: bytes of all these calls; if their number is unknown, bytes of one call.
+    """
     begun = min((c for _, c in moved), key=lambda c: c.t_ns)
     return Transfer(
         process=begun.process,
@@ -255,20 +292,23 @@ def _argument(
 
 
 def _to_one_device(c: Compilation) -> bool:
-    """Return whether the program has one device: JAX announces only copies to several devices."""
+    """Return whether the program of call ``c`` has a single device. JAX announces only copies to several."""
     target = devices_of_program(c)
     return target is not None and len(target) == 1
 
 
 def brought(c: Compilation) -> int | None:
-    """Return the bytes of NumPy arguments that a call with this key copies to its device; None: unknown."""
+    """Return the bytes of NumPy arguments that call ``c`` copies to its device; None: unknown."""
     if c.key is None or devices_of_program(c) is None:
         return None
     return sum(m.bytes for m in _moved(c) if m.direction == TO_DEVICE)
 
 
 def _moved(c: Compilation) -> list[_Moved]:
-    """Return what the call ``c`` copies to its program's device; empty if the program has several."""
+    """Return the arguments that call ``c`` copies to the device of its program, for each direction.
+
+    Empty: nothing is copied, or the program has several devices.
+    """
     target = devices_of_program(c)
     if target is None or len(target) != 1 or c.key is None:
         return []
@@ -284,19 +324,23 @@ def _moved(c: Compilation) -> list[_Moved]:
 
 
 def arguments_read(c: Compilation) -> list[Leaf]:
-    """Return the arguments of the call ``c`` without those that its program does not read: JAX drops these,
-    and copies nothing of them."""
+    """Return the arguments of call ``c`` that its program reads. JAX does not copy the other arguments."""
     if c.key is None:
         return []
     if c.compiled is not None:
         dropped = set(c.compiled.dropped_arguments or ())
-    else:  # from a cache
+    else:  # the program was found in a cache
         others = [o.compiled for o in c.function.compilations if o.compiled is not None]
         dropped = {i for compiled in others for i in compiled.dropped_arguments or ()}
     return [leaf for i, leaf in enumerate(c.key.arguments) if i not in dropped]
 
 
 def _way(c: Compilation, leaf: Leaf, target: tuple[int, ...]) -> str | None:
+    """Return the direction in which an argument is copied: TO_DEVICE or BETWEEN; None: it is not copied.
+
+    Args:
+      target: ids of the devices of the program.
+    """
     if leaf.type.startswith("numpy."):
         return TO_DEVICE
     here = devices_of(c, leaf)
@@ -306,7 +350,7 @@ def _way(c: Compilation, leaf: Leaf, target: tuple[int, ...]) -> str | None:
 
 
 def devices_of(c: Compilation, leaf: Leaf) -> tuple[int, ...] | None:
-    """Return the devices of an argument; None: unknown."""
+    """Return the ids of the devices that hold an argument of call ``c``; None: unknown."""
     table = c.key.shardings if c.key is not None else []
     if leaf.sharding is None or not 0 <= leaf.sharding < len(table):
         return None
@@ -314,10 +358,10 @@ def devices_of(c: Compilation, leaf: Leaf) -> tuple[int, ...] | None:
 
 
 def devices_of_program(c: Compilation) -> tuple[int, ...] | None:
-    """Return the devices of the program that ran the call; None: unknown."""
+    """Return the ids of the devices of the program that ran call ``c``; None: unknown."""
     if c.compiled is not None:
         return sh.device_ids(c.compiled.devices)
-    # From a cache: known if all programs of the function run on the same devices.
+    # The program was found in a cache. If all programs of the function run on the same devices, so does it.
     known = {
         sh.device_ids(o.compiled.devices)
         for o in c.function.compilations
@@ -327,7 +371,7 @@ def devices_of_program(c: Compilation) -> tuple[int, ...] | None:
 
 
 def size_of(leaf: Leaf) -> int | None:
-    """Return the bytes of an array by shape and dtype; None if one of them is unknown."""
+    """Return the bytes of an argument, computed from its shape and dtype; None: one of the two is unknown."""
     if leaf.shape is None or leaf.dtype is None:
         return None
     sizes = [d for d in leaf.shape if isinstance(d, int)]
@@ -338,6 +382,9 @@ def size_of(leaf: Leaf) -> int | None:
 
 
 def _bits(dtype: str) -> int | None:
-    """Return the first number of ``float32``, ``bfloat16``, ``float8_e4m3fn``."""
+    """Return the number of bits in the name of a dtype; None: it has none.
+
+    ``float32`` -> 32, ``bfloat16`` -> 16, ``float8_e4m3fn`` -> 8
+    """
     found = re.match(r"[a-z]+(\d{1,3})", dtype)
     return int(found.group(1)) if found else None

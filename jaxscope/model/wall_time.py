@@ -1,4 +1,4 @@
-"""Divide the wall time of a run: before the first compilation, compiling, waiting for values, the rest."""
+"""Divide the wall time of a run: before the first compilation, compiling, waiting for devices, the rest."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from jaxscope.model.run import Run
 
 
 class WallTime(msgspec.Struct, frozen=True):
-    """The seconds of a run by what its main process did. The parts do not overlap, and add up to ``seconds``.
+    """The wall time of a run, divided by what its main process did. The parts add up to ``seconds``.
 
     Attributes:
-      seconds: wall time of the program; of a program that was recorded in parts, of the recording.
-      before_compiling: until the first trace, lowering or compilation began: imports and set-up.
-      compiling: while something was traced, lowered or compiled.
-      waiting: since then, while the thread that runs the steps waited for values of the devices; None: not
-        known, and part of the rest.
+      seconds: seconds of the program, or if only a part of it was recorded, of the recording.
+      before_compiling: seconds until the first trace, lowering or compilation began: imports and set-up.
+      compiling: seconds during which something was traced, lowered or compiled.
+      waiting: seconds after ``before_compiling`` in which the thread that runs the steps waited for values of
+        the devices; None: unknown, and a part of ``rest``.
       rest: the other seconds.
     """
 
@@ -29,7 +29,11 @@ class WallTime(msgspec.Struct, frozen=True):
 
 
 def wall_time(run: Run) -> WallTime | None:
-    """Return the division; None: nothing was compiled, or the recording stopped before the program did."""
+    """Return the parts of the wall time of the run.
+
+    None: nothing was compiled, the main process was not recorded to its end, or the parts add up to more than
+    the whole.
+    """
     process, total, compiling, first = run.main, run.seconds, run.compiling_seconds, _first_phase(run)
     if process is None or not run.main_recorded or process.stopped is not None or first is None:
         return None
@@ -46,7 +50,10 @@ def wall_time(run: Run) -> WallTime | None:
 
 
 def _first_phase(run: Run) -> int | None:
-    """Return when the main process began its first phase (wall clock, ns)."""
+    """Return when the main process first began to trace, lower or compile (ns since the epoch).
+
+    None: it never did.
+    """
     process = run.main
     if process is None:
         return None
@@ -55,8 +62,9 @@ def _first_phase(run: Run) -> int | None:
 
 
 def _waiting(run: Run, process: Process, first: int) -> float | None:
-    """Return the seconds that one thread waited for values after ``first``; None: not known, or it may have
-    waited while another thread compiled.
+    """Return the seconds after time ``first`` in which the thread that runs the steps waited for values.
+
+    None: unknown, or the thread may have waited while another thread compiled.
     """
     threads = {
         event.thread

@@ -1,7 +1,7 @@
-"""Assign XLA's warnings on stderr to programs.
+"""Assign the warnings that XLA printed on stderr to programs.
 
-The compiler names no program: a warning belongs to the program that was being compiled when it was printed.
-Where several were, the warning is assigned to none.
+A warning does not name its program. It belongs to the program that was being compiled when the warning was
+printed. If several programs were being compiled, it is assigned to none, unless it names a module.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from jaxscope.model.fold import Fold
 from jaxscope.model.records import Compilation, Lost, Program
 from jaxscope.schema.events import COMPILE
 
-SLACK_NS = 10**6  # the two clocks are one, but our phases are timed in Python
-LATE_NS = 10**9  # a line without a stamp carries the time at which it was read
+SLACK_NS = 10**6  # inaccuracy of the recorded times of compilations, which are taken in Python
+LATE_NS = 10**9  # a warning without a time stamp has the time at which it was read, up to this much later
 _NAMED = re.compile(r'op_name="(\w{1,40})\(([^()"]{1,200})\)')
 
 
 class Overheard:
-    """The warnings of ``run`` by program, assigned again when the run has grown."""
+    """The warnings of XLA in a run, by program. They are assigned again if events are added to the run."""
 
     def __init__(self, run: Fold) -> None:
         self._run = run
@@ -28,11 +28,10 @@ class Overheard:
         self._several = False  # a program has several partitions
 
     def of(self, p: Program) -> list[str] | None:
-        """Return the warnings printed while ``p`` was compiled, each once; None: XLA's output was not
-        recorded.
+        """Return the texts of the warnings that XLA printed while it compiled ``p``, each once.
 
-        It is also None for a program from the persistent cache, because another process compiled that
-        program.
+        None: XLA's output was not recorded, or the program was loaded from the persistent cache, so that
+        another process compiled it.
         """
         self._place()
         found = self._texts.get(p.id)
@@ -44,8 +43,11 @@ class Overheard:
         return [] if here else None
 
     def lost(self) -> list[Lost]:
-        """Return why warnings are missing, if a program has several partitions: only such a program has
-        any."""
+        """Return why warnings are missing; empty if none are.
+
+        Missing output of XLA is reported only if a program runs on several devices: XLA prints these warnings
+        for no others.
+        """
         self._place()
         found = []
         if self._several and not self._run.stderr:
@@ -65,9 +67,11 @@ class Overheard:
 
     @property
     def _audible(self) -> bool:
+        """Whether XLA's output was recorded, and no environment variable keeps XLA from printing warnings."""
         return bool(self._run.stderr) and not any(e.muted for e in self._run.stderr)
 
     def _place(self) -> None:
+        """Assign the warnings to programs, if the run has changed since the last time."""
         if self._version == self._run.version:
             return
         self._version = self._run.version
@@ -89,27 +93,34 @@ class Overheard:
                 continue
             texts = self._texts.setdefault(program, [])
             body = w.text[w.text.find("] ") + 2 :]
-            if body not in texts:  # a program compiled twice has its warnings twice
+            if body not in texts:  # XLA prints it again if the program is compiled again
                 texts.append(body)
 
 
 def _compiling(c: Compilation) -> tuple[int, float] | None:
-    """Return (begin, end) of XLA's compilation in ns; the end is infinite while it lasts. None: no
-    compilation."""
+    """Return (begin, end) of the compilation by XLA in call ``c``, in ns since the epoch.
+
+    The end is infinite while the compilation lasts. None: there was no compilation.
+    """
     if c.phase == COMPILE:
         return c.phase_ns, float("inf")
     ended = c.compiled or (c.failed if c.failed is not None and c.failed.phase == COMPILE else None)
     if ended is None or ended.seconds is None:
         return None
     begun = ended.t_ns - int(ended.seconds * 1e9)
-    # The end is written after the program's texts have been read, tens of milliseconds later on a busy
-    # machine.
+    # The event is written after the program's texts have been read, tens of milliseconds later on a busy
+    # machine. The event of the begin has the more exact time.
     return min(begun, c.phase_ns or begun), ended.t_ns
 
 
 def _one(compilations: list[Compilation], text: str) -> str | None:
-    """Return the only program of ``compilations``, or the one whose module the warning names; None
-    otherwise."""
+    """Return the id of the program to which a warning belongs; None: unknown.
+
+    It is the only program of ``compilations``, or the one whose module the warning names.
+
+    Args:
+      text: the warning.
+    """
     ids = {c.program for c in compilations}
     if len(ids) > 1 and (named := _NAMED.search(text)):
         module = f"{named[1]}_{named[2]}"
