@@ -203,7 +203,7 @@ def _causes(
 
 
 def programs_of(run: Run, f: Function) -> list[Program]:
-    """Return the programs of ``f`` in the order in which they were first compiled."""
+    """Return the compiled programs of ``f``, each once, in the order in which they were first compiled."""
     ids = dict.fromkeys(c.program for c in f.compilations if c.program is not None)
     return [run.programs[i] for i in ids if i in run.programs]
 

@@ -292,7 +292,7 @@ def _place(line: Frame | None) -> tuple[str, int] | None:
 
 
 def kind(run: Run, c: Compilation) -> str:
-    """Return the kind of the decisive cause of ``c``."""
+    """Return the kind of the decisive cause of ``c``: ``first``, ``shape``, ..."""
     return causes.of(run, c)[0].kind
 
 

@@ -52,7 +52,7 @@ class Prediction(msgspec.Struct, frozen=True):
 
 @cached_until_changed
 def predictions(run: Run) -> list[Prediction]:
-    """Return the predictions for all user functions, in order of time."""
+    """Return the predicted recompiles of all functions of the user, in order of time."""
     found: list[Prediction] = []
     for f in run.functions.values():
         if f.user:

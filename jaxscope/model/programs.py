@@ -130,7 +130,7 @@ def _packed(found: Texts) -> Iterator[bytes]:
 
 
 def _unpacked(data: bytes) -> Texts:
-    """Decode what ``_packed`` yields.
+    """Return the analysed texts that a cache file (written with ``_packed``) has.
 
     Raises:
       ValueError: ``data`` has another format or is truncated.

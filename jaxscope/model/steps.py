@@ -20,7 +20,7 @@ class Steps:
         self._counting = {p.id: _counting(run, p) for p in run.processes.values()}
 
     def known(self, process: Process) -> bool:
-        """Return whether the steps of ``process`` were counted."""
+        """Return whether ``process`` counted steps of the training loop."""
         counting = self._counting[process.id]
         return bool(counting.marks or counting.calls) or process.id in self._numbered
 

@@ -200,10 +200,11 @@ BODY = "body"
 
 
 class NewFunction(_Detail, tag="new_function", frozen=True, gc=False):
-    """How the function object was created that was given to jit and that JAX has not seen before.
+    """A new function object was given to jit. JAX has no cached trace for it, even if its code is the same.
 
     Attributes:
-      form: def, lambda, partial, method, callable, primitive (as in ``FunctionSeen``), or BODY.
+      form: what the object is: def, lambda, partial, method, callable (an object with ``__call__``),
+        primitive, or BODY (a loop body or a branch).
       wrappers: names of the layers around the user's function, outermost first: ``("jax.grad",)``.
       qualname: the qualified name of the user's function.
       line: the user's line that created the object; None: unknown.

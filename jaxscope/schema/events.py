@@ -150,7 +150,8 @@ class Missed(Event, frozen=True, tag="Missed"):
       made: the user's lines that created arrays among the arguments.
       made_by: for each of ``key.arguments`` an index into ``made``, -1 if unknown.
       into_library: the outermost of the user's lines that called a library which then called JAX: 0 for
-        ``site``, n for ``stack[n - 1]``. None: the function is the user's own.
+        ``site`` (also if no library was called), n for ``stack[n - 1]``. None: the function is the user's
+        own.
       library: the name of that library; None: no library.
       main_step: in a process that the program started, the step of the program's first process.
     """
@@ -547,7 +548,7 @@ class StderrWatched(Event, frozen=True, tag="StderrWatched"):
     """From now on XLA's warnings on the program's stderr are recorded.
 
     Attributes:
-      muted: the environment variable that keeps XLA from printing warnings, if it is set.
+      muted: the setting that keeps XLA from printing warnings (``TF_CPP_MIN_LOG_LEVEL=2``); None: not set.
     """
 
     muted: str | None = None
