@@ -231,7 +231,7 @@ class Sum(msgspec.Struct, frozen=True):
 
 
 def sums(s: Snapshot, name: Callable[[Group], str | None]) -> list[Sum]:
-    """Put the groups of snapshot ``s`` together that have the same ``name(group)``, the most bytes first."""
+    """Return a Sum for all groups of snapshot ``s`` with the same ``name(group)``, the most bytes first."""
     found: dict[str | None, list[Group]] = {}
     for g in s.groups:
         found.setdefault(name(g), []).append(g)
@@ -451,8 +451,8 @@ def _holder(g: Group, gaining: set[str]) -> object:
     """Return a key that identifies the container of ``g`` from one snapshot to the next.
 
     With a path, it is the path of the outermost container that has indices ``[*]`` or is in ``gaining``
-    (``history[*]``), or else the path of the array itself. Without a path, it is the line that created the
-    arrays, and their dtype.
+    (``history[*]``), or else the path of the array itself with ``*`` for each number. Without a path, it is
+    the line that created the arrays, and their dtype.
     """
     if g.path is None:
         return ("unnamed", g.origin, g.dtype)

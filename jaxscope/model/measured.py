@@ -1,4 +1,4 @@
-"""Sum the times of instructions that JAX's profiler measured by the user's line.
+"""Sum, by the user's line, the times of instructions that JAX's profiler measured.
 
 A profile gives the name of each instruction and of its HLO module. Several recorded programs may have the
 same module name. An instruction is assigned to a line only if all programs that may be meant have the same
