@@ -426,12 +426,12 @@ def _series(
 def _gaining(first: Snapshot, last: Snapshot) -> set[str]:
     """Return the paths of containers that have more keys or indices in ``last`` than in ``first``."""
     keys: tuple[dict[str, set[str]], ...] = ({}, {})
-    for snapshot, of in zip((first, last), keys, strict=True):
+    for snapshot, found in zip((first, last), keys, strict=True):
         for g in snapshot.groups:
             steps = tokens(g.path or "")
             for n, step in enumerate(steps[1:], 1):
                 if step.startswith("["):
-                    of.setdefault("".join(steps[:n]), set()).add(step)
+                    found.setdefault("".join(steps[:n]), set()).add(step)
     return {path for path, inside in keys[1].items() if len(inside) > len(keys[0].get(path, ()))}
 
 

@@ -67,9 +67,9 @@ def by_itself(run: Run, c: Compilation, cause: Cause) -> bool:
 def _by_itself(run: Run, c: Compilation, comparison: Comparison, name: str) -> bool:
     """Return the result of ``by_itself`` for the argument ``name``, without a cache."""
     now = _argument(comparison.facts, name)
-    its = key_index.of(run, c)
-    for at in its.latest(its.before(c.call), LOOK_BACK, _ran):
-        before = its.compilations[at]
+    index = key_index.of(run, c)
+    for at in index.latest(index.before(c.call), LOOK_BACK, _ran):
+        before = index.compilations[at]
         results = predictions.results_of(run, before)
         if not results.leaves or not same_leaves(now, results):
             continue

@@ -92,8 +92,8 @@ class Earlier:
         if end == 0:
             return found
         for known in (self.by_shapes.get(hashes[0], []), self.by_static.get(hashes[1], [])):
-            able = range(bisect_left(known, end))
-            found.update(known[n] for n in _latest(able, most, self._at(known, fits)))
+            before = range(bisect_left(known, end))
+            found.update(known[n] for n in _latest(before, most, self._at(known, fits)))
         return found
 
     def same_shapes(self, key: Key, end: int, fits: Fits) -> int | None:
@@ -102,24 +102,24 @@ class Earlier:
         None: there is none.
         """
         known = self.by_shapes.get(shapes(key), [])
-        able = range(bisect_left(known, end))
-        found = _latest(able, 1, self._at(known, fits))
+        before = range(bisect_left(known, end))
+        found = _latest(before, 1, self._at(known, fits))
         return known[found[0]] if found else None
 
     def _at(self, positions: Sequence[int], fits: Fits | None) -> Callable[[int], bool] | None:
         return None if fits is None else lambda n: fits(self.compilations[positions[n]])
 
-    def with_shapes(self, of: Sequence[tuple[str, object]]) -> list[int]:
+    def with_shapes(self, pairs: Sequence[tuple[str, object]]) -> list[int]:
         """Return the last LOOK_AT positions of keys whose arguments have these (path, shape) pairs."""
-        return self.by_shapes.get(hash(tuple(of)), [])[-LOOK_AT:]
+        return self.by_shapes.get(hash(tuple(pairs)), [])[-LOOK_AT:]
 
 
-def _latest(able: range, most: int, fits: Callable[[int], bool] | None) -> list[int]:
-    """Return the ``most`` last numbers of ``able`` that fit, the last first. At most LOOK_AT are tried."""
+def _latest(numbers: range, most: int, fits: Callable[[int], bool] | None) -> list[int]:
+    """Return the ``most`` last ``numbers`` that fit, the last first. At most LOOK_AT are tried."""
     if fits is None:
-        return list(reversed(able[-most:]))
+        return list(reversed(numbers[-most:]))
     found: list[int] = []
-    for at in reversed(able[-LOOK_AT:]):
+    for at in reversed(numbers[-LOOK_AT:]):
         if fits(at):
             found.append(at)
             if len(found) == most:

@@ -260,13 +260,13 @@ def unadvised(run: Run, found: Iterable[Finding]) -> list[Unadvised]:
             parts.setdefault((False, _place(p.line)), []).append(part)
     merged = [
         Unadvised(
-            line=of[0].line,
-            functions=[f for part in of for f in part.functions],
-            operations=sum(part.operations for part in of),
-            seconds=sum(part.seconds for part in of),
-            again=sum(part.again for part in of),
+            line=entries[0].line,
+            functions=[f for part in entries for f in part.functions],
+            operations=sum(part.operations for part in entries),
+            seconds=sum(part.seconds for part in entries),
+            again=sum(part.again for part in entries),
         )
-        for of in parts.values()
+        for entries in parts.values()
     ]
     return sorted(merged, key=lambda entry: -entry.seconds)
 
@@ -282,9 +282,9 @@ def _of_function(f: Function, *, advised: bool) -> Iterator[Unadvised]:
     for c in f.compilations:
         if c.entry != "nested" and (c.id not in again or not advised):
             lines.setdefault(_place(c.site), []).append(c)
-    for of in lines.values():
-        repeated = sum(again.get(c.id, 0.0) for c in of)
-        yield Unadvised(of[0].site, [f], 0, sum(c.seconds for c in of), repeated)
+    for calls in lines.values():
+        repeated = sum(again.get(c.id, 0.0) for c in calls)
+        yield Unadvised(calls[0].site, [f], 0, sum(c.seconds for c in calls), repeated)
 
 
 def _place(line: Frame | None) -> tuple[str, int] | None:
@@ -324,7 +324,7 @@ def _one_after_the_other(a: dict[str, int], b: dict[str, int]) -> bool:
     both = a.keys() & b.keys()
     if 2 * len(both) < len(a.keys() | b.keys()):
         return False
-    times = [[of[operation] for operation in both] for of in (a, b)]
+    times = [[size[operation] for operation in both] for size in (a, b)]
     return max(times[0]) < min(times[1]) or max(times[1]) < min(times[0])
 
 

@@ -166,12 +166,12 @@ def results_of(run: Run, c: Compilation) -> Results:
 
 def _results(traced: Traced, compiled: Compiled) -> Results:
     """Return the results of a call: the types of the trace with the shardings of the compiled program."""
-    of, table = compiled.out_sharding_of, compiled.out_shardings
+    indices, table = compiled.out_sharding_of, compiled.out_shardings
     out = traced.out or []
-    if len(of) != len(out):
-        of = [None] * len(out)
+    if len(indices) != len(out):
+        indices = [None] * len(out)
     found = []
-    for leaf, index in zip(out, of, strict=True):
+    for leaf, index in zip(out, indices, strict=True):
         sharding = table[index] if index is not None and 0 <= index < len(table) else None
         found.append(Result(leaf, sharding, compiled.out_committed))
     return Results(found)

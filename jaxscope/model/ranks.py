@@ -592,16 +592,16 @@ class _Shared:
                 force_setattr(seen, "processes", sets[id(processes)][1])
 
 
-def numbers(ranks: Iterable[Rank], of: Sequence[Rank] = ()) -> str:
+def numbers(ranks: Iterable[Rank], all_ranks: Sequence[Rank] = ()) -> str:
     """Return the numbers of ``ranks`` as text: ``0-3, 7``, or ``0-63 but 37`` if only few are missing.
 
     Args:
-      of: all ranks of the job.
+      all_ranks: all ranks of the job.
     """
     these = sorted(r.number for r in ranks)
     low, high = (these[0], these[-1]) if these else (0, 0)
-    out = sorted({r.number for r in of if low < r.number < high} - set(these))
-    whole = {r.number for r in of if low <= r.number <= high} == set(range(low, high + 1))
+    out = sorted({r.number for r in all_ranks if low < r.number < high} - set(these))
+    whole = {r.number for r in all_ranks if low <= r.number <= high} == set(range(low, high + 1))
     if whole and out and len(out) * 4 <= len(these):
         return f"{low}-{high} but {as_ranges(out)}"
     return as_ranges(these)
