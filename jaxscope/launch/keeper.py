@@ -130,7 +130,7 @@ def _keep(
     os.setsid()
     os.dup2(log, 2, inheritable=False)
     os.close(log)
-    woken = _listen()
+    signals = _listen()
     started = time.monotonic()
     try:
         pid = _spawn_on(terminal, argv, env, mask)
@@ -149,7 +149,7 @@ def _keep(
     if thread:
         thread.start()
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
-    status = _drain_until_the_end(pid, pty, woken, run, listener)
+    status = _drain_until_the_end(pid, pty, signals, run, listener)
     end = Ended.from_status(pid, status, time.monotonic() - started)
     # After this, reading from the pseudo-terminal ends when the last child of the program has closed it. The
     # end of the program is recorded before that. The output of such children is copied afterwards.
@@ -178,14 +178,14 @@ def _listen() -> int:
     return reader
 
 
-def _drain_until_the_end(pid: int, pty: int, woken: int, run: RunDir, listener: Listener) -> int:
+def _drain_until_the_end(pid: int, pty: int, signals: int, run: RunDir, listener: Listener) -> int:
     """Copy the output of the program ``pid`` until the program ends. Return its wait status.
 
     Signals that the keeper gets are sent on to the program, except SIGHUP.
 
     Args:
       pty: file descriptor of the keeper's end of the pseudo-terminal.
-      woken: file descriptor from which the numbers of arrived signals are read (``_listen``).
+      signals: file descriptor from which the numbers of arrived signals are read (``_listen``).
     """
     beat_at, heartbeat = 0.0, Heartbeat(run.heartbeat)  # its lock is held until this process ends
     while True:
@@ -196,11 +196,11 @@ def _drain_until_the_end(pid: int, pty: int, woken: int, run: RunDir, listener: 
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
             return status
-        ready, _, _ = select.select([pty, woken], [], [], beat_at - now)
+        ready, _, _ = select.select([pty, signals], [], [], beat_at - now)
         if pty in ready:
             _write_down(read_some(pty), listener)
-        if woken in ready:
-            for number in read_some(woken):
+        if signals in ready:
+            for number in read_some(signals):
                 if number not in (signal.SIGCHLD, signal.SIGHUP):
                     with contextlib.suppress(OSError):
                         os.kill(pid, number)

@@ -187,25 +187,29 @@ def _wait(ranks: Sequence[Rank]) -> int:
             return 0 if failed is None else failed if failed >= 0 else FAILED_BY_SIGNAL - failed
 
 
-def _report(wrong: Rank, others: Sequence[Rank]) -> None:
-    """Print that rank ``wrong`` failed, and that the ranks ``others``, which still run, are ended."""
-    code = wrong.process.returncode
+def _report(failed: Rank, running: Sequence[Rank]) -> None:
+    """Print that a rank failed, and that the ranks that still run are ended."""
+    code = failed.process.returncode
     how = f"exit code {code}" if code >= 0 else f"signal {-code}"
     waiting = (
-        f"; ending the other {len(others)}" if len(others) > 1 else "; ending the other one" if others else ""
+        f"; ending the other {len(running)}"
+        if len(running) > 1
+        else "; ending the other one"
+        if running
+        else ""
     )
     with contextlib.suppress(OSError, ValueError):
-        sys.stderr.write(f"jaxscope: rank {wrong.number} ended with {how}{waiting}\n")
+        sys.stderr.write(f"jaxscope: rank {failed.number} ended with {how}{waiting}\n")
         sys.stderr.flush()
 
 
 class _Lines:
-    """Copies the output of a rank to ``to``, with ``[rank]`` before each line."""
+    """Copies the output of a rank to ``output``, with ``[rank]`` before each line."""
 
-    def __init__(self, stream: BinaryIO | object, rank: int, to: BinaryIO) -> None:
+    def __init__(self, stream: BinaryIO | object, rank: int, output: BinaryIO) -> None:
         self._stream: BinaryIO = stream  # type: ignore[assignment]
         self._prefix = f"[{rank}] ".encode()
-        self._to = to
+        self._output = output
         self._begun = b""
 
     def copy(self) -> bool:
@@ -228,5 +232,5 @@ class _Lines:
     def _put(self, lines: Sequence[bytes]) -> None:
         if lines:
             with contextlib.suppress(OSError, ValueError):
-                self._to.write(b"".join(self._prefix + line + b"\n" for line in lines))
-                self._to.flush()
+                self._output.write(b"".join(self._prefix + line + b"\n" for line in lines))
+                self._output.flush()
