@@ -64,14 +64,14 @@ def standings(wrapper_libraries: Iterable[str] = ()) -> Callable[[str], Standing
             if parts[i] in ("site-packages", "dist-packages"):
                 root = parts[i + 1].partition(".")[0]
                 return Standing.LIBRARY if root in known else Standing.INSTALLED
-        if STANDARD_LIBRARY.search(file) or _checkout(parts, known):
+        if STANDARD_LIBRARY.search(file) or _in_a_clone(parts, known):
             return Standing.LIBRARY
         return Standing.INSTALLED if LAUNCHER.search(file) else Standing.USER
 
     return standing
 
 
-def _checkout(parts: list[str], known: frozenset[str]) -> bool:
+def _in_a_clone(parts: list[str], libraries: frozenset[str]) -> bool:
     """Return whether a file belongs to a library that is used from a clone of its sources.
 
     True for ``flax/flax/nnx/module.py``, ``src/flax/...`` and ``jax/_src/...``. False for ``flax/train.py``,
@@ -79,10 +79,10 @@ def _checkout(parts: list[str], known: frozenset[str]) -> bool:
 
     Args:
       parts: the components of the file's path.
-      known: names of the libraries.
+      libraries: names of the libraries.
     """
     for above, part in itertools.pairwise(parts[:-1]):
-        if part in known and above in (part, "src"):
+        if part in libraries and above in (part, "src"):
             return True
         if above in JAX_ROOTS and part in ("_src", "experimental"):
             return True
