@@ -1,7 +1,8 @@
-"""Predict recompiles: a function that returns an array unlike its argument recompiles if it gets the result.
+"""Predict that a function will recompile when its own result is passed to it as an argument.
 
-Example: ``state = step(state)``, where the sharding of the returned state is not that of the argument. After
-a compilation, its results are compared with its arguments. Later calls confirm or withdraw a prediction.
+Example: ``state = step(state)``, if the returned state has another sharding, dtype or weak type than the
+argument had. After a compilation, its results are compared with its arguments. Later calls confirm or
+withdraw a prediction.
 """
 
 from __future__ import annotations

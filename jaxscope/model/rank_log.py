@@ -646,9 +646,9 @@ class _Names:
 
 
 def _number(processes: Sequence[_Process]) -> None:
-    """Set the number of each compilation.
+    """Set the number of each compilation among those of its function.
 
-    It counts those of its function in all processes, in order of time.
+    The compilations of all processes of the rank are counted, in order of time.
     """
     every = [(p.pid, c) for p in processes for c in p.calls.values()]
     if len(processes) > 1:
