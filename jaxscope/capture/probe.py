@@ -1,4 +1,4 @@
-"""Listen to JAX's events of calls that leave the fast path (misses), and write the events Missed, PhaseBegan
+"""Listen to JAX's events of calls that miss the fast path (misses), and write the events Missed, PhaseBegan
 and the result of each phase.
 
 JAX announces each phase (trace, lowering, compilation) to its public monitoring listeners, and each miss to a
@@ -155,7 +155,8 @@ class Probe:
             self._guarded("device_puts", handle, self.puts, event_frame)
 
     def _missed(self, event_frame: FrameType) -> None:
-        """Handle a call that left the fast path. Whether it will be lowered or compiled is not known yet."""
+        """Handle a call that missed the fast path. It is not known yet whether it will be lowered or
+        compiled."""
         impl = jax_internals.nearest_frame(event_frame, (jax_internals.ImplFrame.function,))
         local = jax_internals.ImplFrame(impl) if impl is not None else None
         both = local is not None and jax_internals.known(local.jaxpr) and jax_internals.known(local.args)
@@ -456,7 +457,7 @@ class Probe:
         self.buffer_lifetimes.forget()
 
     def flush(self) -> None:
-        """Write the counts of the calls that left the fast path again with unchanged arguments."""
+        """Write the counts of the calls that missed the fast path again with unchanged arguments."""
         shield.attempt("repeats", self.repeats.flush)
 
 

@@ -121,7 +121,7 @@ SEAMS = (
     Seam("cache_events", "persistent-cache hits and misses", [_public("register_event_listener")]),
     Seam(
         "miss_event",
-        "calls that leave the fast path, and whether each one traces or reuses a trace",
+        "calls that miss the fast path, and whether each one traces or reuses a trace",
         [attributes.TEST_LISTENER],
     ),
     Seam(

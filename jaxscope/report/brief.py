@@ -75,7 +75,7 @@ class Figures(contract.Entry):
       recompiles: recompiles of the user's functions.
       recompiling_seconds: the seconds of these recompiles.
       recompiles_outside_jit: recompiles of operations outside jit and of library functions.
-      fast_path_misses: calls that left JAX's fast path and compiled nothing.
+      fast_path_misses: calls that missed JAX's fast path and compiled nothing.
       persistent_cache_hits: programs loaded from the persistent cache.
       programs: number of different programs.
       largest_peak_bytes: memory on one device of the program that needs the most.

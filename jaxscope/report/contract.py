@@ -257,7 +257,7 @@ class Function(Entry):
       watched: whether its calls are counted.
       calls: number of calls; null: not counted.
       traces, lowerings, compilations: how often each phase ran; compilations include persistent-cache hits.
-      fast_path_misses: calls that left JAX's fast path, and traced or compiled nothing.
+      fast_path_misses: calls that missed JAX's fast path, and traced or compiled nothing.
     """
 
     id: str
@@ -428,7 +428,7 @@ class Intent(Entry):
 
 
 class Compilation(Entry):
-    """A call that missed a cache. It was traced, lowered or compiled, or it only left JAX's fast path.
+    """A call that missed a cache. It was traced, lowered or compiled, or it only missed JAX's fast path.
 
     Attributes:
       id: ``<process>.<number of the call>``.
@@ -438,7 +438,7 @@ class Compilation(Entry):
       entry: call, aot (``.trace``, ``.lower``, ``.eval_shape``), transform (under grad, vmap, ...) or nested
         (inside another trace).
       inside: id of the call during whose trace this call was made.
-      reached: which of traced, lowered, compiled it completed; fast_path: it only left the fast path.
+      reached: which of traced, lowered, compiled it completed; fast_path: it only missed the fast path.
       in_progress: the phase whose end is not recorded.
       failed: the phase that raised an exception.
       persistent_cache: hit, miss or off.

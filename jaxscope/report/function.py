@@ -301,7 +301,7 @@ def _table(rows: Sequence[tuple[str, str, bool]], *, everything: bool) -> Iterat
 
 
 def _slow(run: Run, slow: list[Compilation], places: Places, *, everything: bool) -> Iterator[Line]:
-    """Yield lines about the calls that left JAX's fast path without tracing, lowering or compiling."""
+    """Yield lines about the calls that missed JAX's fast path without tracing, lowering or compiling."""
     yield BLANK
     title = f"{count(len(slow), 'call')} that missed JAX's fast path without tracing or compiling"
     yield line((title, "title"))

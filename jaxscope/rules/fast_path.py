@@ -1,4 +1,4 @@
-"""Rules JX123 to JX126: calls that compile nothing and yet are slow, because they leave JAX's fast path (the
+"""Rules JX123 to JX126: calls that compile nothing and yet are slow, because they miss JAX's fast path (the
 dispatch in C++ that needs no Python).
 """
 
@@ -17,7 +17,7 @@ FEW = 2  # such calls of one function object are normal: the first call with eac
 
 
 def _found(run: Run, code: str, kind: str, fix: Callable[[str], Fix], few: int = FEW) -> Iterator[Finding]:
-    """Yield a finding for each function whose calls left the fast path more often than is normal.
+    """Yield a finding for each function whose calls missed the fast path more often than is normal.
 
     Args:
       kind: the kind of cause, such as ``effects``.

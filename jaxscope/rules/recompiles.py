@@ -152,7 +152,7 @@ def groups(run: Run, kinds: tuple[str, ...], *, fast_path: bool = False) -> list
 
     Args:
       kinds: kinds of the decisive cause, such as ``shape``.
-      fast_path: return the calls that only left the fast path, instead of those that traced, lowered or
+      fast_path: return the calls that only missed the fast path, instead of those that traced, lowered or
         compiled.
     """
     by_kind = _of_fast_path(run) if fast_path else _of_recompiles(run)

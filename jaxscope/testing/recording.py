@@ -165,7 +165,7 @@ class TestRecording:
 
     @property
     def compilations(self) -> list[Compilation]:
-        """The calls in this test that left JAX's fast path, in order of time."""
+        """The calls in this test that missed JAX's fast path, in order of time."""
         run, part = self.recorded()
         return sorted((run.compilations[i] for i in part if i in run.compilations), key=lambda c: c.call)
 

@@ -300,7 +300,7 @@ def test_doctor_prints_every_seam_with_its_reason(jaxscope, monkeypatch):
 
     rows = [
         SimpleNamespace(
-            name="miss_event", gives="calls that leave the fast path", available=True, reason=None
+            name="miss_event", gives="calls that miss the fast path", available=True, reason=None
         ),
         SimpleNamespace(
             name="call_frame", gives="arguments by name", available=False, reason="renamed\x1b[2J"
@@ -312,7 +312,7 @@ def test_doctor_prints_every_seam_with_its_reason(jaxscope, monkeypatch):
     code, out, _ = jaxscope("doctor")
     assert code == 1
     flowing = " ".join(out.split())
-    assert "ok miss_event calls that leave the fast path" in flowing
+    assert "ok miss_event calls that miss the fast path" in flowing
     assert r"missing call_frame cannot be recorded: arguments by name. Reason: renamed\x1b[2J" in flowing
     monkeypatch.setattr(doctor, "_parts_of_jax", lambda: rows[:1])
     code, out, _ = jaxscope("doctor")

@@ -1,4 +1,4 @@
-"""Warm calls that leave the fast path: debug prints, pmap, and NumPy in place of a jax.Array."""
+"""Warm calls that miss the fast path: debug prints, pmap, and NumPy in place of a jax.Array."""
 
 import jax
 import jax.numpy as jnp

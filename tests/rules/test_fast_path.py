@@ -1,4 +1,4 @@
-"""Calls that leave JAX's fast path: the first of each kind of argument are no news, for each function object."""
+"""Calls that miss JAX's fast path: the first of each kind of argument are no news, for each function object."""
 
 import pytest
 from written import Log, function, key, leaf

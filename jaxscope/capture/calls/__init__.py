@@ -1,2 +1,2 @@
-"""Describe one call of a jitted function that left JAX's fast path: its cache key, its function, its
+"""Describe one call of a jitted function that missed JAX's fast path: its cache key, its function, its
 phases."""

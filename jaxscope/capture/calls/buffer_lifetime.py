@@ -1,7 +1,7 @@
 """Record what became of a call's array arguments: deleted (donated), released, or kept by the program.
 
 Only weak references to the arrays are kept. They are checked at the next event of the same thread (a call
-that leaves the fast path, the end of a step, a watched call), or at exit. The event ``ArgumentFate`` has the
+that misses the fast path, the end of a step, a watched call), or at exit. The event ``ArgumentFate`` has the
 occasion.
 """
 

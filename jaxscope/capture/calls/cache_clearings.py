@@ -1,4 +1,5 @@
-"""Detect whether JAX's caches were cleared between two calls that left the fast path, and how full they are.
+"""Detect whether JAX's caches were cleared between two calls that missed the fast path, and how full the
+caches are.
 
 JAX announces neither. Its cache of call signatures counts misses, and clearing it sets this count to 0. Each
 call that traces adds one. If the count has not grown since the last trace, the cache was cleared.

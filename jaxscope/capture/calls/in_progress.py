@@ -57,7 +57,7 @@ def how_entered(frame: FrameType | None, nested: bool, key: Key | None) -> str:
 
 
 class Call:
-    """A call that left JAX's fast path.
+    """A call that missed JAX's fast path.
 
     Attributes:
       number: its number in the process.

@@ -1,7 +1,7 @@
-"""Count calls that leave JAX's fast path again with unchanged arguments (repeated misses), instead of
+"""Count calls that miss JAX's fast path again with unchanged arguments (repeated misses), instead of
 describing each.
 
-A function with effects (``debug.print``, callbacks, Refs) leaves the fast path in every call. After UNCHANGED
+A function with effects (``debug.print``, callbacks, Refs) misses the fast path in every call. After UNCHANGED
 such calls in a row with arguments of the same types, each further one costs a dictionary look-up and an
 addition. No change is overlooked: other shapes, dtypes or weak types give another jaxpr, and JAX announces
 lowerings and compilations by other events.
@@ -20,7 +20,7 @@ UNCHANGED = 3
 
 
 class _Repeat:
-    """The calls that left the fast path with the same jaxpr.
+    """The calls that missed the fast path with the same jaxpr.
 
     Attributes:
       function: the id of the function.
@@ -39,7 +39,7 @@ class _Repeat:
 
 
 class RepeatedMisses:
-    """For each jaxpr, the number of calls in a row that left the fast path with the same argument types.
+    """For each jaxpr, the number of calls in a row that missed the fast path with the same argument types.
     After some of them, further ones are only counted, for each function."""
 
     def __init__(self, writer: Writer) -> None:
@@ -48,8 +48,8 @@ class RepeatedMisses:
         self._misses: dict[str, Count] = {}  # by function, because the counts outlive the jaxprs
 
     def counted(self, jaxpr: Any, arguments: tuple[Any, ...]) -> str | None:
-        """Count a call that left the fast path with ``jaxpr``, if it repeats earlier ones, and return the id
-        of its function. Return None if it does not, so that it must be described."""
+        """Count a call that missed the fast path with ``jaxpr``, if it repeats earlier ones, and return the
+        id of its function. Return None if it does not, so that it must be described."""
         item = self._by_jaxpr.items.get(id(jaxpr))  # as in its ``get``: a call costs up to 1 us here
         if item is None or item[0]() is not jaxpr:
             return None
@@ -60,7 +60,7 @@ class RepeatedMisses:
         return repeat.function
 
     def note(self, jaxpr: Any, arguments: tuple[Any, ...], function: str) -> None:
-        """Note that a call with ``jaxpr`` and these arguments left the fast path and was described.
+        """Note that a call with ``jaxpr`` and these arguments missed the fast path and was described.
         ``function`` is the id of its function."""
         types = tuple(map(type, arguments))
         repeat: _Repeat | None = self._by_jaxpr.get(jaxpr)

@@ -1,4 +1,4 @@
-"""Collect the calls that leave the fast path in a part of a recording (a block such as ``no_recompiles``),
+"""Collect the calls that miss the fast path in a part of a recording (a block such as ``no_recompiles``),
 and number the steps inside it.
 
 The tracker passes these calls on as they happen. The reader of the log decides which of them count.
@@ -51,7 +51,7 @@ around: ContextVar[tuple[RecordingScope, ...]] = ContextVar("jaxscope_blocks", d
 
 
 class Seen(NamedTuple):
-    """The state at a call that left the fast path.
+    """The state at a call that missed the fast path.
 
     Attributes:
       marks: the number of calls of ``jaxscope.step()`` so far.
@@ -73,7 +73,7 @@ class RecordingScope:
       own: whether calls in other enclosing blocks and in other asyncio tasks are left out.
 
     Attributes:
-      calls: the state at each call that left the fast path, by the call's number.
+      calls: the state at each call that missed the fast path, by the call's number.
       first: the counter of the watched function that was called first in this block; None: none was called.
     """
 
@@ -101,7 +101,7 @@ class RecordingScope:
         return task is None or self._task is None or task() is self._task()
 
     def missed(self, call: int, marks: int, calls: Mapping[Any, int]) -> None:
-        """Note that the call number ``call`` left the fast path, if it belongs to this block.
+        """Note that the call number ``call`` missed the fast path, if it belongs to this block.
 
         Args:
           call: the number of the call.

@@ -35,13 +35,13 @@ class StepFunction:
         self._given_up = False
 
     def missed(self, seen: FunctionSeen) -> None:
-        """Count a call that left the fast path, if its function ``seen`` has the right name."""
+        """Count a call that missed the fast path, if its function ``seen`` has the right name."""
         if self._name in (seen.name, seen.qualname):
             self._count(seen)
 
     def repeated(self, function: str) -> None:
-        """Count a call of ``function`` (its id) that left the fast path again with unchanged arguments, if it
-        is the right function."""
+        """Count a call of ``function`` (its id) that missed the fast path again with unchanged arguments, if
+        it is the right function."""
         if self._own is not None and self._own.function == function:
             self._own.add()
 

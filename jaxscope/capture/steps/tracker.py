@@ -106,7 +106,7 @@ class Counter(Count):
         self.due = self.next if self.each is None else 0
 
     def missed(self, given: tuple[Any, Any], numpy_leaves: int) -> None:
-        """Note that the last counted call left the fast path.
+        """Note that the last counted call missed the fast path.
 
         Args:
           given: the positional and the keyword arguments of the call.
@@ -308,7 +308,7 @@ class StepTracker:
     # -- blocks: parts of the recording with steps of their own ------------------------------------
 
     def open(self, block: RecordingScope) -> None:
-        """Pass calls that leave the fast path to ``block``, a part of the recording such as
+        """Pass calls that miss the fast path to ``block``, a part of the recording such as
         ``no_recompiles``, from now on."""
         self.blocks.append(block)
         self.waits = True
@@ -332,7 +332,7 @@ class StepTracker:
                 block.first = counter
 
     def brought(self, function: str, given: tuple[Any, Any], numpy_leaves: int) -> None:
-        """Note that a call of ``function`` left the fast path.
+        """Note that a call of ``function`` missed the fast path.
 
         Args:
           function: the id of the function.
@@ -344,8 +344,8 @@ class StepTracker:
             counter.missed(given, numpy_leaves)
 
     def missed(self, call: int) -> None:
-        """Pass on to the open blocks that the call number ``call`` left the fast path, and have their alarms
-        run at the next occasion."""
+        """Pass on to the open blocks that the call number ``call`` missed the fast path, and have their
+        alarms run at the next occasion."""
         if self.blocks:
             calls = {counter: counter.value for counter in self.counters}
             for block in self.blocks:
@@ -353,8 +353,8 @@ class StepTracker:
             self._set_alarm(self.alarmed or any(b.alarm is not None for b in self.blocks))
 
     def ring(self) -> None:
-        """Run the alarms of the open blocks: functions that check the calls that left the fast path, and may
-        raise RecompileError."""
+        """Run the alarms of the open blocks: functions that check the calls that missed the fast path, and
+        may raise RecompileError."""
         self._set_alarm(False)
         for block in list(self.blocks):
             if block.alarm is not None and not block.alarm():
@@ -413,7 +413,7 @@ class StepTracker:
         self._set_alarm(False)
 
     def flush(self) -> None:
-        """Write changed counts to the log. This is called at calls that leave the fast path, and at the
+        """Write changed counts to the log. This is called at calls that miss the fast path, and at the
         end."""
         for count in (*list(self._counters.values()), self._marks):
             count.flush()

@@ -3,7 +3,7 @@
 ``device_put`` and functions that call it are counted from two of JAX's test events, the beginning and the end
 of copying the shards of one array to their devices. A third event announces arguments of a call that are on
 other devices than the call needs, with the right sharding. NumPy arguments of jitted calls are seen here only
-if the call leaves the fast path; ``model.transfers`` counts the others.
+if the call misses the fast path; ``model.transfers`` counts the others.
 
 ``jnp.asarray`` and ``jnp.array`` of host arrays send no event. The implementation of the two primitives that
 they run is replaced, by JAX's ``Primitive.def_impl``, and restored afterwards.

@@ -49,7 +49,7 @@ class Arguments:
         self._writer = writer
         self._function = function
         self._size: int | None = None  # bytes that each call has passed so far
-        self._seen: list[tuple[Leaves, int]] = []  # (leaves, bytes) of calls that left the fast path
+        self._seen: list[tuple[Leaves, int]] = []  # (leaves, bytes) of calls that missed the fast path
         self._slots: set[Slot] = set()  # arguments that contained NumPy arrays
         # The leaf whose size determines the bytes of a call: its argument, functions that lead to it from
         # there, and the count of calls for each type and size of the leaf.
@@ -59,7 +59,7 @@ class Arguments:
         self.each: Callable[[tuple[Any, ...], dict[str, Any]], None] | None = None
 
     def missed(self, given: tuple[Any, Any], leaves: int, calls: int) -> None:
-        """Handle a call that left the fast path.
+        """Handle a call that missed the fast path.
 
         Args:
           given: the arguments and keywords of the call.
