@@ -31,9 +31,10 @@ from jaxscope.schema.keys import Memory
 from jaxscope.schema.targets import Target
 
 _ID = re.compile(r"[0-9a-f]{16}")
-MAX_JOB, MAX_MODULE = 16 << 20, 1 << 30  # bytes
+MAX_JOB, MAX_MODULE, MAX_BEHIND = 16 << 20, 1 << 30, 1 << 16  # bytes
 STALE_S = 10.0  # ten missed heartbeats; a busy machine may miss some
 OK, EXHAUSTED, FAILED, CRASHED, LATE, MISSING = "ok", "exhausted", "failed", "crashed", "late", "missing"
+OUTCOMES = (OK, EXHAUSTED, FAILED, CRASHED, LATE, MISSING)
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -212,14 +213,14 @@ class Queue:
             if processes:
                 self._write(self.path / "behind", msgspec.json.encode(processes))
             else:
-                (self.path / "behind").unlink()
+                files.remove(self.path / "behind", within=self._run)
 
     def behind(self) -> tuple[int, ...]:
         """Return the ids of the processes of other runs for which this run's compiling waits; empty: none."""
         try:
-            if (self.path / "alive").stat().st_mtime < time.time() - STALE_S:
+            if files.status(self.path / "alive", within=self._run).st_mtime < time.time() - STALE_S:
                 return ()
-            return _PROCESSES.decode((self.path / "behind").read_bytes())
+            return _PROCESSES.decode(files.read(self.path / "behind", MAX_BEHIND, within=self._run))
         except (OSError, msgspec.MsgspecError):
             return ()
 

@@ -30,7 +30,7 @@ _WITHIN = {
     "derived": re.compile(r"[0-9a-f]{32}\.msgpack" + _PART),
     "boot": re.compile(r"\d+"),
     "targets": re.compile(
-        r"[0-9a-f]{16}\.(mlir|job|done|lost|result|tried)|alive|closed|compiler\.log" + _PART
+        r"[0-9a-f]{16}\.(mlir|job|done|lost|result|tried)|alive|behind|closed|lock|compiler\.log" + _PART
     ),
 }
 # JAX's profiler writes into the directory ``profile``: plugins/profile/<time>/<file>.

@@ -64,3 +64,22 @@ def test_a_queue_says_when_no_more_jobs_will_come(queue):
     assert not queue.closed and queue.waiting() == []
     queue.close()
     assert queue.closed
+
+
+def test_a_queue_reads_what_it_waits_for_from_a_small_file_of_its_own(queue, tmp_path):
+    queue.beat()
+    queue.wait_behind([12, 13])
+    assert queue.behind() == (12, 13)
+    path = queue.path / "behind"
+    path.unlink()
+    os.mkfifo(path)  # reading it would wait for a writer
+    assert queue.behind() == ()
+    path.unlink()
+    (tmp_path / "elsewhere").write_text("[14]")
+    path.symlink_to(tmp_path / "elsewhere")
+    assert queue.behind() == ()
+    path.unlink()
+    path.write_text("[" + "1," * jobs.MAX_BEHIND + "1]")
+    assert queue.behind() == ()
+    queue.wait_behind([])
+    assert not path.exists()

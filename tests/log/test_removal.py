@@ -27,7 +27,9 @@ def full(path, **meta):
     heartbeat.beat()
     heartbeat.close()
     Queue(run).beat()
+    Queue(run).wait_behind([1])
     Queue(run).close()
+    os.close(files.append(run.path / "targets" / "lock", within=run.path))
     files.make_directory(run.path / "derived", within=run.path)
     files.write(run.path / "derived" / f"{'0' * 32}.msgpack", b"", within=run.path)
     (run.path / "blobs" / f".{'0' * 16}.part").touch()  # left by a kill

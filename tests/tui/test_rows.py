@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import types
 
 import msgspec
 import pytest
@@ -14,9 +15,10 @@ from hypothesis import strategies as st
 
 from jaxscope.analysis import programs as texts
 from jaxscope.errors import UsageError
-from jaxscope.log import store
+from jaxscope.log import jobs, store
 from jaxscope.model import timeline
 from jaxscope.model.load import load
+from jaxscope.model.records import Program
 from jaxscope.model.run import Run
 from jaxscope.present import findings as words
 from jaxscope.present.text import Places
@@ -28,7 +30,7 @@ from jaxscope.schema.messages import message
 from jaxscope.tui import actions, editor, links, tokens
 from jaxscope.tui.cells import Column, fitted, parts, plain
 from jaxscope.tui.lines import LONGEST, MOST_LINES, Growing, Lines
-from jaxscope.tui.rows import chrome, death, functions, lanes, output, overview, program
+from jaxscope.tui.rows import chrome, death, functions, lanes, machines, output, overview, program
 
 
 @given(st.text(alphabet="ab\n\r", max_size=200))
@@ -479,3 +481,18 @@ def test_a_mesh_is_drawn_with_the_bytes_over_its_axes():
         "       6━━━7",
     ]
     assert collectives.mesh(row, {}, 60) == []
+
+
+@pytest.mark.parametrize("state", [*jobs.OUTCOMES, "skipped", "compiling", "waiting", "abandoned"])
+def test_each_state_of_a_program_for_a_target_has_a_mark_and_an_explanation(state):
+    """A target whose compiler's process had ended had the mark "?", and "failed: " without a reason."""
+    assert state in machines.MARKS
+    machine = machines.Machine("v5e:4x4", types.SimpleNamespace(run=Run(), directory=None), "v5e:4x4")
+    program = Program("0", compiling=state == "compiling", abandoned=state == "abandoned")
+    if state in jobs.OUTCOMES:
+        program.made = ev.TargetCompiled(program="0", target="v5e:4x4", outcome=state, error="reason")
+    elif state == "skipped":
+        program.asked = ev.Retargeted(program="0", target="v5e:4x4", skipped="reason")
+    assert program.state == state
+    text = machines.absent(machines.Seen(machine, None, None, program), "hlo")
+    assert text and not text.rstrip().endswith(":")

@@ -27,7 +27,7 @@ from jaxscope.present.text import Places, count, function_name, size
 from jaxscope.report.text import which
 from jaxscope.tui.cells import Column, Part, plain
 
-SKIPPED, COMPILING, WAITING, MADE_NONE = "skipped", "compiling", "waiting", "none"
+SKIPPED, COMPILING, WAITING, ABANDONED, MADE_NONE = "skipped", "compiling", "waiting", "abandoned", "none"
 LARGEST = 5  # largest buffers that are listed if a program does not fit into memory
 NAME = 24  # characters of a machine's name
 MARKS = {
@@ -37,6 +37,7 @@ MARKS = {
     CRASHED: ("✖", "warning"),
     LATE: ("✖", "warning"),
     MISSING: ("✖", "warning"),
+    ABANDONED: ("✖", "warning"),
     SKIPPED: ("-", "warning"),
     COMPILING: ("…", "compile"),
     WAITING: ("·", "dim"),
@@ -236,7 +237,7 @@ def strip(
 def _of_all(machine: Machine) -> tuple[str, str]:
     """Return (glyph, style) of the state of a machine's programs: that of the program furthest from done."""
     states = {p.state for p in programs(machine).values()}
-    for state in (COMPILING, WAITING, EXHAUSTED, CRASHED, FAILED, LATE, MISSING, OK, SKIPPED):
+    for state in (COMPILING, WAITING, EXHAUSTED, CRASHED, FAILED, LATE, MISSING, ABANDONED, OK, SKIPPED):
         if state in states:
             return MARKS[state]
     return MARKS[MADE_NONE]
@@ -332,6 +333,8 @@ def absent(seen: Seen, stage: str) -> str:
         LATE: f"{error}\nTo compile it alone: jaxscope compile MODULE:FUNCTION --target"
         f" {seen.machine.target}",
         MISSING: error,
+        ABANDONED: f"Not compiled for {name}: the compiler's process has ended.\nTo compile it now:"
+        " jaxscope compile --rest latest",
     }
     return explanations.get(p.state, f"The compiler of {name} failed: {error}")
 
