@@ -268,10 +268,10 @@ def test_lines_of_one_loop_whose_sizes_change_are_one_finding_with_the_advice_of
             log.compiled(op, key(leaf("x", size)), (0.0, 0.0, 1.0), site=site, stack=[], into_library=0)
     log.end()
     (f,) = barrage(run)
-    assert "2 lines that each iteration" in words.title(
+    assert "2 source lines in the loop" in words.title(
         f
     ) and "because the sizes of the arrays change" in words.title(f)
-    assert "pad to one size" in words.fix_text(f) and f.seconds == 8.0
+    assert "pad the arrays to one size" in words.fix_text(f) and f.seconds == 8.0
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def test_lines_that_each_turn_of_a_loop_runs_are_one_finding(tmp_path, run, line
     assert [f.seconds for f in found] == ([24.0] if one else [12.0, 12.0])
     assert all(advice in words.fix_text(f) for f in found)
     assert (
-        "24 compilations outside jit come from 2 lines that each iteration" in words.title(found[0])
+        "24 compilations outside jit come from 2 source lines in the loop" in words.title(found[0])
     ) is one
 
 
@@ -428,7 +428,7 @@ def test_a_log_that_does_not_say_where_a_library_was_called_has_the_innermost_li
         log.compiled(ADD, key(leaf("x", n)), (0.0, 0.0, 0.01), line=8)
     log.end()
     [f] = barrage(run)
-    assert f.source.line == 8 and "do it in NumPy" in words.fix_text(f)
+    assert f.source.line == 8 and "compute this in NumPy" in words.fix_text(f)
 
 
 def test_the_costliest_recompile_inside_a_library_is_named_with_its_cause(run):

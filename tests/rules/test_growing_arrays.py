@@ -41,7 +41,7 @@ def test_without_steps_the_title_has_the_bytes_and_the_time_and_is_no_certainty(
     [f] = found(64 * KIB)
     assert (
         words.sentence(f)
-        == "it seems that kept[*] grows while the program runs: 60 arrays, 3.8 MiB after 6.0 s"
+        == "it seems that kept[*] grows while the program runs, to 60 arrays (3.8 MiB) after 6.0 s"
     )
     assert (f.severity, f.certainty, f.source) == ("warning", "likely", LINE)
     assert words.evidence(f.evidence[-1]) == "60 arrays, 3.8 MiB after 6.0 s"

@@ -121,8 +121,8 @@ def test_put_where_the_fix_says_it_comes_back_nothing_compiles_twice(fixes, reco
 
 def test_with_the_out_shardings_that_the_fix_says_nothing_compiles_twice(fixes, record):
     kept = dict.fromkeys(LOOPS, "P()")
-    assert "the sharding of its first call, P() on" in words.fix_text(
+    assert "the sharding that it had in the first call, P() on" in words.fix_text(
         fixes["replicated"]
-    ) and "the sharding of its first call, P() on" in words.fix_text(fixes["typed"])
+    ) and "the sharding that it had in the first call, P() on" in words.fix_text(fixes["typed"])
     said = PROGRAM.format(put=literal({"unplaced": "P()"}), out=literal(kept))
     assert compilations(record(said)) == dict.fromkeys(LOOPS, 1)

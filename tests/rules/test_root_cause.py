@@ -139,14 +139,14 @@ def test_compilations_that_are_too_many_for_the_same_cause_are_reported_with_it(
     (f,) = budgets.with_counts(load(log.run), allowed, None, late)
     assert (
         words.evidence(f.evidence[-1])
-        == "with these compilations, your functions were compiled 4 times, 2 allowed (JX191)"
+        == "including these compilations, your functions were compiled 4 times, 2 allowed (JX191)"
     )
     own = {"train_step": Limits(compilations=1)}
     assert budgets.over(load(log.run), Limits(), own, late=late) == []
     (f,) = budgets.with_counts(load(log.run), Limits(), own, late)
     assert (
         words.evidence(f.evidence[-1])
-        == "with these compilations, train_step was compiled 2 times, 1 allowed (JX191)"
+        == "including these compilations, train_step was compiled 2 times, 1 allowed (JX191)"
     )
 
 

@@ -132,7 +132,7 @@ def test_a_message_without_figures_is_reported_without_figures(aimed):
     a.full(error="RESOURCE_EXHAUSTED: no luck today")
     (f,) = found(a.end())
     assert words.title(f).endswith(
-        "does not fit into v5e:4x4: its compiler ran out of memory (one v5e chip has 15.8 GiB)"
+        "does not fit into the memory of v5e:4x4 (one v5e chip has 15.8 GiB): the compiler found no room for its arrays"
     )
 
 
@@ -140,7 +140,7 @@ def test_figures_that_do_not_exceed_the_memory_are_not_subtracted(aimed):
     a = aimed()
     a.full(error="RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 15.75G of 15.75G hbm.")
     (f,) = found(a.end())
-    assert words.title(f).endswith("its compiler ran out of memory (one v5e chip has 15.8 GiB)")
+    assert words.title(f).endswith("(one v5e chip has 15.8 GiB): the compiler found no room for its arrays")
 
 
 def test_another_memory_than_hbm_is_named(aimed):
@@ -257,4 +257,4 @@ def test_a_damaged_log_makes_no_error_of_it(aimed):
     a = aimed()
     a.made("v9x:1", "ffff", "exhausted", error="RESOURCE_EXHAUSTED: Used 9" + "9" * 400 + "G of 1G hbm")
     (f,) = found(a.end())
-    assert words.title(f).startswith("a program does not fit into v9x:1")
+    assert words.title(f).startswith("a program does not fit into the memory of v9x:1")

@@ -22,7 +22,7 @@ TEMPLATES = {
     "too-many-compilations": "{count}{which}{listed}; most recently {function}: {cause}",
     "compiled-all-times": "your functions were compiled {times}, {limit} allowed",
     "compiled-own-times": "{function} was compiled {times}, {limit} allowed",
-    "exceeded-with-these": "with these compilations, {count} ({code})",
+    "exceeded-with-these": "including these compilations, {count} ({code})",
     "compiled-times": "{function} {times}",
     "once": "once",
     "in-parentheses": " ({parts})",
@@ -106,8 +106,8 @@ TEMPLATES = {
         "{loops}; a loop was unrolled: a block of {length} operations is repeated {times} times"
     ),
     "fix-find-collective": (
-        "jaxscope report shows the line of each collective; use the same sharding for all operands of that"
-        " line"
+        "'jaxscope report' shows the line of each collective; use the same sharding for all operands of the"
+        " operation on that line"
     ),
     "fix-restore-precision": "restore the precision and dtypes",
     "fix-keep-scan": "keep the loop in jax.lax.scan",
@@ -140,7 +140,7 @@ TEMPLATES = {
         "compare in the environment of the baseline, or keep one baseline for each environment (--baseline"
         " FILE)"
     ),
-    "baseline-renamed": "{before} in the baseline is compared with {now}",
+    "baseline-renamed": "{before} of the baseline seems to have a new name, {now}: the two are compared",
     "baseline-of-other-program": (
         "this run compiled none of the functions in the baseline: was it written from another program?"
     ),

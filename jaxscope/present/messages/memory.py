@@ -5,7 +5,7 @@
 TEMPLATES = {
     "growing-arrays": "{arrays} by {more} and {more_bytes} per step: {count}, {bytes} after step {step}",
     "growing-array": "{path} becomes longer by {more_bytes} per step: {bytes} after step {step}",
-    "growing-arrays-by-time": "{arrays} while the program runs: {count}, {bytes} after {seconds}",
+    "growing-arrays-by-time": "{arrays} while the program runs, to {count} ({bytes}) after {seconds}",
     "growing-array-by-time": "{path} becomes longer while the program runs: {bytes} after {seconds}",
     "path-grows": "{path} grows",
     "held-arrays-grow": "arrays held by {holder} grow",

@@ -18,7 +18,7 @@ TEMPLATES = {
     "recompiled-of-calls": "{n} of the last {window} calls of {function} recompiled",
     "recompiled-so-often": "{n} recompiles",
     "compiled-outside-jit": "{compilations} outside jit {come} from {lines} ({names}){again}",
-    "lines-of-a-loop": "{n} lines that each iteration of the loop at {line} runs",
+    "lines-of-a-loop": "{n} source lines in the loop at {line}",
     "compiled-again": "; {n}",
     "of-them-again": "; {n}, because {why}",
     "compiled-of-function": "{function}: {compilations}, {seconds}{because}",
@@ -219,8 +219,8 @@ TEMPLATES = {
         " in out_shardings="
     ),
     "fix-keep-sharding": (
-        "set out_shardings= of {function} so that {path} is returned with the sharding of its first"
-        " call{passed}; or, before the first call, jax.device_put {path} to the sharding of the"
+        "set out_shardings= of {function} so that {path} is returned with the sharding that it had in"
+        " the first call{passed}; or, before the first call, jax.device_put {path} to the sharding of the"
         " result{returned}"
     ),
     "the-sharding": ", {sharding}",
@@ -250,7 +250,8 @@ TEMPLATES = {
         " state"
     ),
     "fix-one-size-or-numpy": (
-        "do it in NumPy (np.asarray(x) first), or pad to one size, with a mask, and put it into one jax.jit"
+        "compute this in NumPy (np.asarray(x) first), or pad the arrays to one size, with a mask, and put the"
+        " computation into one jax.jit"
     ),
     "fix-jit-around": "put the computation around this line{inside} into one jax.jit, or do it in NumPy",
     "fix-jit-around-call": "put the computation around this line{inside} into one jax.jit",
@@ -286,7 +287,8 @@ TEMPLATES = {
     "fix-pad-first": "pad the data to one size, with a mask or weights for the padding, and ",
     "fix-one-size-for-library": (
         "if the size of the data that you pass to {library} changes from call to call, pad the data to one"
-        " size, with a mask or weights for the padding, and create the objects that compute with it only once"
+        " size, with a mask or weights for the padding; create the objects of {library} that compute with the"
+        " data once, before the loop"
     ),
     "fix-make-object-once": (
         "create {path} once, outside the code that runs repeatedly, and pass the same object to"

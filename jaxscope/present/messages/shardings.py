@@ -17,7 +17,7 @@ TEMPLATES = {
     "more-bytes-on-each-device": "{finding} ({bytes} more on each device)",
     "fix-pad-or-replicate": "pad dimension {dimension} from {size} to {padded}, or do not shard it",
     "fix-request-what-is-given": (
-        "request the sharding that the program uses, or also constrain the values from which the array is"
+        "write the sharding that the program uses, or also constrain the values from which the array is"
         " computed: jax.lax.with_sharding_constraint(x, sharding)"
     ),
     "failed-with-other-sharding": (

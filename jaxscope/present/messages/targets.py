@@ -5,8 +5,8 @@ TEMPLATES = {
         "{function} does not fit into {target}: it needs {needed}, {excess} more than one {device} has"
         " ({capacity}){others}"
     ),
-    "ran-out-of-memory": "{function} does not fit into {target}: its compiler ran out of"
-    " memory{capacity}{others}",
+    "ran-out-of-memory": "{function} does not fit into the memory of {target}{capacity}: the"
+    " compiler found no room for its arrays{others}",
     "beyond-scoped-limit": (
         "{function} does not compile for {target}: {operation} needs {needed} of {space} at once, and the"
         " compiler's limit for one operation is {limit}{others}"

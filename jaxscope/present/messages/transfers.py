@@ -30,7 +30,8 @@ TEMPLATES = {
     ),
     "fix-read-for-several": (
         "{name} of the next iteration depends on this value: compute {name} in the jitted function, too; if"
-        " Python has to do it (a simulator), compute for several in one call, and read their values together"
+        " Python has to compute {name} (a simulator), run several simulators side by side, with one call for"
+        " all and one read of all their values"
     ),
     "large-transfer-to-host": "{what} at {line} copies {bytes} to the host, {n} times",
     "large-transfer-to-device": "{what} at {line} copies {bytes} to the device, {n} times",

@@ -154,8 +154,9 @@ def test_a_function_in_another_file_is_taken_for_the_same_and_that_is_reported(m
         making.read((x(8), "aa", None, None), (x(7), "bb", None, None), seen=moved),
     )
     assert told(found) == [("JX710", NOTE), ("JX701", ERROR)]
-    assert "train.py::step in the baseline is compared with model/step.py::step" in words.title(
-        found.findings[0]
+    assert (
+        "train.py::step of the baseline seems to have a new name, model/step.py::step: the two are compared"
+        in words.title(found.findings[0])
     )
 
 
