@@ -188,7 +188,7 @@ class Probe:
                 return  # it may be the trace of a scan or a cond
             source = jax_internals.source(stack, frame)
             seen = self.introductions.describe(source["fun"]) if "fun" in source else None
-            if seen is not None and (seen.library or seen.eager):
+            if seen is not None and (seen.library or seen.eager) and _user_call(source, frame)[1] is None:
                 return  # a jnp function inside the user's trace is part of it: a model has hundreds
             call = self._begin(stack, frame, source, TRACE_RANK, nested=jax_internals.inside_trace(around))
             shield.attempt("nested_end", self.nested.begins, call, around)
@@ -407,6 +407,8 @@ class Probe:
         """Return the event for a function that was passed to jit, and write it the first time. A function of
         a library counts as the user's if the user passed it to jit."""
         seen = self.introductions.describe(function, user)
+        if user is not None:
+            self.introductions.wrapped(function, seen)
         installed = not seen.library and frames.is_installed_beside(seen.file, frame)
         if (seen.library or installed) and wrappers.jitted_by_user(
             user.function if user is not None else function, frame

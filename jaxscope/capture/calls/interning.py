@@ -69,6 +69,14 @@ class Introductions:
         seen = functions.describe_traced(jaxpr)
         return self._by_place.get((seen.file, seen.line, seen.name)) or self.introduce(seen)
 
+    def wrapped(self, function: Any, seen: ev.FunctionSeen) -> None:
+        """Note that the jaxprs traced from ``function``, a wrapper of a library, are those of the user's
+        function ``seen``: under a transform only the name and line of ``function`` are known."""
+        code = getattr(function, "__code__", None)
+        if code is not None:
+            name = str(function.__qualname__).rpartition(".")[2]
+            self._by_place[code.co_filename, code.co_firstlineno, name] = seen
+
     def jitted_by_user(self, seen: ev.FunctionSeen) -> ev.FunctionSeen:
         """Return the event ``FunctionSeen`` for a library's function that the user passed to jit, changed so
         that the function counts as the user's. Write it the first time."""

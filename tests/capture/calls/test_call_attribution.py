@@ -158,3 +158,26 @@ def test_a_lazy_object_is_not_loaded_because_we_look(record):
         """
     )
     assert run.out == ""
+
+
+def test_a_function_in_a_librarys_wrapper_is_the_users_under_a_transform(record):
+    """It had the line of equinox's own function, ``single  _jit.py:43``."""
+    pytest.importorskip("equinox")
+    run = record(
+        """
+        import equinox as eqx, jax, jax.numpy as jnp
+        from flax import nnx
+        @eqx.filter_jit
+        def single(x): return x + 1
+        @nnx.jit
+        def plain(x): return x * 2
+        for f in (single, plain):
+            jax.vmap(f)(jnp.ones(3))
+            jax.grad(f)(1.0)
+            f(jnp.ones(4))
+        """
+    )
+    for name, wrapper in (("single", "equinox.filter_jit"), ("plain", "flax.nnx.jit")):
+        (seen,) = [e for e in run.of(ev.FunctionSeen) if e.name == name]
+        assert seen.file.endswith("program1.py") and seen.wrappers == [wrapper] and not seen.library
+        assert {m.entry for m in run.misses(name)} == {"transform", "call"}
