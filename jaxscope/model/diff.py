@@ -146,9 +146,14 @@ def matched(
     """
     pairs: list[tuple[Function | None, Function | None]] = []
     left, right = list(old), list(new)
+
+    def named(f: Function) -> Hashable:
+        return f.seen.module, f.seen.qualname, tuple(f.seen.wrappers), f.seen.library, f.seen.eager
+
     keys: tuple[Callable[[Function], Hashable], ...] = (
         lambda f: f.id,
-        lambda f: (f.seen.module, f.seen.qualname, tuple(f.seen.wrappers), f.seen.library, f.seen.eager),
+        lambda f: (named(f), tuple(f.seen.captures)),
+        named,
         lambda f: (f.seen.qualname, f.seen.library, f.seen.eager),
     )
     for key in keys:

@@ -232,6 +232,23 @@ def test_two_of_one_name_keep_their_order_and_three_are_not_guessed(making):
     }
 
 
+def test_two_made_by_one_factory_are_matched_by_what_they_capture(making):
+    def run(home, *losses):
+        run = store.create(making.path / home)
+        log = Log(run)
+        for n, loss in enumerate(losses):
+            place = function("make.<locals>.update", f"/{home}/train.py", 7)
+            log.say(msgspec.structs.replace(place, function=f"{place.function} {home} {n}", captures=[loss]))
+        log.end()
+        return load(run)
+
+    found = diff.runs(run("here", "loss=l1", "loss=l2"), run("there", "loss=l2", "loss=l1")).functions
+    assert sorted((f.before.seen.captures, f.after.seen.captures) for f in found) == [
+        (["loss=l1"], ["loss=l1"]),
+        (["loss=l2"], ["loss=l2"]),
+    ]
+
+
 def test_one_more_recompile_is_counted_under_its_cause(making):
     a = making.run((x(8), "aa", None, None), (x(9), "bb", None, None))
     b = making.run((x(8), "aa", None, None), (x(9), "bb", None, None), (x(10), "cc", None, None))

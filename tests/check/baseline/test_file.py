@@ -242,6 +242,14 @@ def test_what_wraps_a_function_is_part_of_its_name():
     assert names(function("f", wrappers=["flax.nnx.jit"])) == ["train.py::f (flax.nnx.jit)"]
 
 
+def test_what_a_function_captures_is_part_of_its_name_where_another_has_the_same():
+    alone = function("make.<locals>.update", function="1", captures=["loss=l1"])
+    other = function("make.<locals>.update", function="2", captures=["loss=l2"])
+    assert names(alone) == ["train.py::make.update"]
+    by_id = Names([Function(s.function, s) for s in (other, alone)], (CWD,)).by_id
+    assert by_id == {"1": "train.py::make.update [loss=l1]", "2": "train.py::make.update [loss=l2]"}
+
+
 def test_addresses_numbers_and_control_characters_do_not_get_in():
     assert clean("<object at 0x7f12ab34cd>\x1b[31m\n") == "<object at 0x>\\u001b[31m\\u000a"
     assert pattern("state.params['layer12'][3]") == "state.params['layer*'][*]"
