@@ -134,9 +134,29 @@ def _size(value: Value | None, sizes: list[int]) -> str:
 
 
 @recompile_rule("JX102", "changing-dtype", WARNING, "dtype")
-def changing_dtype(group: Group) -> Fix:
+def changing_dtype(group: Group) -> Fix | None:
     path = group.cause.path
+    if _a_precision_each(group):
+        return None  # for example a model in bfloat16 and one in float32
     return Fix(message("fix-one-dtype", path=path or "them"), "astype", {"path": path})
+
+
+def _a_precision_each(group: Group) -> bool:
+    """Return whether few places call the function, each with dtypes of its own, and all floating-point
+    arguments have another dtype at another place. A single argument with another dtype is more likely a
+    mistake.
+    """
+
+    def floats(key: Key) -> tuple[tuple[str, str | None], ...]:
+        return tuple((leaf.path, leaf.dtype) for leaf in key.arguments if "float" in (leaf.dtype or ""))
+
+    if not one_for_each_place(group, floats):
+        return False
+    keys = {floats(c.key) for c in group.function.compilations if c.key is not None}
+    dtypes = [dict(key) for key in keys]
+    return len(keys) > 1 and all(
+        len({d.get(path) for d in dtypes}) == len(keys) for path in set().union(*dtypes)
+    )
 
 
 @recompile_rule("JX103", "weak-type", WARNING, "weak_type")
@@ -164,12 +184,14 @@ def changing_key_type(group: Group) -> Fix:
 
 
 @recompile_rule("JX105", "changing-tree", WARNING, "tree")
-def changing_tree(group: Group) -> Fix:
+def changing_tree(group: Group) -> Fix | None:
     cause = group.cause
     if is_none_at_times(cause):
         return Fix(message("fix-none-or-array", path=cause.path), "same_tree", {"path": cause.path})
     if _grows(group):
         return Fix(message("fix-growing-tree"), "preallocate", {"path": container(cause)})
+    if one_for_each_place(group, lambda key: tuple(leaf.path for leaf in key.arguments)):
+        return None  # for example the parameters of two models
     return Fix(message("fix-same-tree"), "same_tree", {"path": cause.path})
 
 

@@ -31,6 +31,10 @@ def _value_at(key: Key, path: str | None) -> Hashable:
     return tuple((s.path, s.type, s.repr, s.serial, s.hash) for s in found)
 
 
+def _a_value_each(group: Group) -> bool:
+    return one_for_each_place(group, lambda key: _value_at(key, group.cause.path))
+
+
 def _kind(s: Static | None) -> str:
     """Return the kind of a static value: NUMBER, WHOLE (a whole number), FLAG, WORD or OBJECT; OBJECT for
     None.
@@ -78,7 +82,7 @@ def changing_static_value(group: Group) -> Fix | None:
     path, kind = group.cause.path or "it", _kind(_static(group))
     if kind == FLAG or (kind == WORD and _values(group) <= FEW):
         return None  # the argument selects a mode: each value needs its own program
-    if one_for_each_place(group, lambda key: _value_at(key, group.cause.path)):
+    if _a_value_each(group):
         return None  # each place passes its own value, for example a size for training and one for a test
     words, what = _ordinary(group, path), "ordinary_argument"
     if kind == WHOLE:
@@ -93,7 +97,7 @@ def changing_static_value(group: Group) -> Fix | None:
 
 
 @recompile_rule("JX108", "static-identity", WARNING, "static_identity")
-def static_identity(group: Group) -> Fix:
+def static_identity(group: Group) -> Fix | None:
     cause = group.cause
     path = cause.path or "it"
     why = cause.detail.why if isinstance(cause.detail, StaticDetail) else None
@@ -103,6 +107,8 @@ def static_identity(group: Group) -> Fix:
     if s is not None and s.type == "functools.partial":
         words = message("fix-one-partial", path=path)
     elif why == FUNCTION or cause.count > 1:
+        if _a_value_each(group):
+            return None  # for example two models, each with its own optimizer
         words = message("fix-one-object", path=path)
     else:
         words = _of_class(group, s, path)
@@ -143,6 +149,8 @@ def changing_tree_static(group: Group) -> Fix | None:
     path, kind = group.cause.path or "it", _kind(_static(group))
     if kind == FLAG:
         return None  # on for training and off for evaluation: each needs its own program
+    if _a_value_each(group):
+        return None  # for example two models with different activation functions
     if kind in (NUMBER, WHOLE):
         return Fix(message("fix-array-field", path=path), "array_field", {"path": group.cause.path})
     return Fix(message("fix-keep-the-same", path=path), "keep", {"path": group.cause.path})
