@@ -143,8 +143,11 @@ def command(argv: list[str]) -> int:
 
 
 def _unexpected(e: Exception, argv: Sequence[str]) -> int:
-    """Print an internal error in one line and return exit code 2. It is not 1, because 1 means a finding for
-    ``jaxscope check``.
+    """Print an internal error of jaxscope in one line and return exit code 2. The code is not 1, because
+    ``jaxscope check`` returns 1 if it finds something.
+
+    Args:
+      argv: the command line; if it requests JSON, the error is printed as JSON.
     """
     if os.environ.get("JAXSCOPE_DEBUG") == "1":
         import traceback
@@ -227,8 +230,8 @@ def _instead(argv: list[str]) -> str:
 
 
 def wants_json(argv: Sequence[str]) -> bool:
-    """Return whether the command line requests JSON (``--format json``). It may contain a mistake: the error
-    message is then JSON, too.
+    """Return whether the command line ``argv`` requests JSON (``--format json``). ``argv`` may be invalid:
+    the message about the mistake is then written as JSON, too.
     """
     verb = argv[0] if argv else ""
     if verb in TAKES_A_PROGRAM:
@@ -242,8 +245,8 @@ def wants_json(argv: Sequence[str]) -> bool:
 
 
 def _complain(e: JaxscopeError, argv: Sequence[str]) -> None:
-    """Print an error on stderr, as text or as a line of JSON. It is JSON if ``argv``, the command line,
-    requests JSON.
+    """Print an error on stderr: as a line of JSON if the command line ``argv`` requests JSON, else
+    as text.
     """
     from jaxscope.present.escape import escape
 

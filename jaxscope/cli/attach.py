@@ -27,12 +27,13 @@ GRACE_S = 3.0  # how long after the program's end the keeper may need to write t
 
 
 class Left(NamedTuple):
-    """The result if the interface closed before the program was known to have ended.
+    """How the terminal interface closed, if jaxscope does not know how the program ended: the program still
+    runs, or its exit code is unknown.
 
     Attributes:
-      words: the rest of a message that begins with the program's name:
-        ``keeps running without this terminal``.
-      code: the exit code of this process.
+      words: what happened to the program, for a message that begins with the program's name: ``keeps running
+        without this terminal``.
+      code: the exit code of jaxscope.
     """
 
     words: str
@@ -44,15 +45,15 @@ UNSEEN = Left("has ended; its exit code is unknown", 1)
 
 
 def attach(argv: list[str], env: dict[str, str], run: RunDir) -> Ended | Left:
-    """Start the program and open the interface. Return how the program ended, or ``Left`` if the interface
-    closed before.
+    """Start the program and open the terminal interface. Return how the program ended, or ``Left`` if that is
+    unknown when the interface closes.
 
     If the interface fails, still wait for the program, and print its output on stdout.
 
     Args:
       argv: the command that starts the program.
       env: its environment.
-      run: the run into which it is recorded.
+      run: the directory into which the program is recorded.
 
     Raises:
       JaxscopeError: the program could not be started.
@@ -75,10 +76,15 @@ def attach(argv: list[str], env: dict[str, str], run: RunDir) -> Ended | Left:
 
 
 def _accompany(kept: Kept, run: RunDir) -> Ended | Left:
-    """Print the program's output until the program has ended, and return how it ended.
+    """Print the program's output until the program has ended, and return how it ended; ``Left`` if its exit
+    code is unknown. This is used if the terminal interface has failed.
 
     Ctrl-C is sent on to the program, because the program is not in this terminal's session and does not
     receive it.
+
+    Args:
+      kept: the process ids of the program and of the keeper, the process that started it.
+      run: the run directory, which has the program's output.
     """
     offset = 0
     while True:
@@ -100,7 +106,12 @@ def _accompany(kept: Kept, run: RunDir) -> Ended | Left:
 
 def _stop(kept: Kept, run: RunDir) -> Ended | Left:
     """Stop the program with SIGINT, as Ctrl-C would, then with SIGTERM, as ``kill`` would. Return how the
-    program ended, or ``Left`` if it has not ended. SIGKILL is never sent: that is for the user to decide.
+    program ended; ``Left`` if it has not ended, or if its exit code is unknown. SIGKILL is never sent,
+    because the user has to decide that.
+
+    Args:
+      kept: the process ids of the program and of the keeper, the process that started it.
+      run: the run directory.
     """
     for number, patience in PATIENCE_S:
         sys.stderr.write(f"jaxscope: {number.name} sent; waiting for the program to end\n")
@@ -119,8 +130,8 @@ def _stop(kept: Kept, run: RunDir) -> Ended | Left:
 
 
 def _end(run: RunDir, kept: Kept, patience: float) -> Ended | None:
-    """Return how the program ended, which the keeper writes to the log; None if it wrote nothing within
-    ``patience`` seconds.
+    """Return how the program ended. The keeper (the process that started the program) writes this to the log
+    of ``run``. None if it wrote nothing within ``patience`` seconds.
     """
     from jaxscope.model.load import load
 

@@ -215,8 +215,10 @@ def passes(directory: RunDir, options: dict[str, Any], parts: Sequence[Variant] 
     """Check a run that has just ended, and print the findings on stderr. Return whether the run passes.
 
     Args:
-      options: the options of the check, by their names in ``[tool.jaxscope.check]``.
-      parts: the run and the runs with other settings (``run --vary``), if they are already read.
+      directory: the run directory.
+      options: the options of the check, by their names in ``[tool.jaxscope.check]`` of pyproject.toml.
+      parts: the run and the runs inside its directory (``run --vary``), if they are already read; None: read
+        them.
 
     Raises:
       UsageError: some options cannot be checked in this run; the findings of the other options are printed
@@ -233,8 +235,9 @@ def passes(directory: RunDir, options: dict[str, Any], parts: Sequence[Variant] 
 
 
 def options(given: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of the check, by their names in ``[tool.jaxscope.check]``. An option that is not in
-    ``given`` (None) has the value of the environment or of pyproject.toml, and is left out if it has none.
+    """Return the options of the check as name in ``[tool.jaxscope.check]`` -> value. An option that is None
+    or missing in ``given``, the options on the command line, gets the value of its environment variable or of
+    pyproject.toml. It is left out if neither has a value.
     """
     loaded = config.load()
     found = {key: loaded.get("check", key, given.get(key)) for key in config.OPTIONS["check"]}

@@ -138,11 +138,14 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _compiled(args: argparse.Namespace, targets: Sequence[Any], specs: Sequence[Any]) -> Path | str:
-    """Import the user's module and compile its function for each target. Return the run directory.
+    """Import the user's module and compile its function for each target. Return the run directory into which
+    the compilations are recorded.
 
     Args:
+      args: the options of ``jaxscope compile``.
       targets: the targets, all with the same number of devices.
-      specs: the words of ``--args``, as ``_spec`` parses them.
+      specs: the words of ``--args``, each parsed by ``_spec``: a shape, or the name of a function that makes
+        the argument.
     """
     where = args.function.rpartition(":")
     sys.argv = [where[0]]  # the user's module must not see jaxscope's options
@@ -159,8 +162,8 @@ def _compiled(args: argparse.Namespace, targets: Sequence[Any], specs: Sequence[
 
 
 def _apart(args: argparse.Namespace, groups: Sequence[Sequence[Any]]) -> int:
-    """Compile in one process for each number of devices, because the number of CPU devices is fixed when JAX
-    starts. Print the results, and return the exit code.
+    """Run ``jaxscope compile`` in one process for each number of devices that a target has, because the
+    number of CPU devices is fixed when JAX starts. Print the results, and return the exit code.
 
     Args:
       groups: the targets; those of a group have the same number of devices. The first group's run directory
@@ -190,8 +193,9 @@ def _apart(args: argparse.Namespace, groups: Sequence[Sequence[Any]]) -> int:
 
 
 def _deliver(args: argparse.Namespace, record: RunDir) -> int:
-    """Print each program that was compiled in ``record`` and in the runs within it. If there are several,
-    also print them side by side. Return 1 if one does not fit or does not compile, else 0.
+    """Print each program that was compiled in the run ``record`` and in the runs inside its directory. If
+    there are several programs, also print them side by side. Return 1 if one does not fit into the memory of
+    its target or does not compile, else 0.
     """
     import io
 
@@ -307,7 +311,10 @@ def _find(module: Any, name: str) -> Callable[..., Any]:
 
 
 def _fitting(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
-    """Check that the function can be called with these arguments.
+    """Check that ``function`` can be called with ``arguments``.
+
+    Args:
+      name: the user's word for the function (``train.py:step``), for the message.
 
     Raises:
       UsageError: the function has another number of parameters.

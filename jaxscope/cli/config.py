@@ -228,8 +228,12 @@ def _codes_by_file(value: Any, where: str) -> dict[str, list[str]]:
 
 
 def _keys(path: Path, table: dict[str, Any]) -> dict[str, str]:
-    """Check ``[tool.jaxscope.keys]``, and return the keys of the terminal interface by the id of their
-    action: ``{"find": "ctrl+f,/"}``.
+    """Check ``[tool.jaxscope.keys]``, in which the user changes keys of the terminal interface, and return it
+    as action -> keys: ``{"find": "ctrl+f,/"}``.
+
+    Args:
+      path: pyproject.toml, for error messages.
+      table: the table as TOML has it, with nested tables.
 
     Raises:
       UsageError: there is no such action, or a value is not a text or not a key.
@@ -254,6 +258,9 @@ def _keys(path: Path, table: dict[str, Any]) -> dict[str, str]:
 def _flat(table: dict[str, Any], above: str = "") -> dict[str, Any]:
     """Join the names of nested tables with dots, because TOML reads ``functions.star = "b"`` as a table in a
     table: ``{"functions": {"star": "b"}}`` -> ``{"functions.star": "b"}``.
+
+    Args:
+      above: the names of the tables that contain ``table``, with a dot after each.
     """
     found: dict[str, Any] = {}
     for name, value in table.items():

@@ -193,8 +193,8 @@ def _side(directory: RunDir, run: Run, name: str | None) -> Side:
 
 
 def _latest_of(side: Side) -> Side:
-    """Return ``side`` with a compilation: if it names none, the latest one of its function. The other side
-    names a compilation, so that this side needs one to compare.
+    """Return ``side``, one side of the comparison, with a compilation: if it names none, add the latest one
+    of its function. This is needed if the other side names a compilation (``step#2``).
 
     Raises:
       UsageError: the function was never compiled.

@@ -56,7 +56,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 class _Page:
-    """Prints the tables of facts, and collects the facts for JSON.
+    """Prints the tables of ``jaxscope doctor``, and collects their facts for JSON.
 
     Attributes:
       facts: a dict for each fact: ``name``, ``value``, and ``ok`` (False: missing; None: the fact is only
@@ -160,10 +160,12 @@ def _general(page: _Page) -> str | None:
 
 
 def in_vain(environ: Mapping[str, str]) -> list[str]:
-    """Return the accelerator plugins of JAX that are installed although this machine has no device file of
-    such an accelerator. The list is empty if ``JAX_PLATFORMS`` is set in ``environ``.
+    """Return the names of accelerator plugins of JAX (``libtpu``) that are installed although this machine
+    has no device file of such an accelerator. JAX tries each of these plugins at its start before it uses the
+    CPU, which takes time.
 
-    JAX tries each of them before it falls back to the CPU. This function starts no device.
+    The list is empty if ``JAX_PLATFORMS`` is set in ``environ``, because JAX then tries no other platform.
+    This function starts no device.
     """
     if environ.get("JAX_PLATFORMS"):
         return []
@@ -213,8 +215,8 @@ def _compiler(platform: str) -> tuple[str | None, str | None]:
 
 
 def _probed() -> tuple[list[Field], str | None]:
-    """Record the probe program (``--probe``). Return the fields of its log and None, or no fields and the
-    reason why the probe failed.
+    """Record a small program to see what can be recorded with this JAX (``--probe``). Return (the fields of
+    the log, each with whether it was filled, None), or ([], the reason) if the program failed.
     """
     try:
         return probe.probe(), None

@@ -136,7 +136,10 @@ def _is_first(record: RunDir, rank: int | None, ended: threading.Event) -> bool:
 
 def stop_on_divergence(record: RunDir) -> Beside:
     """Return a function that ends the program of this rank as soon as rank 0 has written that ranks of the
-    job differ.
+    job compile different programs.
+
+    Args:
+      record: the directory into which this rank is recorded.
     """
 
     def follow(ended: threading.Event, pid: int) -> None:
@@ -155,8 +158,9 @@ def stop_on_divergence(record: RunDir) -> Beside:
 
 
 def live(record: RunDir) -> Beside:
-    """Return a function that prints a line for each recompile in the log of ``record``. It returns soon after
-    its first argument, the event of the program's end, is set.
+    """Return a function that prints a line on stderr for each recompile in the log of ``record``, while the
+    program runs. The function has two parameters, the event of the program's end and the program's process
+    id. It returns soon after that event is set.
     """
 
     def follow(ended: threading.Event, pid: int) -> None:

@@ -264,7 +264,9 @@ def split(words: list[str], parser: argparse.ArgumentParser) -> tuple[list[str],
 
 
 def configure(opts: argparse.Namespace) -> None:
-    """Fill in the options that are missing on the command line from the environment and pyproject.toml."""
+    """Set the options in ``opts`` that are missing on the command line (None) to the values of the
+    environment (``JAXSCOPE_*``) and of pyproject.toml.
+    """
     configured = config.load()
     for key in config.OPTIONS["run"]:
         name = key.replace("-", "_")

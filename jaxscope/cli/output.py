@@ -49,11 +49,12 @@ def chosen(which: str | None, rank: int | None = None) -> RunDir:
 
 
 def job_of(which: str | None, directory: RunDir) -> Job | None:
-    """Read the job whose run the word ``which`` on the command line names, and return its ranks. None if
-    ``which`` names a run of one process, or one rank.
+    """Read the recordings of all ranks of the job that the word RUN on the command line names, and return
+    them as a ``Job``. None if RUN names a run of one process, or a single rank.
 
     Args:
-      directory: the result of ``chosen`` for this run.
+      which: the word RUN; None: the newest run.
+      directory: the directory that ``chosen`` found for this word.
     """
     if directory.path.parent.name != store.RANKS or store.find(which).path == directory.path:
         return None

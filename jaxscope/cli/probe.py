@@ -88,7 +88,8 @@ class Field(NamedTuple):
 
 
 def probe() -> list[Field]:
-    """Record the program in another process. Return every field that its log should fill, filled or not.
+    """Record a small program in another process, to see what can be recorded with the installed JAX. Return
+    every field that the log of this program should fill, each with whether it is filled.
 
     Raises:
       JaxscopeError: the program failed, or recorded nothing.
@@ -118,8 +119,8 @@ def probe() -> list[Field]:
 
 
 def fields(events: Iterable[Any]) -> list[Field]:
-    """Return every field that the log of the program should fill (``FIELDS``), and whether ``events``, the
-    events of that log, fill it.
+    """Return every field that the log of the probe program should fill (``FIELDS``), each with whether one of
+    ``events``, the events of that log, fills it.
     """
     filled: set[str] = set()
     for event in events:

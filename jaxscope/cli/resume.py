@@ -21,8 +21,8 @@ COMPILER_VARIABLES = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
 
 
 def handle(which: str) -> int:
-    """Compile the remaining jobs of the run ``which`` and of the runs within it. Return 1 if some are still
-    not compiled, else 0.
+    """Compile for targets what is left in the run ``which`` and in the runs inside its directory. Return 1 if
+    some programs are still not compiled, else 0.
 
     Raises:
       RunNotFound: there is no such run.
@@ -71,8 +71,8 @@ def handle(which: str) -> int:
 def require_same_flags(run: RunDir, which: str) -> None:
     """Check that the compiler's environment variables have the values recorded in ``run``.
 
-    They are not set to the values in the run, because the run may come from another person, and these flags
-    can make the compiler write files.
+    This function does not set the variables to those values, because the run may come from another person,
+    and the flags can make the compiler write files.
 
     Args:
       which: the run, as the user named it on the command line, for the message.

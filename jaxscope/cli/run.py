@@ -120,8 +120,11 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _limits(opts: argparse.Namespace, rounds: list[Round]) -> dict[str, Any] | None:
-    """Return the options of ``--check`` by name; None without ``--check``. With targets, also set the option
-    ``wait_targets``, because a program that is not compiled yet cannot be checked.
+    """Return the options of ``--check`` as name -> value; None without ``--check``. If there are targets,
+    also set the option ``wait_targets``, because a program that is not compiled yet cannot be checked.
+
+    Args:
+      rounds: the executions of the program, one for each setting of ``--vary``.
 
     Raises:
       UsageError: ``--detach`` is given, too.
@@ -141,8 +144,11 @@ def _limits(opts: argparse.Namespace, rounds: list[Round]) -> dict[str, Any] | N
 
 
 def _explain_python(words: Sequence[str]) -> None:
-    """Print a message for a user who wrote ``jaxscope run python train.py``: leave out ``python``. ``words``
-    are the words after ``jaxscope run``.
+    """Print a message for a user who wrote ``jaxscope run python train.py``: the word ``python`` is to be
+    left out.
+
+    Args:
+      words: the words after ``jaxscope run``.
     """
     print_message(
         f"jaxscope run starts Python itself: give only the script, without {words[0]}:",
@@ -151,8 +157,8 @@ def _explain_python(words: Sequence[str]) -> None:
 
 
 def _as_one_of_many(opts: argparse.Namespace) -> None:
-    """Change the options for one process of a job with many: only rank 0 prints the summary and writes the
-    metrics. The terminal interface opens only in rank 0, and only on request.
+    """Change the options ``opts`` for one process of a job with many processes (ranks): only rank 0 prints
+    the summary and writes the metrics. The terminal interface opens only in rank 0, and only with ``--tui``.
     """
     if opts.launched.rank:
         opts.tui, opts.quiet, opts.metrics = False, True, None
@@ -161,10 +167,12 @@ def _as_one_of_many(opts: argparse.Namespace) -> None:
 
 
 def _once(each: Round, opts: argparse.Namespace, record: RunDir | None) -> program_events.Ended:
-    """Run the program once and return how it ended. The compiler for the targets of ``each`` runs beside it
-    in another process.
+    """Run the program once and return how it ended. If there are targets (accelerators to compile for), their
+    compiler runs at the same time in another process.
 
     Args:
+      each: the execution: command line, settings and targets.
+      opts: the options of ``jaxscope run``.
       record: the run directory; None: the program cannot be recorded.
     """
     more = sweep_values.environment(each.settings)
@@ -189,11 +197,12 @@ def _once(each: Round, opts: argparse.Namespace, record: RunDir | None) -> progr
 def _beside(
     opts: argparse.Namespace, record: RunDir | None, *, summary: bool = False
 ) -> runner.Beside | None:
-    """Return a function to run in threads of this process while the program runs: ``--live``,
-    ``--compare-ranks``, ``--stop-on-divergence``. None if nothing is to be done.
+    """Return a function that does what ``--live``, ``--compare-ranks`` and ``--stop-on-divergence`` request,
+    in threads of this process while the program runs. None if nothing is to be done.
 
     Args:
-      summary: whether a summary will be printed. Its modules are then imported meanwhile.
+      record: the run directory; None: the program cannot be recorded.
+      summary: whether a summary will be printed. The function then also imports the modules for it.
     """
     if record is None:
         return None
@@ -218,7 +227,11 @@ def _beside(
 
 def _import_report(record: RunDir, ended: threading.Event, pid: int) -> None:
     """Import the modules that the summary needs as soon as the program is recorded, so that the summary comes
-    sooner after the program's end. Return when the program ends (``ended``) before.
+    sooner after the program's end. If the program ends before, return without the import.
+
+    Args:
+      ended: the event of the program's end.
+      pid: the program's process id, which is not used.
     """
     while not ended.wait(IMPORT_S):
         if record.recorded:
@@ -261,11 +274,13 @@ def _opens_view(program: Command, opts: argparse.Namespace) -> bool:
 
 
 def _attach(each: Round, opts: argparse.Namespace, record: RunDir, limits: dict[str, Any] | None) -> int:
-    """Run the program with the terminal interface open, then print the summary. Return the exit code, as
-    ``handle`` does.
+    """Run the program with the terminal interface open, then print the summary. Return the exit code of
+    ``jaxscope run``.
 
     Args:
-      limits: the options of ``--check``; None: without.
+      each: the execution of the program: command line, settings and targets.
+      record: the run directory.
+      limits: the options of ``--check``; None: without ``--check``.
     """
     from jaxscope.cli import attach
     from jaxscope.present.text import WITH_INPUT, wanted_input
@@ -307,8 +322,8 @@ def _end_of_output(record: RunDir) -> str:
 
 
 def _make_run(each: Round, opts: argparse.Namespace) -> RunDir | None:
-    """Create the run directory and return it. Return None if the program cannot be recorded; the program runs
-    all the same.
+    """Create the run directory for ``each``, one execution of the program, and return it. Return None if the
+    program cannot be recorded; the program runs all the same.
 
     Raises:
       LogError: the directory cannot be created, and --out or --check needs it.
@@ -347,8 +362,11 @@ def _create(each: Round, opts: argparse.Namespace) -> RunDir:
 
 
 def _recording_options(opts: argparse.Namespace, each: Round) -> dict[str, Any]:
-    """Return the options of the recording that the user gave, by their names on the command line. They reach
-    the program in its environment.
+    """Return the options that the recording in the program needs, as name on the command line -> value.
+    Options that the user did not give are left out. The program finds the others in its environment.
+
+    Args:
+      each: the execution of the program, which has the targets.
     """
     values = {
         "ir": opts.ir,
@@ -378,8 +396,8 @@ def _environment(record: RunDir, opts: argparse.Namespace, each: Round) -> dict[
 
 
 def _read(record: RunDir | None) -> Callable[[], Ended]:
-    """Return a function that reads the run at its first call and returns the same object at later calls. So
-    the summary and the check read the log only once.
+    """Return a function that reads the run ``record`` at its first call and returns the same object at later
+    calls, so that the summary and the check read the log only once.
     """
 
     @functools.cache
@@ -415,8 +433,11 @@ def _report(
 
 
 def _write_metrics(where: str | None, record: RunDir | None, read: Callable[[], Ended]) -> None:
-    """Write the numbers per step of the run to ``where`` (``--metrics``). A failure is only printed, because
-    the exit code is the program's.
+    """Write the numbers of each training step to the file or dashboard ``where`` (``--metrics``); nothing for
+    None. If that fails, only print a message, because the exit code must be that of the program.
+
+    Args:
+      read: returns the recorded run.
     """
     if where is None or record is None:
         return
@@ -429,11 +450,12 @@ def _write_metrics(where: str | None, record: RunDir | None, read: Callable[[], 
 
 
 def _removed_name(died: Died | None, read: Callable[[], Ended]) -> str | None:
-    """Return what to write instead of a name that JAX has removed, as text, if the use of that name ended the
-    program; else None.
+    """Return what to write instead of a name of JAX that the installed JAX has removed, as text, if the use
+    of that name ended the program; else None.
 
     Args:
       died: the event of the exception that ended the program; None: there was none.
+      read: returns the recorded run.
     """
     if died is None:
         return None
@@ -444,8 +466,8 @@ def _removed_name(died: Died | None, read: Callable[[], Ended]) -> str | None:
 
 
 def _other_ranks(record: RunDir) -> Job | None:
-    """Return what the ranks of the job of ``record`` have recorded so far. None if ``record`` belongs to no
-    job, is the only rank, or if there are more than RANKS_IN_SUMMARY.
+    """Return what all ranks of the job of ``record`` have recorded so far, for the summary. None if
+    ``record`` belongs to no job or is the only rank, or if the job has more than RANKS_IN_SUMMARY ranks.
     """
     whole = ranks.whole_of(record)
     if whole is None or not 1 < len(store.rank_runs(whole)) <= RANKS_IN_SUMMARY:
@@ -456,8 +478,12 @@ def _other_ranks(record: RunDir) -> Job | None:
 
 
 def _something(record: RunDir, ended: program_events.Ended, read: Callable[[], Ended]) -> bool:
-    """Return whether the run recorded anything to report. The modules that read a log are imported only if a
-    process began to record.
+    """Return whether the run recorded anything to report. If no process began to record, nothing is imported,
+    because the modules that read a log take long to import.
+
+    Args:
+      ended: how the program ended.
+      read: returns the recorded run.
     """
     if not record.recorded:
         from jaxscope.launch import recording_check
@@ -473,7 +499,12 @@ def _checked(
     limits: dict[str, Any] | None,
     read: Callable[[], Ended],
 ) -> int:
-    """Return the program's exit code, or CHECK_FAILED if the program succeeded and the check failed."""
+    """Return the program's exit code, or CHECK_FAILED if the program succeeded and the check failed.
+
+    Args:
+      limits: the options of ``--check``; None: nothing is checked.
+      read: returns the recorded run.
+    """
     if limits is None or not ended.succeeded:
         return ended.leave()
     try:

@@ -160,7 +160,9 @@ def _rows(directory: RunDir) -> list[Row]:
 
 
 def row(directory: RunDir) -> Row:
-    """Return the row of one run in the list. This function reads the log of the run."""
+    """Return the row of the run in ``directory``, for the list of runs. This function reads the log of the
+    run.
+    """
     from jaxscope.model.load import load
     from jaxscope.present.runs import ending
     from jaxscope.present.text import command, count, seconds, size
@@ -373,8 +375,10 @@ def _remove(found: RunDir) -> bool:
 
 
 def _going_on(found: RunDir) -> bool:
-    """Return whether a process still writes into the run, one of its ranks or a run within it. If that is
-    unknown (the process is on another machine), return whether one wrote in the last day.
+    """Return whether a process still writes into the run ``found``, into one of its ranks, or into a run
+    inside its directory. Such a run is not removed.
+
+    If the process is on another machine, the answer is whether something was written in the last day.
     """
     from jaxscope.model.load import going_on, load
 
@@ -393,8 +397,8 @@ def _going_on(found: RunDir) -> bool:
 
 
 def _last_sign(run: Run, directory: RunDir) -> float:
-    """Return when a process last wrote into the run, in seconds since the epoch: the latest event, count or
-    heartbeat. Times in the future are ignored.
+    """Return when a process last wrote into the run, in seconds since the epoch: the time of the latest
+    event, call count or heartbeat. Times in the future are ignored.
     """
     times = [directory.started, *(p.last_ns / 1e9 for p in run.processes.values())]
     beat = beat_of(directory.heartbeat)

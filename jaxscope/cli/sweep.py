@@ -48,20 +48,22 @@ class Round(NamedTuple):
         return ", ".join(parts)
 
     def meta(self) -> dict[str, Any]:
-        """Return the entries of this round in ``meta.json``, a file of the run directory."""
+        """Return what ``meta.json``, a file in the run directory, says about this round: a dict of JSON
+        values.
+        """
         return {"settings": dict(self.settings)} if self.settings else {}
 
 
 def rounds_of(opts: argparse.Namespace, program: Command) -> list[Round]:
-    """Return all rounds. The rounds with the same setting are next to each other.
+    """Return all executions of the program (rounds): one for each setting of ``--vary`` and each number of
+    devices that a target has. Rounds with the same setting are next to each other.
 
     Args:
       opts: the options of ``jaxscope run``.
       program: the command line of the program.
 
     Raises:
-      UsageError: ``targeting.of_options`` or ``sweep_values.settings`` raises it, or the options cannot be
-        combined.
+      UsageError: a target or a value of ``--vary`` is invalid, or the options cannot be combined.
     """
     groups = targeting.of_options(opts) or [[]]
     combinations = sweep_values.settings(opts.vary or [])
@@ -81,7 +83,7 @@ def _require_repeatable(opts: argparse.Namespace, program: Command, sizes: bool)
     """Check that the program can be executed several times.
 
     Args:
-      sizes: whether the reason is targets of different sizes; else it is ``--vary``.
+      sizes: whether the reason for this is targets with different numbers of devices; else it is ``--vary``.
 
     Raises:
       UsageError: ``--detach`` or ``--tui`` is given, or the program is read from stdin.
@@ -107,8 +109,8 @@ def _require_repeatable(opts: argparse.Namespace, program: Command, sizes: bool)
 
 
 def checks(spec: str, rounds: list[Round]) -> dict[str, Any]:
-    """Return the options of ``--check``, by their names in [tool.jaxscope.check]. If ``spec``, its value,
-    names no target, the check is about all targets of the rounds.
+    """Parse ``spec``, the value of ``--check``, and return its options as name in [tool.jaxscope.check] ->
+    value. If ``spec`` names no target, the check is about all targets of ``rounds``.
     """
     names = list(dict.fromkeys(t.name for each in rounds for t in each.targets))
     found = config.check_spec(spec)
@@ -118,16 +120,16 @@ def checks(spec: str, rounds: list[Round]) -> dict[str, Any]:
 def run_all(
     rounds: list[Round], record: RunDir | None, once: Callable[[Round, RunDir | None], Ended], **options: Any
 ) -> Ended:
-    """Execute all rounds in order. Return how the first failed round ended; if none failed, how the last
-    round ended.
+    """Execute all rounds (executions of the program) in order. Return how the first failed round ended; if
+    none failed, how the last round ended.
 
     If a round fails, the others still run. Ctrl-C or a signal to this process ends all of them. If the
     program cannot be recorded, only the first round runs.
 
     Args:
       record: the run directory, for the first round; None: the program cannot be recorded.
-      once: executes one round, recorded in the given directory.
-      options: the keyword ``options``, a function that returns the recording options of a round.
+      once: executes one round and records it in the given directory.
+      options: has one entry, ``options``: a function that returns the recording options of a round.
 
     Raises:
       LogError: the directory of a round cannot be created; that round and the following ones are not run.
@@ -153,7 +155,11 @@ def run_all(
 
 
 def _within(record: RunDir | None, each: Round, **options: Any) -> RunDir:
-    """Create the directory of a round after the first, within the run directory ``record``, and return it.
+    """Create the run directory of ``each``, a round (an execution of the program) after the first, inside the
+    run directory ``record``. Return the new directory.
+
+    Args:
+      options: has one entry, ``options``: a function that returns the recording options of a round.
 
     Raises:
       LogError: the directory cannot be created.

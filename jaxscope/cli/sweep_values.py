@@ -106,11 +106,11 @@ def values(text: str) -> list[str]:
 
 
 def _value(text: str, at: int) -> tuple[str, int]:
-    """Return the value that begins at the position ``at`` of ``text``, and the position of the comma after
-    the value, or of the end of the text.
+    """Return the value that begins at the position ``at`` of ``text`` (the values of ``--vary``), and the
+    position of the comma after the value, or of the end of the text: ``("a,b", 0)`` -> ``("a", 1)``.
 
     Raises:
-      UsageError: as ``values``.
+      UsageError: the value is empty and not written as ``''``, or a quote is not closed.
     """
     quote = text[at : at + 1]
     if quote and quote in "'\"":
@@ -133,8 +133,8 @@ def _value(text: str, at: int) -> tuple[str, int]:
 
 
 def program(given: Command, chosen: Sequence[Setting]) -> Command:
-    """Return the command line ``given`` with the flags of ``chosen``. A flag replaces the one that the script
-    already has, or is appended: ``train.py --mesh=8`` -> ``train.py --mesh=4``.
+    """Return the command line ``given`` with the flags of ``chosen``, the settings of one execution. A flag
+    replaces the same flag in ``given``, or is appended: ``train.py --mesh=8`` -> ``train.py --mesh=4``.
     """
     first = 2 if given.words[0] in ("-m", "-c") else 1
     words, arguments = given.words[:first], given.words[first:]
@@ -164,15 +164,15 @@ def _with_flag(arguments: list[str], setting: Setting) -> list[str]:
 
 
 def environment(chosen: Sequence[Setting]) -> dict[str, str]:
-    """Return the settings that are environment variables, as name -> value. Flags of the script are left
-    out.
+    """Return those of the settings ``chosen`` that are environment variables, as name -> value. Flags of the
+    script are left out.
     """
     return {s.name: s.value for s in chosen if not s.is_flag}
 
 
 def joined(words: Sequence[str]) -> list[str]:
-    """Join ``["--vary", "--mesh=a,b"]`` to ``["--vary=--mesh=a,b"]``, because argparse would parse the second
-    word as an option of jaxscope.
+    """Join ``--vary`` with the word after it, ``["--vary", "--mesh=a,b"]`` -> ``["--vary=--mesh=a,b"]``,
+    because argparse would parse the second word as an option of jaxscope.
     """
     joined: list[str] = []
     for word in words:

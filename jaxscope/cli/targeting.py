@@ -52,11 +52,12 @@ def grouped(names: Sequence[str]) -> list[list[Any]]:
 
 
 def of_options(opts: argparse.Namespace) -> list[list[Any]]:
-    """Return the targets of ``jaxscope run``, grouped by number of devices as ``grouped`` does. Print a
-    warning if XLA may hang with so many CPU devices.
+    """Return the targets of ``jaxscope run`` as a list of groups: the targets of a group have the same number
+    of devices. Print a warning if XLA may hang with so many CPU devices.
 
     Raises:
-      UsageError: ``grouped`` raises it, or --dry-run is given without a target.
+      UsageError: a target is unknown or its compiler is not installed, or --dry-run is given without a
+        target.
     """
     groups = grouped(opts.target or [])
     if opts.dry_run and not groups:
@@ -77,8 +78,13 @@ def of_options(opts: argparse.Namespace) -> list[list[Any]]:
 
 
 def aborted(targets: Sequence[Any], ended: Ended, opts: argparse.Namespace) -> None:
-    """Print the likely reason if the program was aborted (SIGABRT) while it had more CPU devices than XLA has
-    threads.
+    """If the program was aborted (SIGABRT), print the likely reason: it had more CPU devices than XLA has
+    threads for their collectives.
+
+    Args:
+      targets: the targets of the program; it had as many CPU devices as one of them has devices.
+      ended: how the program ended.
+      opts: the options of ``jaxscope run``; nothing is printed with ``--quiet``.
     """
     if ended.signal == signal.SIGABRT and targets and targets[0].devices > THREADS and not opts.quiet:
         print_message(
@@ -123,8 +129,8 @@ def force(env: dict[str, str], targets: Sequence[Any]) -> int | None:
 
 
 def begin(record: RunDir, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes] | None:
-    """Start the worker process that compiles the queued programs of ``record``, and return it. Print a
-    message and return None if it cannot start.
+    """Start the worker process that compiles the programs of ``record`` for their targets as the program
+    queues them. Return the process. Print a message and return None if it cannot start.
 
     Args:
       env: the environment of the program (default: of this process). Its compiler flags apply to the worker,
@@ -151,17 +157,18 @@ def end(
     quiet: bool,
     env: Mapping[str, str] | None = None,
 ) -> bool:
-    """Close the queue after the end of the program, so that the worker ends when no program is left. Return
-    whether the user pressed Ctrl-C meanwhile.
+    """Close the queue of programs to compile after the end of the program, so that the worker ends when the
+    queue is empty. Return whether the user pressed Ctrl-C meanwhile.
 
     After Ctrl-C the worker continues in the background. If the worker was killed, it is started again, as
     long as each start compiles more programs.
 
     Args:
+      record: the run directory, which has the queue.
       worker: the process that ``begin`` returned.
       wait: wait for the programs that are left to compile.
       quiet: do not print how many are left.
-      env: the environment for a new worker, as in ``begin``.
+      env: the environment for a new worker; default: that of this process.
     """
     from jaxscope.log.jobs import Queue
     from jaxscope.present.targets import waiting

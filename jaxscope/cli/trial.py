@@ -162,13 +162,14 @@ def _run(
     program: Command,
     opts: argparse.Namespace,
 ) -> Side:
-    """Check a version out, run the program there recorded, and return its figures. The run is read before the
-    checkout is removed, because findings read its source files.
+    """Check out a version of the repository, run the program there recorded, and return its figures. The run
+    is read before the checkout is removed, because findings read its source files.
 
     Args:
       commit: the version.
       patch: a diff to apply to the version; None: none.
       label: the name of the version in the output.
+      program: the command line of the program.
 
     Raises:
       JaxscopeError: nothing was recorded, or the program imported code of the user's own checkout.
@@ -217,8 +218,8 @@ def _passed_on(opts: argparse.Namespace) -> list[str]:
 
 
 def _in_tree(word: str, repository: Repository) -> str:
-    """Return the first word of the program's command line. If it is the absolute path of a file in the user's
-    checkout, return the path of the same file in the temporary checkout.
+    """Return ``word``, the first word of the program's command line. If it is the absolute path of a file in
+    the user's checkout, return the path of the same file in the temporary checkout instead.
     """
     path = Path(word)
     if path.is_absolute() and path.is_relative_to(repository.root):

@@ -32,13 +32,14 @@ _IDENTITY = {
 
 
 class Repository:
-    """The repository of the current directory, and a temporary directory (``room``) for worktrees of it.
+    """The git repository of the current directory, and a temporary directory into which its versions are
+    checked out.
 
     Attributes:
       root: the top of the user's checkout.
       below: the current directory, relative to ``root``.
-      tree: the directory into which each version is checked out in turn. It is the same for all versions,
-        so that paths in outputs and programs are equal.
+      tree: the directory in the temporary one into which each version is checked out in turn. It is the same
+        for all versions, so that paths in outputs and programs are equal.
     """
 
     def __init__(self, root: Path, below: Path, room: Path) -> None:
@@ -92,10 +93,10 @@ class Repository:
             ) from e
 
     def uncommitted(self) -> str:
-        """Return the id of a commit of the checkout as it is now: with changes and with new files, but
-        without files that git ignores.
+        """Return the id of a commit of the user's checkout as it is now: with changes and with new files, but
+        without files that git ignores. Without changes and new files, that commit is HEAD.
 
-        The commit is made without changing the user's repository. Without changes and new files, it is HEAD.
+        The commit is made without changing the user's repository.
         """
         head = self.commit_of("HEAD")
         index = self._room / "index"
