@@ -1,3 +1,3 @@
-"""The rules: each reads a recorded run and returns findings, which are problems worth a change of the
-program. A finding has evidence, and a fix that a test tries.
+"""The rules: each reads a recorded run and returns findings, which are problems that a change of the user's
+program would mend. A finding has evidence, and advice that a test tries.
 """

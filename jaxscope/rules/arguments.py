@@ -65,10 +65,13 @@ def lengthened_argument(group: Group) -> Fix | None:
 
 
 def _settled(group: Group) -> bool:
-    """Return whether the argument whose size changed has only few sizes, each with many calls, and no new
-    size in the latter half of all calls. Then the recompiles are over, and matter less.
+    """Return whether recompiles for another size are over, and so matter less: the argument whose size
+    changed has only few sizes, each with many calls, and no new size in the latter half of all calls.
 
-    False where calls are not counted.
+    False if calls are not counted.
+
+    Args:
+      group: the calls of a function that recompiled because the size of the same argument changed.
     """
     last = group.compilations[-1]
     calls, then = group.function.counted_calls.get(last.process.id), last.calls_then
@@ -89,8 +92,8 @@ def _a_size_each(group: Group) -> bool:
 
 
 def _creeps(shapes: list[tuple[int, ...]]) -> bool:
-    """Return whether exactly one axis changes, and becomes longer by the same amount in every call:
-    ``[(8, 1), (8, 2), (8, 3)]``.
+    """Return whether exactly one axis differs between the successive ``shapes`` of an argument, and becomes
+    longer by the same amount each time: ``[(8, 1), (8, 2), (8, 3)]``.
     """
     if len({len(shape) for shape in shapes}) != 1:
         return False
@@ -99,8 +102,8 @@ def _creeps(shapes: list[tuple[int, ...]]) -> bool:
 
 
 def _shapes(group: Group) -> list[tuple[int, ...]]:
-    """Return the shapes of the argument that recompiled the group, in all recorded calls of the function. A
-    call in which that argument is a container of arrays is left out.
+    """Return the shapes of one argument in all recorded calls of its function: the argument whose change made
+    the calls of ``group`` recompile. A call in which that argument is a container of arrays is left out.
     """
     return [
         tuple(n for n in leaf.shape if isinstance(n, int))
@@ -112,8 +115,8 @@ def _shapes(group: Group) -> list[tuple[int, ...]]:
 
 
 def _dimensions(value: Value | None) -> tuple[int, ...] | None:
-    """Return the sizes in one of the two values of a cause: ``(8, 14)`` for ``f32[8,14]``, ``(14,)`` for
-    ``axis 1: 14``. None for other values, and for sizes that are not known.
+    """Return the sizes that a cause of a recompile names, before or after the change: ``(8, 14)`` for
+    ``f32[8,14]``, ``(14,)`` for ``axis 1: 14``. None if ``value`` is something else, or a size is not known.
     """
     sizes: tuple[int | str, ...] = ()
     if isinstance(value, ArrayType):
@@ -125,8 +128,8 @@ def _dimensions(value: Value | None) -> tuple[int, ...] | None:
 
 
 def _size(value: Value | None, sizes: list[int]) -> str:
-    """Return ``sizes`` as text: ``[8,16]``. If ``value``, the cause's value, names axes (a cause of several
-    arrays does), so does the text: ``axis 1: 16``.
+    """Return ``sizes`` as text: ``[8,16]``. If ``value``, which the cause of the recompile names, has axes
+    (``axis 1: 14``, if several arrays changed), the text has them, too: ``axis 1: 16``.
     """
     if isinstance(value, AxisSizes):
         return ", ".join(f"axis {axis}: {n}" for (axis, _), n in zip(value.sizes, sizes, strict=True))
@@ -196,8 +199,8 @@ def changing_tree(group: Group) -> Fix | None:
 
 
 def _grows(group: Group) -> bool:
-    """Return whether each recompile of the group passed more arrays in the container of the cause than the
-    recompile before.
+    """Return whether a container of arrays, such as a list, had more arrays in each recompile of ``group``
+    than in the recompile before. False if no container got more arrays, or for a single recompile.
     """
     inside = container(group.cause)
     if len(group.compilations) < 2 or inside is None:

@@ -42,7 +42,12 @@ def carried_state(run: Run) -> Iterator[Finding]:
 
 
 def fix(p: Prediction) -> Fix:
-    """Return the advice about the first cause of the prediction ``p``."""
+    """Return the advice for a call that will recompile: how to give the first argument that differs the form
+    with which the function returns it.
+
+    Args:
+      p: the prediction that the next call recompiles, with the causes.
+    """
     cause = p.causes[0]
     path = cause.path or p.argument
     if cause.kind in ("weak_type", "dtype"):
@@ -62,8 +67,8 @@ def fix(p: Prediction) -> Fix:
 
 
 def _where(value: Value | None) -> str:
-    """Return the text of a placement: a sharding or device, a memory kind, or a layout; ``?`` for other
-    values.
+    """Return the text of a placement of an array, for a message: its sharding or device, its memory kind, or
+    its layout; ``?`` if ``value`` is none of these.
     """
     match value:
         case Placement():

@@ -78,16 +78,17 @@ def _donated(f: Finding) -> float:
 
 
 def _of_the_same(run: Run, f: Finding, largest: Finding) -> bool:
-    """Return whether the function of the finding ``f`` is under ``nnx.jit``, and all its objects that could
-    be donated are also passed to the function of the finding ``largest``. The two findings are then about the
-    same memory.
+    """Return whether the findings ``f`` and ``largest`` are about the same memory, so that one of them is
+    enough: the function of ``f`` is under ``nnx.jit``, and all its objects that could be donated are also
+    passed to the function of ``largest``.
     """
     return _updates_in_place(run, f) and f.contexts == largest.contexts and {*_names(f)} <= {*_names(largest)}
 
 
 def _with_the_same_objects(run: Run, largest: Finding, findings: Sequence[Finding]) -> Finding:
-    """Return the finding ``largest``, extended by the evidence and the names of other functions under
-    ``nnx.jit`` that are passed the same objects. These functions then need no finding.
+    """Return the finding ``largest``, extended by the evidence and the names of those functions in
+    ``findings`` that are under ``nnx.jit`` and are passed the same objects. These functions then need no
+    finding of their own.
     """
     others = [f for f in findings if f is not largest and _of_the_same(run, f, largest)]
     if not others:
@@ -132,8 +133,12 @@ def _possible(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable,
 
 
 def _objects_of_nnx(p: Program, f: Function, names: Sequence[str]) -> bool:
-    """Return whether the function is under ``nnx.jit`` and all arguments ``names`` are objects, into which
-    nnx.jit puts the new arrays. False if one of them is an array or a container of Python.
+    """Return whether the function ``f`` is under ``nnx.jit`` and all its arguments ``names`` are objects,
+    into which nnx.jit puts the new arrays after a call. False if one of the arguments is an array, or a
+    container such as a list.
+
+    Args:
+      p: a program of ``f``, whose latest call says what the arguments are.
     """
     key = p.compilations[-1].key
     return IN_PLACE in f.seen.wrappers and key is not None and all("." in key.nodes.get(n, "") for n in names)

@@ -29,10 +29,10 @@ Look = Callable[[Program, Function, Texts], Iterator[tuple[Hashable, Finding]]]
 
 
 def users(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
-    """Yield (program, function, analysed texts) for each of the user's functions: the latest program that was
-    called.
+    """Yield (program, function, analysed texts of the program) for each of the user's functions. The program
+    is the latest that was called, or else the latest.
 
-    If a function was only lowered for targets (``jaxscope compile``), yield one of the programs for
+    If a function was only lowered for targets (``jaxscope compile``), its program is one of those for
     targets.
     """
     latest = _latest(run)
@@ -48,8 +48,8 @@ def users(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
 def _latest(run: Run) -> dict[str, tuple[Function, list[Program]]]:
     """Return a dict: id of a user's function -> (the function, its programs with the latest first).
 
-    A program that was compiled ahead of time is left out if a call compiled another one, because it is
-    unknown whether it ever ran.
+    If some of these programs were called, those that never were are left out: a program that was compiled
+    ahead of time may be unused.
     """
     found: dict[str, tuple[Function, list[Program]]] = {}
     for p in run.programs.values():
@@ -63,15 +63,16 @@ def _latest(run: Run) -> dict[str, tuple[Function, list[Program]]]:
 
 
 def of_compiled(run: Run, look: Look) -> Iterator[Finding]:
-    """Yield the findings of a rule in the latest programs of each of the user's functions: those that ran,
-    and those for each target.
+    """Yield the findings of a rule in the latest programs of each of the user's functions: those that ran on
+    this machine, and those compiled for each target (an accelerator that need not be there).
 
     If several programs have equal findings, only the finding of the latest program is kept. If the latest
     program does not have the finding, the finding names the programs that have it. If the program was
-    recorded on the CPU for other targets, and only the CPU's program has the finding, it is a note.
+    recorded on the CPU for other targets, and only the CPU's program has the finding, its severity is
+    ``note``.
 
     Args:
-      look: the rule: it yields (a value that is the same for equal findings, the finding) for one program.
+      look: the rule. For one program it yields pairs (value, finding); equal values mean equal findings.
     """
     latest, targets = _latest(run), {f.id: ps for f, ps in target_programs.of_run(run) if f.user}
     for id in dict.fromkeys([*latest, *targets]):
@@ -92,8 +93,8 @@ def of_compiled(run: Run, look: Look) -> Iterator[Finding]:
 
 
 def _earlier(run: Run, f: Finding, having: Sequence[Program], latest: Program) -> Finding:
-    """Return the finding ``f`` with the numbers of the compilations whose programs have it (``having``),
-    because the latest program does not have it.
+    """Return the finding ``f`` with the numbers of the compilations whose programs have the problem
+    (``having``), because the function's latest program does not have it.
     """
     numbers = sorted(n for p in having for n in [number_of(run, p.compilations[-1])] if n is not None)
     if not numbers:

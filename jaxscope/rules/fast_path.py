@@ -17,12 +17,14 @@ FEW = 2  # such calls of one function object are normal: the first call with eac
 
 
 def _found(run: Run, code: str, kind: str, fix: Callable[[str], Fix], few: int = FEW) -> Iterator[Finding]:
-    """Yield a finding for each function whose calls missed the fast path more often than is normal.
+    """Yield a finding with the code ``code`` for each of the user's functions whose calls missed the fast
+    path (JAX's dispatch in C++) more often than is normal.
 
     Args:
       kind: the kind of cause, such as ``effects``.
       fix: returns the advice, given the path of an argument.
-      few: how many such calls of one function object are normal.
+      few: how many such calls are normal for one function object; a function that is defined again is another
+        object.
     """
     for group in groups(run, (kind,), fast_path=True):
         n = group.function.fast_path_misses
@@ -32,8 +34,8 @@ def _found(run: Run, code: str, kind: str, fix: Callable[[str], Fix], few: int =
 
 
 def _objects(group: Group) -> int:
-    """Return how many function objects the function was during the run (a function that is defined again is
-    another object). Each has its own fast path.
+    """Return how many function objects the function of ``group`` was during the run, at least 1. A function
+    that is defined again is another object, and each object has its own fast path.
     """
     known = {c.key.function_object for c in group.function.compilations if c.key is not None} - {None}
     return max(1, len(known))
@@ -50,8 +52,8 @@ def _title(run: Run, group: Group, calls: int) -> Message:
 
 
 def _of_refs(group: Group) -> bool:
-    """Return whether all effects of the function are those of reading and writing ``jax.Ref``. They cannot be
-    avoided, so that they are not reported.
+    """Return whether the only effects of the function of ``group`` are reading and writing ``jax.Ref``. With
+    these effects every call misses the fast path; that cannot be avoided, so that it is not reported.
     """
     found = {
         e.partition("<")[0]

@@ -58,10 +58,13 @@ def _title(g: Growth, longer: bool) -> Message:
 
 
 def _seen(g: Growth, position: float, count: int, size: int) -> Evidence:
-    """Return the evidence that one snapshot gives: the number and the bytes of the arrays.
+    """Return the evidence that one snapshot of the live arrays gives about arrays that grow: their number and
+    their bytes at that time.
 
     Args:
+      g: the arrays.
       position: the step of the snapshot; the seconds since the start if steps are not counted.
+      count, size: the number of the arrays, and their bytes.
     """
     what: dict[str, Any] = {"count": Count(count, "array"), "bytes": Bytes(size)}
     if g.in_steps:
@@ -137,8 +140,8 @@ class _Copied(msgspec.Struct, frozen=True):
 
 
 def _trees(run: Run) -> dict[str, list[tuple[Group, Snapshot]]]:
-    """Return the arrays that have a name, grouped by the tree that they belong to (``params`` for
-    ``params['w']``), each with a snapshot that has it.
+    """Return a dict: tree -> its arrays, each with a snapshot that has it. The tree of ``params['w']`` is
+    ``params``; only arrays with a name are returned.
 
     The snapshot is the fullest one if it has the array, else the largest one that has it. The fullest
     snapshot alone is not enough: arrays that it lacks, or has no name for, can be as large.
@@ -156,8 +159,8 @@ def _trees(run: Run) -> dict[str, list[tuple[Group, Snapshot]]]:
 
 
 def _replicated(tree: str, members: list[_Copied]) -> Finding | None:
-    """Return a finding about ``members``, which are arrays of one tree that are replicated along the same
-    axes. None if sharding them saves too little.
+    """Return a finding about ``members``, arrays of one tree (such as ``params``) that are replicated along
+    the same mesh axes. None if sharding them saves too little memory.
     """
     members = sorted(members, key=lambda m: -m.held)
     first = members[0]
@@ -206,8 +209,11 @@ def _replicated(tree: str, members: list[_Copied]) -> Finding | None:
 
 
 def _like(tree: str, copied: _Copied) -> Message | None:
-    """Return a clause about arrays of the same tree that are sharded over the axis already; None if there
-    are none.
+    """Return a clause that says which arrays of the same tree (such as ``params``) are already sharded over
+    the mesh axis ``copied.axis``; None if there are none.
+
+    Args:
+      copied: the replicated arrays, and how to shard them.
     """
     if not copied.like:
         return None

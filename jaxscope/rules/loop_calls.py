@@ -57,7 +57,9 @@ def one_key_for_all_steps(run: Run) -> Iterator[Finding]:
 
 
 def _called(f: Function) -> Iterator[Compilation]:
-    """Yield calls of ``f``, if it is the user's: for each line that calls it, the latest recorded call."""
+    """Yield the latest recorded call for each line that calls ``f``. Yield nothing if ``f`` is not a function
+    of the user.
+    """
     found = {
         (c.site.file, c.site.line): c
         for c in (f.compilations if f.user else ())
@@ -130,10 +132,14 @@ def _turns_alone(run: Run, c: Compilation, call: LoopCall, jitted: set[str]) -> 
 
 
 def _rows(run: Run, c: Compilation, call: LoopCall) -> tuple[int, ...] | None:
-    """Return the shape of the array whose rows are the arguments of the calls, one row in each call. None if
-    there is no such array, or if the loop runs only once.
+    """Return the shape of the array whose rows a loop passes to a jitted function, one row in each call. None
+    if no such array is known, or if the loop runs only once.
 
-    The array is known from the operations outside jit on the loop's lines that take rows (a slice, a gather).
+    The array is known from operations outside jit that take a row (a slice, a gather) on the loop's lines.
+
+    Args:
+      c: the latest call of the function in the loop.
+      call: the call in the source, with its loop.
     """
     if c.site is None or c.key is None or not _again(run, c, call):
         return None
@@ -156,8 +162,12 @@ def _dtype(c: Compilation, rows: tuple[int, ...]) -> str | None:
 
 
 def _again(run: Run, c: Compilation, call: LoopCall) -> bool:
-    """Return whether another loop runs the loop of ``call`` again: a loop of the same function, or one around
-    a line that calls this function.
+    """Return whether another loop runs the loop around ``call`` again: a loop of the same function, or one
+    around a line that calls this function.
+
+    Args:
+      c: a recorded call of the function that ``call`` names; it has the call stack.
+      call: the call in the source, with its loop.
     """
     text, stack = sources.of(run), c.missed.stack if c.missed is not None else []
     last = call.loop.end_lineno or call.loop.lineno
@@ -168,11 +178,11 @@ def _again(run: Run, c: Compilation, call: LoopCall) -> bool:
 
 
 def _calls_in_a_step(run: Run, f: Function, c: Compilation, call: LoopCall) -> int | None:
-    """Return how often each step calls ``f``. None if calls or steps are not counted, or if ``f`` may be the
-    step itself.
+    """Return how often each training step calls ``f``. None if calls or steps are not counted, or if ``f``
+    may itself be the step.
 
-    If ``jaxscope.step()`` marks the steps, a function that is passed its own results may be the training
-    step, and a step may be an epoch.
+    ``f`` may be the step if it is passed its own results and ``jaxscope.step()`` marks the steps: such a mark
+    may also stand for an epoch.
     """
     calls, steps = f.counted_calls.get(c.process.id), transfers.steps(run, c.process)
     steppers = [g for g in run.functions.values() if g.step and c.process.id in g.counted_calls]
@@ -225,7 +235,8 @@ def _comparable(run: Run, larger: Compilation, g: Function, c: Compilation) -> b
 
     Args:
       larger: the call of the function that computes more.
-      g, c: the other function, and its call.
+      g: the function that computes less.
+      c: the call of ``g``.
     """
     if larger.key is None or c.key is None:
         return False
@@ -273,8 +284,8 @@ def _types(c: Compilation) -> _Types:
 
 
 def _places(kind: _Types, arrays: _Types) -> set[tuple[str, ...]]:
-    """Return the paths in ``arrays`` below which there are exactly the arrays of ``kind``: equal paths from
-    there on, and equal types.
+    """Return the paths in ``arrays`` below which there are exactly the arrays of ``kind``. A dict ``kind`` or
+    ``arrays`` has the path of each array -> its type; paths below and types must be equal.
     """
     first = next(iter(kind))
     starts = {path[: len(path) - len(first)] for path in arrays if path[len(path) - len(first) :] == first}
@@ -287,8 +298,8 @@ def _places(kind: _Types, arrays: _Types) -> set[tuple[str, ...]]:
 
 
 def has_key(c: Compilation) -> bool:
-    """Return whether an argument of ``c`` may be an array of random keys: its dtype is ``key<...>``, or it is
-    ``uint32`` with a last dimension of 2 or 4.
+    """Return whether an argument of the call ``c`` may be an array of random keys: its dtype is ``key<...>``,
+    or it is ``uint32`` with a last dimension of 2 or 4.
     """
     leaves = c.key.arguments if c.key is not None else ()
     return any(
@@ -298,22 +309,28 @@ def has_key(c: Compilation) -> bool:
 
 
 def _arrays_passed(f: Function, c: Compilation, call: LoopCall) -> set[str | None]:
-    """Return the names of the variables that the call passes as arrays, not as containers or objects."""
+    """Return the names of the variables that a call of ``f`` passes as arrays, not as containers or objects:
+    ``{"x"}`` for ``f(model, x)``.
+
+    Args:
+      c: a recorded call of ``f``, which says what the arguments are.
+      call: the same call in the source.
+    """
     paths = [leaf.path for leaf in c.key.arguments] if c.key is not None else []
     passed = [loop_calls.argument(call.call, f.seen.signature, name) for name in paths]
     return {loop_calls.root(a) for a in passed if a is not None}
 
 
 def _same_arguments(larger: LoopCall, smaller: LoopCall, unchanged: set[str | None] | None) -> bool | None:
-    """Return whether the call ``smaller`` may repeat work of the call ``larger``, because the loop passes
-    both the same arguments.
+    """Return whether the call ``smaller`` may compute again what ``larger``, another call in the same loop,
+    computes, because the arguments of ``smaller`` are also passed to ``larger``.
 
-    False: the arguments are the same. True: ``larger`` comes first, and its statement sets some of them anew,
-    as ``params = train_step(params, batch)`` does. None: an argument differs, or that is unknown.
+    None: it does not, or that is unknown. False: the arguments have the same values in both calls. True:
+    ``larger`` comes first and changes some of them, as ``params = train_step(params, batch)`` does.
 
     Args:
-      unchanged: if ``larger`` changes the objects that it is passed (flax nnx), the names that it does not
-        change; else None.
+      unchanged: if ``larger`` changes the objects that it is passed (flax nnx), the names of the variables
+        that it does not change; else None.
     """
     if larger.statement is None or smaller.statement is None or larger.statement == smaller.statement:
         return None
@@ -335,8 +352,8 @@ def _same_arguments(larger: LoopCall, smaller: LoopCall, unchanged: set[str | No
 
 
 def _part_of(node: ast.expr, expressions: set[str]) -> bool:
-    """Return whether ``node`` is one of ``expressions``, or an attribute or an item of one:
-    ``state.params`` if ``state`` is in ``expressions``. These are texts, as ``ast.dump`` writes them.
+    """Return whether ``node`` is one of ``expressions`` (texts, as ``ast.dump`` writes them), or an attribute
+    or an item of one. For example, ``state.params`` is an attribute of ``state``.
     """
     while ast.dump(node) not in expressions:
         if not isinstance(node, (ast.Attribute, ast.Subscript)):

@@ -80,8 +80,11 @@ def recompile_rate(run: Run) -> Iterator[Finding]:
 
 
 def _has_own_finding(run: Run, repeats: list[Compilation]) -> bool:
-    """Return whether more than half of the recompiles have the same cause, and a rule about that cause
-    reports them with its own advice. JX132 then reports nothing.
+    """Return whether another rule reports the recompiles of a function, so that JX132 reports nothing: more
+    than half of them have the same cause, and there is advice about that cause.
+
+    Args:
+      repeats: the recompiles of the function.
     """
     found: dict[tuple[str, str | None], list[tuple[Compilation, Cause]]] = {}
     for c in repeats:
@@ -105,8 +108,11 @@ def _by_calls(f: Function, repeats: list[Compilation]) -> Message | None:
 
 
 def _by_number(f: Function, repeats: list[Compilation]) -> Message | None:
-    """Return a clause with the number of recompiles of a function whose calls are not counted. None if they
-    are counted, or if there are too few recompiles.
+    """Return a clause that says how often ``f`` recompiled. None if there are too few recompiles, or if the
+    calls of ``f`` are counted: the share of calls that recompile decides then.
+
+    Args:
+      repeats: the recompiles of ``f``.
     """
     if f.counted_calls or len(repeats) < FEWEST:
         return None
@@ -129,8 +135,9 @@ def eager_barrage(run: Run) -> Iterator[Finding]:
 
 
 def _by_line(run: Run) -> Iterator[tuple[Payer, Finding]]:
-    """Yield (the line with its compilations, a finding about it) for each line that makes JAX compile
-    operations outside jit, if that can be avoided and costs enough.
+    """Yield (line, finding) for each line of the user's code that makes JAX compile operations outside jit,
+    if that can be avoided and costs enough seconds. The line is a ``Payer``, which has the compilations that
+    it causes.
     """
     least, resized = SHARE * payers.total_seconds(run), payers.resized_lines(run)
     called = {
@@ -160,12 +167,13 @@ def _by_line(run: Run) -> Iterator[tuple[Payer, Finding]]:
 
 
 def _beside_a_resized_function(run: Run, p: Payer, resized: set[tuple[str, int]]) -> bool:
-    """Return whether the line, or another line of its loop, calls a user's function that recompiles for
-    another size. That function has its own finding, and the operations of this line compute its arguments or
-    results.
+    """Return whether the line of ``p``, or another line of its loop, calls a user's function that recompiles
+    for another size. The line then needs no finding: that function has one, and the operations of the line
+    compute the function's arguments or results.
 
     Args:
-      resized: (file, line) of the calls of such functions.
+      p: a line that makes JAX compile operations outside jit.
+      resized: (file, line) of the calls of functions that recompile for another size.
     """
     if (p.line.file, p.line.line) in resized:
         return True
@@ -175,9 +183,10 @@ def _beside_a_resized_function(run: Run, p: Payer, resized: set[tuple[str, int]]
 
 
 def _repeats(p: Payer, why: Message | None) -> Message | None:
-    """Return a clause with the number of compilations that are recompiles, and with ``why`` if the reason is
-    known. Without a reason the clause has their seconds, too, because the head of the report adds these up.
-    None if there are no recompiles.
+    """Return a clause with the number of compilations of the line ``p`` that are recompiles; None if none
+    are. The clause also has their reason (``why``), or, if the reason is unknown, their seconds.
+
+    The head of the report adds up these seconds.
     """
     if not p.again:
         return None
@@ -187,8 +196,8 @@ def _repeats(p: Payer, why: Message | None) -> Message | None:
 
 
 def _compiled(lines: Sequence[Payer]) -> dict[str, Field]:
-    """Return fields of a message about ``lines``: the number of their compilations, and the names of what
-    was compiled.
+    """Return fields of a message about ``lines``, which make JAX compile operations outside jit: the number
+    of compilations, and the names of what was compiled.
     """
     names = tuple(sorted({name for p in lines for name in p.names}))
     number = sum(len(p.compilations) for p in lines)
@@ -215,8 +224,12 @@ def _finding(
 
 
 def _by_function(run: Run, p: Payer, most: int) -> list[Evidence]:
-    """Return the evidence for one line: an entry for each function or operation that was compiled for it, the
-    most expensive first, at most ``most``. An entry has the cause of the function's most expensive recompile.
+    """Return the evidence for a line that makes JAX compile operations outside jit: an entry for each
+    function or operation that was compiled for the line, the most expensive first, at most ``most`` entries.
+    An entry has the cause of the function's most expensive recompile.
+
+    Args:
+      p: the line with its compilations.
     """
     parts: dict[str, list[Compilation]] = {}
     for c in p.compilations:
@@ -253,7 +266,10 @@ class Iteration(NamedTuple):
 
 def _iteration(run: Run, p: Payer) -> Iteration | None:
     """Return the loop, in the same file, that runs the line of ``p`` repeatedly, directly or through
-    functions that it calls. None if no such loop is known.
+    functions that the loop calls. None if no such loop is known.
+
+    Args:
+      p: a line that makes JAX compile operations outside jit.
     """
     missed = p.compilations[0].missed
     if missed is None:
@@ -277,11 +293,15 @@ def _slug(finding: Finding) -> str | None:
 def _of_iteration(
     run: Run, iteration: Iteration, lines: Sequence[Payer], findings: Sequence[Finding]
 ) -> Finding:
-    """Merge the findings about several lines that one iteration of a loop runs into one finding, whose advice
-    is to jit the step as a whole.
+    """Merge the findings about several lines of one loop, which make JAX compile operations outside jit, into
+    one finding. Its advice is to jit the body of the loop as a whole.
 
-    If the sizes of their arrays change, one jit would compile for each size, too. The advice is then that of
-    one line.
+    If the lines recompile because the sizes of arrays change, one jit would recompile, too. The advice is
+    then that of the first finding: to keep the sizes equal.
+
+    Args:
+      lines: the lines with their compilations.
+      findings: the finding of each line.
     """
     seconds, fix = sum(f.seconds or 0.0 for f in findings), fix_of(findings[0])
     repeats = Count(sum(len(p.again) for p in lines), "repeat")
@@ -306,9 +326,9 @@ def _of_iteration(
 
 
 def _of_one_cause(run: Run, repeats: list[Compilation]) -> recompiles.Group | None:
-    """Return the group of recompiles of one library function that have one cause in the function's arguments,
-    such as a changing dtype. If there are several groups, return the one with the most seconds; None if there
-    is none.
+    """Return the group of those recompiles in ``repeats`` that belong to one jitted function of a library and
+    have the same kind of cause in its arguments, such as a changing dtype. If there are several such groups,
+    return the one with the most seconds; None if there is none.
     """
     found: dict[tuple[str, str], list[tuple[Compilation, Cause]]] = {}
     for c in repeats:
@@ -327,12 +347,14 @@ def _of_one_cause(run: Run, repeats: list[Compilation]) -> recompiles.Group | No
 
 
 def _creates(p: Payer) -> bool:
-    """Return whether the line creates the parameters of a model once: it compiles nothing again, and most of
-    its seconds are those of random draws.
+    """Return whether a line seems to create the parameters of a model: it compiles nothing again, and at
+    least half of its compile seconds are those of random draws. Its finding is then only a note.
 
-    jit may not help there, because one program would contain all these draws. With jit, creating ten models
-    took 0.5 to 2.3 times as long as without, and the predictions of one network a quarter
-    (benchmarks/README.md).
+    jit may not help on such a line, because one program would contain all these draws. Measured for ten
+    models (benchmarks/README.md), creation with jit took between half and 2.3 times as long as without.
+
+    Args:
+      p: the line with the compilations that it causes.
     """
     if p.again:
         return False
@@ -396,7 +418,9 @@ def _what_to_do(run: Run, p: Payer) -> tuple[Message | None, Fix | None, float]:
 
 
 def _inside(p: Payer) -> Message | None:
-    """Return a clause with the user's function that contains the line; None for a line outside functions."""
+    """Return a clause with the function of the user that contains the line of ``p``; None if the line is not
+    in a function.
+    """
     name = ".".join(part for part in p.line.function.split(".") if not part.startswith("<"))
     return message("inside-function", function=name) if name else None
 
@@ -419,12 +443,14 @@ def _for_library(
     repeat_seconds: float,
     all_seconds: float,
 ) -> tuple[Message | None, Fix | None, float]:
-    """Return (reason, fix, seconds), as ``_what_to_do`` does, for a line that calls a library other than JAX
-    that cannot be traced as a whole.
+    """Return what to do about a line that makes JAX compile operations outside jit, by calling a library that
+    jit cannot trace as a whole: (why the operations are compiled again, the advice, the seconds that it
+    saves). The reason is None if unknown; the advice is None if nothing is known to help.
 
     Args:
+      p: the line with its compilations.
       jitted: the line's call written under jit; None: it cannot be.
-      anew_or_changing: whether it recompiles because functions are made anew, and because sizes change.
+      anew_or_changing: whether the line recompiles because functions are made anew, and because sizes change.
       repeat_seconds: the seconds of its recompiles.
       all_seconds: the seconds of all its compilations, if there are at least SEVERAL; else 0.
     """
@@ -455,8 +481,8 @@ def _for_library(
 
 
 def _computes(run: Run, library: str | None) -> bool:
-    """Return whether the library itself computes with JAX: one of its functions was jitted. Otherwise it only
-    reads arrays.
+    """Return whether the library ``library`` itself computes with JAX: one of its functions was jitted in the
+    run. Otherwise the library only reads arrays, and NumPy arrays would do.
     """
     modules = (f.seen.module or "" for f in run.functions.values() if not f.seen.eager)
     return library in {module.partition(".")[0] for module in modules}

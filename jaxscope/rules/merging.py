@@ -72,14 +72,17 @@ def for_targets(f: Finding, names: Iterable[str], evidence: Iterable[Evidence] =
 
 
 def of_target(name: str | None) -> Contexts:
-    """Return the ``contexts`` of a finding, which say to which form of the program it applies: to the program
-    for the target ``name``, which the title names already, or for None to the program that ran.
+    """Return the ``contexts`` of a finding, which say where the problem occurs: in the program compiled for
+    the target ``name``, which the finding's title names already. For None, return those of a finding in the
+    program that ran.
     """
     return Contexts() if name is None else Contexts(ran=False, targets=[name], in_title=True)
 
 
 def of_target_alone(run: Run, f: Finding) -> bool:
-    """Return whether ``f`` is only about programs for targets, not about one that ran."""
+    """Return whether the problem of the finding ``f`` is only in programs compiled for targets, and not in
+    one that ran.
+    """
     ran = any(e.program is None or e.program in run.programs for e in f.evidence)
     return bool(f.contexts.targets) and not ran
 
@@ -90,12 +93,12 @@ def of_target_alone(run: Run, f: Finding) -> bool:
 def of_settings(
     found: Mapping[str, Sequence[Finding]], settings: Mapping[str, Mapping[str, str]]
 ) -> list[Finding]:
-    """Merge equal findings of several settings of ``run --vary``. Return them with errors first, then by
-    seconds.
+    """Merge equal findings of several settings of ``run --vary``. Return them with errors first, then those
+    that cost the most seconds.
 
     Args:
       found: the findings, by the label of their setting, such as ``MESH=4x4``.
-      settings: the variables of each setting and their values, by its label.
+      settings: label -> name of a varied variable -> its value.
     """
     labels = list(found)
     if len(labels) < 2:
@@ -106,14 +109,15 @@ def of_settings(
 
 
 def _under(members: Sequence[tuple[str, Finding]], settings: Mapping[str, Mapping[str, str]]) -> Finding:
-    """Merge equal findings: return the most severe one, with the settings of all of them, and as evidence the
-    titles that differ from its own.
+    """Merge equal findings of several settings of ``run --vary``. Return the most severe one, which then
+    names all these settings; titles of the other findings that differ become evidence.
 
-    Its own setting is the first in the list, because its evidence is that of the run with this setting.
+    The setting of the returned finding is the first in its list, because its evidence comes from the run with
+    this setting.
 
     Args:
       members: (label of the setting, finding).
-      settings: as in ``of_settings``.
+      settings: label -> name of a varied variable -> its value.
     """
     label, first = min(members, key=lambda member: registry.weight(member[1]))
     others = [(other, f) for other, f in members if f is not first]
@@ -127,8 +131,12 @@ def _under(members: Sequence[tuple[str, Finding]], settings: Mapping[str, Mappin
 
 
 def _named(labels: Sequence[str], settings: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Return short names for the settings ``labels``: the values that they have in common, if no other
-    setting has them (``["DEPTH=2"]``), else the labels. Empty if these are all settings.
+    """Return short names for the settings ``labels`` of ``run --vary``: the values that these settings have
+    in common, if no other setting has them (``["DEPTH=2"]``), else the labels. Empty if these are all
+    settings.
+
+    Args:
+      settings: label -> name of a varied variable -> its value.
     """
     if len(labels) == len(settings):
         return []

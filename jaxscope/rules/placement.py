@@ -13,10 +13,10 @@ OF_A_MESH = "Mesh('"  # the beginning of a mesh's text, if the mesh has axes
 
 
 def kept(name: str, path: str, cause: Cause) -> Fix:
-    """Return the advice about a result that the function returns with another sharding than it was passed,
-    and that is passed again: how to keep the sharding.
+    """Return the advice for an argument that is a result of the same function, and that the function returned
+    with another sharding than it was passed: how to keep the sharding.
 
-    It does not suggest ``in_shardings``, because JAX raises an error if an array is committed to another
+    The advice is not ``in_shardings``, because JAX raises an error if an array is committed to another
     sharding.
 
     Args:

@@ -93,8 +93,11 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
 def _shares(
     run: Run, blocks: Sequence[tuple[Program, Function, Repeated]]
 ) -> list[tuple[Program, Function, float]]:
-    """Return (program, its function, share) for each program: the share of the program's operations that
-    would be saved if ``jax.lax.scan`` replaced the unrolled loops ``blocks``.
+    """Return (program, its function, share) for each program with unrolled loops. The share, from 0 to 1, is
+    the part of the program's operations that ``jax.lax.scan`` instead of these loops would save.
+
+    Args:
+      blocks: the repeated blocks of operations that the unrolled loops made, each with its program.
     """
     found = []
     for p, f in dict.fromkeys((p, f) for p, f, _ in blocks):
@@ -114,11 +117,15 @@ def _seconds(p: Program) -> float:
 
 
 def _in_library(run: Run, f: Function, r: Repeated) -> bool:
-    """Return whether a library, and not the user's code, repeats the block. False if that is unknown.
+    """Return whether a library, and not the user's code, repeats the block of operations ``r``, so that the
+    user cannot change the loop. False if that is unknown.
 
     It is a library if the repeating line is a library's. If ``f`` itself is a library's function, it is also
     one if the repeating line is the user's call of ``f``, or if no line of the user that leads to the block
     is in a loop.
+
+    Args:
+      f: the function whose program has the block.
     """
     sites = [c.site for c in f.compilations if c.site is not None and STANDING(c.site.file) == Standing.USER]
     if r.source is None or not sites:
@@ -132,8 +139,9 @@ def _in_library(run: Run, f: Function, r: Repeated) -> bool:
 
 
 def _line(r: Repeated, others: Sequence[Repeated]) -> tuple[str, int] | None:
-    """Return the (file, line) of the code whose repetition made the block ``r``. For a block of the backward
-    pass, return the line of the block of the forward pass. None if it is unknown.
+    """Return the (file, line) of the code whose repetition made the block of operations ``r``; None if it is
+    unknown. For a block of the backward pass, this is the line of the corresponding block of the forward
+    pass, so that both are reported as one loop.
 
     Args:
       others: all repeated blocks of the program.
@@ -146,8 +154,9 @@ def _line(r: Repeated, others: Sequence[Repeated]) -> tuple[str, int] | None:
 
 
 def _innermost(r: Repeated) -> tuple[str, int] | None:
-    """Return the (file, line) of the user's code that is repeated; None if it is unknown. If the whole block
-    comes from one line in a helper, return that line, which is the same for all callers of the helper.
+    """Return the (file, line) of the user's code whose repetition made the block of operations ``r``; None if
+    unknown. If the whole block comes from one line in a helper, return that line, which is the same for all
+    callers of the helper.
     """
     if r.source is None:
         return None
@@ -246,8 +255,8 @@ def upcast(run: Run) -> Iterator[Finding]:
 
 
 def small(p: Program) -> float:
-    """Return a number of bytes: a smaller array does not matter to the peak memory of ``p``. 0 if that memory
-    is unknown.
+    """Return the number of bytes below which an array does not matter to the peak memory of ``p``; 0 if that
+    memory is unknown.
     """
     compiled = p.compilations[-1].compiled
     peak = peak_bytes(compiled.memory) if compiled is not None and compiled.memory is not None else None
@@ -316,11 +325,11 @@ def _inserted(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable,
 
 
 def _dropped(texts: Texts) -> set[int]:
-    """Return the sizes in bytes, with padding and without, of results whose requested sharding JAX drops
-    because a dimension is not divisible.
+    """Return the sizes in bytes of results whose requested sharding JAX drops because a dimension is not
+    divisible: for each result the size with padding and the size without.
 
-    The partitioner computes such a result as requested and gathers it in the end. An all-gather of this size
-    is not reported, because JX503 reports the cause.
+    The partitioner computes such a result as requested and gathers it in the end. An all-gather of one of
+    these sizes is not reported, because another rule (JX503) reports the cause.
     """
     found = texts.stablehlo.uneven if texts.stablehlo is not None else ()
     results = [u for u in found if u.of == RESULT and u.bytes is not None]
@@ -333,7 +342,9 @@ def _axes(collectives: Sequence[Collective]) -> tuple[str, ...]:
 
 
 def _collectives(collectives: Sequence[Collective]) -> dict[str, Field]:
-    """Return how many collectives, over which axes and how large, as fields of a message."""
+    """Return fields of a message about ``collectives``: how many there are, the mesh axes they communicate
+    over, and their bytes.
+    """
     axes = _axes(collectives)
     several = Counter((c.bytes or 0, c.executions or 1) for c in collectives)
     sizes = [
@@ -353,8 +364,8 @@ def _collectives(collectives: Sequence[Collective]) -> dict[str, Field]:
 
 
 def _of_constraint(p: Program, f: Function, collectives: Sequence[Collective]) -> Finding:
-    """Return a finding about collectives that one sharding constraint of the user
-    (``with_sharding_constraint``) causes.
+    """Return a finding about ``collectives``, the collectives in the program ``p`` that one
+    ``with_sharding_constraint`` of the user causes.
     """
     c = collectives[0]
     text = message(

@@ -38,8 +38,8 @@ _CODES = {
 
 
 def findings(job: Job) -> list[Finding]:
-    """Return the findings about a job: where some ranks first differ from the majority, and which rank
-    ended first.
+    """Return the findings about a job of several processes (ranks): where some ranks first run other programs
+    than the majority, and which rank ended first.
     """
     return in_order(_all(job))
 
@@ -75,8 +75,10 @@ def _left_orderly(rank: Rank) -> bool:
 
 
 def differs(job: Job, d: Divergence) -> Finding:
-    """Return the finding that some ranks differ from the majority at the position ``d`` of the sequence of
-    programs.
+    """Return the finding that some ranks of a job compiled another program than the majority.
+
+    Args:
+      d: the position in the sequence of programs at which they first differ, with the ranks.
     """
     shown = d.here or d.there
     assert shown is not None
@@ -135,13 +137,16 @@ def _title(job: Job, d: Divergence) -> Message:
 
 
 def spelled(seen: Seen) -> Message:
-    """Return the text for a compiled program: ``train_step at train.py:48``."""
+    """Return a compiled program as text for a message, by its function and the line of the call or
+    definition: ``train_step at train.py:48``.
+    """
     return message("program-of-line", function=seen.name, line=seen.site or seen.defined)
 
 
 def _evidence(job: Job, d: Divergence) -> Iterator[Evidence]:
-    """Yield evidence of what differs between the two programs: settings of JAX, arguments, then the
-    operations of the lowered programs by line. At the end, yield the line of each of the two compilations.
+    """Yield evidence of what differs between the program of some ranks and that of the majority: settings of
+    JAX, arguments, then the operations of the lowered programs by line. At the end, yield the line of each of
+    the two compilations.
     """
     here, there = d.here, d.there
     if d.kind == ranks.EXTRA and here is not None:  # compare with the majority's version of the function
@@ -192,8 +197,11 @@ def _evidence(job: Job, d: Divergence) -> Iterator[Evidence]:
 
 
 def _published(run: Run, code: str) -> Iterator[Finding]:
-    """Yield the findings with the code ``code`` about ranks that share no directory. Rank 0 has recorded what
-    the ranks published through JAX's coordination service.
+    """Yield the findings with the code ``code`` about ranks that have no common run directory. The ranks
+    publish what they compiled through JAX's coordination service, and rank 0 records where they differ.
+
+    Args:
+      run: the recording of rank 0.
     """
     seen = set()
     for event in run.main.ranks_compiled if run.main is not None else ():
@@ -211,15 +219,19 @@ def _published(run: Run, code: str) -> Iterator[Finding]:
 
 
 def published(run: Run) -> list[Finding]:
-    """Return all findings about ranks that share no directory, from the recording of rank 0. See
-    ``_published``.
+    """Return the findings about ranks that have no common run directory: where they compiled different
+    programs. The ranks publish what they compiled through JAX's coordination service, and rank 0 records it.
+
+    Args:
+      run: the recording of rank 0.
     """
     return [f for code in ("JX850", "JX851", "JX853") for f in _published(run, code)]
 
 
 def without_published(found: Iterable[Finding], job: Job | None) -> list[Finding]:
-    """Return ``found`` without the findings of ``published``, if ``job`` has the logs of all ranks:
-    ``findings(job)`` then has the same findings, with more evidence. Otherwise return all of ``found``.
+    """Return those of ``found`` that need not be left out. If ``job`` has the logs of all ranks, findings
+    that rank 0 made while the job ran (see ``published``) are left out, because ``findings(job)`` has the
+    same ones with more evidence. Otherwise all are returned.
     """
     if job is None or job.missing:
         return [*found]
@@ -269,8 +281,8 @@ def _numbers(numbers: Sequence[int]) -> Message:
 
 
 def _published_name(group: RankGroup) -> Message | str:
-    """Return the name of the group's function with the line of its definition; only the name if the line
-    is unknown.
+    """Return the name of the function that the ranks of ``group`` compiled, with the line of its definition;
+    only the name if the line is unknown.
     """
     name, _, place = (group.function or "?").partition("@")
     file, _, line = place.partition(" ")[0].rpartition(":")
@@ -282,15 +294,17 @@ def _published_name(group: RankGroup) -> Message | str:
 
 
 def _settings(here: Seen, there: Seen) -> list[tuple[str, str, str]]:
-    """Return (name, value in ``here``, value in ``there``) for each of JAX's settings that differs."""
+    """Return (name, value in ``here``, value in ``there``) for each setting of JAX, such as
+    ``jax_enable_x64``, that differs between two compilations.
+    """
     one, other = here.settings or {}, there.settings or {}
     both = [name for name in one if name in other]
     return [(name, one[name], other[name]) for name in both if one[name] != other[name]]
 
 
 def _arguments(here: Key | None, there: Key | None) -> list[tuple[str, str, str]]:
-    """Return (path, value in ``here``, value in ``there``) for each argument that differs:
-    ``("x", "f32[8]", "f32[16]")``. ``nothing`` stands for an argument that only one of the two keys has.
+    """Return (path, value in ``here``, value in ``there``) for each argument that differs between two cache
+    keys: ``("x", "f32[8]", "f32[16]")``. The value is ``nothing`` if one key does not have the argument.
     """
     if here is None or there is None:
         return []
@@ -352,7 +366,8 @@ def named(job: Job, selected: Sequence[Rank]) -> Message:
 
 
 def _others(job: Job, majority: Sequence[Rank]) -> Message:
-    """Return the text for the ranks ``majority``: ``the others``. If there is a single rank in it, or if the
-    job has more than two groups of ranks, return the numbers.
+    """Return the text for the ranks that agree, ``majority``: ``the others``. If there is only one such rank,
+    or if the ranks form more than two groups, return their numbers instead, because ``the others`` would be
+    unclear.
     """
     return named(job, majority) if len(majority) < 2 or len(job.groups()) > 2 else message("the-other-ranks")

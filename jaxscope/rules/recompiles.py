@@ -108,8 +108,11 @@ def advice(group: Group) -> Fix | None:
 
 
 def group_of(run: Run, compilations: list[Compilation], decisive: list[Cause]) -> Group:
-    """Return the group of the calls ``compilations``, of which there must be at least one. ``decisive`` has
-    the decisive cause of each call.
+    """Return ``compilations``, calls of one function that recompiled for the same reason, as a ``Group``.
+    There must be at least one.
+
+    Args:
+      decisive: for each call the difference to an earlier call that made the cache miss.
     """
     last, cause = compilations[-1], decisive[-1]
     moved = cause.kind in ("sharding", "mesh") and cause.path not in (None, "context")
@@ -119,11 +122,12 @@ def group_of(run: Run, compilations: list[Compilation], decisive: list[Cause]) -
 
 
 def one_for_each_place(group: Group, value_of: Callable[[Key], Hashable]) -> bool:
-    """Return whether few places in the program (lines with their callers) call the function, and each passes
-    always the same value. For example, one line passes a training set and another line a test set. Such
-    recompiles are not avoidable.
+    """Return whether each place in the program (a line with its callers) that calls the function passes
+    always the same value, and there are few such places. For example, one line passes a training set and
+    another line a test set. Such recompiles are not avoidable.
 
     Args:
+      group: the recompiles of the function.
       value_of: returns the value to compare from the cache key of a call.
     """
     values: dict[Hashable, Hashable] = {}
@@ -147,13 +151,13 @@ def container(cause: Cause) -> str | None:
 
 
 def groups(run: Run, kinds: tuple[str, ...], *, fast_path: bool = False) -> list[Group]:
-    """Return the calls of the user's functions that missed a cache because of one of ``kinds``, grouped by
-    function and cause.
+    """Return the calls of the user's functions that missed a cache because of one of ``kinds``, as groups of
+    calls with the same function and cause.
 
     Args:
-      kinds: kinds of the decisive cause, such as ``shape``.
-      fast_path: return the calls that only missed the fast path, instead of those that traced, lowered or
-        compiled.
+      kinds: kinds of the cause that made the cache miss, such as ``shape``.
+      fast_path: return the calls that only missed the fast path (the C++ cache of earlier calls), instead of
+        those that traced, lowered or compiled.
     """
     by_kind = _of_fast_path(run) if fast_path else _of_recompiles(run)
     found = [pair for kind in kinds for pair in by_kind.get(kind, [])]
@@ -176,10 +180,11 @@ def _of_fast_path(run: Run) -> ByKind:
 
 
 def _by_kind(run: Run, misses: Callable[[Function], Iterable[tuple[Compilation, Cause]]]) -> ByKind:
-    """Return the groups of the user's functions, by the kind of their cause.
+    """Return a dict: kind of cause (``shape``) -> pairs of (position of the function in the run, a group of
+    its calls that missed a cache for the same cause). Only the user's functions are included.
 
     Args:
-      misses: returns the calls of a function to group, each with its decisive cause.
+      misses: returns the calls of a function to group, each with the cause that made the cache miss.
     """
     found: ByKind = {}
     for n, f in enumerate(run.functions.values()):
@@ -197,9 +202,11 @@ def _by_kind(run: Run, misses: Callable[[Function], Iterable[tuple[Compilation, 
 
 
 def _has_other_inputs(run: Run, c: Compilation) -> bool:
-    """Return whether ``c``, a call of a new function object, would have been compiled with the earlier
-    function object, too. That is so if its shapes, dtypes, containers, shardings or static values differ from
-    those of every earlier call.
+    """Return whether the call ``c`` of a function that was defined again would have been compiled with the
+    earlier function object, too. Then the new object is not the reason.
+
+    That is so if the shapes, dtypes, containers, shardings or static values of ``c`` differ from those of
+    every earlier call.
     """
     return any(o.kind in OF_INPUTS and o.certainty == CERTAIN for o in causes.of(run, c)[1:])
 
@@ -207,11 +214,11 @@ def _has_other_inputs(run: Run, c: Compilation) -> bool:
 def recompile_rule(
     code: str, name: str, severity: str, *kinds: str, severity_of: Callable[[Group], str] | None = None
 ) -> Callable[[Advise], Advise]:
-    """Return a decorator that registers a rule about avoidable recompiles:
-    ``@recompile_rule("JX101", "changing-shape", WARNING, "shape", "rank")``.
+    """Return a decorator that registers a rule about avoidable recompiles: ``@recompile_rule("JX101",
+    "changing-shape", WARNING, "shape", "rank")``.
 
-    It decorates a function that takes a group of calls and returns the advice, or None if there is nothing to
-    report.
+    The decorated function is passed a group of calls that recompiled for the same reason. It returns the
+    advice, or None if there is nothing to report.
 
     Args:
       code, name, severity: of the rule and its findings.
@@ -240,11 +247,12 @@ def recompile_rule(
 
 
 def _where_steps_are_one(run: Run, misses: Sequence[Miss]) -> Hashable:
-    """Return a value that is equal for lists of calls whose steps can be compared: only calls of equal lists
-    may come from one change of size.
+    """Return a value that says with which other recompiles ``misses`` can come from one change of size: with
+    those for which this function returns an equal value.
 
-    If the steps are known, the value is None for all. Otherwise it identifies the loop that makes all of the
-    calls, or the list itself, because two loops that end in odd batches would look like one.
+    It is None if all training steps are known, because the steps are compared then. Otherwise it identifies
+    the one loop in which all the calls are, or else the list ``misses`` itself, because two loops that end in
+    odd batches would look like one.
     """
     if not any(m.step is None for m in misses):
         return None
@@ -271,9 +279,11 @@ def finding(
     title: Message | None = None,
     also: Change | None = None,
 ) -> Finding:
-    """Return the finding about a group.
+    """Return the finding about a group of recompiles.
 
     Args:
+      code, severity: of the finding.
+      group: calls of one function that recompiled for the same reason.
       fix: the advice.
       title: replaces the usual title (``train_step recompiled 3 times, ...``).
       also: further functions that recompiled because of the same change of size.
@@ -300,8 +310,11 @@ def finding(
 
 
 def _title(run: Run, group: Group, also: Change | None) -> Message:
-    """Return the title:
-    ``train_step recompiled 3 times, most recently: batch['x'] changed from f32[64] to f32[29]``.
+    """Return the title of the finding about a group of recompiles: ``train_step recompiled 3 times, most
+    recently: batch['x'] changed from f32[64] to f32[29]``.
+
+    Args:
+      also: further functions that recompiled because of the same change of size; None: none.
     """
     n, last = len(group.compilations), group.compilations[-1]
     fields: dict[str, Field] = {
@@ -318,8 +331,11 @@ def _title(run: Run, group: Group, also: Change | None) -> Message:
 
 
 def _maker(c: Compilation, cause: Cause) -> list[Evidence]:
-    """Return evidence with the line that created the array of the cause. The list is empty if that line is
-    unknown, or is the line of the call.
+    """Return evidence with the line of the user that created the array whose change recompiled the call
+    ``c``. The list is empty if that line is unknown, or is the line of the call.
+
+    Args:
+      cause: the change of the array.
     """
     made = c.made_at(cause.path) if cause.kind in OF_AN_ARRAY and cause.path else None
     if made is None or c.site is None or (made.file, made.line) == (c.site.file, c.site.line):
@@ -328,7 +344,8 @@ def _maker(c: Compilation, cause: Cause) -> list[Evidence]:
 
 
 def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
-    """Return ``fix``, extended by what would still recompile the calls after the decisive cause is fixed.
+    """Return the advice ``fix``, extended by further changes that would still recompile the calls of
+    ``group`` if the user only followed ``fix``.
 
     If other arguments changed in the same way in all calls, the addition is ``; do the same for ys``,
     otherwise `` (xs also changed dtype in 2 of these)``.
@@ -369,12 +386,16 @@ def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
 
 
 def is_none_at_times(cause: Cause) -> bool:
-    """Return whether one of the two calls has None where the other has an array or a container."""
+    """Return whether the cause of a recompile is an argument that is None in one of two calls, and an array
+    or a container in the other.
+    """
     return bool(cause.before and cause.after) and Container("None") in (cause.before, cause.after)
 
 
 def _changed(cause: Cause) -> str | None:
-    """Return the key in CHANGED for the kind of ``cause``; None if CHANGED has no clause for it."""
+    """Return which clause says what changed in ``cause``, as a key of the dict CHANGED: ``shape`` for a
+    changed shape or rank. None if CHANGED has no clause for this kind of cause.
+    """
     kind = ALIKE.get(cause.kind, cause.kind)
     return kind if kind in CHANGED else None
 
@@ -411,8 +432,8 @@ def _call(run: Run, c: Compilation, cause: Cause) -> Message:
 
 
 def than(run: Run, c: Compilation) -> Message | None:
-    """Return a clause with the number of the earlier compilation that ``c`` is compared with. None if that is
-    the compilation right before ``c``, which needs no clause.
+    """Return a clause with the number of the earlier compilation that ``c`` is compared with, to explain why
+    ``c`` recompiled. None if that is the compilation right before ``c``, which needs no clause.
     """
     number = causes.further_back(run, c)
     return message("compared-with", number=number) if number is not None else None

@@ -112,7 +112,11 @@ def add(
     target: str | None = None,
     recompiles: bool = False,
 ) -> None:
-    """Add a rule to the list. For the parameters see ``Rule``.
+    """Add a rule to the list of all rules.
+
+    Args:
+      check: yields the findings of a run.
+      slow, needs_limit, needs_comparison, target, recompiles: the attributes of ``Rule`` with these names.
 
     Raises:
       ValueError: another rule has this code.
@@ -131,8 +135,12 @@ def rule(
     needs_limit: bool = False,
     target: str | None = None,
 ) -> Callable[[Check], Check]:
-    """Return a decorator that adds a function from a run to findings to the list of rules:
-    ``@rule("JX130", "carried-state", WARNING)``. For the parameters see ``Rule``.
+    """Return a decorator that adds a function from a run to findings to the list of rules: ``@rule("JX130",
+    "carried-state", WARNING)``.
+
+    Args:
+      code, name, severity: of the rule and its findings.
+      slow, needs_limit, target: the attributes of ``Rule`` with these names.
     """
 
     def decorate(check: Check) -> Check:
@@ -143,11 +151,11 @@ def rule(
 
 
 def declare(code: str, name: str, severity: str, *, needs_limit: bool = False) -> None:
-    """Add a code with its page to the list of rules, but no function: other code computes the findings,
-    because a run alone does not have them.
+    """Add a rule to the list of rules whose findings other code computes, because a run alone is not enough:
+    a limit or another run is needed.
 
     Args:
-      needs_limit: whether the code needs a limit; if not, the run has to be compared with something.
+      needs_limit: whether the rule needs a limit; if not, the run has to be compared with something.
 
     Raises:
       ValueError: another rule has this code.
@@ -209,8 +217,8 @@ def nearest(text: str) -> str:
 
 @cached_until_changed
 def findings(run: Run) -> list[Finding]:
-    """Return the findings of all rules in ``run``, except rules that need a limit, in the order of
-    ``in_order``.
+    """Return the findings of all rules in ``run``, except rules that need a limit: errors first, then those
+    that cost the most seconds.
     """
     found = (f for r in rules().values() if not r.needs_limit for f in r.check(run))
     return in_order(root_cause.with_what_follows(run, found))

@@ -29,8 +29,8 @@ class Miss(msgspec.Struct, frozen=True):
 
     Attributes:
       compilation: the call.
-      step: its step; None: unknown, or not needed.
-      cause: its decisive cause.
+      step: the training step of the call; None: unknown, or not needed.
+      cause: the difference to an earlier call that made the cache miss.
     """
 
     compilation: Compilation
@@ -39,11 +39,12 @@ class Miss(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """Recompiles that one change of size explains.
+    """Recompiles that one change of the size of an array explains.
 
     Attributes:
       group: the recompiles of the function that is named first: a function of the user, if there is one.
-      others: the recompiles of other functions and eager operations, one list for each function and cause.
+      others: the recompiles of other functions and of operations outside jit, one list for each function and
+        cause.
     """
 
     group: list[Miss]
@@ -74,13 +75,14 @@ def eager(f: Function) -> bool:
 
 
 def together(run: Run, groups: Sequence[list[Miss]]) -> list[Change]:
-    """Merge groups of recompiles that the same change of size explains. Return a ``Change`` for each result;
-    a group that is not merged is a ``Change`` of its own. The one with the most seconds is first.
+    """Merge groups of recompiles that the same change of size explains, such as an odd batch. Return a
+    ``Change`` for each merged group, and for each group that is not merged; the one with the most seconds is
+    first.
 
     Two groups are merged if, in one process and at most one step apart, an argument or a result of both
     changed from the same size to the same other size. (If a step begins with the call of its function, the
-    operations that prepare its batch belong to the step before.) The user's functions come before eager
-    operations, and slower functions before faster ones.
+    operations that prepare its batch belong to the step before.) The user's functions come before operations
+    outside jit, and slower functions before faster ones.
 
     Args:
       groups: recompiles; each list has one function and one cause.
@@ -113,11 +115,11 @@ def together(run: Run, groups: Sequence[list[Miss]]) -> list[Change]:
 
 
 def _of_a_size(group: Sequence[Miss]) -> bool:
-    """Return whether a change of size can explain the group.
+    """Return whether a change of size can explain the recompiles of ``group``, which are of one function.
 
-    For a user's function its causes must be changes of shape. For an eager operation it can be any cause but
-    the first call: the size of its result is one of the parameters of a slice, and the nearest earlier call
-    may be one on another line, with arguments of another rank.
+    For a user's function all causes must be changes of shape. For an operation outside jit any cause except
+    the first call will do. For example, the size of a slice's result is one of its parameters, so that
+    another size is no change of shape.
     """
     if eager(group[0].compilation.function):
         return all(m.cause.kind != "first" for m in group)
@@ -125,10 +127,12 @@ def _of_a_size(group: Sequence[Miss]) -> bool:
 
 
 def _places(run: Run, miss: Miss, lines: Mapping[str, Compilation]) -> set[tuple[Hashable, int | None]]:
-    """Return ((process, size before, size now), step) for each dimension that changed.
+    """Return a set of ((process id, size before, size now), training step), one for each dimension of an
+    argument or a result that changed. Recompiles with an equal element may have one cause.
 
     Args:
-      lines: for eager operations, the call to compare with: see ``_on_their_lines``.
+      miss: a call that recompiled.
+      lines: for operations outside jit, id of a call -> the earlier call to compare with.
     """
     pairs = _sizes(run, miss.compilation, lines.get(miss.compilation.id))
     return {((miss.compilation.process.id, *pair), miss.step) for pair in pairs}
@@ -143,7 +147,8 @@ def _near(places: set[tuple[Hashable, int | None]], met: set[tuple[Hashable, int
 
 
 def _sizes(run: Run, c: Compilation, before: Compilation | None) -> set[tuple[int, int]]:
-    """Return (size before, size now) for each dimension of an argument or a result of ``c`` that changed.
+    """Return (size before, size now) for each dimension of an argument or a result of the call ``c`` that
+    changed.
 
     Args:
       before: the earlier call to compare with; None: the one whose cache key is nearest.
@@ -168,9 +173,12 @@ def _sizes(run: Run, c: Compilation, before: Compilation | None) -> set[tuple[in
 
 
 def _on_their_lines(functions: Iterable[Function]) -> dict[str, Compilation]:
-    """Return, for calls of eager operations, the earlier call to compare with: id of a compilation -> the
-    latest earlier compilation of the same operation in the same process, on the same line, whose arguments
-    have the same ranks.
+    """Return with which earlier call to compare each call of an operation outside jit, as id of a call ->
+    earlier call. That is the latest earlier call of the same operation in the same process, on the same line,
+    whose arguments have the same number of dimensions.
+
+    Args:
+      functions: the operations.
     """
     before: dict[str, Compilation] = {}
     for f in functions:
@@ -189,8 +197,8 @@ def _ranks(key: Key) -> tuple[int | None, ...]:
 
 
 def also(change: Change) -> Message | None:
-    """Return a clause about the other functions that recompiled:
-    ``; the same change recompiled stage and 7 eager operations``. None if there are no others.
+    """Return a clause about the other functions that recompiled because of ``change``: ``; the same change
+    recompiled stage and 7 eager operations``. None if there are no others.
     """
     if not change.others:
         return None
@@ -289,8 +297,9 @@ def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _without_what_jit_takes_in(run: Run, findings: list[Finding]) -> list[Finding]:
-    """Return ``findings``, in which findings about recompiles for another size (JX101) are merged into the
-    finding that advises to jit a whole line (JX133), if all these recompiles come from calls on that line.
+    """Return ``findings`` with fewer findings about recompiles for another size (JX101). Such a finding is
+    merged into the finding that advises to jit a whole line (JX133) if all its recompiles come from calls on
+    that line, because jit on the line removes them, too.
     """
     for line in [
         f for f in findings if f.code == "JX133" and (fix := fix_of(f)) is not None and fix.kind == "jit"
@@ -307,8 +316,11 @@ def _without_what_jit_takes_in(run: Run, findings: list[Finding]) -> list[Findin
 
 
 def _all_through(run: Run, resized: Finding, line: object) -> bool:
-    """Return whether all recompiles in the evidence of ``resized`` were made by transforms outside jit
-    (``jax.grad``, ``jax.vmap``), for a call on ``line``.
+    """Return whether all recompiles in the evidence of the finding ``resized`` were made by transforms
+    outside jit (``jax.grad``, ``jax.vmap``), for a call on ``line``.
+
+    Args:
+      line: (file, line).
     """
     again = [run.compilations.get(e.compilation or "") for e in resized.evidence]
     return bool(again) and all(

@@ -37,13 +37,15 @@ Differing = tuple[Intent, Disagreement]
 
 
 def disagreeing(run: Run, kind: str) -> Iterator[tuple[Function, Compilation, list[Differing]]]:
-    """Yield (function, its latest compilation, differences) for each of the user's functions that has a
-    difference of ``kind`` between requested, compiled and actual shardings.
+    """Yield (function, its latest compilation, differences) for each of the user's functions whose requested,
+    compiled and actual shardings differ in the way ``kind``.
 
-    A difference is (the array with its shardings, what differs); that of the largest array is first.
+    A difference is a pair: the array with its shardings, and what differs. The pair of the largest array is
+    first.
 
     Args:
-      kind: ``not_as_asked`` or ``moved``.
+      kind: ``not_as_asked``: the compiled sharding is not the requested one; ``moved``: each call moves the
+        argument to another sharding.
     """
     for f in run.functions.values():
         if not f.user or not any(sharding_audit.at_stake(c) for c in f.compilations):
@@ -123,7 +125,13 @@ def _value(intent: Intent) -> Message:
 
 
 def _lost(intent: Intent, difference: Disagreement) -> int | None:
-    """Return how many bytes more each device holds than with the requested sharding; None if unknown."""
+    """Return how many bytes more each device holds of an array than with the requested sharding, at least 0;
+    None if unknown.
+
+    Args:
+      intent: the array with its shardings.
+      difference: the requested and the compiled sharding.
+    """
     rank = len(intent.shape or ())
     wanted, got = parts(difference.wanted, rank), parts(difference.got, rank)
     if intent.bytes is None or wanted is None or got is None or 0 in (*wanted, *got):
@@ -132,8 +140,11 @@ def _lost(intent: Intent, difference: Disagreement) -> int | None:
 
 
 def _pad(intent: Intent, wanted: Sharding) -> Fix | None:
-    """Return the advice to pad the array, if a dimension is not divisible by the number of parts that
-    ``wanted`` requests; None if all are divisible.
+    """Return the advice to pad an array, if one of its dimensions is not divisible by the number of parts
+    that the sharding ``wanted`` requests; None if all are divisible.
+
+    Args:
+      intent: the array with its shardings.
     """
     cut = parts(wanted, len(intent.shape or ()))
     for k, (size, n) in enumerate(zip(intent.shape or (), cut or (), strict=False)):
@@ -145,8 +156,11 @@ def _pad(intent: Intent, wanted: Sharding) -> Fix | None:
 
 
 def refused(run: Run, kind: type[R]) -> tuple[R, Frame | None, str] | None:
-    """Return (what JAX refused, the user's line, JAX's message) if an error of the given kind ended the
-    program; else None.
+    """If an error of JAX about a sharding ended the program, return (the parsed error, the user's line, JAX's
+    message). None if no error did, or an error of another kind.
+
+    Args:
+      kind: the class of the parsed error.
     """
     died = run.main.died if run.main is not None else None
     found = placement_errors.read(died.message) if died is not None else None
@@ -264,8 +278,8 @@ def _devices(ids: str) -> Field:
 
 
 def _placed(s: Sharding, rank: int) -> Field:
-    """Return the text for a sharding of an array with ``rank`` dimensions: ``on cpu:0``,
-    ``as P('data') over 8 devices``.
+    """Return where an array with ``rank`` dimensions is, as text of its sharding ``s``: ``on cpu:0``, ``as
+    P('data') over 8 devices``.
     """
     text = spelled(s, rank)
     if text.startswith("on "):

@@ -36,8 +36,8 @@ def _a_value_each(group: Group) -> bool:
 
 
 def _kind(s: Static | None) -> str:
-    """Return the kind of a static value: NUMBER, WHOLE (a whole number), FLAG, WORD or OBJECT; OBJECT for
-    None.
+    """Return the kind of a static argument's value, on which the advice depends: NUMBER (a float), WHOLE (an
+    int), FLAG (a bool), WORD (a str, bytes or None) or OBJECT. OBJECT if ``s`` is None, which means unknown.
 
     A number can become an ordinary argument, unless a Python statement of the function depends on it.
     """
@@ -119,9 +119,9 @@ def _of_class(group: Group, s: Static | None, path: str) -> Message:
     """Return the advice about a static argument that is an object of the user's class, without ``__eq__`` and
     ``__hash__``.
 
-    It is usually to define them. But if the program changes such objects, two equal objects may differ later,
-    and a program that was compiled with the old contents would be used. The advice is then to pass the parts
-    of the object.
+    Usually the advice is to define these methods. But if the program changes such objects, two equal objects
+    may differ later, and a program that was compiled with the old contents would be used. The advice is then
+    to pass the parts of the object.
 
     Args:
       s: the static argument; None: unknown.

@@ -112,8 +112,12 @@ def _title(p: Program, fit: Fit, target: Target | None, memory: Memory | None, m
 
 
 def _needed(used: int, fit: Fit, memory: Memory | None) -> Field:
-    """Return the text for ``used`` bytes with their largest parts: ``20.3 GiB of temporaries``, ``91.0 GiB
-    (temporaries 90.0 GiB)``.
+    """Return the text for the memory that a program needs, ``used`` bytes, with its largest parts: ``20.3 GiB
+    of temporaries``, ``91.0 GiB (temporaries 90.0 GiB)``.
+
+    Args:
+      fit: whether the program fits, with the parts that the compiler's error named.
+      memory: the compiled program's memory, for the parts if ``fit`` has none.
     """
     if list(fit.parts) == ["HLO temporaries"]:
         return message("bytes-of-temporaries", bytes=Bytes(used))

@@ -92,8 +92,12 @@ def _gap(t: Transfer, outside: float | None) -> Iterator[Evidence]:
     """Yield evidence for how long in each step the device may have no work, because the host has not called
     the next program yet. Yield nothing if the device had work at some of these waits.
 
-    The device has no work from the end of a wait to the next call. When that call is made is not recorded, so
-    that ``outside``, the time that the program does not wait, is an upper limit.
+    The device has no work from the end of a wait to the next call. The time of that call is not recorded, so
+    that the evidence gives an upper limit.
+
+    Args:
+      t: a line that waits for the device to read a value.
+      outside: the seconds in which the program did not wait; None: unknown.
     """
     if outside is not None and t.steps and t.steps > 1 and t.checks and not t.ahead:
         words = message(
@@ -103,11 +107,10 @@ def _gap(t: Transfer, outside: float | None) -> Iterator[Evidence]:
 
 
 def _outside_waits(run: Run, t: Transfer) -> float | None:
-    """Return for how many seconds, at most, the program did not wait for a value, between the first and the
-    last transfer of ``t``. None if unknown.
+    """Return for how many seconds, at most, the program did not wait for any value, between the first and the
+    last transfer of the line ``t``. None if unknown.
 
-    The waits of other lines are subtracted, too, except the part that may have been before or after that
-    time.
+    The waits of other lines in this time are subtracted, too.
     """
     if t.process is not run.main:
         return None
@@ -121,11 +124,14 @@ def _outside_waits(run: Run, t: Transfer) -> float | None:
 
 
 def _avoidable(t: Transfer, outside: float | None) -> float:
-    """Return how many seconds the run would be shorter without these waits, at most.
+    """Return how many seconds the run would be shorter, at most, if the line ``t`` did not wait for the
+    device.
 
-    While the program waits, the device computes. So only the host's work between the waits (``outside``) can
-    be done at the same time. If the copies are large, the copying itself takes time, and the whole wait
-    counts.
+    While the program waits, the device computes. So only the host's work between the waits can be done at the
+    same time. If the copies are large, the copying itself takes time, and the whole wait counts.
+
+    Args:
+      outside: the seconds of the host's work between the waits; None: unknown.
     """
     waited, each = t.blocked_seconds or 0.0, t.bytes_each
     little = t.views == t.count or (each is not None and each < LITTLE)
@@ -160,8 +166,9 @@ def _saved(t: Transfer, avoidable: float) -> Message | None:
 
 
 def _loop_of_calls(run: Run, t: Transfer) -> str | None:
-    """Return the name of the user's jitted function that is called in the same loop as the line of ``t``. If
-    there are several, return the one with the most seconds; None if there is none.
+    """Return the name of the user's jitted function that is called in the same loop as the line of ``t``,
+    which copies between host and device. If there are several, return the one with the most seconds; None if
+    there is none.
     """
     for at in (t.source, model.called_at(run, t)):
         loop = loop_around(sources.of(run)(at.file), at.line) if at is not None else None
@@ -181,8 +188,8 @@ def _loop_of_calls(run: Run, t: Transfer) -> str | None:
 
 
 def _in_each_step(run: Run, t: Transfer) -> Message | None:
-    """Return how often the line copies, as text: ``in each of 200 steps``,
-    ``in each of 100 steps (301 to 400)``, ``200 times``. None if that is not often enough for a finding.
+    """Return how often the line ``t`` copies between host and device, as text: ``in each of 200 steps``, ``in
+    each of 100 steps (301 to 400)``, ``200 times``. None if that is not often enough for a finding.
     """
     if t.steps is not None:
         first = max(t.first_step or 1, 1)
@@ -278,8 +285,8 @@ def _what(t: Transfer) -> str:
 
 
 def _looped(run: Run, t: Transfer) -> bool:
-    """Return whether the line of ``t`` passes arguments to a jitted function in each iteration of a loop. The
-    source decides, because the calls are not counted.
+    """Return whether the line of ``t``, which passes arguments to a jitted function, is run in each iteration
+    of a loop. The source decides, because the calls are not counted. False for other kinds of transfers.
     """
     if t.source is None or t.kind != model.ARGUMENT:
         return False
@@ -352,8 +359,8 @@ def _line(at: Frame | None) -> tuple[str, int] | None:
 
 
 def _call_at(run: Run, t: Transfer) -> Compilation | None:
-    """Return the latest recorded call at the line of ``t`` that moves arguments to another device. If the
-    function of ``t`` is known, it is a call of that function. None if there is none.
+    """Return the latest recorded call at the line of ``t`` with an argument on other devices than the
+    program's. None if there is none. If the function of ``t`` is known, only calls of that function count.
     """
     found = [
         c
