@@ -138,10 +138,11 @@ def _tree_class() -> type[_Watched]:
 
 
 def _class_for(function: Any) -> type[_Watched]:
-    """Return the proxy class for ``function``.
+    """Return the class of the object that ``watch(function)`` returns: a wrapper that counts the calls of
+    ``function``.
 
-    The proxy of a function that is a pytree (as ``eqx.filter_jit`` returns) is a pytree, too. Any other proxy
-    is a leaf for ``jax.tree_util``.
+    If ``function`` is a pytree (as ``eqx.filter_jit`` returns), so is its wrapper. Any other wrapper is a
+    leaf for ``jax.tree_util``.
     """
     tree_util: Any = sys.modules.get("jax.tree_util")
     if tree_util is None or tree_util.all_leaves([function]):
@@ -234,8 +235,8 @@ def _attach(watched: _Watched) -> None:
 
 
 def _follow(session: Any) -> None:
-    """Begin to count the calls of all watched functions in ``session``, a recording that has begun. None: the
-    recording has ended, so that calls are no longer counted.
+    """Count the calls of all watched functions in ``session``, a recording that has begun. None: the
+    recording has ended, and calls are no longer counted.
     """
     global _session
     _session = session

@@ -200,8 +200,8 @@ def _wanted(target: Any) -> Any:
 
 
 def _program(run: Opened, target: str, id: str | None) -> Program:
-    """Return the program with this id in ``run``. If ``id`` is None or unknown, return the latest program for
-    ``target`` that JAX could not lower.
+    """Return the program with the id ``id`` in ``run``. If ``id`` is None or unknown, JAX could not lower the
+    function: return the latest such program for ``target``, which has the reason.
 
     Raises:
       JaxscopeError: the run has no such program.

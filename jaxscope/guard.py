@@ -134,12 +134,15 @@ def no_recompiles(after: Any = 1, functions: Functions = None) -> Any:
 
 
 class Watch:
-    """One ``no_recompiles`` block, from its beginning to its end. See ``no_recompiles`` for ``after`` and
-    ``functions``.
+    """One ``no_recompiles`` block, from its beginning to its end.
 
     ``begin`` and ``end`` are for a ``with`` statement of the user. A wrapped function uses the object itself
-    as context manager, and ``running`` for each part of the time in which the function runs: between two
-    values of a generator its consumer runs, which is not part of the block.
+    as context manager, and ``running`` for each part of the time in which the function runs. For example, the
+    code that consumes the values of a generator runs between two of them, and is not checked.
+
+    Args:
+      after: the last step in which something may be compiled.
+      functions: the functions to check, by name, by shell pattern or as objects; None: all.
     """
 
     def __init__(self, after: int, functions: Functions) -> None:
@@ -166,13 +169,16 @@ class Watch:
           failed: an exception ends the block. Nothing is checked then, so that the exception is not replaced.
 
         Raises:
-          RecompileError, UsageError: as in ``no_recompiles``.
+          RecompileError: something was compiled after step ``after``.
+          UsageError: something was compiled, and nothing counts the steps.
         """
         self._leave()
         self._finish(failed=failed)
 
     def __enter__(self) -> None:
-        """Begin a recording if none is active. The block itself is opened by ``running``."""
+        """Begin a recording if none is active. Compilations are not checked until ``running`` opens the
+        block.
+        """
         self._start()
 
     def __exit__(
@@ -228,12 +234,12 @@ class Watch:
     # -- the verdict ----------------------------------------------------------------------------------
 
     def _alarm(self) -> bool:
-        """Raise if a compilation since the last check was too late. Return whether the check could be made
-        here.
+        """Raise RecompileError if a compilation since the last check was too late. Return whether this could
+        be checked; if not, the check is repeated later.
 
-        This method is called at each ``jaxscope.step()`` and before each call of a watched function. It
-        cannot check in another thread or another task, inside a call of JAX (the exception would pass through
-        JAX), or before it is known how the block counts its steps.
+        This method is called at each ``jaxscope.step()`` and before each call of a watched function. Nothing
+        can be checked in another thread or another task, inside a call of JAX (the exception would pass
+        through JAX), or while it is unknown how the steps of the block are counted.
         """
         if (
             threading.get_ident() != self.thread
@@ -253,7 +259,7 @@ class Watch:
         return True
 
     def _findings(self, session: Session) -> list[Finding]:
-        """Return the errors about compilations of this block after step ``after``; an empty list if there are
+        """Return the errors about compilations in this block after step ``after``; an empty list if there are
         none.
 
         Raises:
@@ -291,8 +297,8 @@ class Watch:
 
 
 class _Own:
-    """The temporary recording of ``no_recompiles`` blocks, if no other recording is active. The first block
-    begins it, the last one ends it.
+    """The temporary recording of ``no_recompiles`` blocks, which is used if no other recording is active. The
+    first block begins this recording, and the last one ends it.
     """
 
     _lock = threading.Lock()
@@ -301,7 +307,8 @@ class _Own:
 
     @classmethod
     def join(cls) -> Session:
-        """Return the active recording, or begin one in a temporary directory.
+        """Return the active recording, which a ``no_recompiles`` block then uses. If there is none, begin one
+        in a temporary directory.
 
         Raises:
           LogError: the directory cannot be created.
@@ -345,7 +352,7 @@ class _Own:
 
 
 def _inside_jax() -> bool:
-    """Return whether a frame of JAX is on the stack, because a trace, a callback or a hook is running: an
+    """Return whether a frame of JAX is on the stack, because a trace, a callback or a hook is running. An
     exception that is raised now would pass through JAX.
     """
     from jaxscope import jax_internals
@@ -431,7 +438,7 @@ def _listed(functions: Functions) -> Sequence[str | Callable[..., Any]] | None:
 
 
 def _names(functions: Functions) -> list[str] | None:
-    """Return ``functions`` as a list of texts; None if it is None.
+    """Return the functions to check as a list of texts; None for None, which means all functions.
 
     A name or a pattern is returned unchanged. A function object becomes the id under which it is recorded.
     """

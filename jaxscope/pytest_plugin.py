@@ -292,8 +292,11 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 
 
 def _report_below(item: pytest.Item, recording: TestRecording) -> None:
-    """Add a section to the report of a test that has failed with an exception of its own, if the test also
-    violates its marks.
+    """If a test that failed with an exception of its own also violates its marks, add a section about this to
+    the test's report.
+
+    Args:
+      recording: what the test compiled.
     """
     try:
         text, surely = _failures(item, recording)
@@ -306,11 +309,11 @@ def _report_below(item: pytest.Item, recording: TestRecording) -> None:
 
 @contextlib.contextmanager
 def _body(item: pytest.Item, recording: TestRecording) -> Iterator[None]:
-    """Record the body of the test in ``recording``: what is compiled while the ``with`` statement runs
-    counts.
+    """Record the body of the test in ``recording``: only what is compiled while the ``with`` statement runs
+    is checked.
 
-    For a ``unittest.TestCase`` the test's method is wrapped for this, because pytest runs ``setUp`` and
-    ``tearDown`` together with the method, and what they compile does not count.
+    For a ``unittest.TestCase`` this function wraps the test's method, because pytest runs ``setUp`` and
+    ``tearDown`` together with the method, and what they compile is not checked.
     """
     instance, method = getattr(item, "instance", None), getattr(item, "obj", None)
     unittest = sys.modules.get("unittest")
@@ -341,7 +344,10 @@ def _body(item: pytest.Item, recording: TestRecording) -> Iterator[None]:
 
 def _failures(item: pytest.Item, recording: TestRecording) -> tuple[str, str]:
     """Check the marks of the test, and return two texts, each empty if there is nothing to report: all
-    failures, and those failures that hold whatever the rest of the test would have compiled.
+    failures, and those failures that are certain even if the test's body ended early.
+
+    Args:
+      recording: what the test compiled.
     """
     from jaxscope.check import marks
 
@@ -362,8 +368,8 @@ def _failures(item: pytest.Item, recording: TestRecording) -> tuple[str, str]:
 
 
 def _marks_of(item: pytest.Item) -> Iterator[tuple[str, Judge]]:
-    """Yield (name, check) for each jaxscope mark of a test. If several marks have the same name and are about
-    the same function or kind, only the nearest to the test is yielded.
+    """Yield (name, check) for each mark of jaxscope that applies to a test. If several marks have the same
+    name and are about the same functions or kind of collective, only the mark nearest to the test is yielded.
     """
     from jaxscope.check import marks
 

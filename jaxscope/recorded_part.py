@@ -25,7 +25,7 @@ _tails: weakref.WeakKeyDictionary[Any, Tail] = weakref.WeakKeyDictionary()
 
 
 def read(session: Session, block: RecordingScope) -> tuple[Opened, dict[str, Step]]:
-    """Return two things: the whole run as recorded so far, and the compilations of ``block`` in that run.
+    """Return (the whole run as recorded so far, the compilations of ``block`` in that run).
 
     The compilations are a dict: id of the compilation -> its step, counted from the beginning of the block
     (None: steps are not counted).
@@ -86,8 +86,8 @@ def alone(session: Session, block: RecordingScope) -> Opened:
 
 
 def failed() -> list[str]:
-    """Return which parts of the recording have failed so far, among those in ``NEEDED``: the callbacks
-    without which it is unknown what was compiled.
+    """Return the names of those parts of the recording that have failed so far and without which it is
+    unknown what was compiled (``NEEDED``: callbacks of JAX).
     """
     from jaxscope.capture import shield
 
@@ -95,12 +95,13 @@ def failed() -> list[str]:
 
 
 def why_unreliable(session: Session, before: Sequence[str]) -> str | None:
-    """Return why it is unknown what was compiled, as text for a message; None if the recording is complete.
+    """Return why it is unknown what was compiled in a block, as text for a message; None if the recording is
+    complete.
 
     Args:
       session: the recording.
-      before: the names that ``failed()`` returned when the block began. These parts may have recovered since,
-        and then are no reason.
+      before: the names that ``failed()`` returned when the block began. A failure from before the block is no
+        reason, unless that part of the recording is still switched off.
     """
     from jaxscope.capture import shield
 

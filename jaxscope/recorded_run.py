@@ -41,8 +41,8 @@ class Opened(Run):
 
     @property
     def predictions(self) -> list[predictions.Prediction]:
-        """Return the predicted recompiles. A compilation whose result would miss the cache if it is passed to
-        the function again gives a prediction; ``status`` says whether a later call confirmed it.
+        """Return the predicted recompiles. A call has a prediction if passing its result to the function
+        again would miss the cache; ``status`` says whether a later call confirmed the prediction.
         """
         return predictions.predictions(self)
 

@@ -27,8 +27,8 @@ class Recording:
     Inside ``jaxscope run``, or inside another recording, the block is part of that recording.
 
     Args:
-      passing: ``suite`` for the recording of a test suite, which ends when another recording starts;
-        otherwise None. The other arguments are those of ``record``.
+      passing: ``suite`` for the temporary recording of a test suite, which ends when another recording
+        starts; None for any other. The other arguments are those of ``record``.
     """
 
     def __init__(
@@ -177,7 +177,10 @@ class Recording:
         return recorded_run.open_run(self._directory().path)
 
     def metrics(self) -> list[dict[str, Any]]:
-        """Return numbers per step of what has been recorded so far, as ``Opened.metrics`` does."""
+        """Return the numbers of each training step recorded so far, for dashboards: a dict for each step in
+        which something was compiled or a snapshot of the live arrays was taken. The keys are the attributes
+        of ``jaxscope.report.scalars.Row``.
+        """
         return self.read().metrics()
 
     def report(self, *, file: Any = None, **options: Any) -> None:
@@ -228,8 +231,8 @@ class Recording:
 
 
 def _free(path: Path | None) -> Path | None:
-    """Return ``path``, or a sibling with a number if a run is stored there: ``exp1`` -> ``exp1-2``. None
-    for None.
+    """Return ``path`` if no run is stored there, else a path beside it with a number: ``exp1`` -> ``exp1-2``.
+    None for None.
     """
     number = 2
     found = path

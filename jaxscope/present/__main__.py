@@ -12,9 +12,11 @@ from jaxscope.present.messages import FAMILIES, SHORT
 
 
 def lines(words: Sequence[str] = ()) -> Iterator[str]:
-    """Yield the lines to print: the templates of each family of messages by slug, with short forms below.
+    """Yield the lines to print: the templates of all messages by slug, in families, with the short form of a
+    template below it.
 
-    ``words`` selects templates whose slug or text contains all of them.
+    Args:
+      words: select the templates whose slug or text contains all of these words.
     """
     widest = max(len(slug) for family in FAMILIES.values() for slug in family)
     for name, family in FAMILIES.items():

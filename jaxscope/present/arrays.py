@@ -59,7 +59,9 @@ def moment(s: Snapshot) -> str:
 
 
 def total(s: Snapshot) -> str:
-    """Return the bytes of a snapshot on all devices of the process: ``64.9 MiB`` or ``at least 64.9 MiB``."""
+    """Return the bytes of all arrays in a snapshot, on all devices of the process: ``64.9 MiB``, or ``at
+    least 64.9 MiB`` if the devices of some arrays are unknown.
+    """
     return size(s.bytes) if s.bytes is not None else f"at least {size(s.known_bytes)}"
 
 
@@ -74,9 +76,12 @@ def spread(used: Iterable[int]) -> str:
 
 
 def slices(c: Cell, shape: Sequence[int]) -> str:
-    """Return the part of an array of ``shape`` that a device holds, as ``[0:256, :]``.
+    """Return which part of an array a device holds, as ``[0:256, :]``; ``nothing: padding`` if its shard is
+    empty.
 
-    ``nothing: padding`` for a device with an empty shard.
+    Args:
+      c: the device with its slice of each dimension.
+      shape: the shape of the array.
     """
     if any(begin >= end for begin, end in c.slices) and all(shape):
         return "nothing: padding"

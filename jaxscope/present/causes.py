@@ -136,7 +136,9 @@ def _value(c: Cause, value: Value | None) -> str | None:
 
 
 def _array(c: Cause, value: ArrayType) -> str:
-    """Return ``f32[4]``, with the weak type and the Python type if the cause is about them."""
+    """Return a value of the cause ``c`` as text: ``f32[4]``. The text also has the weak type if this differs,
+    and the Python type of the value if it explains the difference.
+    """
     if value.shape is None and value.dtype is not None:
         return short_dtype(value.dtype) + (" weak" if value.weak_type and c.kind == "weak_type" else "")
     if c.kind == "tree":
@@ -188,7 +190,9 @@ def _numbered(value: StaticValue) -> str:
 
 
 def _placements(a: Placement, b: Placement) -> tuple[str, str]:
-    """Return two shardings as text; if those texts are equal, with the fields that differ."""
+    """Return the shardings ``a`` and ``b`` as text. If the texts would be equal, each also has the fields
+    that differ, such as its devices.
+    """
     if a.text != b.text:
         return a.text, b.text
     if a.devices != b.devices:
@@ -209,7 +213,9 @@ def _placements(a: Placement, b: Placement) -> tuple[str, str]:
 
 @functools.lru_cache(2_048)  # equal causes occur in many compilations, and again in findings
 def clause(c: Cause) -> str:
-    """Return ``c`` as a clause without a capital or a full stop, so that it can follow a colon."""
+    """Return the cause ``c`` of a cache miss as a clause, which can follow a colon: ``batch['ids'] changed
+    from i32[32,512] to i32[32,511]``.
+    """
     return _CLAUSES.get(c.kind, _changed)(c)
 
 
@@ -508,7 +514,9 @@ def cause_count(kind: str, n: int) -> str:
 
 
 def explanation(c: Cause) -> str:
-    """Return one cause as an escaped clause; if it is not certain, the clause begins with "it seems that"."""
+    """Return the cause ``c`` of a cache miss as an escaped clause, as ``clause`` does. If the cause is not
+    certain, the clause begins with "it seems that".
+    """
     text = escape(clause(c), TEXT)
     return text if c.certainty == CERTAIN else f"it seems that {text}"
 
@@ -519,7 +527,9 @@ def explanations(run: Run, c: Compilation) -> list[str]:
 
 
 def first_and_more(lines: Sequence[str], limit: int) -> list[str]:
-    """Return at most ``limit`` of ``lines``; if some are left out, the last line counts them as causes."""
+    """Return at most ``limit`` of ``lines``, which are causes as text. If some are left out, the last line
+    counts them: ``and 3 more causes``.
+    """
     if len(lines) <= limit:
         return list(lines)
     return [*lines[: limit - 1], f"and {len(lines) - limit + 1} more causes"]

@@ -30,9 +30,12 @@ _FUSIONS = {"total": "fusions", "unfused": "elementwise operations outside fusio
 
 
 def name(metric: str, d: Difference) -> str:
-    """Return the name of a figure that differs: ``temporaries``, ``loop fusions``, ``loops of 6 iterations``.
+    """Return the name of a figure that differs between two programs: ``temporaries``, ``loop fusions``,
+    ``loops of 6 iterations``.
 
-    ``metric`` is the name of the metric to which the figure belongs.
+    Args:
+      metric: the name of the metric to which the figure belongs.
+      d: the figure with both values.
     """
     if metric == metrics.FUSIONS.name and d.what in _FUSIONS:
         return _FUSIONS[d.what]
@@ -51,7 +54,9 @@ def amount(value: float, unit: str) -> str:
 
 
 def change(d: Difference) -> str:
-    """Return both values of a figure and their difference: ``1.0 MiB → 1.5 MiB (+512.0 KiB)``."""
+    """Return both values of the figure ``d`` of two programs, and their difference: ``1.0 MiB → 1.5 MiB
+    (+512.0 KiB)``.
+    """
     more = d.after - d.before
     sign = "+" if more > 0 else "-"
     by = (
@@ -63,7 +68,8 @@ def change(d: Difference) -> str:
 
 
 def since_baseline(metric: str, d: Difference) -> str:
-    """Return how a figure changed since the baseline: ``temporaries grew from 1.0 MiB to 1.5 MiB (+50 %)``.
+    """Return how the figure ``d`` of a program changed since the baseline: ``temporaries grew from 1.0 MiB to
+    1.5 MiB (+50 %)``.
 
     ``metric`` is the name of the metric to which the figure belongs.
     """

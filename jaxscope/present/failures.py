@@ -26,9 +26,8 @@ def uncaught(died: Died) -> list[Span]:
 
 
 def removed(run: Run) -> list[Span]:
-    """Return what to write in place of a name or argument that JAX does not have (any more).
-
-    Empty if the program did not end because of one.
+    """Return what to write instead of a name or argument that the installed JAX does not have (any more), if
+    the use of that name ended the program; else an empty list.
     """
     found, died = deaths.removed_name(run), run.main.died if run.main is not None else None
     if found is None or died is None:
@@ -79,9 +78,9 @@ def out_of_memory(died: Died) -> bool:
 def memory_needed(run: Run, site: Frame | None) -> list[list[Span]]:
     """Return a line with the memory that a program needs on each device, in parts; empty if unknown.
 
-    It is about the program that ran out of memory: the one compiled last at the line ``site``. If that
-    compilation failed, the previous compilation of the function is shown. If nothing was compiled at
-    ``site``, the program with the highest peak is shown.
+    The program is the one that ran out of memory: that compiled last at the line ``site``. If that
+    compilation failed, the memory of the previous compilation of the function is shown. If nothing was
+    compiled at ``site``, the program with the highest peak is shown.
     """
     compiled = [
         c

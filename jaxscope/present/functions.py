@@ -43,7 +43,7 @@ def work(f: Function) -> str:
 def outcome(f: Function) -> str:
     """Return what was done for a function, without times: ``4 traces, 4 compilations, 381 calls``.
 
-    If nothing was traced or compiled, the text is that of ``work``.
+    If nothing was traced or compiled, return the text of ``work``, which counts calls and failures.
     """
     parts = []
     if f.traces:
@@ -58,9 +58,10 @@ def outcome(f: Function) -> str:
 
 
 def circumstances(c: Compilation, places: Places) -> str:
-    """Return when and where a call happened: ``step 376, 7.0 s, train.py:88``.
+    """Return when and where a call happened, with the seconds that it compiled: ``step 376, 7.0 s,
+    train.py:88``.
 
-    If the call did not compile, the text says how far it went.
+    If the call did not compile, the text says which phases it reached, as ``lowered, not traced``.
     """
     parts = [] if c.step is None else [f"step {c.step:,}" if c.step else "before the first step"]
     how = level(c)
@@ -76,8 +77,8 @@ def circumstances(c: Compilation, places: Places) -> str:
 
 
 def level(c: Compilation) -> str:
-    """Return how far a call went, as ``fast-path miss`` (it left the C++ cache of jit) or
-    ``lowered, not traced``.
+    """Return which phases a call reached, if these are not the usual ones: ``fast-path miss`` (the call only
+    left the C++ cache of jit), ``lowered, not traced``.
 
     Empty for a direct call that was traced, lowered and compiled.
     """
@@ -101,9 +102,8 @@ def level(c: Compilation) -> str:
 
 
 def by_site(compilations: Sequence[Compilation], places: Places) -> list[tuple[str, float, int]]:
-    """Return the user's lines that compiled, the most expensive first.
-
-    Each is (line, seconds, number of compilations).
+    """Return the user's lines whose calls compiled something, as (line, seconds, number of compilations), the
+    most expensive first.
     """
     spent: dict[str, tuple[float, int]] = {}
     for c in compilations:
@@ -121,9 +121,8 @@ def phases(c: Compilation) -> list[str]:
 
 
 def nearest_name(run: Run, nearest: Compilation) -> str:
-    """Return the number of the earlier call with which a call is compared, as ``#2``.
-
-    ``an earlier fast-path miss`` if that call compiled nothing and so has no number.
+    """Return a name for the earlier call ``nearest``, with which a call is compared: ``#2``, its number among
+    the compilations of the function. ``an earlier fast-path miss`` if that call compiled nothing.
     """
     n = number_of(run, nearest)
     return f"#{n}" if n else "an earlier fast-path miss"
@@ -132,7 +131,8 @@ def nearest_name(run: Run, nearest: Compilation) -> str:
 def known_cause(run: Run, c: Compilation) -> str:
     """Return the decisive cause of a compilation in a few words, as ``shape batch['ids']``.
 
-    ``…``: its key was not compared with earlier keys yet.
+    ``…`` if the cache key of the compilation was not compared with earlier keys yet, so that the cause is
+    unknown.
     """
     if c.key is not None and c.id not in run.comparisons:
         return "…"

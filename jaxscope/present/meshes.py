@@ -17,7 +17,9 @@ _TYPES = re.compile(r"axis_types=\(([\w, ]*)\)")
 
 
 def called(setting: str) -> str:
-    """Return what users call the mesh setting ``setting`` of JAX's cache key."""
+    """Return words for one of the two settings in JAX's cache key that describe the mesh: ``the mesh around
+    the call``, or ``the device list of the mesh around the call``.
+    """
     return (
         "the device list of the mesh around the call"
         if setting == MESH_DEVICES
@@ -26,9 +28,10 @@ def called(setting: str) -> str:
 
 
 def spelled(one: str | None, other: str | None) -> tuple[str, str]:
-    """Return two meshes as short text, for a comparison.
+    """Return the texts ``one`` and ``other`` of two meshes in short form, for a comparison: ``("data=4",
+    "data=2")``.
 
-    If the short texts are equal, their devices are added, or else both are returned unchanged.
+    If the short forms are equal, the devices are added, or else both texts are returned unchanged.
     """
     found = short(one), short(other)
     placed = [_DEVICES.search(text or "") for text in (one, other)]

@@ -76,7 +76,7 @@ def between(n: Bounds) -> str:
 def axes(c: Collective) -> str:
     """Return the mesh axes over which a collective communicates, as ``data,model``; ``?`` if unknown.
 
-    ``part of data``: its groups are only parts of that axis.
+    ``part of data`` if each group of devices that communicate has only a part of that axis.
     """
     if c.axes_around:
         return f"part of {','.join(c.axes_around)}"
@@ -91,7 +91,7 @@ def executions(n: int | None) -> str:
 def times(c: Collective) -> str:
     """Return how often a collective runs in one call of the program, as ``4x``; empty if once.
 
-    ``at most 4x`` if it is in a branch of a conditional.
+    ``at most 4x`` if the collective is in a branch of a conditional, which may not be taken.
     """
     if c.branches:
         return "at most once" if c.executions == 1 else f"at most {executions(c.executions)}"
@@ -101,7 +101,7 @@ def times(c: Collective) -> str:
 def overlap(c: Collective) -> str:
     """Return whether computation runs while a collective communicates: ``overlapped`` or ``not overlapped``.
 
-    Empty if it is synchronous, or if the schedule does not show it.
+    Empty if the collective is synchronous, or if the program's schedule does not show it.
     """
     return {True: "overlapped", False: "not overlapped", None: ""}[c.overlap] if c.is_async else ""
 
@@ -109,17 +109,16 @@ def overlap(c: Collective) -> str:
 def line_of(c: Collective, places: Places) -> str:
     """Return the source line of a collective, as ``train.py:88 in main``; empty if unknown.
 
-    It begins with ``probably`` if the line was not recorded for the instruction itself.
+    The text begins with ``probably`` if the line was not recorded for the instruction itself.
     """
     found = places.inside(c.source)
     return "" if found is None else f"probably {found}" if c.source_certainty == LIKELY else found
 
 
 def reason(c: Collective, places: Places) -> str:
-    """Return why a program has this collective, as ``sharding constraint P('data') at train.py:88 in main``.
-
-    Other reasons are ``weight params['w'] (FSDP)`` and its origin, for example
-    ``inserted by the partitioner``. Empty if unknown.
+    """Return why a program has the collective ``c``: ``sharding constraint P('data') at train.py:88 in
+    main``, ``weight params['w'] (FSDP)``, ``requested by the program`` or ``inserted by the partitioner``.
+    Empty if unknown.
     """
     if c.constrained_at is not None:
         return f"sharding constraint {c.constraint or ''} at {places.inside(c.constrained_at)}"

@@ -16,7 +16,9 @@ REST = "Python code, dispatch, and waiting that was not recorded"
 
 
 def worth_showing(s: StepSeconds) -> bool:
-    """Return whether the known costs are a large enough share of a step, or the devices wait long enough."""
+    """Return whether the costs within a training step are worth showing: the known ones are a large enough
+    share of the step's time, or the devices wait long enough for the host.
+    """
     known = sum(part.seconds for part in s.spent)
     return known >= LEAST * s.seconds or (s.device_waits or 0.0) >= LEAST
 
@@ -35,7 +37,9 @@ def total(s: StepSeconds) -> list[Span]:
 
 
 def part(p: Spent, places: Places) -> list[Span]:
-    """Return what a step spends time on, and the line: ``waiting for float(loss)  train.py:31``."""
+    """Return what a step spends time on, and the line of the user that causes it: ``waiting for float(loss)
+    train.py:31``.
+    """
     where = places.frame(p.line) or "an unknown line"
     if p.caller is not None:
         where += f", called at {places.frame(p.caller)}"
@@ -44,7 +48,7 @@ def part(p: Spent, places: Places) -> list[Span]:
 
 
 def share(seconds: float, s: StepSeconds) -> str:
-    """Return seconds of a step, and their share of the step: ``30 ms  73 %``."""
+    """Return ``seconds`` of a step, and their share of the step's time: ``30 ms  73 %``."""
     return f"{short_seconds(seconds)}  {100 * seconds / s.seconds:3.0f} %"
 
 

@@ -21,9 +21,11 @@ STATES = {OK: "compiled", EXHAUSTED: "does not fit", "skipped": "not lowered", M
 
 
 def state(p: Program) -> tuple[str, str]:
-    """Return the state of ``p``, as ``compiled in 2.4 s`` or ``the compiler crashed: ...``, and its style.
+    """Return the state of the program ``p``, which is compiled for a target, as text and its style:
+    ``compiled in 2.4 s``, ``the compiler crashed: ...``.
 
-    The text is empty for a program that does not fit into memory if ``memory_fit`` has the figures.
+    The text is empty if the program does not fit into memory and the compiler's message has the figures,
+    because ``memory_fit`` writes them.
     """
     made_ = p.made
     error = escape(" ".join((made_.error or "").split()), 400) if made_ is not None else ""
@@ -42,10 +44,13 @@ def state(p: Program) -> tuple[str, str]:
 
 
 def waiting(behind: Sequence[int]) -> str:
-    """Return what a program waits for: the compiler of its own run, or the compilers of other runs.
+    """Return what a program that is to be compiled waits for, as text: the compiler of its own run, or the
+    compilers of other runs.
 
-    On one machine, only as many compilers run at once as its memory and its cores allow. ``behind`` has the
-    process ids of those that run; an id is 0 or less if unknown.
+    On one machine, only as many compilers run at once as its memory and its cores allow.
+
+    Args:
+      behind: the process ids of the compilers of other runs that run now; an id is 0 or less if unknown.
     """
     known = ", ".join(str(n) for n in behind if n > 0)
     others = f" (process{'es' if ',' in known else ''} {known})" if known else ""
@@ -57,7 +62,8 @@ def waiting(behind: Sequence[int]) -> str:
 
 
 def _unlisted(p: Program) -> str:
-    """Return a possible reason for a failure: no vendor's page lists a TPU slice of this shape; else empty.
+    """Return a possible reason why ``p`` was not compiled: no vendor's page lists a TPU slice of this shape.
+    Empty if a page lists it.
 
     Some compilers accept slices that do not exist, and then crash or fail.
     """
@@ -68,9 +74,11 @@ def _unlisted(p: Program) -> str:
 
 
 def bounds_besides(found: Bounds) -> str:
-    """Return the lower bounds of the run time other than the largest: ``memory 0.4 ms, data 3.0 ms``.
+    """Return the lower bounds of a program's run time except the largest: ``memory 0.4 ms, data 3.0 ms``.
+    Empty if there is no other bound.
 
-    Bounds with a rate from a secondary source are named at the end. The text may be empty.
+    The bounds are those of computing, of memory, and of communication over each mesh axis. Bounds with a rate
+    from a secondary source are named at the end.
     """
     rest = {"compute": found.compute, "memory": found.memory, **found.axes}
     uncounted = escape(found.uncounted, 120) if found.uncounted else ""
@@ -100,7 +108,9 @@ def short(value: float | None) -> str:
 
 
 def least(found: Bounds) -> str:
-    """Return the largest lower bound of the run time and its name: ``4.1 ms, compute``; empty if unknown."""
+    """Return the largest lower bound of a program's run time and its name: ``4.1 ms, compute``; empty if
+    unknown.
+    """
     return "" if found.binds is None else f"{short(found.least)}, {escape(found.binds, 40)}"
 
 
@@ -139,12 +149,16 @@ def largest(found: Fit, texts: Texts, most: int | None) -> list[list[Span]]:
 
 
 def bounds(found: Bounds) -> list[Span]:
-    """Return lower bounds of the run time: ``no call takes less than 4.1 ms (compute); memory 0.4 ms``."""
+    """Return the lower bounds of a program's run time: ``no call takes less than 4.1 ms (compute); memory 0.4
+    ms``.
+    """
     others = bounds_besides(found)
     least_text = f"{short(found.least)} ({brief(found.binds or '?', 40)})"
     return [("no call takes less than ", "dim"), least_text, (f"; {others}" if others else "", "dim")]
 
 
 def cycles(n: int) -> str:
-    """Return the compiler's estimate of the cycles of one call, in words."""
+    """Return ``n``, the compiler's estimate of the cycles of one call, as text: ``1,200 cycles estimated by
+    the compiler, without collectives``.
+    """
     return f"{n:,} cycles estimated by the compiler, without collectives"

@@ -99,7 +99,8 @@ def brief(text: str, room: int) -> str:
 
 
 class Places:
-    """Shorten the file names of a run to the last part, unless two files have the same last part.
+    """Write the lines of a run as text with short file names: the last part of the path (``train.py``),
+    unless two files have the same last part.
 
     Args:
       run: the run whose files are compared.
