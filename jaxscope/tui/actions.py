@@ -169,12 +169,14 @@ _APART = (
 
 
 def in_scopes(scopes: Iterable[str], table: Sequence[Action] = ACTIONS) -> list[Action]:
-    """Return the actions of ``table`` that have one of the ``scopes``, in the order of ``scopes``."""
+    """Return the actions of ``table`` whose scope is one of ``scopes``, in the order of ``scopes``. A scope
+    says where an action applies: everywhere, in one kind of pane, or in one screen.
+    """
     return [a for scope in scopes for a in table if a.scope == scope]
 
 
 def remapped(keys: Mapping[str, str]) -> tuple[Action, ...]:
-    """Return the table of actions with the keys that the user configured.
+    """Return all actions, with the keys that the user configured in place of the default keys.
 
     Args:
       keys: the configured keys by action id, written as ``"x"``, ``"ctrl+f,/"`` or ``"^f"``.
@@ -214,7 +216,9 @@ def _together(a: str, b: str) -> bool:
 
 
 def bindings(scope: str) -> list[Binding]:
-    """Return Textual's bindings for the actions of one scope that have a key."""
+    """Return Textual's key bindings for the actions that have a key and whose ``scope`` (a kind of pane or a
+    screen) is this one.
+    """
     from textual.binding import Binding  # late: reading the configuration needs only the ids
 
     return [
@@ -239,7 +243,8 @@ def key_of(id: str, table: Sequence[Action] = ACTIONS) -> str:
 
 
 def sections(able: Iterable[Action]) -> dict[str, list[Action]]:
-    """Return the actions of a help page by heading: "This screen", "Move", "Look" and "Program".
+    """Return the actions ``able``, which apply to the focused pane, for the help page: heading -> actions.
+    The headings are "This screen", "Move", "Look" and "Program".
 
     Headings without an action are left out.
     """
@@ -258,8 +263,8 @@ def sections(able: Iterable[Action]) -> dict[str, list[Action]]:
 
 
 def namespaced(action: Action) -> str:
-    """Return Textual's name of an action with its target, as ``app.find``, ``focused.top`` or
-    ``screen.star``.
+    """Return Textual's name of an action, beginning with the object that performs it: ``app.find``,
+    ``focused.top`` (the focused pane) or ``screen.star``.
     """
     where = "app" if action.scope == "app" else "focused" if action.scope in PANES else "screen"
     return f"{where}.{action.does}"

@@ -53,7 +53,7 @@ REST = 3  # the pause after a redraw, in which keys are handled, as a multiple o
 
 
 def hung_up() -> bool:
-    """Return whether the terminal is gone.
+    """Return whether the terminal is gone, so that the view must end.
 
     A program started with ``nohup`` gets no SIGHUP when its terminal closes, and would try to read from the
     terminal for ever.
@@ -156,7 +156,8 @@ class App(Verbs):
         self.set_interval(feed.PERIOD_S, self._tick)
 
     def delay_update(self, delay: float = SETTLE_S) -> None:
-        """Postpone drawing after a switch of screens by at most SETTLE_S.
+        """Postpone drawing after a switch of screens by at most SETTLE_S, although Textual requests ``delay``
+        seconds.
 
         Textual waits 50 ms for the panes of the new screen. The panes here exist already, and 50 ms are half
         of the time in which a key should be handled.
@@ -175,7 +176,9 @@ class App(Verbs):
         super().refresh_css(animate)
 
     def _hear(self) -> None:
-        """Bind the keys of actions whose configured keys differ from those of ``actions.ACTIONS``."""
+        """Bind the keys of actions for which the user configured other keys than those of
+        ``actions.ACTIONS``.
+        """
         own = {a.id: a.keys for a in actions.ACTIONS}
         changed = {a.id: a for a in self.actions if a.keys != own[a.id]}
         self.set_keymap({id: a.keys for id, a in changed.items() if own[id]})

@@ -141,7 +141,7 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
 
         Args:
           name: the name of the program in an error message.
-          instead: the notice that is shown if the program cannot be run.
+          instead: what to show if the program cannot be run; None: ``name`` and the error.
         """
         trouble: Exception | None = None
         try:
@@ -235,7 +235,9 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
         self._apart(out, exports.programs, self.feed.directory, c.function.id, number, out)
 
     def _apart(self, path: Path, work: Any, *arguments: Any) -> None:
-        """Run ``work(*arguments)``, which writes ``path``, in another process, so that no key is delayed."""
+        """Run ``work(*arguments)``, which writes the file ``path``, in another process, so that no key is
+        delayed. Notify the user when the file is written, or could not be.
+        """
 
         def do() -> None:
             try:

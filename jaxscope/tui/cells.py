@@ -61,7 +61,9 @@ class Column(NamedTuple, Generic[T]):
 
 
 def parts(cell: Cell) -> list[tuple[str, str]]:
-    """Return the parts of ``cell`` as pairs of escaped text and style; the style is empty for plain text."""
+    """Return the parts of ``cell``, a styled text, as pairs (escaped text, name of the style). The style is
+    empty for plain text.
+    """
     if isinstance(cell, str):
         return [(escape(cell), "")]
     return [(escape(p), "") if isinstance(p, str) else (escape(p[0]), p[1]) for p in cell]
@@ -73,7 +75,8 @@ def plain(cell: Cell) -> str:
 
 
 def fitted(cell: Cell, width: int, *, right: bool = False) -> list[tuple[str, str]]:
-    """Return ``cell`` as pairs of escaped text and style, cut or padded to exactly ``width`` characters.
+    """Return ``cell``, a styled text, as pairs (escaped text, name of the style), cut or padded to exactly
+    ``width`` characters.
 
     A cut text ends in ``…``; ``right`` pads at the left.
     """

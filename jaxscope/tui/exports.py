@@ -70,7 +70,8 @@ class RankGroup(NamedTuple):
       name: ``ranks 0-2``.
       first: the number of the lowest rank of the group.
       directory: the run directory of that rank.
-      programs: number of compilations of each rank for devices of more than one process.
+      programs: how many programs each rank compiled for devices of several processes, which all these
+        processes have to compile alike.
       state: the states of these ranks: running, exited, stopped or lost, separated by commas.
       lane: a time line of the lowest rank, LANE characters wide: ``·`` while it ran, ``█`` where it compiled.
     """

@@ -91,7 +91,8 @@ class Feed:
         return self.tail.run
 
     def places(self, *, whole: bool = False) -> Places:
-        """Return an object that shortens file names; it is made again only if the run has grown.
+        """Return an object that shortens the file names of the run; a new one is made only if the run has
+        grown.
 
         ``whole``: keep the part of a path below the working directory, so that the file can be opened.
         """
@@ -116,7 +117,9 @@ class Feed:
         return [self, *(part for part in self.parts if part.ready)]
 
     def key(self) -> None:
-        """Record that a key was pressed: the other threads here then leave more time for the screen."""
+        """Record that a key was pressed, so that the threads that read events and compute findings leave more
+        time for the screen.
+        """
         self.key_at = time.monotonic()
 
     @property
@@ -125,7 +128,7 @@ class Feed:
         return time.monotonic() < self.key_at + KEY_S
 
     def _give_way(self) -> bool:
-        """Pause between two slices of work, longer if a key was just pressed.
+        """Pause long work for a moment so that other threads can run, longer if a key was just pressed.
 
         Return whether the feed is to stop.
         """
@@ -146,10 +149,10 @@ class Feed:
             part.stop()
 
     def take(self) -> bool:
-        """Add new events to the run and those of the sub-runs to theirs, for at most FOLD_S seconds each.
+        """Add new events to this run, and those of its sub-runs to theirs, for at most FOLD_S seconds each.
+        Return whether to redraw.
 
-        The thread that draws calls this, so that a run does not change while it is drawn. Return whether to
-        redraw.
+        The thread that draws calls this method, so that a run does not change while it is drawn.
         """
         grown = self._take()
         if not self.paused:
@@ -204,9 +207,9 @@ class Feed:
 
     @contextlib.contextmanager
     def still(self) -> Iterator[Run]:
-        """Yield the run and keep it unchanged until the context ends.
+        """Yield the run and keep it unchanged until the ``with`` statement ends.
 
-        The thread that draws must not call this, because it would wait for rules that use the run.
+        The thread that draws must not use this method, because it would wait for rules that use the run.
         """
         with self._lock:
             yield self.run
@@ -294,7 +297,9 @@ class Feed:
         self.concluded = version
 
     def _join(self) -> None:
-        """Merge the findings of this run with those of its sub-runs, if either changed."""
+        """Merge the findings of this run with those of its sub-runs, if one of these lists of findings has
+        changed.
+        """
         feeds = self.recordings
         found = [feed._own for feed in feeds]
         if len(found) == len(self._joined) and all(map(operator.is_, found, self._joined)):
@@ -310,7 +315,7 @@ class Feed:
         self.version += 1
 
     def whose(self, finding: Finding) -> Feed:
-        """Return the feed (this one or that of a sub-run) whose run has the evidence of ``finding``."""
+        """Return the feed whose run has the evidence of ``finding``: this one, or that of a sub-run."""
         feeds = self.recordings
         n = variants.sub_run(finding, self._variants(feeds))
         return feeds[0 if n is None else n + 1]
@@ -320,10 +325,11 @@ class Feed:
         return [variants.one(feed.run, feed.directory) for feed in feeds]
 
     def _compare(self) -> bool:
-        """Find out the cause of each compilation, a few at a time, so that the run can grow and keys work.
+        """Find out the cause of each compilation, a few at a time, so that meanwhile the run can grow and
+        keys work. Return False if the feed was stopped before the end.
 
-        Rules are quick for compilations whose causes are known, and the lists show each cause once it is
-        known. Return False if the feed was stopped before the end.
+        Afterwards the rules are quick, because they need these causes. The lists show each cause once it is
+        known.
         """
         compilations = list(self.run.compilations.values())
         shown = time.monotonic()

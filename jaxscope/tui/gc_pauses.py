@@ -46,7 +46,9 @@ class Collector:
         return True
 
     def loaded(self) -> None:
-        """Exclude all objects read so far from garbage collection."""
+        """Exclude all objects that exist now from garbage collection, because the run that was read stays in
+        use.
+        """
         gc.freeze()
 
     def stop(self) -> None:

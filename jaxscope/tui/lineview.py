@@ -39,7 +39,7 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
       cursor: the number of the selected line, from 0; -1: there is none.
       empty: the text that is shown if there are no lines, with the key or command that adds some.
       needle: the text of the search or filter; empty: none.
-      held: whether the user has moved the cursor; until then the cursor stays at the first line.
+      held: whether the user has moved the cursor; before that, the cursor stays at the first line.
     """
 
     BINDINGS: ClassVar[list[Binding]] = bindings("lines")  # type: ignore[assignment]
@@ -60,7 +60,7 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
             return self.view
 
     class Sought(Moved):
-        """Announce that a search found more lines, or that its text changed."""
+        """Announce that a search found more lines, or that the text to search for changed."""
 
     class Opened(Moved):
         """Announce Enter, or a second click, on the line under the cursor."""
@@ -93,15 +93,18 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
 
     @abstractmethod
     def draw(self, line: int, width: int) -> Strip:
-        """Return the drawn line at full length, without a background."""
+        """Return line number ``line`` drawn as a strip, at full length and without a background.
+
+        Args:
+          width: the width of the pane in characters.
+        """
 
     def draw_heading(self, width: int) -> Strip:
         return Strip.blank(width)
 
     def mark_of(self, line: int) -> object:
-        """Return a value that changes when the line must be drawn again.
-
-        The content of the line, the cursor, the width and scrolling need not be part of the value.
+        """Return a value for line number ``line`` that changes when the line must be drawn again for a reason
+        other than its content, the cursor, the width or scrolling.
         """
         return None
 
@@ -111,15 +114,21 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
 
     @abstractmethod
     def look_for(self, needle: str) -> None:
-        """Search for ``needle`` or filter by it, at every letter typed; an empty text ends the search."""
+        """Search for ``needle``, or show only lines that contain it. This is called at every letter typed; an
+        empty text ends the search.
+        """
 
     def under_cursor(self) -> str:
-        """Return the full text of what is cut in the line under the cursor; empty if nothing is."""
+        """Return the full text of the parts of the current line that are cut on the screen; empty if
+        none is.
+        """
         return ""
 
     @abstractmethod
     def position(self) -> str:
-        """Return the number of the match and of all matches, as ``3/412``; empty without a search."""
+        """Return the position of the cursor among the matches of the search, as ``3/412``; empty without a
+        search.
+        """
 
     # -- drawing ----------------------------------------------------------------------------------
 
@@ -217,9 +226,10 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
         )
 
     def pause(self) -> float:
-        """Return the seconds until the next slice of long work, which are more if a key was just pressed.
+        """Return the seconds to wait between two portions of long work, such as a search: more if a key was
+        just pressed.
 
-        Handling a key takes several messages, and each message could have to wait for a slice.
+        Handling a key takes several messages, each of which may have to wait for a portion.
         """
         return PAUSE_HURRIED_S if getattr(self.app, "hurried", False) else PAUSE_S
 

@@ -30,7 +30,8 @@ Place = tuple[str, int]  # file, 1-based line
 
 
 class Stage(msgspec.Struct):
-    """The links of one program text (StableHLO or HLO). Lines of the text are counted from 0.
+    """The links of one program text (StableHLO or HLO) to the user's source. Lines of the text are counted
+    from 0.
 
     Attributes:
       places: line of the text -> the source lines from which it comes; a line without a source line is
@@ -62,7 +63,8 @@ NONE = Links(Stage(), Stage())
 
 
 def of_run(directory: RunDir, hlo: str | None, stablehlo: str | None) -> Links:
-    """Return the links of a program's texts; a text that is missing, unreadable or too large has no links.
+    """Read the texts of a program from the run directory, and return for each text which of its lines come
+    from which lines of the user's source. A text that is missing, unreadable or too large has no links.
 
     Args:
       directory: the run directory that contains the texts.
@@ -79,10 +81,11 @@ def of_run(directory: RunDir, hlo: str | None, stablehlo: str | None) -> Links:
 
 
 def in_pieces(directory: RunDir, hlo: str | None, stablehlo: str | None) -> Iterator[tuple[str, Stage]]:
-    """Yield the links of ``of_run`` in pieces of PIECE lines, each as (``stablehlo`` or ``hlo``, its links).
+    """Yield what ``of_run`` returns (which lines of a program's texts come from which source lines) in pieces
+    of PIECE lines, each as (``stablehlo`` or ``hlo``, its links).
 
-    They are sent from another process in pieces because unpickling a large object would block all threads.
-    ``joined`` merges the pieces.
+    Another process sends these pieces instead of one large object, because unpickling that would block all
+    threads. ``joined`` merges the pieces.
     """
     found = of_run(directory, hlo, stablehlo)
     for name in ("stablehlo", "hlo"):

@@ -20,7 +20,7 @@ class Paragraphs(Static):
         self._theme = ""
 
     def say(self, *paragraphs: Sequence[Part | Button]) -> None:
-        """Show ``paragraphs``; without any text, hide the widget unless it has the class ``stays``."""
+        """Show ``paragraphs``. Without any text, hide the widget, unless it has the CSS class ``stays``."""
         content = [list(p) for p in paragraphs]
         self.display = any(content) or self.has_class("stays")
         if content != self.shown:

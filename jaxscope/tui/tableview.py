@@ -82,7 +82,9 @@ class TableView(LineView, Generic[T]):
         return self.items[self.cursor] if 0 <= self.cursor < len(self.items) else None
 
     def show(self, items: Sequence[T]) -> None:
-        """Show ``items``, given in the order that applies while the table is not sorted by a column."""
+        """Show ``items``, given in their original order, which applies while the user has not sorted the
+        table by a column.
+        """
         self._all = items
         self._texts = {}
         self._arrange()
@@ -99,7 +101,7 @@ class TableView(LineView, Generic[T]):
         return False
 
     def _arrange(self) -> None:
-        """Filter and sort the items, and put the cursor back on its item.
+        """Filter and sort the items, and put the cursor back on the item on which it was.
 
         A filter that takes long runs a few milliseconds at a time.
         """
@@ -203,7 +205,7 @@ class TableView(LineView, Generic[T]):
         return self._widths[1]
 
     def _fit(self, width: int) -> list[tuple[Column[T], int]]:
-        """Return the columns that fit into ``width``, each with its width in characters.
+        """Return the columns that fit into ``width`` characters, each with its own width in characters.
 
         Columns of a fixed width become wider if their cells need it and other columns leave room. If there is
         too little room, columns whose cells are all empty are left out.

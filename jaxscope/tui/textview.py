@@ -68,9 +68,11 @@ class TextView(LineView):
         return (len(str(max(1, self.line_count))) + 3) if self._numbers else 2
 
     def show(self, text: Lined, spans: tokens.Tokens = tokens.plain, *, name: object = None) -> None:
-        """Show another text; if it has the same ``name`` as the one before, cursor and scrolling stay.
+        """Show ``text`` instead of the previous text. If both have the same ``name``, the cursor and the
+        scroll position stay.
 
-        ``spans`` is the tokeniser that colours a line.
+        Args:
+          spans: the tokeniser that colours a line.
         """
         same = name is not None and name == self.name_of_text
         self.text, self.spans, self.name_of_text = text, spans, name
@@ -90,8 +92,8 @@ class TextView(LineView):
         self.forget()
 
     def link(self, lines: Collection[int], *, follow: bool = True) -> None:
-        """Mark these lines; with ``follow``, move the cursor to the first of them unless it is already on
-        one.
+        """Mark ``lines``, which belong to the current line of another pane. With ``follow``, move the cursor
+        to the first of these lines, unless it is already on one.
         """
         changed = {*lines} ^ {*self.linked}
         self.linked = lines
@@ -160,7 +162,9 @@ class TextView(LineView):
         self.forget()
 
     def _seek(self, *, more: bool = False) -> None:
-        """Search from the beginning; with ``more``, only the lines that were added at the end."""
+        """Start the search from the beginning of the text; with ``more``, search only the lines that were
+        added at the end.
+        """
         first = 0
         if more and self._dropped == getattr(self.text, "dropped", 0):
             first = max(0, self._looked - 1)  # the last line may have been incomplete
@@ -172,8 +176,9 @@ class TextView(LineView):
         self._go_on(self._search)
 
     def _go_on(self, search: Iterator[list[int]] | None) -> None:
-        """Continue ``search`` for SEARCH_S seconds, and again later, so that keys and drawing can happen
-        between.
+        """Continue ``search`` for SEARCH_S seconds, and again later, so that keys are handled and the screen
+        is drawn in between. ``search`` yields numbers of matching lines; None: there is nothing to search
+        for.
         """
         if search is None or search is not self._search:
             return

@@ -1,7 +1,7 @@
 """Choose the colours of a line of HLO, StableHLO, Python or program output.
 
-Each tokeniser takes a line and returns spans (start, end, kind), with kinds from KINDS and BESIDE. Text that
-it does not know stays plain. It takes linear time, whatever the line contains.
+Each tokeniser is a function that takes a line and returns spans (start, end, kind), with kinds from KINDS and
+BESIDE. Text of no known kind stays plain. A tokeniser takes linear time, whatever the line contains.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ python = _with(_PYTHON)
 
 
 def plain(line: str) -> list[Span]:
-    """Return no spans, for a text without colours."""
+    """Return no spans: the tokeniser for a text without colours."""
     return []
 
 
@@ -80,7 +80,9 @@ _SIGN = re.compile(r"(?:^|: )[ ]*+([-+]) ?+\S")
 
 
 def differences(line: str) -> list[Span]:
-    """Return the spans of a line of a comparison: ``- removed``, ``+ added`` or ``name: before → after``."""
+    """Return spans (start, end, kind) that colour a line of a comparison: ``- removed``, ``+ added`` or
+    ``name: before → after``.
+    """
     sign = _SIGN.search(line)
     if sign is not None:
         return [(sign.start(1), len(line), "before" if sign.group(1) == "-" else "after")]

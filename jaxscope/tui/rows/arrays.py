@@ -163,7 +163,7 @@ class _Node:
 
 
 def tree(snapshot: Snapshot, toggled: Collection[str], *, flat: bool = False) -> list[Row]:
-    """Return the names in a snapshot as rows, those with the most bytes first.
+    """Return the names of the arrays in a snapshot as rows, those with the most bytes first.
 
     Args:
       toggled: ids of rows that the user opened or closed.
@@ -233,9 +233,9 @@ def spelled(g: Group) -> str:
 
 
 def placed(r: Row) -> list[Part]:
-    """Return the sharding of a row's arrays, as ``P(data, None)`` or ``3 shardings``.
+    """Return the sharding of a row's arrays, as ``P(data, None)``, or ``3 shardings`` if they differ.
 
-    ``●4`` before it means that four devices hold the same data.
+    If each part of an array is on four devices, ``●4`` comes first.
     """
     ways = list(dict.fromkeys(spelled(g) for g in r.groups))
     made: list[Part] = [ways[0] if len(ways) == 1 else (f"{len(ways)} shardings", "dim")]
@@ -246,9 +246,9 @@ def placed(r: Row) -> list[Part]:
 
 
 def intended(g: Group) -> list[tuple[str, str]]:
-    """Return the shardings that were intended for a group, as far as they are recorded.
-
-    Each is a pair: ``requested`` (by the program) or ``compiled`` (by XLA), and the sharding as text.
+    """Return the shardings that were intended for a group of arrays, as far as they are recorded, as pairs
+    (who intended it, the sharding as text): ``("requested", "P('data')")`` for the program, ``("compiled",
+    ...)`` for XLA.
     """
     intents = []
     for name, word in (("asked", "requested"), ("compiled", "compiled")):
@@ -324,9 +324,8 @@ def _growing(snapshots: Snapshots, r: Row) -> bool:
 
 
 def growth(snapshots: Snapshots, prefix: str, shown: int, width: int) -> str:
-    """Draw the bytes below the name ``prefix`` in the last ``width`` snapshots up to the index ``shown``.
-
-    Each snapshot is one bar; the highest bar is the largest value.
+    """Draw the bytes of the arrays below the name ``prefix`` as bars, one for each of ``width`` snapshots.
+    The last snapshot is that with the index ``shown``; the highest bar is the largest value.
     """
     return sparkline([sums.get(prefix, 0) for sums in snapshots.sums[max(0, shown + 1 - width) : shown + 1]])
 
@@ -338,7 +337,8 @@ def sparkline(values: Sequence[int]) -> str:
 
 
 def title(snapshots: Snapshots, shown: int) -> tuple[str, str]:
-    """Return title and subtitle of the table: when the snapshot was taken with its totals, and its number.
+    """Return title and subtitle of the table of a snapshot. The title says when the snapshot was taken, and
+    its totals.
 
     The subtitle is ``3 of 12 snapshots`` and the bytes of the latest snapshots as bars; empty for a single
     snapshot.
@@ -365,8 +365,8 @@ def heading(r: Row) -> list[list[Part]]:
 def facts(r: Row, snapshots: Snapshots, places: Places) -> list[list[Part]]:
     """Return what else is known about the arrays of a row, a line for each fact.
 
-    These are the placement of the largest group, the intended shardings, the line that created it, and its
-    growth or what keeps it alive.
+    These are the placement of the largest group of equal arrays, its intended shardings, the line that
+    created its arrays, and how the row's arrays grow or what keeps them alive.
     """
     g = r.largest
     made: list[list[Part]] = []
@@ -394,9 +394,8 @@ def facts(r: Row, snapshots: Snapshots, places: Places) -> list[list[Part]]:
 
 
 def user(run: Run, r: Row) -> Compilation | None:
-    """Return the latest compilation of a user's function with an argument of the same name as these arrays.
-
-    None: none of the last 2,000 compilations has one.
+    """Return the latest compilation of a user's function that was passed one of the row's arrays: an argument
+    of this function has the same name as the array. None if none of the last 2,000 compilations has one.
     """
     paths = {g.path for g in r.groups}
     for c in reversed(list(run.compilations.values())[-2_000:]):

@@ -36,6 +36,7 @@ class Row(NamedTuple):
 
 def rows(programs: Mapping[str, Program], texts: Mapping[str, Texts]) -> list[Row]:
     """Return the collectives of ``programs`` as rows, those that send most bytes in one call first.
+    Collectives of one program that differ only in their names share a row.
 
     Args:
       programs: the programs by id.
@@ -51,7 +52,9 @@ def rows(programs: Mapping[str, Program], texts: Mapping[str, Texts]) -> list[Ro
 
 
 def _look(c: Collective) -> tuple[object, ...]:
-    """Return everything that a row shows of a collective except its name, to find those that are alike."""
+    """Return all properties of a collective that its table row shows, except its name. Collectives with equal
+    properties share one row.
+    """
     axes = None if c.axes is None else tuple(c.axes)
     line = (c.source.file, c.source.line) if c.source is not None else None
     return (
@@ -71,9 +74,8 @@ def _look(c: Collective) -> tuple[object, ...]:
 
 
 def cost(r: Row) -> int | None:
-    """Return the bytes that one device sends for all collectives of the row in one call of the program.
-
-    None: unknown.
+    """Return the bytes that one device sends for all collectives of the row in one call of the program; None
+    if unknown.
     """
     sent = r.collective.sent_bytes
     return None if sent is None else sent * len(r.alike)
@@ -178,12 +180,14 @@ def columns(run: Run, places: Places) -> list[Column[Row]]:
 
 
 def mesh(r: Row, texts: Mapping[str, Texts], width: int) -> list[list[Part]]:
-    """Draw the mesh of the row's program, and the bytes that each device sends over each axis in one call.
+    """Draw the device mesh of a row of collectives, and the bytes that each device sends over each axis in
+    one call of the program.
 
     Thick lines join the devices between which the row's collectives communicate. The mesh itself is not drawn
     if more than two axes are longer than 1, or if it needs too much room. Empty if the mesh is unknown.
 
     Args:
+      r: the collectives.
       texts: the analysed texts by program id.
       width: characters of a line.
     """
@@ -245,7 +249,9 @@ def _grid(mesh: Sequence[tuple[str, int]], used: Collection[str], width: int) ->
 
 
 def detail(run: Run, r: Row, places: Places) -> list[list[Part]]:
-    """Return everything known about the collectives of a row, a line for each fact."""
+    """Return everything known about the collectives of a row, which differ only in their names: a line for
+    each fact.
+    """
     c = r.collective
     made: list[list[Part]] = [
         [

@@ -20,9 +20,10 @@ _HEADING = re.compile(r"^## +")
 
 
 def shown(findings: Sequence[Finding], hidden: Collection[str]) -> list[Finding]:
-    """Return the findings whose code is not hidden, then one finding for each hidden code.
+    """Return the findings to list: all findings whose code the user did not hide, then the first finding of
+    each hidden code.
 
-    The row of the latter shows how many findings are hidden, and lets the user show them again.
+    The row of this first finding shows how many findings have the code, and lets the user show them again.
     """
     first = {f.code: f for f in reversed(findings) if f.code in hidden}
     return [f for f in findings if f.code not in hidden] + [first[code] for code in sorted(first)]
@@ -68,12 +69,16 @@ def columns(places: Places, findings: Sequence[Finding], hidden: Collection[str]
 
 
 def detail(f: Finding, places: Places) -> list[list[Part]]:
-    """Return the paragraphs about a finding: those of ``seen``, then the documentation of its rule."""
+    """Return paragraphs about a finding: what was found, its severity, cost and line, how to fix it and the
+    evidence, then the documentation of its rule.
+    """
     return [*seen(f, places), [], *rule(f.code)]
 
 
 def seen(f: Finding, places: Places) -> list[list[Part]]:
-    """Return paragraphs: what was found, its severity, cost and line, how to fix it, and the evidence."""
+    """Return paragraphs about a finding: what was found, its severity, cost and line, how to fix it, and the
+    evidence.
+    """
     made: list[list[Part]] = [[mark(f), " ", (f.code, "name"), f"  {sentence(f)}"]]
     facts = [f.severity, f.certainty]
     if f.seconds:

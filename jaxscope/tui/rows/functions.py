@@ -102,6 +102,7 @@ class Attempt(NamedTuple):
     Attributes:
       number: its number among the compilations of the function, from 1; None: the call only missed JAX's fast
         path (the C++ cache of jit), and nothing was compiled.
+      compilation: the call.
     """
 
     number: int | None
@@ -172,7 +173,8 @@ class KeyRow(NamedTuple):
 
 
 def key_of(run: Run, c: Compilation, against: Compilation | None = None) -> list[KeyRow]:
-    """Return the parts of the cache key of ``c``, changed ones first; empty if the key was not recorded.
+    """Return the parts of the cache key of ``c`` beside those of an earlier key, changed ones first; empty if
+    the key was not recorded.
 
     ``against`` is the call with whose key it is compared. None: the nearest (most similar) earlier key of the
     function.
@@ -215,9 +217,11 @@ def key_row_id(r: KeyRow) -> str:
 
 
 def reasons(run: Run, c: Compilation, against: Compilation | None = None) -> list[Part]:
-    """Return the causes of the compilation ``c`` in words.
+    """Return the causes of the compilation ``c`` in words, with the earlier call with which it is compared.
 
-    ``against``: return the differences from the key of that call instead.
+    Args:
+      against: return the differences from the cache key of this call instead; None: those from the nearest
+        earlier key.
     """
     comparison = compared(run, c)
     if against is not None:
@@ -241,15 +245,17 @@ def reasons(run: Run, c: Compilation, against: Compilation | None = None) -> lis
 
 
 def named(run: Run, c: Compilation) -> str:
-    """Return the name of a compilation: ``train_step #2``, or ``train_step, a fast-path miss``."""
+    """Return the name of a compilation: ``train_step #2``, or ``train_step, a fast-path miss`` if the call
+    compiled nothing.
+    """
     return compilation_name(run, c) + ("" if number_of(run, c) else ", a fast-path miss")
 
 
 class Other(NamedTuple):
-    """A choice in the list of compilations with which one is compared.
+    """A compilation in the list from which the user chooses what to compare with.
 
     Attributes:
-      compilation: the compilation; None: the one that is compared by default.
+      compilation: the compilation; None: compare with the nearest earlier cache key, as without a choice.
       name: the displayed name.
     """
 
@@ -258,9 +264,11 @@ class Other(NamedTuple):
 
 
 def others(run: Run, c: Compilation, *, same: bool) -> list[Other]:
-    """Return the compilations with which ``c`` can be compared, latest first.
+    """Return the compilations with which ``c`` can be compared, latest first: those of the same function,
+    then those of the user's other functions.
 
-    Compilations of the same function come first. Those of the user's other functions follow, unless ``same``.
+    Args:
+      same: leave out the other functions.
     """
     own = [x for _, x in reversed(run.numbered(c.function))]
     rest = (
@@ -298,7 +306,7 @@ def other_columns(run: Run) -> list[Column[Other]]:
 
 
 def where(c: Compilation, places: Places) -> str:
-    """Return the line of the call, its step and its phases:
+    """Return where and when a call happened, as text: its line, its step, and the seconds of its phases:
     ``train.py:88 in main · step 376 · trace 0.20 s``.
     """
     parts = []

@@ -28,8 +28,8 @@ class Axis(msgspec.Struct, frozen=True):
         """Return an axis of half the length (``closer``) or twice the length, within a run of ``whole``
         seconds.
 
-        With half the length, its middle is the median start of what the function of ``lane`` compiled in the
-        part.
+        With half the length, the middle of the new axis is the median start of the compilations in ``lane``,
+        the bar of one function, as far as they are on the old axis.
         """
         length = self.length / 2 if closer else self.length * 2
         if length >= whole or length < SHORTEST_S:
@@ -42,16 +42,22 @@ class Axis(msgspec.Struct, frozen=True):
         return Axis(length, min(max(0.0, middle - length / 2), whole - length))
 
     def moved(self, by: float, whole: float) -> Axis:
-        """Return the axis moved by ``by`` times its length, within the run of ``whole`` seconds."""
+        """Return the axis moved later by ``by`` times its length (earlier if negative), within the run of
+        ``whole`` seconds.
+        """
         return Axis(self.length, min(max(0.0, self.begin + by * self.length), max(0.0, whole - self.length)))
 
 
 def bar(lane: Lane, axis: Axis, width: int) -> list[Part]:
-    """Draw when a function was traced, lowered and compiled, as ``width`` blocks.
+    """Draw when a function was traced, lowered and compiled, as ``width`` characters.
 
-    Each block shows the phase that took most of its time. If a compilation starts in a block without a gap
-    before it, two compilations would look like one. Such a block shows a tick, or the number of compilations
-    that start in it.
+    Each character shows the phase that took most of its time. If a compilation starts right after another
+    one, the two would look like one: the character then shows a tick. If several start in one character, it
+    shows their number.
+
+    Args:
+      lane: the phases of one function, or of all.
+      axis: the part of the run to draw.
     """
     if axis.length <= 0 or width <= 0:
         return []

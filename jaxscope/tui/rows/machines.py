@@ -46,9 +46,12 @@ MARKS = {
 
 
 class Recording(Protocol):
-    """A run with its directory and the analysed program texts read so far, by program id.
+    """A run with its directory and the program texts read so far. ``tui.feed.Feed`` has these members.
 
-    ``tui.feed.Feed`` has these members.
+    Attributes:
+      run: the recorded run.
+      directory: the run directory.
+      texts: the analysed texts, by program id.
     """
 
     @property
@@ -75,7 +78,7 @@ class Machine(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """A compilation of the main run, and what a machine (the host or a target) has of it.
+    """What exists for one machine (the host or a target) of a compilation of the main run.
 
     Attributes:
       machine: the machine.
@@ -103,8 +106,8 @@ class Seen(NamedTuple):
 
     @property
     def state(self) -> str:
-        """Return the state of the program: ``ok`` on the host, ``none`` without one, else its
-        ``Program.state``.
+        """Return the state of the program: ``ok`` on the host, ``none`` if there is no program, else the
+        program's own ``state``, such as ``compiling``.
         """
         if self.program is None:
             return MADE_NONE
@@ -112,9 +115,11 @@ class Seen(NamedTuple):
 
 
 def machines(recordings: Sequence[Recording]) -> list[Machine]:
-    """Return the machines of all runs: the host first, then every target.
+    """Return all machines that the user can select: the host first, then the targets (other devices) of all
+    runs. Without targets, the host under each setting of ``--vary`` follows.
 
-    The first of ``recordings`` is the main run, the others are the runs inside its directory.
+    Args:
+      recordings: the main run, then the runs inside its directory.
     """
     found: dict[str | None, Machine] = {None: Machine(None, recordings[0])}
     targets_of = {
@@ -138,14 +143,15 @@ def _host(recording: Recording) -> str:
 
 
 def named(found: Sequence[Machine], name: str | None) -> Machine:
-    """Return the machine with the name ``name``; the host if there is none."""
+    """Return the machine (the host or a target) in ``found`` with the name ``name``; the host if there is
+    none.
+    """
     return next((m for m in found if m.name == name), found[0])
 
 
 def called(machine: Machine) -> str:
-    """Return the name of a machine for the screen, cut to NAME characters.
-
-    That of the host is ``host`` with its platform, as ``host cpu``.
+    """Return the name of a machine for the screen, cut to NAME characters: that of the target, or ``host
+    cpu``, the host with its platform.
     """
     name = machine.name
     if name is None:
@@ -154,9 +160,8 @@ def called(machine: Machine) -> str:
 
 
 def seen_as(c: Compilation, machine: Machine, main: Run) -> Seen:
-    """Return the compilation and the program on ``machine`` that correspond to ``c``.
-
-    ``c`` is a compilation of ``main``, the main run.
+    """Return the compilation and the program on ``machine`` (the host or a target) that correspond to ``c``,
+    a compilation of the main run ``main``.
     """
     run = machine.recording.run
     same = counterpart(c, main, run)
@@ -172,9 +177,8 @@ def seen_as(c: Compilation, machine: Machine, main: Run) -> Seen:
 
 
 def counterpart(c: Compilation, own: Run, run: Run) -> Compilation | None:
-    """Return the compilation in ``run`` that corresponds to ``c``, a compilation of the run ``own``.
-
-    It has the same function and the same number among its compilations. None: there is none.
+    """Return the compilation in ``run`` that corresponds to ``c``, a compilation of the run ``own``: that of
+    the same function with the same number among the function's compilations. None if there is none.
     """
     if run is own:
         return c
@@ -197,13 +201,13 @@ def strip(
 ) -> list[Part]:
     """Return the line that lists the machines: ``t T targets:  [host cpu]  v5e:16x16 ✓  h100:8 …``.
 
-    Empty if there is only the host. If there is not enough room, the first ones are left out, so that the
+    Empty if there is only the host. If there is not enough room, the first machines are left out, so that the
     selected one is visible.
 
     Args:
-      found: all machines.
+      found: all machines: the host and the targets.
       chosen: the selected machine, shown in brackets.
-      c: the compilation whose state each target shows; None: of all programs, the one furthest from done.
+      c: the compilation whose state each target shows; None: show the least finished state of all programs.
       main: the main run.
       keys: the keys that select the next machine and that open the comparison.
       width: characters of the line.
@@ -235,7 +239,9 @@ def strip(
 
 
 def _of_all(machine: Machine) -> tuple[str, str]:
-    """Return (glyph, style) of the state of a machine's programs: that of the program furthest from done."""
+    """Return (glyph, style) for the state of all programs of a machine: the state of the program that is
+    furthest from being compiled.
+    """
     states = {p.state for p in programs(machine).values()}
     for state in (COMPILING, WAITING, EXHAUSTED, CRASHED, FAILED, LATE, MISSING, ABANDONED, OK, SKIPPED):
         if state in states:
@@ -278,7 +284,7 @@ def _state(p: Program) -> tuple[str, str]:
 
 
 def verdict(seen: Seen) -> list[Part]:
-    """Return whether a target's program fits into memory, and what bounds its run time.
+    """Return whether a target's program fits into memory, and the lower bounds of its run time.
 
     For example ``3.2 MiB of 15.8 GiB on a device · no call takes less than ...``; empty on the host.
     """
@@ -300,8 +306,11 @@ def verdict(seen: Seen) -> list[Part]:
 def absent(seen: Seen, stage: str) -> str:
     """Explain why a program's text is missing on a machine, and what to do.
 
-    If the program does not fit into memory, the lines say what fills it. ``stage`` is ``stablehlo`` or
-    ``hlo``.
+    If the program does not fit into memory, the text says which buffers fill the memory.
+
+    Args:
+      seen: the program for the machine.
+      stage: the missing text: ``stablehlo`` or ``hlo``.
     """
     name, p = called(seen.machine), seen.program
     if p is None:
@@ -354,7 +363,7 @@ def _never(seen: Seen) -> str:
 
 
 def _filling(seen: Seen) -> Iterator[str]:
-    """Yield the lines of the report about what fills a device's memory."""
+    """Yield lines that say which buffers fill the memory of a device, for a program that does not fit."""
     assert seen.program is not None
     fit = target_programs.fit(seen.run, seen.program)
     if fit is None or fit.used is None:
@@ -366,7 +375,9 @@ def _filling(seen: Seen) -> Iterator[str]:
 
 
 def no_collectives(machine: Machine) -> str:
-    """Explain why no collectives are listed for a target."""
+    """Explain why no collectives are listed for a machine: its programs do not communicate, are still being
+    compiled, or could not be compiled.
+    """
     name, found = called(machine), programs(machine)
     states = [p.state for p in found.values()]
     unread = sum(s == OK and id not in machine.recording.texts for id, s in zip(found, states, strict=True))

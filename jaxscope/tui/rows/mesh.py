@@ -34,7 +34,9 @@ def look_of(shard: int) -> tuple[str, str]:
 
 
 def drawn(g: Group, width: int) -> Lines:
-    """Draw the mesh of an array group with a legend of its shards; or explain why it cannot be drawn."""
+    """Draw the mesh of a group of equal arrays, with the shard that each device holds and a legend of the
+    shards; or explain why this cannot be drawn.
+    """
     s = g.sharding
     if s is None or g.shape is None or not all(isinstance(d, int) and d >= 0 for d in g.shape):
         return [[("How it is sharded is not known.", "dim")]]
@@ -60,12 +62,13 @@ def drawn(g: Group, width: int) -> Lines:
 def _grid(
     axes: Sequence[tuple[str, int]], cells: Sequence[Cell], parts: dict[tuple[int, ...], int], width: int
 ) -> Lines:
-    """Draw columns for the last mesh axis and rows for the others; a single axis is broken into rows.
+    """Draw the devices of a mesh: columns for the last mesh axis and rows for the others. A single axis is
+    broken into rows.
 
     Args:
       axes: (name, size) of each mesh axis.
       cells: which part of the array each device holds, in mesh order.
-      parts: the number of each shard by its position in the array, which determines its fill and colour.
+      parts: part of the array -> number of the shard, which determines its fill and colour.
     """
     made: Lines = []
     mesh = " x ".join(f"{name}={n}" for name, n in axes if name)
@@ -128,7 +131,9 @@ def _legend(cells: Sequence[Cell], parts: dict[tuple[int, ...], int], shape: Seq
 
 
 def _by_axis(s: Sharding, shape: Sequence[int], width: int) -> Lines:
-    """Draw one line of shards for each mesh axis, because the mesh has too many devices to draw them all."""
+    """Draw one line for each mesh axis, which says what the axis does to the array (``splits dimension 0
+    (512) into 4 parts``, copies). This is used if the mesh has too many devices to draw them all.
+    """
     grid, spec = sh.grid(s), sh.spec_axes(s.spec)
     if grid is None or spec is None:
         found = sh.layout(s, len(shape))
@@ -167,9 +172,8 @@ def _by_axis(s: Sharding, shape: Sequence[int], width: int) -> Lines:
 
 
 def devices(s: Snapshot, width: int, most: int = 16) -> Lines:
-    """Draw the bytes on each device as a bar, relative to the allocator's limit if that is known.
-
-    With more than ``most`` devices, one character of a line stands for each.
+    """Draw the bytes on each device as a bar, relative to the allocator's limit if that is known. With more
+    than ``most`` devices, draw a single character for each device instead.
     """
     by_device = sorted(s.by_device.items())
     if not by_device or not any(n for _, n in by_device):

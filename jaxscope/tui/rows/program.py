@@ -41,7 +41,8 @@ def default(run: Run) -> Compilation | None:
 
 
 def neighbour(run: Run, c: Compilation, by: int) -> Compilation | None:
-    """Return the compilation of the same function ``by`` places after ``c`` (before it, if negative).
+    """Return the compilation of the same function that is ``by`` places after ``c`` (before ``c``, if
+    negative).
 
     None: there is none at that place. If ``c`` compiled nothing, this is the latest compilation.
     """
@@ -53,7 +54,7 @@ def neighbour(run: Run, c: Compilation, by: int) -> Compilation | None:
 
 
 def absent(run: Run, c: Compilation, stage: str) -> str:
-    """Explain why a text of ``c`` is missing, and which option would have kept it.
+    """Explain why a text of the compilation ``c`` is missing, and which option would have kept the text.
 
     ``stage`` is ``stablehlo`` or ``hlo``.
     """
@@ -170,7 +171,7 @@ def fusion_id(f: Fusion) -> str:
 def difference(run: Run, directory: RunDir, before: Compilation, after: Compilation, width: int) -> str:
     """Return what ``jaxscope diff`` prints about two compilations, in lines of ``width`` characters.
 
-    This reads the texts of both, so the thread that draws must not call it.
+    This reads the texts of both programs, so the thread that draws must not call it.
     """
     buffer = io.StringIO()
     found = diff.compilations(run, before, run, after)

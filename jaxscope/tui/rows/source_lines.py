@@ -43,10 +43,12 @@ def around(run: Run, frame: Frame | None, count: int, width: int) -> list[list[P
 
 
 def room(facts: Sequence[Sequence[Part]], width: int, height: int) -> int:
-    """Return how many source lines have room below ``facts`` and an empty line, at most MOST.
+    """Return how many source lines have room below ``facts`` and an empty line, at most MOST; 0 if there is
+    room for fewer than FEWEST.
 
-    0 if there is room for fewer than FEWEST. ``width`` and ``height`` are those of the pane, in characters
-    and lines.
+    Args:
+      facts: the lines that are shown above.
+      width, height: the size of the pane, in characters and lines.
     """
     used = sum(1 + max(0, cell_len(plain(list(fact))) - 1) // max(1, width) for fact in facts)
     left = min(MOST, height - used - 1)

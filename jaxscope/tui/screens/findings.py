@@ -68,7 +68,9 @@ class Findings(View):
         self.query_one("#right", VerticalScroll).scroll_home(animate=False)
 
     def on_line_view_opened(self, event: LineView.Opened) -> None:
-        """Open the evidence of the finding: a compilation, or else a program, or else the function."""
+        """Open the evidence of the finding under the cursor on another screen: a compilation, or else a
+        program, or else the function. Evidence from a run inside the run's directory opens in a further view.
+        """
         f, run = self.table.current, self.feed.run
         if f is None:
             return
@@ -112,7 +114,9 @@ class Findings(View):
             self.renew()
 
     def action_ignore(self) -> None:
-        """Copy the line for [tool.jaxscope.check] that ignores this code and all hidden codes."""
+        """Copy a line of configuration to the clipboard, for [tool.jaxscope.check]: it ignores the code of
+        the finding under the cursor and all codes that the user hid.
+        """
         f = self.table.current
         if f is not None:
             line = rows.ignoring({*self.scope.hidden, f.code})

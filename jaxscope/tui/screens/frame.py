@@ -39,7 +39,7 @@ class View(Screen[None], metaclass=AbstractMeta):
     Attributes:
       NAME: the name of the screen in ``actions.VIEWS``.
       SCOPES: the scopes of its own actions (``Action.scope``).
-      entered: the panes from which ``enter`` moved the focus, the latest last.
+      entered: the panes that had the focus before ``enter`` moved it to a pane with details, the latest last.
       complete: whether all panes exist; Textual may ask for a redraw before.
     """
 
@@ -63,14 +63,20 @@ class View(Screen[None], metaclass=AbstractMeta):
 
     @abstractmethod
     def panes(self) -> Iterable[Widget]:
-        """Yield the widgets between the tabs and the footer. It is called once, and may set attributes."""
+        """Yield the panes of the screen, from top to bottom. This method is called once, and may set
+        attributes.
+        """
 
     @abstractmethod
     def fill(self) -> None:
-        """Show the current state of the run. It is called when the run changed or the screen is opened."""
+        """Show the current state of the run in the panes. This method is called when the run changed or the
+        screen is opened.
+        """
 
     def place(self) -> Frame | None:
-        """Return the source line of the selection, for the editor; None: unknown."""
+        """Return the source line of what is selected on this screen, which the editor opens;
+        None: unknown.
+        """
         return None
 
     def elsewhere(self) -> str | None:
@@ -150,7 +156,9 @@ class View(Screen[None], metaclass=AbstractMeta):
         self.words("lost").say(trouble or ([] if self.short else chrome.lost(feed.run)))
 
     def foot(self) -> None:
-        """Show the keys that apply now, cells of the current row that are cut, and the search position."""
+        """Show the footer: the keys that apply now, the full text of what is cut in the current line, and the
+        position among the matches of a search.
+        """
         if not self.complete:
             return
         view, width = self.focused_view(), self.app.size.width
@@ -175,13 +183,17 @@ class View(Screen[None], metaclass=AbstractMeta):
         return self.focused if isinstance(self.focused, LineView) else self._searched()
 
     def enter(self, view: LineView) -> None:
-        """Move the focus to ``view``, a pane with details; ``leave_pane`` moves the focus back."""
+        """Move the focus to ``view``, a pane with details of what is selected. ``leave_pane`` moves the focus
+        back.
+        """
         if isinstance(self.focused, LineView):
             self.entered = (*self.entered, self.focused)
         view.focus()
 
     def leave_pane(self) -> bool:
-        """Move the focus back to the pane that it had before ``enter``. Return False if there is none."""
+        """Move the focus back to the pane that had it before ``enter``. Return False if there is no such
+        pane.
+        """
         if not self.entered:
             return False
         *before, view = self.entered
@@ -212,7 +224,7 @@ class View(Screen[None], metaclass=AbstractMeta):
         return next((v for v in self.views() if v.has_class("searched")), None)
 
     async def _field(self) -> Input:
-        """Return the search line; it is created when it is first needed."""
+        """Return the input field of the search line; it is created when it is first needed."""
         if not self.query("#find"):
             await self.query_one("#finding").mount(Input(id="find", select_on_focus=False), after="#slash")
         return self.query_one("#find", Input)
@@ -239,7 +251,8 @@ class View(Screen[None], metaclass=AbstractMeta):
             self.set_focus(field)  # at once: letters typed after the / belong to the search line
 
     def stop_finding(self, *, keep: bool) -> bool:
-        """Leave the search line; unless ``keep``, also end the search.
+        """Leave the search line and return the focus to the pane that is searched. Unless ``keep`` is set,
+        also end the search.
 
         Return False if no pane was searched.
         """

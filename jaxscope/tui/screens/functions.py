@@ -171,7 +171,9 @@ class Functions(View):
             self.action_program()
 
     def action_compare(self) -> None:
-        """Let the user choose a compilation, and compare the key with that of the chosen one."""
+        """Let the user choose another compilation of the function, and compare the cache key of the current
+        compilation with that of the chosen one.
+        """
         run, a = self.feed.run, self.attempts.current
         able = rows.others(run, a.compilation, same=True) if a is not None else []
         if not able:

@@ -21,14 +21,18 @@ ALONE = "No other targets. Use jaxscope run --target v5e:4x4; jaxscope targets l
 
 
 class ByMachine(View):
-    """A screen that shows programs of one machine; all such screens share the selection of the machine."""
+    """A screen that shows programs of one machine: the host, or a target for which they were also compiled.
+    All such screens show the machine that the user selected on one of them.
+    """
 
     SCOPES: ClassVar[tuple[str, ...]] = ("machines",)
     BINDINGS: ClassVar[list[Binding]] = actions.bindings("machines")
 
     @abstractmethod
     def spoken_of(self) -> Compilation | None:
-        """Return the compilation of the main run whose targets are compared; None: nothing was compiled."""
+        """Return the compilation, in the main run, whose programs for all targets can be compared in a list;
+        None: nothing was compiled.
+        """
 
     def machines(self) -> list[rows.Machine]:
         return rows.machines(self.feed.recordings)
@@ -41,10 +45,12 @@ class ByMachine(View):
         return rows.called(machine) if machine.name is not None else None
 
     def say_machines(self, c: Compilation | None) -> None:
-        """Show the line that lists the machines and marks the selected one; it is empty if there is only one.
+        """Show the line that lists the machines (the host and the targets) and marks the selected one; the
+        line is empty if there is only the host.
 
-        ``c``: the compilation whose state each target shows; None: of all programs, the one furthest from
-        done.
+        Args:
+          c: the compilation whose state each target shows; None: show the least finished state of all
+            programs.
         """
         key = {a.id: actions.spelled(a.keys) for a in self.scope.actions}
         keys = key["machines.next"], key["machines.beside"]

@@ -148,10 +148,11 @@ class ProgramView(ByMachine):
             )
 
     def _load(self, shown: object, directory: RunDir, blobs: dict[str, str], large: bool) -> None:
-        """Load the texts, which is quick, then their links. It runs in a thread of its own.
+        """Load the texts of a program, which is quick, then the links between their lines and the source.
+        This method runs in a thread of its own.
 
         Args:
-          shown: the value of ``self.shown`` at the start; if it has changed since, the result is not used.
+          shown: the value of ``self.shown`` at the start; if that has changed since, the result is not used.
           directory: the run directory that contains the texts.
           blobs: the hash of each text, by ``stablehlo`` or ``hlo``.
           large: whether to make the links in another process, because that would block the screen.
@@ -193,11 +194,13 @@ class ProgramView(ByMachine):
         self._near()
 
     def _made(self) -> set[links.Place]:
-        """Return the source lines that have operations in the StableHLO or the HLO."""
+        """Return the source lines from which at least one operation of the StableHLO or the HLO comes."""
         return {*self.by["hlo"], *self.by["stablehlo"]}
 
     def _arrive(self) -> bool:
-        """Go to the line or instruction that another screen selected. Return False if none was selected."""
+        """Go to the source line or HLO instruction that another screen selected. Return False if none was
+        selected.
+        """
         app = self.scope
         place, name, app.place, app.instruction = app.place, app.instruction, None, None
         if place is not None:
@@ -212,8 +215,8 @@ class ProgramView(ByMachine):
         return at is not None or place is not None
 
     def _near(self) -> None:
-        """Go to the first source line with operations at or below the cursor, or else to the first of the
-        file.
+        """Move the cursor to the first source line, at or below the cursor, from which an operation comes; if
+        there is none below, to the first such line of the file.
         """
         lines = sorted(line for file, line in self._made() if file == self.file)
         at = self.source.cursor + 1
