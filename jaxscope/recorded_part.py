@@ -1,7 +1,7 @@
 """Read back a part of what this process records (a block, a test) while the recording goes on.
 
-This module imports both sides: the recording side has the block that is or was open in the program, the
-reading side reads the log from disk.
+This module imports the code that records, which knows which calls belong to the block, and the code that
+reads a run, which reads those calls from the log on disk.
 """
 
 from __future__ import annotations

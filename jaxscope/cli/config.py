@@ -107,7 +107,8 @@ class Config(msgspec.Struct, frozen=True):
         variable, else that in pyproject.toml, else ``default``.
 
         Args:
-          table, key: the option, as in ``OPTIONS``.
+          table: the name of the option's table, such as ``check``; empty for ``[tool.jaxscope]`` itself.
+          key: the name of the option, such as ``no-recompiles-after``.
           given: the value on the command line; None: not given.
           environ: the environment variables; default: those of this process.
 

@@ -58,7 +58,7 @@ def add_parser(subparsers: Any) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Run ``jaxscope run``. Return the exit code of the program, or that of ``--check``. If a signal ended
-    the program, it ends this process, too.
+    the program, end this process with the same signal.
     """
     parser = options.parser()
     ours, words = options.split(args.words, parser)

@@ -38,10 +38,11 @@ def add_parser(subparsers: Any) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Run ``jaxscope targets``: print the list. Return 0.
+    """Run ``jaxscope targets``: print the list of accelerators, or only the one that the user named. Return
+    0.
 
     Raises:
-      UsageError: there is no such machine.
+      UsageError: there is no accelerator with this name.
     """
     from jaxscope.analysis import machines
     from jaxscope.errors import UsageError

@@ -174,10 +174,9 @@ _DEFINED = re.compile(r"<function (\S+) at (?:[^<>]*[\\/])?([^<>\\/]*:\d+)>")
 
 
 def _without_folders(*texts: str) -> tuple[str, ...]:
-    """Write functions in the texts of static values without their directories.
-
-    ``<function loss at /home/me/train.py:12>`` -> ``loss (train.py:12)``. If two different texts would become
-    equal, all are returned unchanged.
+    """Return ``texts``, which are static values, with the names of functions in them shortened: ``<function
+    loss at /home/me/train.py:12>`` -> ``loss (train.py:12)``. If two different texts would become equal, all
+    are returned unchanged.
     """
     short = tuple(_DEFINED.sub(r"\1 (\2)", text) for text in texts)
     return short if len(set(short)) == len(set(texts)) else texts
@@ -220,7 +219,9 @@ def clause(c: Cause) -> str:
 
 
 def subject(c: Cause) -> str:
-    """Return what changed, as the subject of a sentence: ``batch['ids']`` or ``3 leaves under batch``."""
+    """Return what the cause ``c`` of a cache miss says has changed, as the subject of a sentence:
+    ``batch['ids']`` or ``3 leaves under batch``.
+    """
     if c.count > 1:
         return f"{c.count:,} leaves under {c.path}" if c.path else f"{c.count:,} leaves"
     return c.path or "an argument"
@@ -514,8 +515,8 @@ def cause_count(kind: str, n: int) -> str:
 
 
 def explanation(c: Cause) -> str:
-    """Return the cause ``c`` of a cache miss as an escaped clause, as ``clause`` does. If the cause is not
-    certain, the clause begins with "it seems that".
+    """Return the cause ``c`` of a cache miss as an escaped clause: ``x changed from f32[4] to f32[5]``. If
+    the cause is not certain, the clause begins with "it seems that".
     """
     text = escape(clause(c), TEXT)
     return text if c.certainty == CERTAIN else f"it seems that {text}"

@@ -2,8 +2,8 @@
 compiled for targets (accelerators that need not be there). Equal findings are merged into one that names the
 targets.
 
-The lowered text is the same for every machine; the compiled text is read for each. A rule decides which
-findings are equal, because figures may differ.
+A function is lowered once for all machines, but compiled for each machine, so that the compiled texts and the
+findings about them can differ. Each rule decides which findings are equal, because their figures may differ.
 """
 
 from __future__ import annotations

@@ -116,11 +116,12 @@ class _Copied(msgspec.Struct, frozen=True):
 
     Attributes:
       group: the arrays.
-      look: the snapshot that has them.
+      look: the snapshot of the live arrays that has them.
       missing: the mesh axes along which they are replicated, as (axis, size).
       axis: the axis of ``missing`` to shard over.
       dimension: the dimension to shard.
-      like: arrays of the same tree that are sharded over ``axis`` already, the largest first.
+      like: arrays of the same tree (such as ``params``) that are sharded over ``axis`` already, the largest
+        first.
     """
 
     group: Group
@@ -225,14 +226,15 @@ def _like(tree: str, copied: _Copied) -> Message | None:
 
 
 def _copied(g: Group, look: Snapshot, tree: list[Group]) -> _Copied | None:
-    """Return how the replicated arrays ``g`` can be sharded. None if they are not replicated, or no dimension
-    is divisible by the size of the axis.
+    """Return how to shard the replicated arrays ``g`` instead. None if they are not replicated, or no
+    dimension is divisible by the size of a mesh axis.
 
-    The axis is one over which other arrays of the tree are sharded; if there is none, the largest.
+    The mesh axis to shard over is one that other arrays of the tree are sharded over. If there is none, it is
+    the largest.
 
     Args:
-      look: the snapshot that has ``g``.
-      tree: all arrays of the same tree.
+      look: the snapshot of the live arrays that has ``g``.
+      tree: all arrays of the same tree, such as ``params``.
     """
     shape = [d for d in g.shape or () if isinstance(d, int)]
     if g.sharding is None or g.device_bytes is None or not shape or len(shape) != len(g.shape or ()):
@@ -251,8 +253,8 @@ def _copied(g: Group, look: Snapshot, tree: list[Group]) -> _Copied | None:
 
 
 def _split_over(axis: str, size: int, tree: list[Group]) -> list[Group]:
-    """Return the arrays of ``tree`` that are sharded over the mesh axis ``axis`` of size ``size``, the
-    largest first.
+    """Return the arrays of ``tree`` (such as ``params``) that are sharded over the mesh axis ``axis`` of size
+    ``size``, the largest first.
     """
     return sorted((g for g in tree if _is_split(g, axis, size)), key=lambda g: -(g.global_bytes or 0))
 

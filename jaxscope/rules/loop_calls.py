@@ -260,12 +260,15 @@ _Types = dict[tuple[str, ...], tuple[object, ...]]  # of arrays, by the steps of
 
 
 def _has_another_like(larger: Compilation, c: Compilation) -> bool:
-    """Return whether ``larger`` has more arguments of one kind than ``c`` has: for example the parameters and
-    those of a target network. Then ``larger`` may do the same computation as ``c`` with the other argument.
+    """Return whether ``larger`` has more arguments of one kind than ``c`` has: for example, the parameters of
+    two networks instead of one. Then ``larger`` may compute the same as ``c``, but with the other argument.
 
-    Arguments are of one kind if their arrays have equal paths and types. Arrays that are deeper inside an
-    argument, as the moments in an optimizer's state are, are not counted if the same arrays occur nearer to
-    its root.
+    Arguments are of one kind if their arrays have equal paths and types. Arrays deep inside an argument, as
+    the moments in an optimizer's state, are not counted if the same arrays occur nearer to the argument's
+    root.
+
+    Args:
+      larger, c: a call of each function.
     """
     passed: dict[str, _Types] = {}
     for path, array in _types(c).items():
@@ -284,8 +287,12 @@ def _types(c: Compilation) -> _Types:
 
 
 def _places(kind: _Types, arrays: _Types) -> set[tuple[str, ...]]:
-    """Return the paths in ``arrays`` below which there are exactly the arrays of ``kind``. A dict ``kind`` or
-    ``arrays`` has the path of each array -> its type; paths below and types must be equal.
+    """Return where the arrays of one argument occur within ``arrays``, as paths: ``("opt", "mu")`` if below
+    this path there are exactly the arrays of ``kind``, with equal paths and types.
+
+    Args:
+      kind: path of each array within the argument -> its shape and dtype.
+      arrays: path of each array in a call -> its shape and dtype.
     """
     first = next(iter(kind))
     starts = {path[: len(path) - len(first)] for path in arrays if path[len(path) - len(first) :] == first}

@@ -184,9 +184,8 @@ def _beside_a_resized_function(run: Run, p: Payer, resized: set[tuple[str, int]]
 
 def _repeats(p: Payer, why: Message | None) -> Message | None:
     """Return a clause with the number of compilations of the line ``p`` that are recompiles; None if none
-    are. The clause also has their reason (``why``), or, if the reason is unknown, their seconds.
-
-    The head of the report adds up these seconds.
+    are. The clause also has their reason (``why``) or, if the reason is unknown, their seconds, which the
+    head of the report adds up.
     """
     if not p.again:
         return None
@@ -369,11 +368,12 @@ def _draws(f: Function) -> bool:
 
 
 def _what_to_do(run: Run, p: Payer) -> tuple[Message | None, Fix | None, float]:
-    """Return (why the line's operations are compiled again, what to do about it, the seconds that this
-    saves), depending on the library that the line calls.
+    """Return what to do about the line ``p``, which makes JAX compile operations outside jit: (why the
+    operations are compiled again, the advice, the seconds that it saves). The advice depends on the library
+    that the line calls.
 
-    The reason is None if nothing is compiled again, or if it is unknown. The fix is None where nothing is
-    known to help, because each operation is compiled once and jit cannot replace them.
+    The reason is None if nothing is compiled again, or if it is unknown. The advice is None if nothing is
+    known to help.
     """
     jax = p.library is None or p.library in JAX_ROOTS
     again = sum(c.seconds for c in p.again)

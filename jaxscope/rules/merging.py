@@ -48,8 +48,8 @@ def findings(run: Run, further: Sequence[Run] = ()) -> list[Finding]:
 
 
 def joined(found: Sequence[Finding], further: Iterable[Sequence[Finding]]) -> list[Finding]:
-    """Return the findings of a run (``found``) merged with those findings of ``further`` runs that are
-    about targets.
+    """Return the findings of a run (``found``) merged with the findings about targets of ``further`` runs of
+    the same program. Other findings of these runs are left out, because ``found`` has them.
     """
     several = [found, *([f for f in other if f.contexts.targets] for other in further)]
     merged = []
@@ -61,10 +61,11 @@ def joined(found: Sequence[Finding], further: Iterable[Sequence[Finding]]) -> li
 
 
 def for_targets(f: Finding, names: Iterable[str], evidence: Iterable[Evidence] = (), *, ran: bool) -> Finding:
-    """Return the finding ``f`` extended by the targets ``names`` and by ``evidence`` about them.
+    """Return the finding ``f`` with the further targets ``names``, for whose programs the same problem was
+    found, and with ``evidence`` about them.
 
     Args:
-      ran: whether the program that ran has the finding, too.
+      ran: whether the program that ran has the problem, too.
     """
     targets = list(dict.fromkeys([*f.contexts.targets, *names]))
     contexts = msgspec.structs.replace(f.contexts, ran=ran or not targets, targets=targets)

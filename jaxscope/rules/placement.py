@@ -85,8 +85,8 @@ def changing_mesh(group: Group) -> Fix | None:
 
 
 def _between_meshes(cause: Cause) -> bool:
-    """Return whether both calls were made inside a mesh context (``jax.set_mesh``), with different meshes.
-    False if one of them was made outside.
+    """Return whether the two calls that ``cause`` compares were both made inside a mesh context
+    (``jax.set_mesh``), with different meshes. False if one call was made outside.
     """
     meshes = [value for value in (cause.before, cause.after) if isinstance(value, Setting)]
     return len(meshes) == 2 and all(OF_A_MESH in mesh.text for mesh in meshes)

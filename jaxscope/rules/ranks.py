@@ -229,9 +229,9 @@ def published(run: Run) -> list[Finding]:
 
 
 def without_published(found: Iterable[Finding], job: Job | None) -> list[Finding]:
-    """Return those of ``found`` that need not be left out. If ``job`` has the logs of all ranks, findings
-    that rank 0 made while the job ran (see ``published``) are left out, because ``findings(job)`` has the
-    same ones with more evidence. Otherwise all are returned.
+    """Return the findings ``found`` without those that rank 0 made while the job ran (see ``published``), if
+    ``job`` has the logs of all ranks: ``findings(job)`` then has the same findings with more evidence.
+    Otherwise return all.
     """
     if job is None or job.missing:
         return [*found]
@@ -239,8 +239,8 @@ def without_published(found: Iterable[Finding], job: Job | None) -> list[Finding
 
 
 def _of_published(event: RanksCompiled) -> tuple[str, tuple[int, ...], Message]:
-    """Return (code of the finding, ranks that differ from the majority, title) for an event that rank 0
-    recorded.
+    """Return (code of the finding, ranks that differ from the majority, title) for ``event``, in which rank 0
+    recorded that ranks compiled different or more programs, or ended early.
     """
     groups = sorted(event.groups, key=lambda g: (-len(g.ranks), g.ranks))
     usual, odd = groups[0], next((g for g in groups[1:] if g.program), groups[-1])

@@ -99,8 +99,8 @@ _ADVICE: dict[str, list[Advise]] = {}  # kind of cause -> what to do about it, b
 
 
 def advice(group: Group) -> Fix | None:
-    """Return the advice of the rule that reports recompiles with the cause of ``group``; None if no rule
-    has advice.
+    """Return the advice about recompiles with the same cause, from the rule that reports this kind of cause;
+    None if no rule has advice.
     """
     registry.rules()  # fills the table
     found = (advise(group) for advise in _ADVICE.get(group.cause.kind, []))
@@ -247,12 +247,15 @@ def recompile_rule(
 
 
 def _where_steps_are_one(run: Run, misses: Sequence[Miss]) -> Hashable:
-    """Return a value that says with which other recompiles ``misses`` can come from one change of size: with
-    those for which this function returns an equal value.
+    """Return a value that decides which groups of recompiles are compared: only groups with an equal value
+    can come from one change of size.
 
-    It is None if all training steps are known, because the steps are compared then. Otherwise it identifies
-    the one loop in which all the calls are, or else the list ``misses`` itself, because two loops that end in
-    odd batches would look like one.
+    If all training steps are known, the value is None, because groups at the same step belong together.
+    Otherwise it identifies the loop in which all calls of the group are. If there is no such loop, it
+    identifies the group itself, because two loops that end in odd batches would look like one.
+
+    Args:
+      misses: the group of recompiles.
     """
     if not any(m.step is None for m in misses):
         return None

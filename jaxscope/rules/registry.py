@@ -189,9 +189,8 @@ def find(text: str) -> Rule:
 def nearest(text: str) -> str:
     """Return a hint with the rule that ``text`` may have meant: ``did you mean changing-shape?``.
 
-    For a code, the hint lists the rules whose codes begin alike, because similar numbers have nothing in
-    common. For a name, it has the most similar name; the beginning of the name counts as much as all other
-    letters.
+    If ``text`` is a code (``JX1``), the hint lists the rules whose codes begin alike. If it is a name, the
+    hint has the most similar name; the beginning of the name counts as much as all other letters.
     """
     known, low = rules(), text.strip()[:80].casefold()
     number = re.fullmatch(r"[a-z]{1,3}-?(\d{1,9})", low)
@@ -242,7 +241,9 @@ def _rank(f: Finding) -> tuple[object, ...]:
 
 
 def _bytes(f: Finding) -> float:
-    """Return the largest number of bytes in the title; 0 if there is none."""
+    """Return the largest number of bytes that the title of the finding ``f`` names, by which findings are
+    ordered; 0 if there is none.
+    """
     fields = f.title.fields.values() if isinstance(f.title, Message) else ()
     return max((v.bytes for v in fields if isinstance(v, Bytes)), default=0.0)
 

@@ -127,11 +127,11 @@ def _of_a_size(group: Sequence[Miss]) -> bool:
 
 
 def _places(run: Run, miss: Miss, lines: Mapping[str, Compilation]) -> set[tuple[Hashable, int | None]]:
-    """Return a set of ((process id, size before, size now), training step), one for each dimension of an
-    argument or a result that changed. Recompiles with an equal element may have one cause.
+    """Return which sizes changed in a recompile, and when, as a set of ((process id, size before, size now),
+    step): ``((1, 64, 29), 376)``. Recompiles with an equal element may have one cause.
 
     Args:
-      miss: a call that recompiled.
+      miss: the recompile.
       lines: for operations outside jit, id of a call -> the earlier call to compare with.
     """
     pairs = _sizes(run, miss.compilation, lines.get(miss.compilation.id))
@@ -213,8 +213,9 @@ def also(change: Change) -> Message | None:
 
 
 def evidence(run: Run, change: Change) -> list[tuple[int, Evidence]]:
-    """Return (time in nanoseconds, evidence) for the other recompiles of ``change``: one entry for each
-    jitted function, and one for each line with eager operations.
+    """Return (time of a recompile in nanoseconds, evidence about it) for the other functions that recompiled
+    because of ``change``: one entry for each jitted function, and one for each line with operations outside
+    jit.
     """
     found: list[tuple[int, Evidence]] = []
     lines: dict[tuple[str, int], list[Miss]] = {}

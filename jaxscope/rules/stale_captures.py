@@ -140,8 +140,9 @@ def constant_random_key(run: Run) -> Iterator[Finding]:
 
 
 def _drawn_while_traced(run: Run, f: Function, last: Compilation) -> Finding | None:
-    """Return a finding if the body of ``f`` draws random numbers with NumPy or with Python's ``random``: they
-    are drawn only once, while the function is traced. None if it draws none, or if its source is unknown.
+    """Return a finding if the body of ``f`` draws random numbers with NumPy or with Python's ``random``: the
+    numbers are drawn only once, while the function is traced. None if the body draws none, or if its source
+    is unknown.
 
     Args:
       last: the latest call that traced ``f``.

@@ -52,8 +52,8 @@ def _kind(s: Static | None) -> str:
 
 
 def _values(group: Group) -> int:
-    """Return how many different values the calls of the group have. The int 10 and NumPy's int 10 count as
-    one.
+    """Return how many different values of a static argument the calls of ``group`` have, which recompiled
+    because this argument changed. The int 10 and NumPy's int 10 count as one.
     """
     values = {v.repr for c in group.causes for v in (c.before, c.after) if isinstance(v, StaticValue)}
     missing = any(not isinstance(v, StaticValue) for c in group.causes for v in (c.before, c.after))

@@ -90,7 +90,8 @@ def host_copy(run: Run) -> Iterator[Finding]:
 
 def _gap(t: Transfer, outside: float | None) -> Iterator[Evidence]:
     """Yield evidence for how long in each step the device may have no work, because the host has not called
-    the next program yet. Yield nothing if the device had work at some of these waits.
+    the next program yet. Yield nothing if that is unknown, or if the device had more work at some of the
+    waits.
 
     The device has no work from the end of a wait to the next call. The time of that call is not recorded, so
     that the evidence gives an upper limit.

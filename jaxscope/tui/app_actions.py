@@ -69,7 +69,9 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
     def exit(
         self, result: str | None = None, return_code: int = 0, message: RenderableType | None = None
     ) -> None:
-        """Exit with the first ``result`` given; later calls are ignored."""
+        """Close the app with ``result`` as its result. If the method is called again, the later result is
+        ignored.
+        """
         if not self.leaving:
             self.leaving = True
             super().exit(result, return_code, message)

@@ -17,7 +17,9 @@ ROUNDS = 10  # collections after which the surviving objects are excluded
 
 
 class Collector:
-    """Collect garbage in ``tick``, in place of Python's automatic collection, until ``stop``."""
+    """Collects Python's garbage when its method ``tick`` is called, in place of the automatic collection,
+    until ``stop`` is called.
+    """
 
     def __init__(self) -> None:
         self._rounds = 0

@@ -25,7 +25,8 @@ _LOOKED = 1 << 18  # bytes searched at once: a slice in which every line matches
 
 
 class Lined(Protocol):
-    """The interface of ``Lines`` and ``Growing``, which ``TextView`` shows.
+    """The interface of a text as numbered lines, which ``TextView`` shows. ``Lines`` and ``Growing``
+    implement it.
 
     Attributes:
       longest: characters of the longest line.

@@ -30,7 +30,7 @@ class Others:
         ``work`` must be a function of a module, and its arguments must be picklable.
 
         Raises:
-          RuntimeError: the function failed there, or ``stop`` ended the process.
+          RuntimeError: ``work`` failed in the other process, or ``stop`` ended that process.
         """
         (answer,) = self.each(work, *arguments)
         return answer

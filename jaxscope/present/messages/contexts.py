@@ -1,4 +1,6 @@
-"""Templates for the targets, settings and programs of a finding, and for what is added to any fix."""
+"""Templates that say to which targets, settings of ``run --vary`` and programs a finding or its evidence
+applies.
+"""
 
 TEMPLATES = {
     "for-targets": " (for {targets})",

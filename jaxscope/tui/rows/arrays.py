@@ -29,7 +29,8 @@ class Snapshots:
     Attributes:
       process: the process; None: no process has a snapshot yet.
       found: the snapshots, in order of time.
-      sums: for each snapshot, the bytes below each name: name -> bytes (see ``prefixes``).
+      sums: for each snapshot a dict: variable name or shorter path (``state``, ``state.params``) -> bytes of
+        all arrays below it.
       growing: the growth of each name whose arrays grow from snapshot to snapshot, by name.
     """
 

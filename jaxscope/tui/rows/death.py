@@ -82,9 +82,8 @@ def _alive(snapshot: model.Snapshot) -> Lines:
 
 
 def _from_output(run: Run, output: Sequence[str]) -> Lines:
-    """Return the error at the end of the output, then its frames, innermost first.
-
-    Without a traceback, these are the last lines of the output.
+    """Return the error at the end of the program's output, then its frames, innermost first. If the output
+    has no error, return how the program ended and the last lines of the output.
     """
     tail = [line for line in output if line.strip()][-60:]
     start = next((n for n in range(len(tail) - 1, -1, -1) if tail[n].lstrip().startswith("Traceback ")), None)

@@ -1,1 +1,3 @@
-"""The screens, one in each module: its panes, and how moving in one pane changes the others."""
+"""The screens of the terminal view, one in each module. A screen defines its panes, and what moving the
+cursor in one pane changes in the others.
+"""

@@ -274,7 +274,9 @@ class ProgramView(ByMachine):
         self._fold()
 
     def _fold(self) -> None:
-        """Hide the text that was viewed less recently if three panes do not fit; tab still goes to it."""
+        """If the screen is too narrow for three panes, hide the pane of StableHLO or HLO that was viewed less
+        recently. The key tab still goes to it.
+        """
         for stage, view in self.stages.items():
             view.set_class(self.narrow and stage != self.stage, "folded")
 
