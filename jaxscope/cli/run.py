@@ -265,8 +265,8 @@ def _detach(each: Round, opts: argparse.Namespace) -> int:
 
 
 def _opens_view(program: Command, opts: argparse.Namespace) -> bool:
-    """Return whether to open the terminal interface. Without an option (``--tui``, ``--no-tui``) it opens if
-    nothing else needs the terminal.
+    """Return whether to open the terminal interface for the program. With ``--tui`` it opens if the terminal
+    can show it, with ``--no-tui`` never, otherwise if nothing else needs the terminal.
     """
     if opts.tui is None:
         return not opts.live and program.words[0] != "-" and view.by_default()
@@ -499,9 +499,12 @@ def _checked(
     limits: dict[str, Any] | None,
     read: Callable[[], Ended],
 ) -> int:
-    """Return the program's exit code, or CHECK_FAILED if the program succeeded and the check failed.
+    """Return the program's exit code, or CHECK_FAILED if the program succeeded and the check failed. If a
+    signal ended the program, end this process with the same signal.
 
     Args:
+      record: the run directory; None: the program could not be recorded.
+      ended: how the program ended.
       limits: the options of ``--check``; None: nothing is checked.
       read: returns the recorded run.
     """

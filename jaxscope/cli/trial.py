@@ -228,8 +228,8 @@ def _in_tree(word: str, repository: Repository) -> str:
 
 
 def _own_checkout_unused(run: Any, repository: Repository) -> None:
-    """Check that the program did not import files of the user's checkout instead of those in the temporary
-    checkout: then the change would have no effect.
+    """Check that the program imported the files of the temporary checkout, and not those of the user's
+    checkout, which do not have the change to try.
 
     Raises:
       JaxscopeError: a function of the run is defined in the user's checkout.

@@ -44,7 +44,9 @@ def placement(g: Group) -> list[Span]:
 
 
 def moment(s: Snapshot) -> str:
-    """Return when a snapshot was taken, as ``after step 381``."""
+    """Return when a snapshot of the live arrays was taken, as ``after step 381`` or ``when memory
+    ran out``.
+    """
     event = {
         "exit": "at the end",
         "asked": "at jaxscope.snapshot()",

@@ -71,7 +71,7 @@ def alive(snapshot: Snapshot) -> list[Span]:
 
 
 def out_of_memory(died: Died) -> bool:
-    """Return whether the error that ended the program is that memory ran out."""
+    """Return whether the program ended because memory ran out."""
     return no_memory(died.message)
 
 

@@ -183,6 +183,10 @@ def _calls_in_a_step(run: Run, f: Function, c: Compilation, call: LoopCall) -> i
 
     ``f`` may be the step if it is passed its own results and ``jaxscope.step()`` marks the steps: such a mark
     may also stand for an epoch.
+
+    Args:
+      c: a recorded call of ``f``.
+      call: the same call in the source, with its loop.
     """
     calls, steps = f.counted_calls.get(c.process.id), transfers.steps(run, c.process)
     steppers = [g for g in run.functions.values() if g.step and c.process.id in g.counted_calls]

@@ -175,10 +175,10 @@ def rules() -> dict[str, Rule]:
 
 
 def find(text: str) -> Rule:
-    """Return a rule by its code or its name.
+    """Return the rule whose code or name is ``text``: ``JX101`` or ``changing-shape``.
 
     Raises:
-      UsageError: no rule matches; the hint lists the rules.
+      UsageError: no rule has this code or name; the hint lists rules.
     """
     for r in rules().values():
         if text.casefold() in (r.code.casefold(), r.name.casefold()):

@@ -296,7 +296,9 @@ class App(Verbs):
         instruction: str | None = None,
         place: Frame | None = None,
     ) -> None:
-        """Select the function, compilation, HLO instruction and source line that all screens show."""
+        """Select the function, compilation and HLO instruction that all screens show, and ``place``, their
+        line in the user's source.
+        """
         self.function, self.compilation, self.instruction, self.place = (
             function,
             compilation,

@@ -36,7 +36,9 @@ _GOTO = {"code", "code-insiders", "codium", "cursor", "windsurf"}
 
 
 def openable(file: str) -> str | None:
-    """Return the absolute path of ``file``; None if it is no regular file, or not printable."""
+    """Return the absolute path of ``file``, which is safe to pass to an editor; None if it is no regular
+    file, or not printable.
+    """
     path = Path(file)
     try:
         path = path.absolute()

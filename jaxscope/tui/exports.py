@@ -20,7 +20,7 @@ COLUMNS = 100  # characters per line of the findings about the ranks
 
 
 def free(directory: RunDir, ending: str) -> Path:
-    """Return an unused path in the current directory that begins with the name of the run.
+    """Return an unused path in the current directory: the name of the run, followed by ``ending``.
 
     ``overview.txt`` -> ``train-20260102.overview.txt``; if that exists, ``train-20260102.overview-2.txt``.
     """
@@ -46,9 +46,8 @@ def report(directory: RunDir, path: Path) -> None:
 
 
 def programs(directory: RunDir, function: str, number: int, out: Path) -> list[str]:
-    """Write the texts of one compilation below ``out`` as ``jaxscope dump`` does.
-
-    Return the paths of the files; empty if the run has no such compilation.
+    """Write the texts of one compilation into the directory ``out``, as ``jaxscope dump`` does. Return the
+    paths of the files; empty if the run has no such compilation.
 
     Args:
       function: the id of the function.

@@ -133,7 +133,9 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
     # -- drawing ----------------------------------------------------------------------------------
 
     def entitle(self, title: str, subtitle: str = "") -> None:
-        """Set the title of the border. The text is escaped, because it may contain names from the program."""
+        """Set the title and the subtitle of the pane's border. Both are escaped, because they may contain
+        names from the program.
+        """
         text = escape(f"{title}  {subtitle}" if subtitle else title)
         if text != self._title:
             self._title = text
@@ -241,7 +243,7 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
             self.post_message(self.Moved(self))
 
     def redraw(self, *lines: int) -> None:
-        """Draw only these lines again, as far as they are visible."""
+        """Draw the lines with the numbers ``lines`` again, as far as they are visible, and no others."""
         top, room = self.scroll_offset.y, self.size.height - self.heading
         for line in lines:
             if 0 <= line - top < room:

@@ -52,7 +52,9 @@ class Navigator(Protocol):
         instruction: str | None = None,
         place: Frame | None = None,
     ) -> None:
-        """Select ``function`` on all screens, and a compilation, HLO instruction or source line of it."""
+        """Select ``function`` on all screens, and optionally one of its compilations, an HLO instruction and
+        a source line (``place``).
+        """
 
     def go(self, name: str) -> None:
         """Switch to the screen ``name`` once the keys already typed are handled."""
@@ -63,8 +65,9 @@ class Navigator(Protocol):
     def outside(self, command: Sequence[str], name: str, instead: str | None = None) -> None:
         """Run ``command`` in the terminal and return to the view when that program ends.
 
-        ``name`` is for an error message; ``instead`` is the notice that is shown if the program cannot be
-        run.
+        Args:
+          name: the name of the program in an error message.
+          instead: what to show if the program cannot be run; None: ``name`` and the error.
         """
 
     def output_tail(self) -> list[str]:

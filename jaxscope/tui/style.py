@@ -59,7 +59,9 @@ class Rules(Stylesheet):
 
 
 def is_light(environ: Mapping[str, str] | None = None) -> bool:
-    """Return whether ``COLORFGBG`` (as ``0;15``: rxvt, Konsole, iTerm) reports a light background."""
+    """Return whether the terminal has a light background, as far as the environment variable ``COLORFGBG``
+    says (``0;15``; set by rxvt, Konsole and iTerm).
+    """
     known = os.environ if environ is None else environ
     return known.get("COLORFGBG", "").rpartition(";")[2] in ("7", "15")
 

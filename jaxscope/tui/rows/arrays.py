@@ -343,6 +343,9 @@ def title(snapshots: Snapshots, shown: int) -> tuple[str, str]:
 
     The subtitle is ``3 of 12 snapshots`` and the bytes of the latest snapshots as bars; empty for a single
     snapshot.
+
+    Args:
+      shown: the index of the snapshot.
     """
     s = snapshots.found[shown]
     totals = [snapshot.known_bytes for snapshot in snapshots.found]

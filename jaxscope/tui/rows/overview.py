@@ -51,7 +51,9 @@ def waited(run: Run, places: Places) -> list[Part]:
 
 
 def step_time(run: Run, places: Places) -> list[Part]:
-    """Return how long a step takes, and its costliest line; empty if that is not worth showing."""
+    """Return how long a training step takes, and the line of the user's code that takes most of it; empty if
+    that is not worth showing.
+    """
     found = step_seconds(run)
     return in_short(found, places) if found is not None and worth_showing(found) else []
 

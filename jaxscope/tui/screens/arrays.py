@@ -63,7 +63,7 @@ class Arrays(View):
 
     @property
     def shown(self) -> int:
-        """Return the index of the snapshot on the screen; -1: there is none."""
+        """Return the index of the snapshot that the screen shows; -1: there is none."""
         if self.at is not None and self.at < len(self.snapshots.found):
             return self.at
         return self.snapshots.default(running=self.feed.running)

@@ -80,7 +80,9 @@ class View(Screen[None], metaclass=AbstractMeta):
         return None
 
     def elsewhere(self) -> str | None:
-        """Return the name of the target whose program is shown; None: the machine that ran the program."""
+        """Return the name of the target (``--target``) whose program is shown on this screen; None: the
+        program is that of the machine that ran it.
+        """
         return None
 
     @property
@@ -134,7 +136,9 @@ class View(Screen[None], metaclass=AbstractMeta):
         self.foot()
 
     def tick(self) -> None:
-        """Redraw what changes even if nothing new was recorded: the header and the names of the screens."""
+        """Redraw the parts of the screen that change even if nothing new was recorded: the header and the
+        names of the screens.
+        """
         feed, width = self.feed, self.app.size.width
         if not feed.ready:
             done, total = feed.progress

@@ -263,7 +263,9 @@ class ProgramView(ByMachine):
             self._follow(event.view)
 
     def on_line_view_opened(self, event: LineView.Opened) -> None:
-        """Go from a source line to its operations, or from an operation to its source line."""
+        """After Enter on a source line, move the focus to the text (StableHLO or HLO) with its operations.
+        After Enter on an operation, move the focus to the source.
+        """
         self.enter(self.stages[self.stage] if event.view is self.source else self.source)
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
