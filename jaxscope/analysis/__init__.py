@@ -1,3 +1,3 @@
-"""Pure functions that explain recorded facts and compilers' texts; they import no jax, and write no log and
-no terminal.
+"""Pure functions that explain what jaxscope recorded about a run and what compiled programs (StableHLO, HLO)
+contain. They import no jax and write neither to a log nor to the terminal.
 """

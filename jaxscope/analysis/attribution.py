@@ -1,7 +1,8 @@
 """Find the frame of a traceback to which an operation is attributed: the innermost line of the user's own
 code.
 
-It does not matter how a text writes its frames. ``schema.file_owner`` decides whether a file is the user's.
+The frames are ``Frame`` objects, which are read from Python tracebacks or from compiled texts. The module
+``schema.file_owner`` decides whether a file belongs to the user.
 """
 
 from __future__ import annotations
@@ -32,12 +33,13 @@ NOBODY = Blame()
 
 
 def blame(frames: Iterable[Frame], standing: Callable[[str], Standing] = STANDING) -> Blame:
-    """Return the frame to which an operation is attributed: the innermost frame of the user, else of an
-    installed package.
+    """Return the frame to which an operation is attributed: the innermost frame in the user's code, else the
+    innermost in an installed package that is no known library.
 
     Args:
       frames: the frames of the traceback, innermost first.
-      standing: the function that returns the owner of a file.
+      standing: the function that says for a file name whether the file belongs to the user, an installed
+        package or a known library.
     """
     ranked = [(standing_of(f, standing), f) for f in frames]
     if not ranked:

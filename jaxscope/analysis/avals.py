@@ -1,4 +1,5 @@
-"""Write the type of an argument for people: ``f32[32,512]``, ``i32[] weak``, ``float f32[] weak``.
+"""Write the type of an argument as short text for messages: ``f32[32,512]``, ``i32[] weak``,
+``float f32[] weak``.
 
 The functions turn shapes, dtypes and type names into text and know nothing of cache keys.
 """
@@ -48,9 +49,11 @@ def short_aval(
     weak_type: bool | None = None,
     type_name: str | None = None,
 ) -> str:
-    """Write an abstract value: ``f32[32,512]``, ``i32[] weak``, ``float f32[] weak``; ``?`` if it is unknown.
+    """Write the abstract value of an argument: ``f32[32,512]``, ``i32[] weak``, ``float f32[] weak``; ``?``
+    if all four facts are unknown.
 
     Args:
+      shape, dtype: the shape and the dtype; None: unknown.
       weak_type: whether to add `` weak``.
       type_name: the class of the Python object, which is put first; None: leave it out.
     """

@@ -11,8 +11,9 @@ device:
 
 ``least`` is the largest known bound, and ``binds`` is its name. The rate of a type is the fastest that the
 machine may use for it: f32 counts as bf16 on a TPU (JAX's default precision is one pass) and as tf32 on a
-GPU. A device of a chip with two devices may use all of the chip's links. A bound with an unknown part is
-None: a permute that leaves a slice, figures without a source. The flops of custom kernels are not counted.
+GPU. A device of a chip with two devices may use all of the chip's links. A bound is None if any part of it is
+unknown. Unknown are, for example, the time of a permute between two TPU slices, and a peak rate that no
+public page states. The flops of custom kernels are not counted.
 
 The ``estimated_cycles`` in a TPU program are not a bound: they are the compiler's estimate of compute and
 memory time, without collectives.
@@ -45,18 +46,20 @@ COMPUTE, MEMORY = "compute", "memory"
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """Lower bounds on the time of one call on a target, one for each resource. All are in seconds.
+    """Lower bounds on the time of one call of a program on a target (a machine and a number of chips), in
+    seconds. There is one bound for each resource.
 
     Attributes:
       compute: time of the matrix products; None: unknown.
       memory: time of reading and writing the device's memory; None: unknown.
-      axes: time of the collectives, by their mesh axes, joined with a comma; ``?``: the axes are unknown.
-        None: the time is unknown.
+      axes: mesh axes, joined with a comma (``data,model``; ``?``: unknown axes) -> time of the collectives
+        along them; None: the time is unknown.
       least: the largest of these bounds, which is the least possible time; None: all are unknown.
       binds: the name of the largest bound: ``compute``, ``memory`` or a key of ``axes``; None: all are
         unknown.
-      quoted: the names of the bounds whose rate comes from a page that quotes the vendor.
-      uncounted: why ``compute`` is None, or what it leaves out.
+      quoted: the names of the bounds whose peak rate is second-hand: the vendor's page could not be opened,
+        and another page quotes it.
+      uncounted: why ``compute`` is None, or which flops it leaves out; None: it leaves out none.
     """
 
     compute: float | None
@@ -78,17 +81,18 @@ def of_program(
     in_order: bool = True,
     uncounted: str | None = None,
 ) -> Bounds | None:
-    """Return the bounds of a program on ``target``; None: the machine is not in the catalogue.
+    """Return the lower bounds on the time of one call of a program on ``target``; None: the machine is not in
+    the catalogue.
 
     Args:
       target: the machine and the number of chips.
-      flops: a lower bound on the flops of one call on one device, by HLO element type; None: unknown.
+      flops: HLO element type -> lower bound on the flops of one call on one device; None: unknown.
       moved_bytes: bytes moved between memory and cores in one call on one device; None: unknown.
       collectives: the program's collectives.
       mesh: (axis, size) in mesh order; None: unknown.
       partitions: number of devices on which the program runs; None: unknown.
       in_order: whether the mesh has the devices in the target's order. If not, it is unknown which devices
-        are in the same slice.
+        are in the same TPU slice or host.
       uncounted: why ``flops`` is None or incomplete; None: unknown.
     """
     machine = MACHINES.get(target.machine)
@@ -124,13 +128,14 @@ def _axes(
     mesh: interconnect.Mesh | None,
     all_devices: bool,
 ) -> dict[str, float | None]:
-    """Return the seconds of the collectives by mesh axes (``data``, ``data,model``, ``?``).
+    """Return the least time of the collectives along each set of mesh axes: ``data``, ``data,model`` or ``?``
+    (unknown axes) -> seconds. None: the time is unknown.
 
-    Of each conditional the branch with the smallest time counts. None: the least time of a collective along
-    these axes is unknown.
+    If collectives are in branches of a conditional, only the branch with the smallest time counts.
 
     Args:
-      all_devices: whether the program runs on all devices of the target.
+      all_devices: whether the program runs on all devices of the target. If not, a collective may also use
+        idle links and the network of other chips.
     """
     loads: dict[str, list[tuple[branches.Path, interconnect.Load | None]]] = {}
     for found in collectives:
@@ -175,9 +180,10 @@ def _compute(machine: Machine, flops: Mapping[str, int] | None) -> float | None:
 
 
 def _rate(machine: Machine, kind: str) -> float | None:
-    """Return the operations per second of one chip for an element type, ``bf16``; None: unknown.
+    """Return the peak rate of one chip for an element type, such as ``bf16``, in operations per second; None:
+    unknown.
 
-    For operands of two types, ``kind`` is ``bf16 x s8``, and the faster rate is returned.
+    For a product of two types, ``kind`` is ``bf16 x s8``, and the faster of the two rates is returned.
     """
     found = []
     for one in kind.split(" x "):

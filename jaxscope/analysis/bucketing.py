@@ -1,5 +1,5 @@
-"""Choose a few sizes to pad the observed sizes of an axis to, with the compilations and the padding that they
-cost.
+"""Choose a few sizes to which arrays are padded, so that a function is compiled only for these sizes. The
+module computes for each choice the number of compilations and the share of padding.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 def creeps(sizes: Sequence[int]) -> bool:
-    """Return whether each call is larger than the one before by the same amount, so that padding only delays
-    the next compilation.
+    """Return whether the size of an axis grows by the same amount in each call, for at least ``CREEPING``
+    calls. Then padding to a fixed size only delays the next compilation.
 
     Args:
       sizes: the size in each call, in order.
@@ -40,8 +40,8 @@ def creeps(sizes: Sequence[int]) -> bool:
 
 
 def choices(observed: Mapping[int, int]) -> list[Choice]:
-    """Return the best set of 1 size, of 2 sizes, and so on, up to MOST sizes: the sets with the least
-    padding.
+    """Return the best set of 1 size to pad to, of 2 sizes, and so on, up to ``MOST`` sizes. The best set of k
+    sizes is the one with the least padding.
 
     If fewer sizes were observed, there are fewer results. Every observed size is padded to the next chosen
     size that is not smaller. One of the best sets consists of observed sizes only, because lowering a chosen

@@ -1,7 +1,7 @@
-"""Merge the causes of several leaves with the same change into one:
+"""Merge several causes of a cache miss into one, if they are the same change of many leaves:
 ``148 leaves under state.params changed dtype from f32 to bf16``.
 
-The functions are pure. They work on causes that each belong to a single leaf.
+The functions are pure. The input of ``folded`` are causes that each belong to a single leaf of an argument.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from jaxscope.schema.causes import ArrayType, AxisSizes, Cause, Commitment, Func
 
 
 def folded(found: list[tuple[str, Cause]]) -> list[Cause]:
-    """Merge the causes of leaves of one argument that have the same change, if there are at least
-    ``FOLD_FROM`` of them.
+    """Merge the causes of a cache miss that are the same change of several leaves of one argument, such as
+    dtype f32 -> bf16. Fewer than ``FOLD_FROM`` such causes stay separate.
 
     Args:
-      found: (path of the leaf, its cause). The merged cause has the common prefix of the paths and the number
-        of leaves.
+      found: (path of the leaf, its cause). A merged cause has the common prefix of the leaves' paths and the
+        number of leaves.
     """
     groups: dict[tuple[object, ...], list[tuple[str, Cause]]] = {}
     for path, c in found:
@@ -38,8 +38,8 @@ def folded(found: list[tuple[str, Cause]]) -> list[Cause]:
 
 
 def same_change(a: Cause, b: Cause) -> bool:
-    """Return whether two causes are equal except for the serial numbers of the function objects and static
-    values in them.
+    """Return whether two causes of cache misses describe the same change, so that a report shows it once. The
+    serial numbers of the function objects and static values in the causes may differ.
     """
     return _unnumbered(a) == _unnumbered(b)
 
@@ -56,8 +56,8 @@ def _without_number(value: Value | None) -> Value | None:
 
 
 def _change(c: Cause) -> tuple[Value | None, Value | None]:
-    """Return the two values that must be equal to merge causes: for shapes only the axes that changed, for
-    dtypes no shape.
+    """Return the values before and after the change, reduced to what must be equal so that two causes can be
+    merged. For a changed shape only the axes that changed remain, for a changed dtype not the shape.
     """
     a, b = c.before, c.after
     if isinstance(a, Commitment) and isinstance(b, Commitment):
@@ -76,9 +76,11 @@ def _without_shape(value: ArrayType, kind: str) -> ArrayType:
 
 
 def _axes(a: ArrayType, b: ArrayType) -> tuple[AxisSizes, AxisSizes] | None:
-    """Return the (number, size) of each axis that differs between two shapes, before and after.
+    """Compare two shapes of the same rank: ``[8,128]`` and ``[4,128]`` -> axis 0 with size 8, axis 0 with
+    size 4.
 
-    None: the shapes have different ranks, or one is unknown.
+    Return the axes that differ with their sizes in the first shape, and with their sizes in the second. None:
+    the shapes have different ranks, or one is unknown.
     """
 
     if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):

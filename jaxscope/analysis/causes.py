@@ -4,8 +4,8 @@ The functions compare the cache keys of two calls of a function, and the circums
 return ``Cause`` records. They are pure. ``present.causes`` turns the records into words. ``analysis.levels``
 chooses the earlier call to compare with.
 
-"Level" means the first cache that missed: trace, lower, compile or fast_path. "Whole" facts belong to the
-call and not to one argument.
+"Level" means the first of JAX's caches that missed: trace, lower, compile or fast_path. "Whole" facts of a
+key, such as the function object or a configuration option, belong to no single argument.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ _FUNCTIONS = ("function", "PjitFunction", "method", "builtin_function_or_method"
 
 
 class Circumstances(msgspec.Struct, frozen=True):
-    """Facts about a cache miss that are not in its key. "Before" means the earlier call with which the call
-    is compared.
+    """Facts about a cache miss that are not in the call's cache key. "Before" means the earlier call with
+    which the call that missed is compared.
 
     Attributes:
       level: the first cache that missed: trace, lower, compile or fast_path.
@@ -118,11 +118,11 @@ class Circumstances(msgspec.Struct, frozen=True):
       effects: names of the function's effects.
       other_program: whether both calls are under a transform but need different programs: they are under
         different transforms, or one is the forward and one the backward program.
-      created_at: the user's line that created the function object again; None: unknown.
-      created_there: whether that line is certain.
+      created_at: the line in the user's code that created the function object again; None: unknown.
+      created_there: whether the line ``created_at`` is certain.
       number_before: the number of the compilation before: 4 in ``train_step#4``; None: unknown.
-      of_leaves: results of ``_of_leaves``: (id of the leaves before, id of the leaves after, level) ->
-        (leaves before, leaves after, causes found).
+      of_leaves: a cache of the results of ``_of_leaves``, which may be shared by several misses: (id of the
+        leaves before, id of the leaves after, level) -> (leaves before, leaves after, causes found).
     """
 
     level: str
@@ -164,12 +164,13 @@ def unread_key(level: str) -> Cause:
 
 
 def between(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
-    """Return the causes of a cache miss, the decisive one first; never empty.
+    """Return the causes of a cache miss: the differences between its key and the key of an earlier call, the
+    decisive one first. The list is never empty.
 
     Args:
       before: the key of the earlier call with which the miss is compared.
       after: the key that missed.
-      miss: the circumstances of the miss.
+      miss: facts about the miss that are not in the keys.
     """
     if miss.entry != miss.entry_before and (
         "transform" in (miss.entry, miss.entry_before) or miss.entry == "nested"
@@ -197,8 +198,12 @@ def between(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
 
 
 def differences(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
-    """Return one cause for each difference of two keys, whether or not one missed after the other. Empty: the
-    keys are equal.
+    """Return one cause for each difference of two cache keys. The keys may be of any two calls, also of two
+    runs. Empty: the keys are equal.
+
+    Args:
+      before, after: the two keys.
+      miss: facts about the call of ``after`` that are not in its key.
     """
     found = [
         *_whole(before, after, miss),
@@ -223,11 +228,11 @@ def _explains(c: Cause, miss: Circumstances) -> bool:
 
 
 def _at_the_level(found: list[Cause], miss: Circumstances) -> list[Cause]:
-    """Return the causes ``found``, with the level of the decisive cause, the first, set to the level of the
-    miss.
+    """Return the causes ``found`` with one correction: the decisive cause, the first, gets the cache that in
+    fact missed (``miss.level``) as its level.
 
-    If the level changes, the cause becomes only likely, because an earlier cache with the differing fact in
-    its key was a hit.
+    If this changes the level, the cause becomes only likely. Its fact is in the key of an earlier cache,
+    which was a hit.
     """
     head = found[0]
     if _explains(head, miss) and head.level != miss.level:
@@ -273,7 +278,7 @@ def _other_operation(miss: Circumstances) -> Cause:
 
 
 def _new_function(before: str | None, after: str | None, miss: Circumstances) -> Cause:
-    """Return the cause for another function object of the same definition.
+    """Return the cause that a call has another function object than before, created from the same definition.
 
     The cause is only likely if the line that created the object is only likely.
 
@@ -344,11 +349,11 @@ def _statics(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
 
 
 def _whole_statics(before: Facts, after: Facts) -> list[Cause]:
-    """Return the cause for static data that is unequal although no recorded field of it differs; else an
-    empty list.
+    """Return a list with the cause for static data that is unequal although all its recorded fields are
+    equal; else an empty list.
 
-    Such data is a pytree node as a whole, or the data that a library's wrapper adds to the key (the path
-    begins with ``<``).
+    Such data is a pytree node compared as a whole, or data that a library's wrapper adds to the cache key.
+    The path of the latter begins with ``<``.
     """
     if before.static is after.static:
         return []
@@ -385,9 +390,10 @@ def _static(path: str, was: Static, now: Static, miss: Circumstances, *, inside:
 
 
 def _identity_reason(now: Static) -> str:
-    """Return why a static object is unequal to the object before although both have the same text.
+    """Return why a static object is unequal to the earlier one although both print the same text.
 
-    The reason is one of ``FUNCTION``, ``PARTS`` (an object inside has no ``__eq__``) and ``NO_EQ``.
+    ``FUNCTION``: functions are compared by identity. ``PARTS``: an object inside has no ``__eq__``.
+    ``NO_EQ``: the object itself has none.
     """
     if now.type.rpartition(".")[2] in _FUNCTIONS:
         return FUNCTION
@@ -395,11 +401,11 @@ def _identity_reason(now: Static) -> str:
 
 
 def _fold_statics(found: list[Cause]) -> list[Cause]:
-    """Merge the causes of several new objects below one attribute into one cause for the attribute.
+    """Merge causes for static values, so that a report shows few of them.
 
-    For example, an optimizer that is created again consists of many new functions. A cause for a value inside
-    another static value that differs (a partial and the values it binds) replaces the cause for the outer
-    value.
+    Several new objects below one attribute become one cause for that attribute: an optimizer that is created
+    again consists of many new functions. If a static value and a value inside it both differ, such as a
+    partial and an argument bound in it, only the cause for the inner value stays.
     """
     paths = {c.path for c in found if c.path}
     # A partial and the values it binds: only the values count.
@@ -419,8 +425,8 @@ def _fold_statics(found: list[Cause]) -> list[Cause]:
 
 
 def _inside(path: str, facts: Facts) -> bool:
-    """Return whether the argument path is inside a container or node, or is one itself, and is not a plain
-    argument of the call.
+    """Return whether an argument path lies in a pytree container of the call or is one itself. If not, the
+    path is a plain argument of the call.
     """
     steps = tokens(path)
     return any("".join(steps[:n]) in facts.nodes for n in range(1, len(steps) + 1))
@@ -434,8 +440,8 @@ def _is_whole(s: Static | None) -> bool:
 
 
 def _of_leaves(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
-    """Return the causes for the array leaves that differ, several leaves with the same change merged into one
-    cause.
+    """Return the causes for the array leaves that differ between two cache keys. Several leaves with the same
+    change have one cause.
 
     The result is stored in ``miss.of_leaves``, because the same two sets of leaves are often compared again:
     one batch of another size is passed to many functions.
@@ -449,7 +455,9 @@ def _of_leaves(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
 
 
 def _leaves(before: Facts, after: Facts, miss: Circumstances) -> list[tuple[str, Cause]]:
-    """Return (path of the leaf, cause) for every field that differs, of all leaves that both calls have."""
+    """Compare the array leaves that are in both cache keys, and return (path of the leaf, cause) for every
+    field that differs, such as dtype or sharding.
+    """
     found: list[tuple[str, Cause]] = []
     for path, new in after.leaves.items():
         old = before.leaves.get(path)
@@ -520,9 +528,11 @@ def _moved(a: Sharding | None, b: Sharding | None) -> bool:
 
 
 def _sharding(a: Sharding | None, b: Sharding | None, miss: Circumstances) -> tuple[str, str]:
-    """Return (kind of the cause, first cache that misses) for the difference between two shardings.
+    """Classify the difference between two shardings: return (kind of the cause, first of JAX's caches that
+    misses because of it).
 
-    The kind is ``mesh``, ``device``, ``equal_sharding`` or ``sharding``.
+    The kind is ``mesh``, ``device``, ``equal_sharding`` (the fast path alone treats them as different) or
+    ``sharding`` (any other difference).
     """
     level = sharding_level(a, b)
     if level == TRACE and (a is None or b is None or a.mesh != b.mesh):
@@ -537,8 +547,9 @@ def _sharding(a: Sharding | None, b: Sharding | None, miss: Circumstances) -> tu
 
 
 def _without_consequences(found: list[Cause], before: Facts, after: Facts) -> list[Cause]:
-    """Return ``found`` without static values that appeared or disappeared only because a container or the
-    call form changed.
+    """Return ``found`` without causes for static values that only follow from another cause: the values
+    appeared or disappeared because a container changed, or because an argument is passed by name instead of
+    position.
     """
     if not any(c.kind in ("tree_static", "static_value") for c in found):
         return found
@@ -556,8 +567,8 @@ def _without_consequences(found: list[Cause], before: Facts, after: Facts) -> li
 
 
 def _unexplained(after: Facts, miss: Circumstances) -> Cause:
-    """Return the cause of a miss although the keys are equal: the function's effects, cleared caches, an
-    entry evicted from a full cache, another program of a transform, or unknown.
+    """Return the cause of a cache miss whose key equals that of the earlier call: the function's effects,
+    cleared caches, an entry evicted from a full cache, another program of a transform, or unknown.
     """
     if miss.level == FAST_PATH:
         if miss.effects or any(leaf.type.endswith("Ref") for leaf in after.leaves.values()):
@@ -590,7 +601,7 @@ def _unknown(level: str, after: Facts, missing: tuple[str, ...] = ()) -> Cause:
 
 
 def certain(causes: Sequence[Cause]) -> bool:
-    """Return whether the decisive cause, the first of ``causes``, is known and certain."""
+    """Return whether the decisive cause of a cache miss, the first of ``causes``, is known and certain."""
     return bool(causes) and causes[0].certainty == CERTAIN and causes[0].kind != "unknown"
 
 

@@ -1,9 +1,9 @@
-"""Match the results of a compiled function with its arguments, to predict the next call:
+"""Find the arguments that get a function's own result in the next call, like ``state`` in
 ``state = step(state, batch)``.
 
-The functions are pure. A result matches an argument if both have the same tree of leaves and the same shapes.
-Their differences (dtype, weak type, sharding, committedness, memory kind) cause a cache miss in the next
-call.
+The functions are pure. A part of the result matches an argument if both have the same tree of leaves and the
+same shapes. If such leaves differ in dtype, weak type, sharding, committedness or memory kind, the next call
+will miss a cache.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Result(msgspec.Struct, frozen=True):
 
     Attributes:
       leaf: the path, shape and dtype of the leaf.
-      sharding: its sharding; None: unknown.
-      committed: whether it is committed; None: unknown.
+      sharding: the sharding of the array; None: unknown.
+      committed: whether the array is committed to its devices; None: unknown.
     """
 
     leaf: OutLeaf
@@ -59,7 +59,7 @@ class Results:
 
 
 class Fed(msgspec.Struct, frozen=True):
-    """An argument that gets a part of the result in the next call.
+    """An argument that gets a part of the function's own result in the next call.
 
     Attributes:
       argument: the name of the argument.
@@ -73,15 +73,16 @@ class Fed(msgspec.Struct, frozen=True):
 
 
 def fed_back(facts: Facts, results: Results) -> list[Fed]:
-    """Return the arguments that can get parts of the result in the next call, with their leaves in that call.
+    """Return the arguments that can get parts of the function's result in the next call, with their leaves as
+    they will be in that call.
 
     Each argument gets the first subtree of the result that has the argument's structure and that overlaps no
     subtree of an earlier argument. An argument that is a single Python scalar (a learning rate, a
     temperature) gets only the result at the same position.
 
     Args:
-      facts: the key of the call that was compiled.
-      results: its results.
+      facts: the cache key of the call that was compiled.
+      results: the leaves of the result of that call.
     """
     arguments: dict[str, dict[str, LeafFacts]] = {}
     for path, leaf in facts.leaves.items():
@@ -107,10 +108,12 @@ def fed_back(facts: Facts, results: Results) -> list[Fed]:
 
 
 def same_leaves(leaves: Mapping[str, LeafFacts], results: Results) -> bool:
-    """Return whether a subtree of the results has exactly these leaves, with the same shapes and dtypes.
+    """Return whether a subtree of the results has exactly these leaves, with the same shapes and dtypes. Then
+    the argument with these leaves may be the result of that call.
 
     Args:
-      leaves: path below the argument -> leaf.
+      leaves: the leaves of the argument, by path below the argument.
+      results: the leaves of the result of an earlier call.
     """
     if any((leaf.shape, leaf.dtype) not in results.kinds for leaf in leaves.values()):
         return False
@@ -134,11 +137,15 @@ def _subtrees(results: Sequence[Result]) -> dict[str, dict[str, Result]]:
 
 
 def _plausible(leaves: dict[str, LeafFacts], below: dict[str, Result]) -> bool:
-    """Return whether the next call may get this result as the argument: equal shapes; for a single leaf also
-    an equal dtype.
+    """Return whether a subtree of the result may be passed as the argument in the next call. Shapes must be
+    equal, for a single leaf also dtypes.
 
-    Of several leaves, more than half must stay integer or stay floating point: normalized images are not
-    passed back as integer images.
+    If there are several leaves, more than half must stay integer or stay floating point: an image is not the
+    result of the function that normalized it.
+
+    Args:
+      leaves: the leaves of the argument, by path below the argument.
+      below: the leaves of the subtree, by the same paths.
     """
     if any(leaves[s].shape != below[s].leaf.shape for s in leaves):
         return False
@@ -153,8 +160,8 @@ def _whole(dtype: str | None) -> bool:
 
 
 def _as_argument(before: LeafFacts, result: Result) -> LeafFacts:
-    """Return the leaf of the argument in the next call, if the result is passed; facts unknown for the result
-    are from ``before``.
+    """Return how a leaf of an argument will be in the next call, if ``result`` is passed there. What is
+    unknown about the result (sharding, committedness, ...) is copied from ``before``, the leaf in this call.
     """
     weak = result.leaf.weak_type
     committed = result.committed

@@ -31,7 +31,7 @@ class Alias(msgspec.Struct, frozen=True):
 
     Attributes:
       output: the path of the output in the tuple of results: ``[1]``; ``[]`` for the whole result.
-      parameter: number of the input.
+      parameter: the position of the input among the program's inputs.
       kind: ``may-alias`` or ``must-alias``.
     """
 
@@ -49,10 +49,10 @@ class Parameter(msgspec.Struct, frozen=True, gc=False):
       shape: the shape as HLO writes it, with its layout.
       bytes: the bytes without padding; None: unknown.
       sharding: the sharding as XLA writes it; None: the text has none.
-      aliased: the paths of the outputs that reuse its memory.
-      donor: whether it is listed as a donated buffer that any output may use.
-      matches: number of outputs of the same element type and dimensions that reuse no input's memory; 0 for
-        an input that is aliased itself.
+      aliased: the paths of the outputs that reuse the memory of this input.
+      donor: whether the input is listed as a donated buffer that any output may use.
+      matches: number of outputs that could reuse this input's memory: they have the same element type and
+        dimensions, and reuse no other input's memory. 0 if an output already reuses this input.
     """
 
     number: int
@@ -66,17 +66,18 @@ class Parameter(msgspec.Struct, frozen=True, gc=False):
 
 
 class Memory(msgspec.Struct, frozen=True):
-    """The inputs and outputs of a program. All bytes are for one device.
+    """The inputs and outputs of a compiled program. All bytes are for one device.
 
     A sum is None if the size of one of its buffers is unknown.
 
     Attributes:
-      parameters: the inputs, by their numbers.
+      parameters: the inputs, ordered by their numbers.
       outputs: the shapes of the results as text.
       aliases: outputs that reuse the memory of an input.
       donors: numbers of the inputs that are donated without an alias.
-      argument_bytes, output_bytes, alias_bytes: the sums over the buffers in the device's memory, with the
-        padding of their layout (module ``shapes``); arrays in the host's memory are not counted.
+      argument_bytes, output_bytes: the sums over the inputs and over the outputs, as in ``alias_bytes``.
+      alias_bytes: the sum over the outputs that reuse an input's memory. It includes the padding of the
+        layouts (module ``shapes``) and leaves out arrays in the host's memory.
     """
 
     parameters: list[Parameter]

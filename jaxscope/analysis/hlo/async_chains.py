@@ -1,12 +1,12 @@
 """Find the chains of TPU fusions that execute one asynchronous collective.
 
 A fusion whose root is a custom call ``AsyncCollectiveStart`` starts the collective, fusions
-``async_collective_fusion.N`` compute while it runs, and a fusion with ``AsyncCollectiveDone`` ends it. The
-text of each of these fusions repeats the collective, with ``async_collective_fusion_config`` in its
-backend_config and the chain's number in ``frontend_attributes={chain_id="3"}``. The result of the start
-passes through all of them, also through loops between start and done. So only the collective in the start is
-counted. Seen in modules of libtpu 0.0.42 and 0.0.50 (JAX 0.10.2, 0.12.0.1), where each chain has one start
-and one done.
+``async_collective_fusion.N`` compute while the collective runs, and a fusion with ``AsyncCollectiveDone``
+ends the collective. The text of each of these fusions repeats the collective, with
+``async_collective_fusion_config`` in its backend_config and the chain's number in
+``frontend_attributes={chain_id="3"}``. The result of the start passes through all fusions of the chain, also
+through loops between start and done. So only the collective in the start is counted. Seen in modules of
+libtpu 0.0.42 and 0.0.50 (JAX 0.10.2, 0.12.0.1), where each chain has one start and one done.
 """
 
 from __future__ import annotations
@@ -23,12 +23,14 @@ Place = tuple[Computation, Instruction]
 
 
 class Chains:
-    """The chains of fusions of one module, each of which executes one asynchronous collective.
+    """The chains of fusions of one module. On TPU the fusions of a chain together execute one asynchronous
+    collective: one starts it, some compute during the transfer, one ends it.
 
     In the methods, ``body`` is the computation that contains the collective. A ``Place`` is (computation,
     instruction).
 
     Args:
+      graph: the calls of the module.
       found: (computation, instruction) of the module's collectives.
     """
 
@@ -43,27 +45,30 @@ class Chains:
                 self._parts.setdefault((_number(collective), role), []).append((body, collective))
 
     def continues(self, body: Computation, collective: Instruction) -> bool:
-        """Return whether this instruction only repeats a collective that another fusion of its chain
-        starts.
+        """Return whether this instruction only repeats a collective that another fusion of the same chain
+        starts. Such an instruction is not counted as a collective.
+
+        Args:
+          body, collective: the computation and the instruction in it.
         """
         role = self._roles.get((body.name, collective.name))
         return role in (MIDDLE, DONE) and (_number(collective), START) in self._parts
 
     def start_of(self, body: Computation, collective: Instruction) -> Place | None:
-        """Return (computation, instruction) of the fusion that starts the chain; None: this collective is not
-        in the start.
+        """Return (computation, instruction) of the fusion that contains ``collective`` and starts its chain;
+        None: the fusion is no start of a chain.
         """
         return self._fusion(body) if self._roles.get((body.name, collective.name)) == START else None
 
     def computes(self, collective: Instruction) -> bool:
-        """Return whether the chain of this collective has a fusion between start and done, which computes
-        during the transfer.
+        """Return whether a fusion computes during the transfer of this collective: a fusion between the start
+        and the done of the collective's chain.
         """
         return (_number(collective), MIDDLE) in self._parts
 
     def end_of(self, collective: Instruction) -> Place | None:
-        """Return (computation, instruction) of the fusion that ends the chain of this collective; None: the
-        chain has no number or no end.
+        """Return (computation, instruction) of the fusion that ends the asynchronous collective; None: the
+        text has no chain number or no such fusion.
         """
         number = _number(collective)
         parts = self._parts.get((number, DONE), ()) if number is not None else ()
@@ -76,8 +81,12 @@ class Chains:
 
 
 def _role(body: Computation, collective: Instruction) -> str | None:
-    """Return the role in its chain of the fusion that contains the collective: START, MIDDLE or DONE; None:
-    there is no chain.
+    """Return what the fusion around an asynchronous collective does: START or DONE if it starts or ends the
+    collective, MIDDLE if it computes during the transfer. None: the collective belongs to no chain of
+    fusions.
+
+    Args:
+      body: the computation of the fusion.
     """
     for instruction in body.readers(collective.name):
         if instruction.opcode == "custom-call":

@@ -1,8 +1,8 @@
-"""Find the user's line of an instruction: from its own frame, else from related instructions.
+"""Find the line of the user's code for an instruction: from its own metadata, else from related instructions.
 
-Instructions that the compiler creates have no frame of their own. A fusion then has the line of the
-instructions in it. An instruction in a reducer or in a fusion has the line of the instruction that calls the
-computation. A reshard has the line of an operand, else of an instruction that reads its result.
+Instructions that the compiler creates have no line of their own. A fusion then gets the line of the
+instructions in it. An instruction in a reducer or in a fusion gets the line of the instruction that calls the
+computation. A reshard gets the line of an operand, else of an instruction that reads its result.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ MAX_LINES = 5_000  # the most instructions that are counted in the computations 
 
 
 def frame_id(instruction: Instruction) -> int | None:
-    """Return the ``stack_frame_id`` in an instruction's metadata, which refers to the tables of Python
-    frames; None: there is none.
+    """Return the ``stack_frame_id`` in an instruction's metadata, which refers to the module's tables of
+    Python frames; None: the metadata has none.
     """
     tail = instruction.tail
     at = tail.find(_FIELD)
@@ -43,8 +43,8 @@ def frame_id(instruction: Instruction) -> int | None:
 
 
 def _frame_ids(computation: Computation) -> list[int]:
-    """Return the ``stack_frame_id`` of each instruction of a computation that has one, faster than
-    ``frame_id`` on each.
+    """Return the ``stack_frame_id`` of all instructions in a computation whose metadata has one. This is
+    faster than ``frame_id`` for each instruction.
     """
     text = "\n".join([i.tail for i in computation.instructions])
     if _ESCAPED in text or "{stack_frame_id=" in text:
@@ -58,7 +58,7 @@ def op_name(instruction: Instruction) -> str | None:
 
 
 class Attribution:
-    """Find the user's lines of the instructions of one module.
+    """Find lines of the user's code for the instructions of one module.
 
     In the methods, ``computation`` is the one that contains the instruction.
     """
@@ -73,17 +73,19 @@ class Attribution:
         self._above: dict[str, Frame | None] = {}  # computation -> the line of the instruction that calls it
 
     def own(self, instruction: Instruction) -> Frame | None:
-        """Return the line in the instruction's own metadata; None: there is none."""
+        """Return the line of the user's code that the instruction's own metadata states; None: the metadata
+        has none.
+        """
         frame = frame_id(instruction)
         if frame is not None:
             return self._frames.blamed(frame)
         return _printed(instruction)
 
     def line(self, computation: Computation, instruction: Instruction) -> Frame | None:
-        """Return the user's line of an instruction in ``computation``; None: there is none.
+        """Return the line of the user's code for an instruction in ``computation``; None: no line is found.
 
-        An instruction without a line of its own has that of the computations that it calls, else that of the
-        instruction that calls ``computation``.
+        An instruction without a line in its metadata gets the most frequent line in the computations that it
+        calls, else the line of the instruction that calls ``computation``.
         """
         found = self._here(computation, instruction)
         if found is not None:
@@ -105,8 +107,8 @@ class Attribution:
         return found
 
     def _here(self, computation: Computation, instruction: Instruction) -> Frame | None:
-        """Return the line of an instruction, else the most frequent line of the computations that it calls;
-        None: there is none.
+        """Return the line of the user's code in the instruction's metadata, else the most frequent line in
+        the computations that the instruction calls; None: neither is found.
         """
         found = self.own(instruction)
         if found is not None:
@@ -115,11 +117,12 @@ class Attribution:
         return inside[0] if inside else None
 
     def near(self, computation: Computation, instruction: Instruction) -> tuple[Frame | None, bool]:
-        """Return (line of an instruction in ``computation``, whether the line is a guess).
+        """Return (line of the user's code for an instruction in ``computation``, whether the line is a
+        guess). The line is None if none is found.
 
         The line in the instruction's own metadata is no guess. Otherwise the line is that of the nearest
-        instruction that it reads, else of the nearest that reads it, else of the instruction that calls
-        ``computation``.
+        operand that has one, else of the nearest instruction that uses the result, else of the instruction
+        that calls ``computation``.
         """
         own = self.own(instruction)
         if own is not None:
@@ -143,8 +146,8 @@ class Attribution:
         return guess, guess is not None
 
     def at(self, file: str, line: int) -> list[tuple[str, str]]:
-        """Return (computation, instruction), by name, of all instructions whose own metadata has this line of
-        the user.
+        """Return (computation name, instruction name) of all instructions whose own metadata has this line of
+        the user's code.
         """
         return [
             (computation.name, instruction.name)
@@ -154,8 +157,8 @@ class Attribution:
         ]
 
     def sources(self, computations: Iterable[Computation]) -> list[Frame]:
-        """Return the lines of the instructions in the given computations and in the computations that these
-        call, the most frequent line first.
+        """Return the lines of the user's code in the metadata of all instructions in the given computations
+        and in the computations called from there. The most frequent line comes first.
         """
         found = list(computations)
         if len(found) == 1 and found[0].name in self._sources:
@@ -181,8 +184,8 @@ class Attribution:
         return frames
 
     def _numbers(self, computation: Computation) -> dict[int, int]:
-        """Return how many instructions of a computation each line has: index in ``Frames.lines`` -> number of
-        instructions.
+        """Count the instructions of a computation by line of the user's code: index of the line in
+        ``Frames.lines`` -> number of instructions.
         """
         counts = self._counts.get(computation.name)
         if counts is None:
@@ -222,8 +225,8 @@ class Attribution:
 
 
 def _printed(instruction: Instruction) -> Frame | None:
-    """Return the line in ``source_file="m.py" source_line=3``, which texts without the tables of frames have;
-    None: there is none.
+    """Return the line in an instruction's ``source_file="m.py" source_line=3``. XLA prints these attributes
+    if the text has no tables of Python frames. None: the instruction has none.
     """
     if "source_file=" not in instruction.tail:
         return None

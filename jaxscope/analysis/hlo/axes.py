@@ -1,10 +1,10 @@
 """Find the mesh axes along which the groups of a collective run.
 
-The result names a whole axis, ``data``, or a part of an axis. Device coordinates along an axis of size 8 have
-the digits 2 x 2 x 2, the major digit first. ``data:(2)4`` is the part of size 4 that follows digits with the
-product 2 (Shardy's spelling, pre-size and size). Every axis is split into prime factors. The result has the
-fewest factors along which the members of a group differ, and neighbouring factors are one part. An axis of 12
-can be split as 2x2x3, 2x3x2 or 3x2x2: the split with the smallest parts is used.
+The result names a whole axis, ``data``, or a part of an axis, ``data:(2)4``. To find parts, the size of an
+axis is split into prime factors: 8 = 2 x 2 x 2, with the slowest-varying factor first. ``data:(2)4`` is the
+part of size 4 behind factors with the product 2 (Shardy's notation: pre-size and size). The result has the
+fewest factors along which the members of a group differ, and neighbouring factors are joined to one part. An
+axis of 12 can be split as 2x2x3, 2x3x2 or 3x2x2: the split with the smallest parts is used.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ def prime_factors(number: int) -> list[int]:
 
 
 def of_groups(groups: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
-    """Return the axes along which the groups run, in mesh order; ``[]``: every group has one member.
+    """Return the mesh axes, or parts of axes, along which the device groups of a collective run: ``data``,
+    ``model:(2)4``. They are in mesh order. ``[]``: every group has one member.
 
-    None: a member is outside of the mesh, or the groups are not all devices along some axes, such as 0 with 7
-    and 1 with 6 of an axis of 8 (``axis_index_groups``). The mesh may be larger than the groups: the texts of
-    a program for several TPU slices list the positions of one slice only.
+    None: a member is outside of the mesh, or a group is not all devices along some axes, such as devices 0
+    and 7 of an axis of 8 (``axis_index_groups``). The mesh may be larger than the groups: the text of a
+    program for several TPU slices lists the positions in one slice only.
 
     Args:
-      groups: the positions of the members of each group.
+      groups: the positions in the mesh of the members of each group.
       mesh: (axis, size) in mesh order.
     """
     several = list(groups)
@@ -52,8 +53,14 @@ def of_groups(groups: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
 
 
 def around(groups: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
-    """Return the whole axes along which the members of any group differ; None: a member is outside of the
-    mesh.
+    """Return the names of the mesh axes along which the members of any group differ; None: a member is
+    outside of the mesh.
+
+    The groups may be only a part of the devices along these axes.
+
+    Args:
+      groups: the positions in the mesh of the members of each group.
+      mesh: (axis, size) in mesh order.
     """
     return of_pairs(_from_first(groups), mesh)
 
@@ -63,11 +70,12 @@ def _from_first(groups: Iterable[Sequence[int]]) -> Iterable[tuple[int, int]]:
 
 
 def of_pairs(pairs: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
-    """Return the whole axes along which source and target of any pair differ; None: a position is outside of
-    the mesh.
+    """Return the names of the mesh axes along which a permute sends: source and target of at least one pair
+    differ there. None: a position is outside of the mesh.
 
     Args:
-      pairs: (source, target) of a permute, as positions.
+      pairs: (source, target) of the permute, as positions in the mesh.
+      mesh: (axis, size) in mesh order.
     """
     differing = _differing(((pair[0], pair[1]) for pair in pairs), mesh)
     return None if differing is None else [name for name, _, _ in differing]
@@ -76,10 +84,14 @@ def of_pairs(pairs: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
 def _differing(
     pairs: Iterable[tuple[int, int]], mesh: Mesh
 ) -> list[tuple[str, int, set[tuple[int, int]]]] | None:
-    """Return (axis, size, coordinates) for each axis along which a pair differs; None: a position is outside
-    of the mesh.
+    """Return (axis, size, coordinates) for each mesh axis along which a pair of devices differs; None: a
+    position is outside of the mesh.
 
-    The coordinates are those of the pairs that differ along this axis: {(first, second)}.
+    ``coordinates`` has the coordinates along this axis of the pairs that differ there: {(first, second)}.
+
+    Args:
+      pairs: (position, position) in the mesh.
+      mesh: (axis, size) in mesh order.
     """
     total = math.prod(size for _, size in mesh)
     unique = set(pairs)
@@ -95,8 +107,8 @@ def _differing(
 
 
 def _along(size: int, pairs: set[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the smallest parts of an axis along which the pairs differ, each as (product of the factors
-    before it, size).
+    """Return the smallest parts of a mesh axis along which pairs of devices differ: [(2, 4)] is the part of
+    size 4 behind factors of the axis size with the product 2.
 
     Args:
       size: the size of the axis.
@@ -111,7 +123,11 @@ def _along(size: int, pairs: set[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _cuts(size: int) -> Iterable[tuple[int, ...]]:
-    """Return every distinct order of the prime factors of ``size``; a power of two has only one."""
+    """Return the orders in which the prime factors of ``size`` can be written: 12 -> (2, 2, 3), (2, 3, 2),
+    (3, 2, 2).
+
+    A size with more than 8 factors gives one order only, as there would be too many.
+    """
     factors = prime_factors(size)
     if len(set(factors)) == 1 or len(factors) > 8:
         return [tuple(factors)]
@@ -119,11 +135,11 @@ def _cuts(size: int) -> Iterable[tuple[int, ...]]:
 
 
 def _varying(cut: tuple[int, ...], size: int, pairs: set[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the parts of an axis along which any pair differs, each as (product of the factors before it,
-    size).
+    """Split a mesh axis into factors and return the parts along which any pair of devices differs: [(2, 4)]
+    is the part of size 4 behind factors with the product 2. Neighbouring factors form one part.
 
     Args:
-      cut: the prime factors of the axis, in order.
+      cut: the prime factors of the axis size, in order.
       size: the size of the axis.
       pairs: (first, second) coordinates along the axis.
     """

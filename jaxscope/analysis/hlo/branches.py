@@ -1,7 +1,7 @@
-"""Sum values over a program whose conditionals run only one of their branches.
+"""Sum values, such as bytes, over a program whose conditionals run only one of their branches.
 
-One execution of a conditional runs one branch. So the sum is at least that with the smallest branch of each
-conditional, and at most that with the largest.
+The sum for one call is at least the sum with the smallest branch of each conditional, and at most the sum
+with the largest branch of each.
 """
 
 from __future__ import annotations
@@ -36,10 +36,12 @@ N = TypeVar("N", int, float)
 
 
 def paths(graph: CallGraph) -> dict[str, Path]:
-    """Return the branches that contain each reachable computation, the outermost first, by its name; ``()``:
-    it runs in each call.
+    """Return for each reachable computation the branches of conditionals that contain it: computation name ->
+    (outermost branch, ..., innermost branch). ``()``: the computation is in no branch and so runs in each
+    call.
 
-    A computation that is called from different branches counts as a branch that may run or not.
+    For a computation that is called from different branches, the last item stands for a branch that may run
+    or not.
     """
     found: dict[str, Path] = {}
     for name in graph.in_call_order:
@@ -71,7 +73,8 @@ def _common(several: Sequence[Path]) -> Path:
 
 
 def smallest(rows: Iterable[tuple[Path, N]]) -> N:
-    """Return the sum of the values, with only the branch of each conditional that has the smallest sum.
+    """Return the least possible sum of the values in one call: of each conditional only the branch with the
+    smallest sum counts.
 
     Args:
       rows: (branches that contain the value, value).
@@ -80,7 +83,8 @@ def smallest(rows: Iterable[tuple[Path, N]]) -> N:
 
 
 def largest(rows: Iterable[tuple[Path, N]]) -> N:
-    """Return the sum of the values, with only the branch of each conditional that has the largest sum.
+    """Return the largest possible sum of the values in one call: of each conditional only the branch with the
+    largest sum counts.
 
     Args:
       rows: (branches that contain the value, value).
@@ -124,11 +128,11 @@ class Bounds(msgspec.Struct, frozen=True):
 
 
 def bounds_of(rows: Iterable[tuple[Path, int | None]]) -> Bounds:
-    """Return the bounds of the sum of the values. If a value is unknown (None), it counts as 0 and there is
-    no upper bound.
+    """Return the least and the largest possible sum of the values in one call of a program whose conditionals
+    run one branch each. An unknown value (None) counts as 0, and then there is no upper bound.
 
     Args:
-      rows: (branches that contain the value, value).
+      rows: (branches of conditionals that contain the value, value).
     """
     given = list(rows)
     known = [(path, value) for path, value in given if value is not None]

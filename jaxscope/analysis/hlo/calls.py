@@ -1,9 +1,11 @@
-"""Find which instruction calls which computation, and how often each computation runs.
+"""Find which instruction calls which computation, and how often each computation runs in one call of the
+program.
 
 These attributes name a called computation: ``calls=`` (fusion, call, async), ``body=`` and ``condition=``
 (while), ``branch_computations=`` or ``true_computation=`` (conditional), ``to_apply=`` of ``call``. The
-``to_apply=`` of other operations (reduce, all-reduce, scatter, sort, map) names a function of elements, which
-does not count as a call. Each of the calls may be asynchronous (``fusion-start``).
+``to_apply=`` of other operations (reduce, all-reduce, scatter, sort, map) names a function of single
+elements, which does not count as a call. The calling instruction may also be the start of an asynchronous
+pair (``fusion-start``).
 """
 
 from __future__ import annotations
@@ -54,18 +56,21 @@ def names(value: str | None) -> list[str]:
 
 
 class CallGraph:
-    """The calls of one module, and the computations that the ENTRY computation reaches.
+    """The calls between the computations of one module, and the computations that run.
 
     Args:
+      module: the module.
       also: further opcodes whose instructions the method ``all`` can return.
 
     Attributes:
-      calls: the calls in a computation, in the order of the text, by the name of the computation.
-      callers: the calls of a computation, by its name.
-      reachable: names of computations that run, with ENTRY; all computations if the text is truncated and has
-        no ENTRY.
-      in_call_order: names of the reachable computations, callers before callees, without those in a circle.
-      circular: names of the reachable computations that call themselves or are called from a circle.
+      calls: name of a computation -> the calls that its instructions make, in the order of the text.
+      callers: name of a computation -> the calls by which other computations call it.
+      reachable: names of the computations that run: ENTRY and all that ENTRY calls, directly or not; all
+        computations if the text is truncated and has no ENTRY.
+      in_call_order: names of the reachable computations, callers before callees. Computations in or below a
+        cycle of calls are left out.
+      circular: names of the reachable computations that are left out of ``in_call_order``. No real program
+        has them, but a damaged text may.
       fused: names of the reachable computations that are the body of a fusion, or are called from inside one.
     """
 
@@ -105,8 +110,12 @@ class CallGraph:
                     self._by_instruction.setdefault((caller.name, instruction.name), []).append(call)
 
     def all(self, *opcodes: str) -> list[tuple[Computation, Instruction]]:
-        """Return (computation, instruction) of the instructions with these opcodes that run, in the order of
-        the text.
+        """Return (computation, instruction) of all instructions with these opcodes in computations that run,
+        in the order of the text.
+
+        Args:
+          opcodes: opcodes that call computations (``while``, ``fusion``, ...), or that are in the argument
+            ``also`` of the class.
         """
         if self._running is None:
             self._running = {}
@@ -173,14 +182,15 @@ class CallGraph:
         return [c for n, c in self.module.computations.items() if n in self.reachable and n not in self.fused]
 
     def executions(self, trips: Trips) -> dict[str, int | None]:
-        """Return how often each reachable computation runs in one call of the program, by name.
+        """Return how often each reachable computation runs in one call of the program: name of the
+        computation -> number.
 
         The condition of a loop runs once more than its body. A branch of a conditional is counted as if it
         ran each time (module ``branches``). None: a trip count is unknown, or computations call each other in
-        a circle.
+        a cycle.
 
         Args:
-          trips: trip count by (computation, name of the loop); None: unknown.
+          trips: (name of the computation, name of the loop) -> trip count; None: unknown.
         """
         entry = self.module.entry
         result: dict[str, int | None] = dict.fromkeys(self.reachable)

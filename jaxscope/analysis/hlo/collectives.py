@@ -51,36 +51,38 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
 
     Attributes:
       kind: one of KINDS: ``all-gather``, ``all-reduce``, ...
-      name, computation: the instruction and its computation; of a pair or a chain, the instruction that
-        starts it.
+      name, computation: the names of the instruction and of its computation. If several instructions form the
+        collective, it is the one that starts it.
       is_async: whether the collective has a start and a done.
       overlap: whether anything computes between start and done; False: nothing does, or the collective is not
         asynchronous; None: the schedule does not show it.
       bytes: bytes of the result on one device (the sum over a tuple), on every platform.
       operand_bytes: bytes of the operands on one device.
       wire_bytes: bytes that one device sends in one execution (module ``wire_bytes``); None: unknown.
-      executions: executions in one call of the program, an upper bound if it is in a branch of a conditional;
-        None: a trip count is unknown.
-      branches: the branches of conditionals that contain it, from the outermost to the innermost.
-      axes: the mesh axes (or parts of axes) along which its groups run: ``data``, ``data:(1)2``. None: there
-        is no mesh, or the groups are no axes. ``[]``: each group is a single device.
-      axes_around: the whole axes that contain the groups if the groups themselves are no axes
-        (``axis_index_groups``); else None.
+      executions: executions in one call of the program, an upper bound if the collective is in a branch of a
+        conditional; None: a trip count is unknown.
+      branches: the branches of conditionals that contain the collective, from the outermost to the innermost.
+      axes: the mesh axes (or parts of axes) along which the groups run: ``data``, ``data:(1)2``. None: there
+        is no mesh, or the groups do not run along axes. ``[]``: each group is a single device.
+      axes_around: the mesh axes along which the members of a group differ, if the groups do not run along
+        axes (``axis_index_groups``); else None.
       group_size, groups: members of a group, and number of groups; None for a permute and for groups of
         different size.
-      syntax: the syntax of the groups: explicit, iota, mesh, pairs.
-      origin: ``asked`` (by the program), ``inserted`` (by the partitioner) or None (module ``origin``).
+      syntax: the syntax in which the text states the groups: explicit, iota, mesh, pairs.
+      origin: ``asked`` (by the user's program), ``inserted`` (by the SPMD partitioner) or None (module
+        ``origin``).
       op_name: JAX's name of the operation: ``jit(f)/dot_general``; None: the text has none.
-      source: the user's line; None: unknown.
+      source: the line of the user's code; None: unknown.
       source_certainty: how certain ``source`` is: CERTAIN from the instruction's own metadata, LIKELY from
         its neighbours.
-      transfer: of a send or recv between the slices of a TPU: the kind of the collective that it is a part
-        of.
-      weight: the argument that an all-gather gathers for a matrix product with an operand split over the same
-        axes, as with fully sharded parameters (module ``fsdp_gathers``).
-      gathered: the candidate for ``weight``, if this text alone does not show the other operand's sharding.
-      constraint: the sharding of the user's constraint that makes the partitioner communicate, in JAX's
-        spelling; None: there is none, or no lowered text.
+      transfer: for a send or recv between TPU slices, the kind of collective that the transfer is a part of;
+        else None.
+      weight: the program argument that this all-gather gathers for a matrix product whose other operand is
+        split over the same axes, as with fully sharded parameters (module ``fsdp_gathers``); else None.
+      gathered: an argument that would be ``weight`` if the other operand is split over these axes, which this
+        text does not show; else None.
+      constraint: the sharding constraint of the user that makes the partitioner communicate, as JAX prints
+        it; None: there is none, or no lowered text.
       constrained_at: the line of that constraint.
     """
 
@@ -111,8 +113,8 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
 
     @property
     def conditional(self) -> str | None:
-        """Return the innermost conditional (``computation/name``) with the collective in a branch; None: it
-        runs in each call.
+        """Return the innermost conditional (``computation/name``) that has the collective in one of its
+        branches; None: the collective is in no conditional, so it runs in each call.
         """
         return self.branches[-1].conditional if self.branches else None
 
@@ -127,14 +129,16 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
 
     @property
     def executions_at_least(self) -> int | None:
-        """Return the least number of executions in one call of the program: 0 inside a conditional; None:
-        unknown.
+        """Return the least number of executions in one call of the program, which is 0 inside a conditional;
+        None: unknown.
         """
         return 0 if self.branches else self.executions
 
 
 class Devices(NamedTuple):
-    """The number of replicas and partitions of a module; 0: the module's header has none."""
+    """The number of replicas and of partitions that a module is compiled for. 0: the header of the module
+    does not state it.
+    """
 
     replicas: int
     partitions: int
@@ -145,9 +149,10 @@ class _Who(NamedTuple):
 
     Attributes:
       members: the groups of devices; None: unknown.
-      axes: the mesh axes of the groups; None: unknown, or the groups are no axes.
-      syntax: the format in which the text states the groups.
-      around: the whole axes that contain the groups, if the groups are no axes.
+      axes: the mesh axes along which the groups run; None: unknown, or the groups do not run along axes.
+      syntax: the format in which the text states the groups; None: unknown.
+      around: the mesh axes along which members of a group differ, if the groups do not run along axes; else
+        None.
     """
 
     members: list[groups.Group] | None
@@ -161,15 +166,19 @@ BEGINS = {opcode: kind for kind in KINDS for opcode in (kind, f"{kind}-start")}
 
 
 def raw(graph: CallGraph) -> list[tuple[Computation, Instruction, str]]:
-    """Return (computation, instruction, kind) of all collective instructions that run, without the dones of
-    asynchronous pairs.
+    """Return (computation, instruction, kind) of all collective instructions that run. Of an asynchronous
+    pair only the start is returned.
     """
     found = [(c, i, BEGINS[i.opcode]) for c, i in graph.all(*BEGINS)]
     return [each for each in found if not _is_host_transfer(each[2], each[1])]
 
 
 def _is_host_transfer(kind: str, instruction: Instruction) -> bool:
-    """Return whether a send or recv goes to the host, not to another device or slice."""
+    """Return whether a send or recv exchanges data with the host. Such a transfer is no collective.
+
+    Args:
+      kind: the kind of the instruction: ``send``, ``recv``, ``all-gather``, ...
+    """
     tail = instruction.tail
     return kind in ("send", "recv") and "is_host_transfer=true" in tail and _MEGASCALE not in tail
 
@@ -179,9 +188,9 @@ class Collectives:
 
     Args:
       graph: the calls of the module.
-      attribution: the user's lines of its instructions.
-      executions: how often each computation runs in one call; None: unknown.
-      paths: the branches of conditionals that contain each computation.
+      attribution: finds lines of the user's code for the module's instructions.
+      executions: name of a computation -> how often it runs in one call; None: unknown.
+      paths: name of a computation -> the branches of conditionals that contain it.
       devices: the number of replicas and partitions.
       mesh: (axis, size) of the program's mesh; None: use the mesh that the text prints, if any.
     """
@@ -218,10 +227,10 @@ class Collectives:
         return [_not_of(data, c) for c in found] if data else found
 
     def _printed_mesh(self) -> axes.Mesh | None:
-        """Return the first mesh in the text that has the user's axis names and fits the number of devices;
-        None: there is none.
+        """Return (axis, size) of the first mesh in the text that has the user's axis names and the module's
+        number of devices; None: there is none.
 
-        JAX 0.12 prints such meshes in the groups of collectives.
+        JAX 0.12 prints meshes in the ``replica_groups`` of collectives.
         """
         total = self._devices.replicas * self._devices.partitions
         for _, instruction, _ in self._raw:
@@ -280,10 +289,13 @@ class Collectives:
     def _start(
         self, computation: Computation, instruction: Instruction
     ) -> tuple[Instruction | None, Computation]:
-        """Return (instruction that starts the collective, computation that contains it).
+        """Return (instruction that starts the asynchronous collective, computation with that instruction): an
+        ``all-gather-start``, a fusion, ...
 
-        If the collective is not asynchronous, the instruction is None, and the computation is that of the
-        collective.
+        If the collective is not asynchronous, the result is (None, ``computation``).
+
+        Args:
+          computation, instruction: the collective and the computation that contains it.
         """
         if instruction.opcode.endswith("-start") or instruction.opcode in ("send", "recv"):
             return instruction, computation
@@ -351,8 +363,8 @@ class Collectives:
         return self._who(kind, instruction, instruction_attributes(instruction.tail)).axes
 
     def _between_slices(self, instruction: Instruction) -> _Who:
-        """Return the devices of a send or recv: from the printed pairs, else from the attributes for the
-        slices of a TPU.
+        """Return the devices of a send or recv. They are printed as pairs (source, target), or in attributes
+        that libtpu adds for transfers between TPU slices.
         """
         found = _PAIRS.search(instruction.tail)
         if found:
@@ -382,8 +394,8 @@ class Collectives:
         return total
 
     def _may_be_manual(self) -> bool:
-        """Return whether the program may have a shard_map or a pmap; False if the metadata of no instruction
-        shows one.
+        """Return whether the program may contain a shard_map or a pmap, whose collectives the user wrote.
+        True if the text has no names of JAX operations to tell.
         """
         if self._asks is None:
             instructions = (i for c in self._module.computations.values() for i in c.instructions)
@@ -395,8 +407,8 @@ class Collectives:
 
 
 def _transfer(instruction: Instruction) -> str | None:
-    """Return the kind of the collective between slices that a send or recv is a part of, such as
-    ``all-reduce``; None: it is part of none.
+    """Return the kind of collective (``all-reduce``, ...) that a send or recv between TPU slices is a part
+    of; None: the text names none.
     """
     found = _TRANSFER.search(instruction.tail)
     kind = found[1].lower().replace("_", "-") if found else None
@@ -404,15 +416,17 @@ def _transfer(instruction: Instruction) -> str | None:
 
 
 def _not_of(arguments: Collection[str], c: Collective) -> Collective:
-    """Return ``c`` without its weight if the weight is one of these arguments of the program."""
+    """Return ``c`` without ``weight`` and ``gathered`` if these name one of ``arguments``: arguments of the
+    program that are known not to be weights.
+    """
     if c.weight in arguments or (c.gathered is not None and c.gathered.argument in arguments):
         return msgspec.structs.replace(c, weight=None, gathered=None)
     return c
 
 
 def _is_scattered(body: Computation, reduced: Instruction) -> bool:
-    """Return whether a fusion uses only slices of the result of the all-reduce in it, so that it is a
-    reduce-scatter.
+    """Return whether a TPU fusion with an all-reduce uses only slices of its result. Then the fusion is in
+    fact a reduce-scatter.
 
     Args:
       body: the computation of the fusion.
@@ -434,11 +448,11 @@ def _is_scattered(body: Computation, reduced: Instruction) -> bool:
 
 
 def wire_by_axes(found: Iterable[Collective]) -> dict[str, branches.Bounds]:
-    """Return the bytes that one device sends in one call of the program, by mesh axes (``data``,
-    ``data,model``).
+    """Return the bytes that one device sends in collectives in one call of the program: mesh axes (``data``,
+    ``data,model``; ``?``: unknown) -> lower and upper bound.
 
-    ``?`` stands for unknown axes. The bytes are a lower and an upper bound. An unknown count or size adds
-    nothing to the lower bound.
+    A collective with an unknown size or number of executions counts as 0 in the lower bound, and there is no
+    upper bound.
     """
     rows: dict[str, list[tuple[branches.Path, int | None]]] = {}
     for c in found:

@@ -1,9 +1,9 @@
-"""Compute the floating-point operations of dots and convolutions from their shapes.
+"""Compute the floating-point operations (flops) of dots and convolutions from their shapes.
 
-A multiply-add counts as two operations, as in XLA's HloCostAnalysis. A dot: 2 x (elements of the result) x
-(contracted elements). A convolution: 2 x batch x output features x input features of a group x the positions
-at which the kernel meets an element of the input. So neither padding nor the holes of a dilation count, which
-matters on TPU, where a batched dot is a convolution with a dilated window.
+A multiply-add counts as two operations, as in XLA's HloCostAnalysis. A dot has 2 x (elements of the result) x
+(contracted elements). A convolution has 2 x batch x output features x input features of a group x the
+positions at which the kernel meets an element of the input. Multiplications with padding or with the holes of
+a dilation do not count. This matters on TPU, where a batched dot is a convolution with a dilated window.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ MAX_NAMED = 3  # the most custom kernels that are named in a reason
 
 
 def flops(graph: CallGraph, computation: Computation, instruction: Instruction) -> int | None:
-    """Return the flops of one execution of an instruction, with those inside a fusion or a call; None:
-    unknown.
+    """Return the flops of one execution of an instruction, with the dots and convolutions inside it if it is
+    a fusion or a call. An instruction that is or has no such operation gives 0.
 
-    They are unknown for a custom call, a loop and a conditional. Operations other than matrix products count
-    0.
+    None: the flops are unknown, always for a custom call, a loop and a conditional.
 
     Args:
+      graph: the calls of the module.
       computation: the computation that contains the instruction.
     """
     opcode = instruction.operation
@@ -94,10 +94,11 @@ class Total(NamedTuple):
     """The flops of one call of a program on one device.
 
     Attributes:
-      least: lower bound by the element type of the operands; ``bf16 x f32`` if the two types differ, which is
-        frequent on TPU.
+      least: element type of the operands -> lower bound of the flops. The key is ``bf16 x f32`` if the two
+        operands differ in type, which is frequent on TPU.
       bounds: lower and upper bound of the sum over all types.
-      unknown: why the sum is not exact, as the end of a sentence; None: it is exact.
+      unknown: why the sum is not exact, as the end of a sentence: ``without 2 custom kernels: foo``; None: it
+        is exact.
     """
 
     least: dict[str, int]
@@ -110,13 +111,13 @@ def total_flops(
 ) -> Total:
     """Return the flops of all dots and convolutions in one call of a program.
 
-    An unknown part adds nothing to the lower bound: a custom call that may compute, a loop without a trip
-    count, a shape that cannot be read.
+    Unknown parts count as 0 in the lower bound: a custom call that may compute, a loop without a trip count,
+    a shape that cannot be read.
 
     Args:
       graph: the calls of the module; created with ``also=(*WORK, *CUSTOM_CALLS)``.
-      executions: how often each computation runs in one call; None: unknown.
-      paths: the branches of conditionals that contain each computation.
+      executions: name of a computation -> how often it runs in one call; None: unknown.
+      paths: name of a computation -> the branches of conditionals that contain it.
     """
     total: dict[str, list[tuple[branches.Path, int]]] = {}
     unknown: dict[str, None] = {}
@@ -166,12 +167,13 @@ def _work(graph: CallGraph) -> Iterator[tuple[Computation, Instruction, int | No
 
 
 class LineFlops(msgspec.Struct, frozen=True):
-    """The flops of the dots and convolutions of one line of the user, in one call of a program on one device.
+    """The flops of the dots and convolutions that come from one line of the user's code, in one call of a
+    program on one device.
 
     Attributes:
       source: the line.
-      flops: the flops, with the largest branch of each conditional; None: those of a product of the line are
-        unknown.
+      flops: the sum, with only the largest branch of each conditional; None: the flops of one of the products
+        are unknown.
     """
 
     source: Frame
@@ -184,11 +186,14 @@ def by_line(
     executions: Mapping[str, int | None],
     paths: Mapping[str, branches.Path],
 ) -> list[LineFlops]:
-    """Return the flops by the user's line, in the order of the text; products without a line are left out.
+    """Return the flops of each line of the user's code that has dots or convolutions, in the order of the
+    text. Products for which no line is known are left out.
 
     Args:
-      executions: how often each computation runs in one call; None: unknown.
-      paths: the branches of conditionals that contain each computation.
+      graph: the calls of the module; created with ``also=(*WORK, *CUSTOM_CALLS)``.
+      attribution: finds the line of an instruction.
+      executions: name of a computation -> how often it runs in one call; None: unknown.
+      paths: name of a computation -> the branches of conditionals that contain it.
     """
     rows: dict[tuple[str, int], list[tuple[branches.Path, int | None]]] = {}
     frames: dict[tuple[str, int], Frame] = {}
@@ -216,8 +221,8 @@ def _left_out(kernels: Counter[str]) -> str:
 def _of_gemm(computation: Computation, instruction: Instruction) -> int | None:
     """Return the flops of a matrix product that XLA executes with cuBLAS; None: unknown.
 
-    The contracted dimensions are in the custom call's configuration. The first result is the product, the
-    second a workspace.
+    The contracted dimensions are read from the custom call's configuration. If the result is a tuple, its
+    first member is the product.
     """
     config = backend_config(instruction.tail).get("gemm_backend_config")
     numbers = config.get("dot_dimension_numbers") if isinstance(config, dict) else None
@@ -290,12 +295,12 @@ def _of_convolution(computation: Computation, instruction: Instruction) -> int |
 
 
 def _positions(window: dict[str, list[str]], number: int, data: int, kernel: int, out: int) -> int | None:
-    """Count how often an element of the kernel meets an element of the input along one dimension; None:
-    unknown.
+    """Count how often an element of a convolution's kernel meets an element of the input along one spatial
+    dimension; None: unknown.
 
     Args:
-      window: the sizes, strides and paddings of the convolution by name, each with a text for every
-        dimension.
+      window: the fields of the convolution's ``window=``: name (``size``, ``stride``, ``pad``, ...) -> a text
+        for each spatial dimension.
       number: the number of the dimension.
       data, kernel, out: the sizes of input, kernel and output along the dimension.
     """

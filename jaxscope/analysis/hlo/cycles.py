@@ -1,8 +1,8 @@
 """Sum the cycles that the TPU compiler estimates for a program.
 
-The ``backend_config`` of fusions, copies and slices has ``"estimated_cycles":"5432"``. Loops, calls and
-collectives have none. The compiler makes its schedule by this figure. It is for one core and includes no
-waiting.
+The ``backend_config`` of fusions, copies and slices contains ``"estimated_cycles":"5432"``. Loops, calls and
+collectives have no such figure. The compiler uses these figures to schedule the program. They are for one
+core and include no waiting.
 """
 
 from __future__ import annotations
@@ -20,13 +20,16 @@ _FIGURE = re.compile(r"\d{1,15}(?=\")")
 def total(
     graph: CallGraph, executions: Mapping[str, int | None], paths: Mapping[str, branches.Path]
 ) -> branches.Bounds | None:
-    """Return the cycles of one call of the program without collectives; None: no instruction has the figure.
+    """Return a lower and an upper bound of the estimated cycles of one call of the program, without
+    collectives; None: no instruction has an estimate.
 
-    The cycles of a loop's body are multiplied by the trip count.
+    The cycles of a loop's body are multiplied by the trip count. The bounds differ if the branches of a
+    conditional do.
 
     Args:
-      executions: how often each computation runs in one call; None: unknown.
-      paths: the branches of conditionals that contain each computation.
+      graph: the calls of the module.
+      executions: name of a computation -> how often it runs in one call; None: unknown.
+      paths: name of a computation -> the branches of conditionals that contain it.
     """
     found: list[tuple[branches.Path, int | None]] = []
     for computation in graph.top_level():

@@ -39,11 +39,14 @@ def in_library(file: str) -> bool:
 
 
 class Frames:
-    """The Python frames of each ``stack_frame_id`` of a module, and the user's line among them.
+    """The Python frames of each ``stack_frame_id`` of a module, and the frame to attribute an instruction to.
 
     Args:
-      tables: the text of each table without its heading, by the name of the table.
+      tables: name of a table (``FileNames``, ...) -> the text of the table without its heading.
       user_files: files that are the user's own although they are in a library's directory.
+
+    Attributes:
+      lines: the frames that ``blamed`` has returned, each once.
     """
 
     def __init__(self, tables: dict[str, str], user_files: Iterable[str] = ()) -> None:
@@ -93,10 +96,10 @@ class Frames:
         return result
 
     def _nearest(self, frame_id: int) -> Frame | None:
-        """Return the innermost frame of a stack in a file of the user, else the innermost frame; None: the id
-        is unknown.
+        """Return the innermost frame of a stack that is in a file of the user, else the innermost frame;
+        None: the id is unknown.
 
-        Each id is visited once, however many stacks contain it.
+        Results are stored for all outer frames of the stack as well, so that each id is visited once.
         """
         locations, stacks = self._load()
         passed: list[int] = []
@@ -116,15 +119,16 @@ class Frames:
         """Return the frame to which an instruction with this ``stack_frame_id`` is attributed; None: the id
         is unknown.
 
-        It is the innermost of the user's frames, or the innermost frame if all are a library's.
+        That is the innermost frame in the user's files, or the innermost frame if all are in libraries.
         """
         number = self.number(frame_id)
         return None if number < 0 else self.lines[number]
 
     def number(self, frame_id: int) -> int:
-        """Return the index in ``lines`` of the frame that ``blamed`` returns; -1: there is none.
+        """Return the index in ``self.lines`` of the frame to which an instruction with this
+        ``stack_frame_id`` is attributed; -1: the id is unknown.
 
-        ``lines`` contains each frame once.
+        Equal frames have one index, so that instructions can be counted by it.
         """
         try:
             return self._blamed[frame_id]

@@ -1,11 +1,13 @@
 """Find the all-gathers of weights: the communication of fully sharded parameters (FSDP).
 
-The operand of such a gather is an argument of the program, perhaps converted, with another layout, or a slice
-of a stack of weights in a loop. The result is an operand of a matrix product whose other operand is split
-over the gathered axes, like a batch. The gather of a batch for a weight that is split over the same axes
-looks the same. Two facts distinguish them. A weight is state: it reuses its memory for a result, or it has a
-result of its type in a program with derivatives. Or else it is the second operand of the forward products
-(``x @ w``, a convolution's kernel).
+Such an all-gather has an argument of the program as its operand. The argument may be converted, have another
+layout, or be a slice of a stack of weights in a loop. The result of the gather goes into a matrix product
+whose other operand is split over the gathered axes, like a batch.
+
+The gather of a batch for a weight that is split over the same axes looks the same. So the argument must be a
+weight. It is one if the program updates it: an output reuses its memory, or the program has derivatives and
+an output of the argument's type. An argument that is not updated counts as a weight if it is the second
+operand of all forward products (``x @ w``, a convolution's kernel).
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ Place = tuple[Computation, Instruction]
 
 
 class Gathered(NamedTuple):
-    """An argument that is gathered for a matrix product.
+    """An argument of the program that an all-gather gathers for a matrix product.
 
     Attributes:
       argument: the path of the argument: ``params['w']``.
@@ -72,14 +74,14 @@ class Gathered(NamedTuple):
 
 
 class Weights:
-    """Find the gathered weights of one module.
+    """Find the weights that the all-gathers of one module gather for matrix products.
 
     Args:
       graph: the calls of the module.
       mesh: (axis, size) of the mesh in whose axes shardings are expressed; None: unknown.
-      axes_of: returns the mesh axes of a collective; None: unknown.
-      end_of: returns the fusion that ends the chain of fusions which execute a collective (module
-        ``async_chains``); None: there is no chain.
+      axes_of: a function that returns the mesh axes of a collective; None: unknown.
+      end_of: a function that returns the fusion that ends an asynchronous collective, if a chain of TPU
+        fusions executes the collective (module ``async_chains``); else None.
     """
 
     def __init__(
@@ -103,8 +105,8 @@ class Weights:
     def of(
         self, computation: Computation, gather: Instruction, axes: Sequence[str] | None
     ) -> Gathered | None:
-        """Return the argument that an all-gather gathers for a matrix product; None: the gather has another
-        purpose.
+        """Return the weight, an argument of the program, that an all-gather gathers for a matrix product;
+        None: the gather has another purpose.
 
         Args:
           computation: the computation that contains the gather.
@@ -160,8 +162,8 @@ class Weights:
         return bool(forward) and 0 not in forward
 
     def _split(self, parameter: Instruction) -> frozenset[str]:
-        """Return the mesh axes over which an input of the program is split; empty if the text does not state
-        it.
+        """Return the mesh axes over which an input of the program is split. The set is empty if the text does
+        not state the input's sharding.
         """
         if parameter.name not in self._axes:
             text = attribute(parameter.tail, "sharding")
@@ -173,11 +175,11 @@ class Weights:
         return self._axes[parameter.name]
 
     def _source(self, computation: Computation, name: str) -> Instruction | None:
-        """Return the input of the program that a value is, apart from its type and layout; None: it is
-        another value.
+        """Return the program input from which a value results by conversions, slices, copies or changes of
+        layout alone; None: the value is computed.
 
         Args:
-          computation, name: the computation and the name of the instruction that gives the value.
+          computation, name: the value: the name of an instruction and the computation that contains it.
         """
         for _ in range(MAX_STEPS):
             instruction = computation.find(name)
@@ -214,8 +216,8 @@ class Weights:
         return found[0].callee if found else None
 
     def _passed(self, body: Computation, parameter: Instruction) -> tuple[Computation, str] | None:
-        """Return (caller, name of the operand) that is passed as ``parameter`` to a computation with a single
-        caller; else None.
+        """Return (calling computation, name of the operand) for the value that is passed as ``parameter``
+        when ``body`` is called. None: ``body`` is not called from exactly one place.
         """
         at = number(operand_text(parameter.tail))
         calls = [c for c in self._graph.callers.get(body.name, ()) if c.instruction.operation in _CALLS]
@@ -225,10 +227,14 @@ class Weights:
         return (calls[0].caller, inputs[at]) if at < len(inputs) else None
 
     def _element(self, computation: Computation, instruction: Instruction) -> tuple[Computation, str] | None:
-        """Return (computation, name) of the value that a get-tuple-element selects; None: unknown.
+        """Return (computation, name) of the value that a get-tuple-element instruction selects; None:
+        unknown.
 
-        The value is found if the tuple is created in the same computation, or if it is carried by loops that
-        do not change the member.
+        The value is known if the tuple is created in the same computation, or if it is the state of a loop
+        and no iteration changes this member.
+
+        Args:
+          computation, instruction: the instruction and the computation that contains it.
         """
         at, inputs = number(attribute(instruction.tail, "index")), operands(instruction.tail)
         carried = computation.find(inputs[0]) if inputs else None
@@ -260,10 +266,11 @@ class Weights:
     def _multiplied_with(
         self, computation: Computation, gather: Instruction
     ) -> Iterator[tuple[Computation, str, int, Instruction]]:
-        """Yield the other operand of each matrix product that uses the result of ``gather``, apart from its
-        type and layout.
+        """Yield each matrix product that uses the result of ``gather``, also after a change of type or
+        layout, and the product's other operand.
 
-        The items are (computation, name of the other operand, position of the gathered operand, the product).
+        An item is (computation, name of the other operand, position of the gathered operand, instruction of
+        the product). ``computation`` contains the product.
         """
         end = self._end_of(gather)
         waiting: list[Place] = [(computation, gather), *([end] if end is not None else [])]
@@ -310,7 +317,8 @@ class Weights:
     def _made_of(self, computation: Computation, name: str, axes: set[str]) -> Iterator[Instruction]:
         """Yield the inputs of the program from which the value ``name`` in ``computation`` is computed.
 
-        A collective along ``axes`` is yielded itself; its operands are not followed.
+        Instructions that make a value differ between devices in another way are yielded too: a collective
+        along ``axes``, whose operands are not followed, and the ids of partition and replica.
         """
         waiting, seen = [(computation, name)], {(computation.name, name)}
         while waiting and len(seen) < MAX_STEPS:
@@ -347,9 +355,11 @@ class Weights:
     def _elements(
         self, computation: Computation, instruction: Instruction
     ) -> list[tuple[Computation, str] | None]:
-        """Return (computation, name) of the values that a get-tuple-element may select.
+        """Return (computation, name) of each value that a get-tuple-element instruction may select. For the
+        state of a loop these are the initial value and the value after an iteration.
 
-        For a member of a loop's tuple these are its initial value and its value after an iteration.
+        Args:
+          computation, instruction: the instruction and the computation that contains it.
         """
         at, inputs = number(attribute(instruction.tail, "index")), operands(instruction.tail)
         carried = computation.find(inputs[0]) if inputs else None
@@ -382,8 +392,8 @@ def _of_root(body: Computation, at: int) -> tuple[Computation, str] | None:
 
 
 def _only_hands_on(body: Computation) -> bool:
-    """Return whether a fusion only passes an array on, perhaps sliced, so that it computes nothing but scalar
-    indices.
+    """Return whether a fusion only passes an array on, perhaps converted or sliced. Besides, it may compute
+    scalars, such as the indices of the slice.
     """
     return all(
         i.operation in _HANDS_ON
