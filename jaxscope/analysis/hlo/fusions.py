@@ -1,5 +1,5 @@
-"""List the fusions of a program by kind and contents, the elementwise operations outside of them, and the
-custom calls.
+"""List the fusions of a compiled program by kind and contents, the elementwise operations outside of fusions,
+and the custom calls.
 """
 
 from __future__ import annotations
@@ -49,11 +49,12 @@ class Fusion(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
       name, computation: the name of the instruction and of the computation that contains it.
-      kind: ``loop``, ``input``, ``output``, ``custom``.
-      ops: opcode -> number of instructions in it and in fusions inside it; parameters and those fusions
-        themselves are not counted.
-      bytes_in, bytes_out: bytes of its parameters and of its result on one device; None: one is unknown.
-      sources: lines of the instructions in it, the most frequent first, at most eight.
+      kind: ``loop``, ``input``, ``output``, ``custom``, or the name of an unknown kind.
+      ops: opcode -> number of instructions in the fusion, including nested fusions. Parameters and the
+        ``fusion`` instructions themselves are not counted.
+      bytes_in, bytes_out: bytes of the fusion's parameters and of its result on one device; None: unknown.
+      sources: lines of the user's code from which the fused instructions come, the most frequent first, at
+        most eight.
       executions: executions in one call of the program; None: a trip count is unknown.
     """
 
@@ -79,7 +80,7 @@ class Fusions(msgspec.Struct, frozen=True):
 
     Attributes:
       total, by_kind: number of fusions outside of other fusions, in all and by kind.
-      nested, nested_by_kind: the same for fusions inside other fusions.
+      nested, nested_by_kind: number of fusions inside other fusions, in all and by kind.
       each: the fusions outside of other fusions.
     """
 
@@ -91,10 +92,10 @@ class Fusions(msgspec.Struct, frozen=True):
 
 
 class Alone(msgspec.Struct, frozen=True):
-    """The elementwise operations that the compiler did not fuse.
+    """The elementwise operations that the compiler did not fuse with others.
 
     Attributes:
-      unfused: number of such operations outside of fusions.
+      unfused: number of elementwise operations outside of fusions.
       wrapped: number of fusions with a single elementwise operation. XLA's CPU backend creates them for
         operations that are not fused.
     """
@@ -136,8 +137,11 @@ def read(graph: CallGraph, attribution: Attribution, executions: dict[str, int |
 
 
 def _lines(attribution: Attribution, fusion: Instruction, body: Computation | None) -> list[Frame]:
-    """Return the source lines of the instructions in a fusion, the most frequent first; else the fusion's own
-    line; else none.
+    """Return the lines of the user's code from which the instructions in a fusion come, the most frequent
+    first. If none is known, return the line in the fusion's own metadata, or an empty list.
+
+    Args:
+      body: the computation of the fusion; None: the text is truncated.
     """
     found = attribution.sources([body])[:MAX_SOURCES] if body else []
     own = None if found else attribution.own(fusion)
@@ -181,9 +185,9 @@ def custom_calls(graph: CallGraph) -> dict[str, int]:
 
 
 def contents(graph: CallGraph, body: Computation) -> dict[str, int]:
-    """Return how many instructions of each opcode are in a fusion's body and in the fusions inside it.
+    """Count the instructions in a fusion's body, including those in nested fusions: opcode -> number.
 
-    Parameters and the inner fusions themselves are not counted.
+    Parameters and the ``fusion`` instructions themselves are not counted.
     """
     ops: dict[str, int] = {}
     waiting, seen = [(body, 0)], {body.name}

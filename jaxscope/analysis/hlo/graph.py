@@ -1,5 +1,5 @@
-"""Read the instructions of a compiled program as a graph: their operands, and the fusions and loops that
-contain them.
+"""Read a compiled program as a graph: its instructions, their operands, and the fusions and loops that
+contain the instructions.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ MAX_NODES = 200_000
 
 
 class Node(msgspec.Struct, frozen=True):
-    """One instruction.
+    """One instruction of a compiled program.
 
     Attributes:
       id: unique in the program: ``computation/instruction``.
       name: the name of the instruction.
       opcode: the operation.
       shape: the shape of the result, as HLO writes it.
-      group: the names of the fusions, loops and calls around it, the outermost first.
-      bytes: bytes of its result on one device; None: unknown.
+      group: the names of the fusions, loops and calls around the instruction, the outermost first.
+      bytes: bytes of the result on one device; None: unknown.
       flops: the flops of one execution on one device; None: unknown.
-      line: the user's line; None: unknown.
+      line: the line of the user's code; None: unknown.
       sharding: the sharding as XLA writes it; None: the text has none.
       operation: JAX's name of the operation: ``jit(step)/dot_general``; None: the text has none.
     """
@@ -49,11 +49,12 @@ class Node(msgspec.Struct, frozen=True):
 
 
 class Edge(msgspec.Struct, frozen=True):
-    """One operand of an instruction.
+    """One operand of an instruction, as an edge of the graph.
 
     Attributes:
-      source: the id of the node that computes the operand.
-      target: the id of the node that reads it.
+      source: the id of the instruction that computes the operand.
+      target: the id of the instruction that reads the operand. If the operand is passed to a fusion or a
+        call, this is the parameter inside.
       position: the number of the operand; -1: ``source`` is the result of a computation that ``target``
         calls.
     """
@@ -107,10 +108,10 @@ def _id(computation: Computation, name: str) -> str:
 
 
 def _groups(computations: dict[str, Computation], calls: CallGraph) -> dict[str, tuple[str, ...]]:
-    """Return the names of the fusions, loops and calls around each computation that runs, by the
-    computation's name.
+    """Return the names of the fusions, loops and calls around each computation that runs, the outermost
+    first: computation name -> names of instructions.
 
-    If a computation is called several times, the first call counts.
+    If a computation is called several times, only the first call counts.
     """
     found: dict[str, tuple[str, ...]] = {c.name: () for c in computations.values() if c.entry}
     waiting = [computations[name] for name in found]

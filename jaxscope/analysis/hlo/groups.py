@@ -43,10 +43,10 @@ Group = tuple[int, ...]
 
 
 class Groups(NamedTuple):
-    """Groups of positions, as a text states them.
+    """The groups of devices of a collective, as a text states them.
 
     Attributes:
-      members: the groups.
+      members: the groups, each with the numbers of its devices.
       syntax: the format of the text: explicit, iota, mesh, pairs.
       mesh: (axis, size) of the mesh in the text; None: it has none, or its axis names are not the user's.
     """
@@ -57,10 +57,11 @@ class Groups(NamedTuple):
 
 
 def parse(text: str) -> Groups | None:
-    """Parse the value of ``replica_groups=``; None: it cannot be read or is too large.
+    """Parse the value of a collective's ``replica_groups=`` attribute: ``{{0,2},{1,3}}``, ``[2,4]<=[8]`` or
+    ``mesh[...] {...}``. None: it cannot be read or is too large.
 
-    ``{}`` gives an empty list of groups. It means all devices, but their number is only in the module (see
-    ``positions``).
+    ``{}`` gives an empty list of groups. It means one group of all devices, whose number only the module's
+    header states (see ``positions``).
     """
     text = text.strip()
     if text.startswith("["):
@@ -74,8 +75,8 @@ def parse(text: str) -> Groups | None:
 
 
 def pairs(text: str) -> Groups | None:
-    """Parse the value of ``source_target_pairs=``; each member is (source, target). None: it cannot be read
-    or is too large.
+    """Parse the value of a permute's ``source_target_pairs=`` attribute: ``{{0,1},{1,2}}`` -> members (0, 1),
+    (1, 2), each a (source, target). None: the text cannot be read or is too large.
     """
     text = text.strip()
     if not _EXPLICIT.match(text) or len(text) > MAX_IDS * 10:
@@ -85,11 +86,11 @@ def pairs(text: str) -> Groups | None:
 
 
 def between_slices(text: str, in_slice: int) -> Groups | None:
-    """Parse ``_xla_megascale_target``, the groups of a transfer between the slices of a TPU; None: it cannot
-    be read.
+    """Parse libtpu's attribute ``_xla_megascale_target``, the groups of a transfer between TPU slices, to
+    positions counted from 0 over all slices. None: it cannot be read.
 
     Args:
-      text: ``{1,2}x{0:3}``: each of the devices 0 to 3 of slice 1 with the same device of slice 2; or a list
+      text: ``{1,2}x{0:3}``: each of the devices 0 to 3 of slice 1 with the same device of slice 2. Or a list
         of groups, or of pairs ``100002->200002``, where 100002 is device 2 of slice 1. Slices are counted
         from 1.
       in_slice: number of devices of a slice.
@@ -120,8 +121,12 @@ def numbers(text: str | None) -> list[int] | None:
 
 
 def iota(dims: list[int], permutation: list[int] | None) -> list[int] | None:
-    """Return 0..n-1 reshaped to ``dims``, transposed by ``permutation`` and flattened; None: the sizes do not
-    match.
+    """Return the numbers 0..n-1 reshaped to ``dims``, transposed by ``permutation`` and flattened, as in
+    XLA's ``<=[4,2]T(1,0)``. None: the arguments do not fit together or are too large.
+
+    Args:
+      dims: the sizes.
+      permutation: the order of the dimensions; None: do not transpose.
     """
     if len(dims) > MAX_AXES or not 0 < math.prod(dims) <= MAX_IDS:
         return None
@@ -227,14 +232,16 @@ def positions(
     global_ids: bool,
     partition_ids: bool,
 ) -> list[Group] | None:
-    """Convert the printed groups to groups of positions ``replica * partitions + partition``; None: unknown.
+    """Convert the device groups of a collective, as the text prints them, to groups of positions
+    ``replica * partitions + partition``. None: unknown.
 
     Args:
       groups: the printed groups; None: they could not be read.
       replicas, partitions: the numbers in the module's header.
       has_channel, global_ids: whether the collective has a channel, and ``use_global_device_ids``. As in
         XLA's CollectiveOpGroupMode, printed numbers without a channel are replicas. With a channel and global
-        ids they are positions. With only a channel they are partitions or replicas, by ``partition_ids``.
+        ids they are positions. With only a channel they are partitions or replicas, which ``partition_ids``
+        decides.
       partition_ids: whether the collective is an all-to-all, a collective-permute or the like, whose numbers
         are partitions. The numbers of an all-reduce, all-gather or reduce-scatter are replicas, of which all
         partitions take part.

@@ -1,5 +1,5 @@
-"""Find the user's line of each instruction of a compiled text by the instruction's name, which is what a
-profile contains.
+"""Find the line of the user's code for each instruction of a compiled program, by the name of the
+instruction. A profile of a run contains these names.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from jaxscope.schema.keys import Frame
 
 
 class Located(msgspec.Struct, frozen=True):
-    """An instruction and its source line.
+    """An instruction of a compiled program and its source line.
 
     Attributes:
       opcode: the operation.
-      line: the user's line; None: the text has none for this instruction.
+      line: the line of the user's code; None: none is known for this instruction.
     """
 
     opcode: str
@@ -27,7 +27,8 @@ class Located(msgspec.Struct, frozen=True):
 
 
 def of(text: str, user_files: Iterable[str] = ()) -> dict[str, Located]:
-    """Return the opcode and the line of every instruction of a compiled text, by the instruction's name.
+    """Return the opcode and the source line of every instruction of a compiled program: name of the
+    instruction -> ``Located``.
 
     Args:
       text: the text of the compiled module.

@@ -1,11 +1,12 @@
-"""Split the text of an instruction at its commas, outside of brackets and quoted strings.
+"""Split the text of an HLO instruction into operands and attributes, at commas outside of brackets and quoted
+strings.
 
 Most functions get the "tail" of an instruction, the part of its line behind ``opcode(``, as XLA prints it::
 
     operand, operand), key=value, key={...}, metadata={...}, backend_config={...json...}
 
-The time is linear in the length of the text and there is no recursion, whatever the text. All patterns are
-possessive (Python 3.11), so that none tries a text twice.
+The time is linear in the length of the text, also for a malicious text, and there is no recursion. All
+regular expressions have possessive quantifiers (Python 3.11), so that they do not backtrack.
 """
 
 from __future__ import annotations
@@ -36,7 +37,11 @@ def number(text: str | None, digits: int = 9) -> int | None:
 
 
 def closing(text: str, start: int) -> int:
-    """Return the position of the bracket that closes the one before position ``start``; -1: there is none."""
+    """Return the position of the bracket that closes an opened bracket; -1: there is none.
+
+    Args:
+      start: the position behind the opening bracket.
+    """
     if start == 0:  # the usual operand list holds no bracket of its own
         end = text.find(")")
         if end < 0 or not ("(" in text[:end] or "{" in text[:end] or '"' in text[:end]):
@@ -74,7 +79,7 @@ def split(text: str) -> list[str]:
 
 
 def operand_text(tail: str) -> str:
-    """Return the text of an instruction's operands, without the closing parenthesis.
+    """Return the text of an instruction's operands: ``%a, %b), dim=0`` -> ``%a, %b``.
 
     Args:
       tail: the part of the instruction's line behind ``opcode(``.
@@ -86,9 +91,9 @@ def operand_text(tail: str) -> str:
 def operands(tail: str) -> list[str]:
     """Return the names of an instruction's operands: ``%a, %b), dim=0`` -> ``["a", "b"]``.
 
-    For a constant or a parameter these are the words in the same place: its value or its number. XLA writes
-    ``%a`` or ``a``, in older texts with the shape in front (``f32[2]{0} %a``), and a comment ``/*index=5*/``
-    before every fifth operand.
+    For a constant the result is its value, for a parameter its number. XLA writes ``%a`` or ``a``, in older
+    texts with the shape in front (``f32[2]{0} %a``), and a comment ``/*index=5*/`` before every fifth
+    operand.
 
     Args:
       tail: the part of the instruction's line behind ``opcode(``.
@@ -123,10 +128,11 @@ def attribute(tail: str, key: str) -> str | None:
 
 
 def attributes(text: str, until: str | None = None) -> dict[str, str]:
-    """Parse ``, key=value, key={...}`` to a dict. Of two attributes with one name, the first counts.
+    """Parse a text ``, key=value, key={...}`` to a dict: key -> value as text. If a key occurs twice, the
+    first counts.
 
     Args:
-      until: the name of the attribute at which to stop; None: read all.
+      until: the key at which to stop; None: read all.
     """
     result: dict[str, str] = {}
     position = 0
@@ -138,8 +144,8 @@ def attributes(text: str, until: str | None = None) -> dict[str, str]:
 
 
 def instruction_attributes(tail: str) -> dict[str, str]:
-    """Return the attributes of an instruction that XLA prints before ``metadata`` and ``backend_config``, as
-    text by name.
+    """Return the attributes of an instruction up to ``metadata=``, where XLA prints most of them: key ->
+    value as text. ``metadata`` and what follows it, such as ``backend_config``, are not returned.
 
     Args:
       tail: the part of the instruction's line behind ``opcode(``.

@@ -1,4 +1,6 @@
-"""Sum the work of a compiled program by the user's line: fusions, their bytes, bytes sent, flops."""
+"""Sum the work of a compiled program by line of the user's code: number of fusions, bytes that fusions move,
+bytes sent in collectives, flops.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,12 @@ from jaxscope.analysis.hlo.program import Program
 
 
 class LineCost(msgspec.Struct):
-    """The work of one line of the user in one call of a program, on one device.
+    """The work that comes from one line of the user's code in one call of a program, on one device.
 
     Attributes:
-      fusions: number of fusions with an instruction of the line.
-      moved_bytes: bytes that are read and written by the fusions with more instructions of this line than of
-        any other; None: unknown.
+      fusions: number of fusions that contain an instruction of the line.
+      moved_bytes: bytes read and written by the fusions in which this line has the most instructions; None:
+        unknown.
       collectives: kind -> number of the line's collectives.
       sent_bytes: bytes that the line's collectives send; None: unknown.
       flops: the flops of the dots and convolutions of the line; None: unknown.
@@ -30,8 +32,8 @@ Place = tuple[str, int]  # (file, line), lines counted from 1
 
 
 def of_program(program: Program) -> dict[Place, LineCost]:
-    """Return the cost of the user's lines, by (file, line). Lines without a fusion, a collective or flops are
-    left out.
+    """Return the work of each line of the user's code in one call of the program: (file, line) -> cost. Lines
+    without a fusion, a collective or flops are left out.
     """
     found: dict[Place, LineCost] = {}
 

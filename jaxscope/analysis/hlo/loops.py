@@ -1,10 +1,11 @@
 """Find the trip counts of while loops: printed by the backend, or computed from the induction variable.
 
-CPU and GPU print ``backend_config={"known_trip_count":{"n":"6"}}``; TPU does not. Without it, three
-expressions of the loop's tuple are analysed: the condition, ``compare(element i, bound)``; the body's
-``element i + step``; and the initial value of element i at the loop's call. Values are followed through
-copies, bitcasts, conversions, tuples, fusions and calls, and through elements that the body passes on
-unchanged, also to an outer loop.
+CPU and GPU print ``backend_config={"known_trip_count":{"n":"6"}}``; TPU does not. Without it, three parts of
+the loop are read: the condition, ``compare(element i, bound)``; what the body adds, ``element i + step``; and
+the initial value of element i when the loop is entered. "Element i" is member i of the tuple that the loop
+carries from iteration to iteration. Values are followed through copies, bitcasts, conversions, tuples,
+fusions and calls. They are also followed through elements that a loop's body passes on unchanged, to the
+values that an outer loop has for them.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ class Loop(msgspec.Struct, frozen=True):
 
     Attributes:
       name: the name of the instruction.
-      trip_count: iterations each time the loop is entered; None: it depends on data or is unknown.
-      how: ``printed`` or ``inferred``; None: there is no count.
+      trip_count: iterations each time the loop is entered; None: the number depends on data or is unknown.
+      how: ``printed`` or ``inferred``, the origin of ``trip_count``; None: there is no count.
       computation: the computation that contains the loop.
       body: the computation that the loop repeats; None: unknown.
       executions: how often the whole loop is entered in one call of the program; None: unknown.
@@ -53,11 +54,12 @@ class Constant(NamedTuple):
 
 
 class Element(NamedTuple):
-    """The value of a member of a computation's tuple parameter, plus a constant.
+    """A value of the form "parameter + constant" or "member of a tuple parameter + constant", such as the
+    loop counter after an iteration.
 
     Attributes:
-      parameter: the number of the parameter.
-      member: the number of the member; -1: the parameter itself, which is no tuple.
+      parameter: the number of the computation's parameter.
+      member: the number of the member in the parameter, a tuple; -1: the parameter itself, which is no tuple.
       offset: the constant.
     """
 
@@ -76,8 +78,8 @@ Value = Constant | Element | Comparison | None
 
 
 class Inside(NamedTuple):
-    """A call that led to the computation that is examined, so that its parameters have the values of the
-    call's operands.
+    """The call through which the evaluation of a value went into a called computation. The parameters of that
+    computation have the values of the call's operands.
 
     Attributes:
       caller: the computation that contains the call.
@@ -91,8 +93,8 @@ class Inside(NamedTuple):
 
 
 def find(graph: CallGraph) -> tuple[list[Loop], dict[str, int | None]]:
-    """Return all loops that run, in the order of the text, and how often each computation runs in one call,
-    by name.
+    """Return (all loops that run, in the order of the text; name of a computation -> how often it runs in one
+    call of the program).
 
     The number is None where a trip count is unknown.
     """
@@ -109,7 +111,7 @@ def find(graph: CallGraph) -> tuple[list[Loop], dict[str, int | None]]:
 
 
 def trips(found: list[Loop], unknown: int | None = None) -> Trips:
-    """Return the trip counts of the loops ``found`` by (computation, name of the loop).
+    """Return a dict of the trip counts of the loops ``found``: (computation, name of the loop) -> trip count.
 
     Args:
       unknown: the value for a loop whose trip count is unknown.
@@ -160,8 +162,8 @@ _MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "NE": "NE", "EQ": "
 
 
 def iterations(start: int, bound: int, step: int, direction: str) -> int | None:
-    """Return how often ``while start <direction> bound: start += step`` iterates; None: unknown, or it never
-    ends.
+    """Return how often the loop ``while start <direction> bound: start += step`` iterates; None: the number
+    is unknown, or the loop never ends.
 
     Args:
       direction: ``LT``, ``LE``, ``GT``, ``GE`` or ``NE``.
@@ -184,8 +186,11 @@ def iterations(start: int, bound: int, step: int, direction: str) -> int | None:
 
 
 class _Reading:
-    """Evaluate values in the computations of one loop as expressions of their parameters, within a limit of
-    steps.
+    """Evaluate values in the condition and the body of one loop as expressions of the loop's parameters.
+
+    Args:
+      graph: the calls of the module.
+      limit: the most instructions to examine, because a hostile text can have values with very many sources.
     """
 
     def __init__(self, graph: CallGraph, limit: int) -> None:
@@ -244,13 +249,12 @@ class _Reading:
         inside: Inside | None = None,
         depth: int = 0,
     ) -> Value:
-        """Return the value of member ``index`` of a tuple without evaluating the other members; None:
-        unknown.
+        """Evaluate member ``index`` of a tuple, without evaluating the other members; None: unknown.
 
         Args:
           computation: the computation that contains ``instruction``, the tuple.
           inside: the call that led to ``computation``; None: there is none.
-          depth: the number of steps that led here.
+          depth: the number of instructions that were followed to get here.
         """
         if instruction is None or not self._may_look(instruction, depth):
             return None
@@ -278,8 +282,8 @@ class _Reading:
         return calls[0].callee if calls else None
 
     def _of(self, computation: Computation, instruction: Instruction | None, index: int) -> Value:
-        """Return the value of member ``index`` of a tuple, or of ``instruction`` itself if the loop has no
-        tuple (index -1).
+        """Evaluate what a loop carries from iteration to iteration: member ``index`` of the tuple
+        ``instruction``, or ``instruction`` itself if the loop carries no tuple (``index`` is -1).
         """
         return (
             self.value(computation, instruction)
@@ -288,8 +292,11 @@ class _Reading:
         )
 
     def step(self, body: Computation, index: int) -> int | None:
-        """Return how much one iteration of the loop's body adds to element ``index`` of the loop's tuple;
-        None: unknown.
+        """Return how much one iteration of a loop adds to element ``index`` of the tuple that the loop
+        carries; None: unknown.
+
+        Args:
+          body: the computation that the loop repeats.
         """
         value = self._of(body, body.root, index)
         if isinstance(value, Element) and value.parameter == 0 and value.member == index:
@@ -299,11 +306,12 @@ class _Reading:
     def unchanged(
         self, caller: Computation, loop: Instruction, body: Computation, value: Value
     ) -> Constant | None:
-        """Return the constant value of an element of the loop's tuple that the body does not change; None:
-        unknown, or it changes.
+        """Return the constant value of an element of the tuple that a loop carries, if no iteration changes
+        the element; None: an iteration does, or the value is unknown.
 
         Args:
           caller: the computation that contains the loop.
+          body: the computation that the loop repeats.
           value: the element.
         """
         if not isinstance(value, Element) or value.parameter != 0 or self.step(body, value.member) != 0:
@@ -312,7 +320,8 @@ class _Reading:
         return None if start is None else Constant(start.value + value.offset)
 
     def initial(self, caller: Computation, loop: Instruction, index: int, depth: int = 0) -> Constant | None:
-        """Return the value of element ``index`` of a loop's tuple when the loop is entered; None: unknown.
+        """Return the value that element ``index`` of the tuple that a loop carries has when the loop is
+        entered; None: unknown.
 
         Args:
           caller: the computation that contains the loop.
@@ -334,9 +343,8 @@ class _Reading:
 
 
 def _hands_on(opcode: str) -> bool:
-    """Return whether an instruction with this opcode returns the result of an asynchronous start.
-
-    These are ``-done``, ``-update`` and ``copy-start``, whose first member is the result.
+    """Return whether an instruction with this opcode is part of an asynchronous transfer and has the
+    transferred value, or a tuple with it, as its result: ``-done``, ``-update``, ``copy-start``.
     """
     return opcode.endswith(("-done", "-update")) or opcode == "copy-start"
 

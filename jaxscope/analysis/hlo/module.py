@@ -1,7 +1,8 @@
 """A compiled HLO module as data: computations and their instructions, one text line each.
 
-The line of an instruction is split into five parts. Operands and attributes stay one text, the tail.
-``lexing`` parses the tail only when it is needed, because most tails never are.
+The line of an instruction is split into five parts: ROOT, name, shape, opcode and the tail, which is
+everything behind ``opcode(``. ``lexing`` parses a tail only when its operands or attributes are needed, which
+is rare.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from jaxscope.analysis.hlo.lexing import operands
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """A line of the text that could not be read.
+    """A line of a compiled text that could not be read.
 
     Attributes:
-      line: the line, counted from 1.
+      line: the number of the line, counted from 1.
       text: the reason, with a part of the line.
     """
 
@@ -56,9 +57,8 @@ class Instruction(
 
 
 class Computation:
-    """One computation of a module, with its instructions in the order of the text.
-
-    That is the order of execution if the module has ``is_scheduled=true``.
+    """One computation of a module, with its instructions in the order of the text. If the module has
+    ``is_scheduled=true``, that is the order of execution.
     """
 
     __slots__ = ("_by_name", "_readers", "entry", "instructions", "line", "name")
@@ -105,11 +105,12 @@ class Module:
     Attributes:
       name: the name behind ``HloModule``; None: the text has no such line.
       header: the attributes of the ``HloModule`` line, as text.
-      frames: the tables that translate frame ids into lines.
-      computations: the computations by name, in the order of the text.
+      frames: the tables that translate a ``stack_frame_id`` into Python frames.
+      computations: name -> computation, in the order of the text.
       entry: the computation with which the program begins; None: the text is truncated.
       problems: the lines that could not be read.
-      mentions_maps: whether the text contains the word of a shard_map or pmap anywhere.
+      mentions_maps: whether the text contains ``/shard_map``, ``pmap(`` or ``xmap(`` anywhere, so that the
+        program may have a shard_map or pmap.
     """
 
     __slots__ = ("computations", "entry", "frames", "header", "mentions_maps", "name", "problems")

@@ -37,19 +37,19 @@ def is_manual(op_name: str) -> bool:
 
 
 def primitive(op_name: str) -> str:
-    """Return the last component of an ``op_name``: ``jit(f)/shard_map/psum`` -> ``psum``. Of several names
-    joined by ``;``, the first counts.
+    """Return the last component of an ``op_name``, the JAX primitive: ``jit(f)/shard_map/psum`` -> ``psum``.
+    If several names are joined by ``;``, the first counts.
     """
     return op_name.partition(";")[0].rpartition("/")[2].partition("[")[0]
 
 
 def is_generated(tail: str) -> bool:
-    """Return whether the text of an instruction states that the partitioner inserted it.
+    """Return whether the text of an instruction states that the SPMD partitioner inserted the instruction.
 
     XLA writes this since JAX 0.12; the result is False for texts of older versions.
 
     Args:
-      tail: the text behind ``opcode(``.
+      tail: the part of the instruction's line behind ``opcode(``.
     """
     return any(mark in tail for mark in _GENERATED)
 
@@ -57,15 +57,15 @@ def is_generated(tail: str) -> bool:
 def origin(
     op_name: str | None, name: str, may_be_manual: Callable[[], bool], *, generated: bool = False
 ) -> str | None:
-    """Return the origin of a collective: ``asked`` (the program), ``inserted`` (the partitioner) or None
-    (unknown).
+    """Return the origin of a collective: ``asked`` (the user's program), ``inserted`` (XLA's SPMD
+    partitioner) or None (unknown).
 
     Args:
       op_name: the ``op_name`` in the collective's own metadata; None: there is none.
       name: the name of the instruction; XLA names a collective of the program after its primitive
         (``psum.7``).
-      may_be_manual: returns whether the program may have a shard_map or a pmap; called only without
-        ``op_name``.
+      may_be_manual: a function that returns whether the program may have a shard_map or a pmap; called only
+        without ``op_name``.
       generated: whether the text states that the partitioner inserted the collective.
     """
     if generated:

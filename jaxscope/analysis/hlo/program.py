@@ -26,8 +26,8 @@ class Program(msgspec.Struct, frozen=True):
       module: the name behind ``HloModule``; None: the text has none.
       num_partitions, replica_count: the numbers in the module's header; None: the text could not be read.
       scheduled: whether the order of the text is the order of execution.
-      mesh: (axis, size) of the mesh to which the axes of the collectives refer: the given one, else the
-        printed one.
+      mesh: (axis, size) of the mesh to which the axes of the collectives refer: the one that was passed, else
+        the one that the text prints; None: neither exists.
       instructions, computations: their number in the whole text; 0: the text could not be read.
       fusions: the fusions that run.
       unfused_elementwise: number of elementwise operations outside of fusions.
@@ -36,16 +36,17 @@ class Program(msgspec.Struct, frozen=True):
       collectives: the collectives that run.
       loops: the while loops that run.
       memory: the inputs and outputs, and which outputs reuse the memory of inputs.
-      wire_by_axes: bytes that one device sends in one call, by axes joined with a comma; ``?``: the axes are
-        unknown.
+      wire_by_axes: axes joined with a comma (``?``: unknown axes) -> bytes that one device sends along them
+        in one call.
       flops: the flops of dots and convolutions in one call (module ``cost``); None: the text was not read.
       problems: the lines that could not be read.
       cycles: the TPU compiler's estimate of the cycles of one call (module ``cycles``); None: there is none.
-      flops_by_type: a lower bound of ``flops`` by HLO element type of the operands; ``bf16 x f32`` if they
-        differ.
+      flops_by_type: HLO element type of the operands -> lower bound of the flops; ``bf16 x f32`` if the two
+        operands differ in type.
       flops_unknown: why ``flops`` is not exact; None: it is exact, or the text was not read.
-      moved_bytes: bytes that one call certainly moves between memory and cores (module ``traffic``).
-      flops_by_line: ``flops`` by the user's line, without the products that have no line.
+      moved_bytes: bytes that one call certainly moves between memory and cores (module ``traffic``); None:
+        unknown.
+      flops_by_line: the flops of each line of the user's code; products without a known line are left out.
     """
 
     module: str | None
@@ -128,7 +129,12 @@ def analyse(
 
 
 def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> Program:
-    """Analyse a parsed module; ``mesh`` is as in ``analyse``."""
+    """Analyse a parsed module: return all figures of the program.
+
+    Args:
+      mesh: (axis, size) in mesh order, for the axes of collectives; None: use the mesh that the text prints,
+        if any.
+    """
     problems = list(module.problems)
     header = attributes(module.header)
     replicas, partitions = number(header.get("replica_count")), number(header.get("num_partitions"))

@@ -1,9 +1,9 @@
 """Parse the text of a compiled module to ``Module``; parts that cannot be read become ``problems``.
 
 The text is XLA's ``HloModule::ToString`` as JAX 0.8 to 0.12 return it for CPU, TPU and GPU, and as
-``--xla_dump_to`` writes it: with or without ``%`` before names, with or without signatures and operand
-shapes, with any other output before or behind it. The text is searched twice with one regular expression
-each. Each instruction becomes one object, whose attributes are not parsed here.
+``--xla_dump_to`` writes it. It may have ``%`` before names or not, signatures and operand shapes or not, and
+any other output before or behind it. The text is searched twice with one regular expression each. Each
+instruction becomes one object, whose attributes are not parsed here.
 """
 
 from __future__ import annotations
@@ -108,12 +108,12 @@ def _instructions(
 
 
 def _carefully(text: str, begin: int, end: int, problems: _Problems) -> list[tuple[str, ...]]:
-    """Parse the lines of ``text[begin:end]``, a computation, one by one, because not every line is an
-    instruction.
+    """Parse the lines of a computation, ``text[begin:end]``, one by one. This is for computations in which
+    not every line is an instruction.
 
     Blank lines and comments are skipped. A line that continues an instruction (a backend_config with line
-    breaks) is appended to it. Every other line becomes a problem. The result has the five parts of each
-    instruction's line.
+    breaks) is appended to that instruction's tail. Every other line is added to ``problems``. The result is
+    (root, name, shape, opcode, tail) of each instruction.
     """
     rows: list[list[str]] = []
     parts: list[list[str]] = []
@@ -173,8 +173,9 @@ def _set_lines(text: str, computations: dict[str, Computation]) -> None:
 
 
 class _Problems:
-    """The problems of a text with line numbers. After MAX_PROBLEMS of them, only the number of further ones
-    is noted.
+    """The lines of a text that could not be read, with line numbers.
+
+    After MAX_PROBLEMS of them, further ones are only counted: the last entry then ends with ``(and 7 more)``.
     """
 
     def __init__(self, text: str) -> None:

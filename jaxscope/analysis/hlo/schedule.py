@@ -1,5 +1,5 @@
-"""Find whether anything computes between the start and the done of a transfer, in a computation in execution
-order.
+"""Find whether anything computes between the start and the done of an asynchronous transfer. The instructions
+of the computation must be in the order of execution.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ MAX_UPDATES = 1_000
 
 
 def computes(instruction: Instruction) -> bool:
-    """Return whether the instruction occupies the device: it is no view, no start and no done."""
+    """Return whether an instruction keeps the device busy. Names and views of values (``tuple``, ``bitcast``)
+    and the ends of transfers (``-start``, ``-done``) do not.
+    """
     opcode = instruction.opcode
     return opcode not in _NO_WORK and not opcode.endswith(("-start", "-done", "-update"))
 
@@ -44,8 +46,8 @@ class Schedule:
                     self._done.setdefault(name, instruction)
 
     def done_of(self, start: Instruction) -> Instruction | None:
-        """Return the ``-done`` that belongs to a ``-start``, also through ``-update`` instructions; None: it
-        is in another computation.
+        """Return the ``-done`` instruction that ends the transfer that ``start`` begins; ``-update``
+        instructions may lie between. None: the done is in another computation.
         """
         found = self._done.get(start.name)
         for _ in range(MAX_UPDATES):

@@ -36,7 +36,7 @@ class Array(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
       dtype: the element type: ``bf16``.
-      dims: the sizes; of a dynamic dimension its bound; None for one without a bound (``?``).
+      dims: the sizes; for a dynamic dimension its upper bound, or None if it has none (``?``).
       layout: dimension numbers from minor to major; None: not printed.
       bits: bits of one element in memory; None: the type is unknown.
       space: the memory space; 0 is the default one (on TPU 1 is VMEM, 5 is the host's memory).
@@ -61,7 +61,7 @@ class Array(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def bytes(self) -> int | None:
-        """Return the bytes of the elements, without the padding that tiles add; None: unknown."""
+        """Return the bytes of all elements, without the padding that a tiled layout adds; None: unknown."""
         elements = self.elements
         if elements is None or self.bits is None:
             return None
@@ -71,7 +71,8 @@ class Array(msgspec.Struct, frozen=True, gc=False):
     def allocated_bytes(self) -> int | None:
         """Return the bytes of the array's buffer; None: unknown.
 
-        On a TPU this includes the padding to full tiles. Arrays on other machines have no tiles.
+        On a TPU this includes the padding of each dimension to full tiles, such as 8 x 128. Arrays on other
+        machines have no tiles.
         """
         if not self.tiles or self.layout is None or self.bits is None or None in self.dims:
             return self.bytes
@@ -86,12 +87,13 @@ def _buffer(size: int) -> int:
 
 
 def _in_whole_tiles(sizes: list[int], tiles: str) -> int | None:
-    """Return the number of elements with the padding to full tiles; None: the tiles cannot be read.
+    """Return the number of elements of an array, with the padding to full tiles: sizes 10, 100 in tiles
+    ``(8,128)`` -> 16 x 128. None: the tiles cannot be read.
 
     Args:
-      sizes: from the major to the minor dimension.
-      tiles: ``(8,128)(2,1)``: the last two dimensions are cut into parts of 8 and 128, then these two into
-        parts of 2 and 1. A ``*`` joins a dimension with the next minor one before it is cut.
+      sizes: the sizes of the dimensions, from major to minor.
+      tiles: ``(8,128)(2,1)``: the last two dimensions are cut into parts of 8 and 128, then these parts into
+        parts of 2 and 1. A ``*`` joins a dimension with the next minor one before the cut.
     """
     for text in _TILE.findall(tiles)[:MAX_TILES]:
         tile = text.split(",") if text else []
@@ -116,7 +118,9 @@ Shape = Array | tuple["Shape | None", ...]
 
 @functools.lru_cache(maxsize=8192)
 def parse(text: str) -> Shape | None:
-    """Parse a shape; None: the text is no shape."""
+    """Parse a shape, ``f32[8,128]{1,0}``: return an ``Array``, or a Python tuple of shapes for a tuple. None:
+    the text is no shape.
+    """
     if len(text) > 200_000:
         return None
     return _parse(_COMMENT.sub("", text).strip(), 0)
@@ -172,17 +176,18 @@ def _bits(dtype: str) -> int | None:
 
 
 def members(text: str) -> list[str]:
-    """Return the texts of a tuple's members; of an array, a list with its own text."""
+    """Return the texts of the members of a tuple shape: ``(f32[2], s32[])`` -> ``["f32[2]", "s32[]"]``. The
+    shape of an array gives a list with this one shape.
+    """
     text = _COMMENT.sub("", text).strip()
     return split(text[1:-1]) if text.startswith("(") and text.endswith(")") else [text]
 
 
 def device_bytes(shape: Shape | None) -> int | None:
-    """Return the bytes that a value occupies in a device's memory: an array, or all members of a tuple; None:
-    unknown.
+    """Return the bytes that a value, an array or a tuple, occupies in a device's memory; None: unknown.
 
-    Arrays in the memory of a TPU's host count 0. A tuple also has a list of its members' addresses, which
-    occupies a buffer of its own.
+    Arrays in the memory of a TPU's host count 0. A tuple counts all members and a list of their addresses,
+    which has a buffer of its own.
     """
     if shape is None or isinstance(shape, Array):
         return None if shape is None else 0 if shape.space == HOST else shape.allocated_bytes
@@ -194,7 +199,9 @@ def device_bytes(shape: Shape | None) -> int | None:
 
 
 def total_bytes(shape: Shape | None) -> int | None:
-    """Return the bytes of an array, or of all members of a tuple, without padding; None: one is unknown."""
+    """Return the bytes of an array, or of all members of a tuple, without padding; None: one of the sizes is
+    unknown.
+    """
     if shape is None:
         return None
     if isinstance(shape, Array):
@@ -211,12 +218,16 @@ def total_bytes(shape: Shape | None) -> int | None:
 def of_result(opcode: str, text: str) -> Shape | None:
     """Return the shape of an instruction's result; None: the text cannot be read.
 
-    The shape of an instruction that starts a transfer contains more than the result::
+    The printed shape of an instruction that starts a transfer contains more than the result::
 
         copy-start                          (result, operand, context)
         all-reduce-start                    the result alone; since JAX 0.12 ((operands), result)
         send, recv                          (payload, u32[], token[])
-        every other NAME-start              (operand, result, context...), either may be a tuple
+        every other NAME-start              (operand, result, context...); operand and result may be tuples
+
+    Args:
+      opcode: the opcode of the instruction.
+      text: the shape that is printed for the instruction.
     """
     shape = parse(text)
     if not isinstance(shape, tuple) or not shape:
@@ -230,8 +241,12 @@ def of_result(opcode: str, text: str) -> Shape | None:
 
 
 def result_bytes(opcode: str, text: str) -> int | None:
-    """Return the bytes of an instruction's result, from its opcode and the text of its shape; None:
-    unknown.
+    """Return the bytes of an instruction's result, without padding; None: unknown.
+
+    Args:
+      opcode: the opcode of the instruction.
+      text: the shape that is printed for the instruction, which for a ``-start`` contains more than the
+        result.
     """
     return total_bytes(of_result(opcode, text))
 

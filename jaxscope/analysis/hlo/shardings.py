@@ -40,9 +40,9 @@ class Spelled(msgspec.Struct, frozen=True):
     """A parsed sharding.
 
     Attributes:
-      tiles: number of parts along each dimension; None: not tiled, or not read.
-      dimensions: the mesh axes that split each dimension, major to minor; None: the parts are not along axes
-        of the mesh.
+      tiles: number of parts along each dimension, empty if nothing is split; None: not tiled, or not read.
+      dimensions: for each dimension the mesh axes that split it, major to minor: ``(("data",), ())``. None:
+        the parts are not along axes of the mesh, or there is no mesh.
     """
 
     tiles: tuple[int, ...] | None = None
@@ -50,9 +50,11 @@ class Spelled(msgspec.Struct, frozen=True):
 
 
 def read(text: str, mesh: Mesh | None) -> Spelled:
-    """Parse the text of a sharding, with its braces.
+    """Parse a sharding as XLA prints it: ``{devices=[2,1]<=[2]}``. A text that cannot be read gives a
+    ``Spelled`` without values.
 
     Args:
+      text: the sharding, with its braces.
       mesh: (axis, size) of the program's mesh; None: unknown.
     """
     text = text.strip()[:20_000]
@@ -142,12 +144,13 @@ def _coordinates(flat: Sequence[int], dims: Sequence[int]) -> list[list[int]]:
 
 
 def _axes(tiles: Sequence[int], coordinates: Sequence[list[int]], mesh: Mesh) -> Dimensions | None:
-    """Return the mesh axes that split each dimension into tiles, major to minor; None: the tiles are not
-    along axes.
+    """Return for each dimension the mesh axes that split it into tiles, major to minor; None: the tiles are
+    not along mesh axes.
 
     Args:
       tiles: number of tiles along each dimension.
-      coordinates: for each dimension, the number of the tile at each position.
+      coordinates: for each dimension a list: position of a device -> number of its tile.
+      mesh: (axis, size) in mesh order.
     """
     total = math.prod(size for _, size in mesh)
     if any(len(along) != total for along in coordinates[: len(tiles)]):

@@ -2,9 +2,12 @@
 cores.
 
 Each argument and each result counts once, without padding, and only if it is certainly read or written as a
-whole. Not counted are: an argument that is only sliced (the slices count), only returned, or only read by an
-instruction that may read a part of it (an unknown kernel, a branch); a result that overwrites a part of an
-argument, or that a loop, a branch or such a kernel writes; values in the host's memory.
+whole. If an argument is only sliced, only the slices count. Not counted are:
+
+- an argument that is only returned, or only read by an instruction that may read a part of it (an unknown
+  kernel, a branch);
+- a result that overwrites a part of an argument, or that is written by a loop, a branch or an unknown kernel;
+- values in the host's memory.
 """
 
 from __future__ import annotations
@@ -50,10 +53,12 @@ MAX_STEPS = 200_000
 
 
 class Traffic:
-    """Compute the traffic of one module.
+    """Compute a lower bound of the bytes that one call of a program moves between a device's memory and its
+    cores.
 
     Args:
-      executions: how often each computation runs in one call of the program, by name; None: unknown.
+      graph: the calls of the module.
+      executions: name of a computation -> how often it runs in one call of the program; None: unknown.
     """
 
     def __init__(self, graph: CallGraph, executions: Mapping[str, int | None]) -> None:
@@ -62,8 +67,8 @@ class Traffic:
         self._left = MAX_STEPS
 
     def total(self) -> int | None:
-        """Return the bytes that one call moves, at least; None: the program has no entry computation, or is
-        too large to follow.
+        """Return the least number of bytes that one call moves between memory and cores; None: the program
+        has no entry computation, or is too large to follow.
         """
         entry = self._graph.module.entry
         if entry is None or entry.root is None:
@@ -73,11 +78,14 @@ class Traffic:
         return total if self._left > 0 else None
 
     def _read(self, computation: Computation, name: str, size: int, times: int, depth: int) -> int:
-        """Return the bytes of the value ``name`` that ``times`` runs of ``computation`` read; at most
-        ``size``, its own bytes.
+        """Return the least number of bytes that are read of the value ``name``, at most the bytes of the
+        whole value.
 
         Args:
-          depth: the number of views and loops that were followed.
+          computation: the computation that contains the value.
+          size: the bytes of the whole value.
+          times: how often ``computation`` runs in one call of the program. Slices count that often.
+          depth: the number of views and loops that were followed to get here.
         """
         most = 0
         for reader in computation.readers(name):
@@ -143,8 +151,13 @@ class Traffic:
     def _in_loops(
         self, computation: Computation, packed: Instruction, name: str, size: int, depth: int
     ) -> int:
-        """Return the bytes that loops read of the value ``name``, which is passed to them as a member of the
-        tuple ``packed``.
+        """Return the least number of bytes that loops read of the value ``name``, which they get as a member
+        of the tuple ``packed``.
+
+        Args:
+          computation: the computation that contains the value, the tuple and the loops.
+          size: the bytes of the whole value.
+          depth: the number of views and loops that were followed to get here.
         """
         places = [i for i, o in enumerate(operands(packed.tail)) if o == name]
         most = 0
