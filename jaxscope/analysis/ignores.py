@@ -1,8 +1,9 @@
-"""Parse ``# jaxscope: ignore[JX101]`` comments: their codes and the lines to which they apply.
+"""Parse ``# jaxscope: ignore[JX101]`` comments, which suppress findings: the codes of the findings and the
+lines to which a comment applies.
 
-A comment applies to its own line. On the first or the last line of a statement with several lines, it applies
-to all lines of the statement. The decorators of a def and its ``def`` line count as one statement, because
-JAX reports the line of the first decorator as the function's line.
+A comment applies to its own line. On the first or the last line of a statement with several lines, the
+comment applies to all lines of the statement. The decorators of a def and its ``def`` line count as one
+statement, because JAX reports the line of the first decorator as the function's line.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ MAX_CODES = 50
 
 
 class Ignore(msgspec.Struct, frozen=True):
-    """One ``# jaxscope: ignore`` comment.
+    """One ``# jaxscope: ignore`` comment, which suppresses findings.
 
     Attributes:
       line: the line of the comment.
-      codes: the codes in it; None: all codes; empty: no code could be read.
-      first, last: the first and the last line to which it applies.
+      codes: the codes of the findings that the comment names: ``JX101``; None: all codes; empty: no code
+        could be read.
+      first, last: the first and the last line to which the comment applies.
     """
 
     line: int
@@ -67,8 +69,8 @@ _NONE = _Nothing()  # the line has no such comment; None stands for a comment wi
 
 
 def _codes(text: str) -> tuple[str, ...] | None:
-    """Return the codes of an ignore comment in a line; None: the comment has no codes; ``_NONE``: there is no
-    such comment.
+    """Return the codes in a ``# jaxscope: ignore[JX101]`` comment on a line of source. None: the comment
+    names no codes, so it applies to all. ``_NONE``: the line has no such comment.
     """
     match = _COMMENT.search(text)
     if match is None:
@@ -79,7 +81,7 @@ def _codes(text: str) -> tuple[str, ...] | None:
 
 
 class _Statement:
-    """The lines of one statement, and the comments in them."""
+    """The lines of one statement of Python source, and the comments on these lines."""
 
     def __init__(self) -> None:
         self.edges: set[int] = set()  # first and last lines of its logical lines

@@ -4,15 +4,14 @@ Links connect the chips of a slice (TPU) or of a host (GPU); a network connects 
 ``n`` devices has ``k`` devices in each of ``p`` slices or hosts. ``B`` is the bytes of the larger of operand
 and result on one device, and ``S`` = (n-1)/n B.
 
-links     all-gather, reduce-scatter, all-to-all: each chip receives, or sends, S. All-reduce: each chip sends
-          at least S, and the chips together 2 S per chip (Patarasuk and Yuan, Bandwidth optimal all-reduce,
-          2009) where no switch reduces. A switch between GPUs can reduce (NVLS: eight H100 are faster than
-          2 S over 450 GB/s allows, NVIDIA/nccl-tests#212), so it is S there. Permute, broadcast: B at one
-          chip.
-network   all-gather, reduce-scatter: the k devices in a slice together need (p-1)/p B from outside once,
-          over their k shares of the network. All-reduce: twice that (once where a switch may reduce).
-          All-to-all: (p-1)/p B per device, since no two devices need the same bytes. Send: B. A permute that
-          leaves a slice: unknown, since only some devices send.
+links all-gather, reduce-scatter, all-to-all: each chip receives, or sends, S. All-reduce: each chip sends at
+least S, and the chips together 2 S per chip (Patarasuk and Yuan, Bandwidth optimal all-reduce, 2009) where no
+switch reduces. A switch between GPUs can reduce (NVLS: eight H100 are faster than 2 S over 450 GB/s allows,
+NVIDIA/nccl-tests#212), so for GPUs it is S. Permute, broadcast: B at one chip. network all-gather,
+reduce-scatter: the k devices in a slice together need (p-1)/p B from outside once, over their k shares of the
+network. All-reduce: twice that (once where a switch may reduce). All-to-all: (p-1)/p B per device, since no
+two devices need the same bytes. Send: B. A permute that leaves a slice: unknown, since only some devices
+send.
 
 A chip at the edge of a slice has fewer links if the torus does not wrap around: a chip at a corner has one
 link per axis (``links_of``).
@@ -36,7 +35,7 @@ Mesh = Sequence[tuple[str, int]]
 
 
 class Links(msgspec.Struct, frozen=True):
-    """The number of links of a chip in a slice.
+    """How many links connect a chip to the other chips of its slice. Chips at the edge may have fewer.
 
     Attributes:
       least: the links of the chip with the fewest.
@@ -50,10 +49,10 @@ class Links(msgspec.Struct, frozen=True):
 
 
 class Reach(msgspec.Struct, frozen=True):
-    """How a group of devices is spread over slices (TPU) or hosts (GPU).
+    """How each group of devices of a collective is spread over slices (TPU) or hosts (GPU).
 
     Attributes:
-      inside: the number of members in one slice or host.
+      inside: the number of the group's members in one slice or host.
       parts: the number of slices or hosts that the group spans.
     """
 
@@ -84,10 +83,11 @@ class Load(msgspec.Struct, frozen=True):
 
 
 def links_of(machine: Machine, grid: Sequence[int]) -> Links | None:
-    """Return the links of the chips of one slice; None: it is unknown whether a slice of this machine wraps
-    around.
+    """Return how many links the chips of one slice have; None: it is unknown whether the ends of a slice of
+    this machine are connected.
 
     Args:
+      machine: the kind of chip. For GPUs the result is one link.
       grid: chips of the slice along each axis.
     """
     if machine.platform == GPU:
@@ -115,13 +115,13 @@ def parts_of(target: Target) -> int:
 
 
 def reach(target: Target, axes: Sequence[str] | None, mesh: Mesh | None) -> Reach | None:
-    """Return how the groups of a collective along ``axes`` are spread over slices or hosts.
+    """Return how the groups of a collective along ``axes`` are spread over slices (TPU) or hosts (GPU).
 
     None: it is unknown, or not the same for all groups. Devices are numbered slice by slice (host by host),
     and the mesh has them in that order.
 
     Args:
-      axes: mesh axes, or parts of them (module ``hlo.axes``): ``data:(2)4`` is the part of size 4 of axis
+      axes: mesh axes, or parts of axes (module ``hlo.axes``): ``data:(2)4`` is the part of size 4 of axis
         ``data`` after a part of size 2; None: unknown.
       mesh: (axis, size) in mesh order; None: unknown.
     """
@@ -148,9 +148,13 @@ def reach(target: Target, axes: Sequence[str] | None, mesh: Mesh | None) -> Reac
 
 
 def _stride(axis: str, mesh: Mesh) -> tuple[int, int] | None:
-    """Return (size, stride) of a mesh axis or of a part of it; None: the mesh has no such axis.
+    """Return (size, stride) of a mesh axis, or of a part of an axis such as ``data:(2)4``; None: the mesh has
+    no such axis.
 
     The stride is the distance in device order between neighbours along the axis.
+
+    Args:
+      mesh: (axis, size) in mesh order.
     """
     sub = _SUB.fullmatch(axis)
     name = sub[1] if sub else axis
@@ -169,13 +173,14 @@ def _stride(axis: str, mesh: Mesh) -> tuple[int, int] | None:
 def load(
     machine: Machine, target: Target, found: Collective, mesh: Mesh | None, all_devices: bool
 ) -> Load | None:
-    """Return the least time of one execution of a collective; None: unknown.
+    """Return the least time of one execution of a collective, for each resource that it uses (links,
+    network); None: unknown.
 
     Args:
       found: the collective.
       mesh: (axis, size) in mesh order; None: unknown.
-      all_devices: whether all devices of the target are in a group. If not, a group may also use idle links
-        and the network of other chips.
+      all_devices: whether all devices of the target take part in the collective. If not, it may also use idle
+        links and the network of other chips.
     """
 
     if found.wire_bytes is None or found.axes is None:

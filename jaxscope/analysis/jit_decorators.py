@@ -1,7 +1,7 @@
-"""Suggest how to put jit around the call on a user's line: ``jax.jit(f.init, static_argnums=2)(...)``.
+"""Suggest how to put jit around a call in the user's source: ``jax.jit(f.init, static_argnums=2)(...)``.
 
-Reads source as text. Arguments that are written out as a bool, an integer, a string or a tuple of them are
-meant for Python and become static arguments. The value of a name is unknown.
+The functions read source as text. Arguments that are written out as a bool, an integer, a string or a tuple
+of these are meant for Python and become static arguments. The value of a variable is unknown.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST = 60  # the longest name of a function that is shown, in characters
 
 
 class Jitted(msgspec.Struct, frozen=True):
-    """The text of a call, changed so that the called function is under jit.
+    """The text of a call from the user's source, changed so that the called function is under jit.
 
     Attributes:
       call: the text: ``jax.jit(f.init, static_argnums=2)(...)``.
@@ -45,8 +45,8 @@ class Jitted(msgspec.Struct, frozen=True):
 
 
 def advice(source: str | None, line: int, library: str | None) -> Jitted | None:
-    """Return the call on ``line`` with jit around the called function; None: it is unclear which call to jit,
-    or how.
+    """Return the call on ``line`` of the user's source, rewritten with jit around the called function; None:
+    it is unclear which call to jit, or how.
 
     Args:
       source: the text of the file; None: unknown.
@@ -102,7 +102,9 @@ def advice(source: str | None, line: int, library: str | None) -> Jitted | None:
 
 
 def calls(source: str | None, line: int, names: frozenset[str]) -> bool:
-    """Return whether ``line`` calls a function or a method with one of these ``names``."""
+    """Return whether a call of a function or a method with one of these ``names`` begins on ``line``; False
+    if the source is unknown.
+    """
     found = syntax(source) if source is not None else None
     return found is not None and any(last_name(c.func) in names for c in found.calls.get(line, []))
 
@@ -119,10 +121,10 @@ def calls_a_function(source: str | None, line: int) -> bool:
 
 
 def _for_python(node: ast.expr) -> bool:
-    """Return whether the value is written out in the source and meant for Python: a bool, an integer, a
-    string, a tuple of them.
+    """Return whether an argument is written out in the source and meant for Python, so that jit needs it as a
+    static argument: a bool, an integer, a string, a tuple of these.
 
-    A float does not count, because it may be traced; None does not count, because jit treats it as an empty
+    A float does not count, because it may be traced. None does not count, because jit treats it as an empty
     pytree.
     """
     if isinstance(node, ast.UnaryOp):
@@ -147,7 +149,7 @@ def _imports(imports: Sequence[ast.Import | ast.ImportFrom], package: str) -> bo
 
 
 def names_of(imports: Sequence[ast.Import | ast.ImportFrom], packages: Set[str]) -> set[str]:
-    """Return the names that ``imports`` define for ``packages`` and for anything in them: ``jnp`` for
+    """Return the names under which a file imports ``packages`` or anything from them: ``jnp`` for
     ``import jax.numpy as jnp``.
     """
     found: set[str] = set()

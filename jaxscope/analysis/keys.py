@@ -1,5 +1,5 @@
-"""Flatten a recorded cache key into facts (one for each leaf, static value and setting), and compare facts as
-JAX does.
+"""Flatten a recorded cache key of a call into facts, and compare facts as JAX does. There is one fact for
+each array leaf, static value and setting.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ Contexts = Mapping[str, Mapping[str, str]]
 
 
 class LeafFacts(NamedTuple):
-    """The facts of one array-like leaf of a call's arguments, for comparing two leaves with ``==``.
+    """What a cache key records about one array-like leaf of a call's arguments. Two leaves are compared with
+    ``==``.
 
     Unlike a ``schema.keys.Leaf`` it has no path, and it has the sharding itself instead of an index.
 
@@ -47,14 +48,14 @@ SEE_FIELDS = "(see the fields above)"  # the recorded text of an object whose fi
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """The facts of one cache key.
+    """The facts of one recorded cache key of a call.
 
     Attributes:
-      leaves: the array-like leaves of the arguments, by path.
-      static: the values that JAX compares by their own equality, by path.
+      leaves: path -> array-like leaf of the arguments.
+      static: path -> value that JAX compares by the value's own equality.
       whole: the facts that belong to no single argument, by name: ``tree``, ``call_form``,
         ``function_object``, ``options.inline``, ``context.`` and the name of a setting.
-      nodes: the kind of each container, by path; empty where they were not recorded.
+      nodes: path of a container -> its kind (dict, list, ...); empty if the containers were not recorded.
       unread: names of the parts of the key that could not be read on this JAX. They never count as a
         difference.
     """
@@ -67,11 +68,11 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 def flatten(key: Key, contexts: Contexts | None = None) -> Facts:
-    """Return the facts of ``key``.
+    """Return the facts of a recorded cache key.
 
     Args:
-      contexts: JAX's settings (name -> value) by the id that keys use for them; None: unknown, then the id is
-        the fact.
+      contexts: id of JAX's settings, which a key contains -> (name of a setting -> value); None: unknown,
+        then the id is the fact.
     """
     leaves: dict[str, LeafFacts] = {}
     seen: dict[str, int] = {}
@@ -110,7 +111,9 @@ def flatten(key: Key, contexts: Contexts | None = None) -> Facts:
 
 
 def array_type(leaf: LeafFacts) -> ArrayType:
-    """Return the abstract value and the Python type of a leaf, without its placement."""
+    """Return the abstract value and the Python type of a leaf, without its sharding, memory kind and
+    layout.
+    """
     return ArrayType(leaf.shape, leaf.dtype, leaf.weak_type, leaf.type)
 
 
@@ -126,9 +129,9 @@ def static_value(item: Static | None) -> StaticValue | None:
 def same_static(a: Static, b: Static) -> bool:
     """Return whether JAX treats two static values as equal, as far as the recording shows.
 
-    Values that are compared by value are equal if their text, type and hash are equal (the text may be
-    truncated, the hash is not). Values that are compared by identity are equal if their serial number is
-    equal, whatever their contents are. For methods, the text must be equal, too.
+    If JAX compares the values by value, they are equal if text, type and hash are equal (the text may be
+    truncated, the hash is not). If JAX compares by identity, they are equal if their serial numbers are
+    equal, whatever their contents are. Two methods must also have the same text.
     """
     by_identity = a.compares == b.compares == "identity" and a.type == b.type != "method"
     if by_identity and None not in (a.serial, b.serial):
@@ -139,15 +142,17 @@ def same_static(a: Static, b: Static) -> bool:
 
 
 def other_object(a: Static, b: Static) -> bool:
-    """Return whether the values, or parts of them, are compared by identity and are known to be two different
-    objects.
+    """Return whether two static values are known to be different objects, and JAX compares them, or parts of
+    them, by identity. Then they are unequal even if their texts are equal.
     """
     return a.compares in BY_IDENTITY and None not in (a.serial, b.serial) and a.serial != b.serial
 
 
 def differing(old: LeafFacts, new: LeafFacts) -> list[str]:
-    """Return the names of the fields that differ between two leaves, without those that differ only because
-    another one does.
+    """Return the names of the fields that differ between two leaves.
+
+    Fields that differ only as a consequence of another are left out: a NumPy array has no sharding, so only
+    ``type`` counts.
     """
     names = []
     for name, a, b in zip(LEAF_FIELDS, old, new, strict=True):
@@ -168,8 +173,8 @@ def differing(old: LeafFacts, new: LeafFacts) -> list[str]:
 
 
 def placed(s: Sharding) -> tuple[object, ...]:
-    """Return the values that determine an array's placement, without its memory kind, as a tuple to
-    compare.
+    """Return the values that determine on which devices an array is, and how it is split, as a tuple to
+    compare. The memory kind is not included.
     """
     # The text matters only for kinds whose placement is not in the other fields.
     return (s.kind, s.devices, s.mesh, s.spec, None if s.devices is not None else s.text)
@@ -180,12 +185,13 @@ def _rank(leaf: LeafFacts) -> int | None:
 
 
 def unread(name: str, x: str | None, y: str | None, before: Facts, after: Facts) -> bool:
-    """Return whether a fact of the whole call differs only because it could not be read for one of the two
-    keys.
+    """Return whether a fact differs between two keys only because it could not be read for one of them. Such
+    a difference is no cause of a cache miss.
 
     Args:
-      name: the name of the fact.
+      name: the name of a fact that belongs to no single argument: ``tree``, ``options.inline``, ...
       x, y: the value of the fact before and after; None: the key has no such fact.
+      before, after: the two keys.
     """
     part = name.partition(".")[0]
     if part in before.unread or part in after.unread:
@@ -203,12 +209,12 @@ def _context_form(facts: Facts) -> str | None:
 
 
 def union(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
-    """Return the names in either mapping, those of ``after`` first."""
+    """Return the names that are in either mapping, those in ``after`` first."""
     return [*after, *(p for p in before if p not in after)]
 
 
 def _free(path: str, taken: Mapping[str, object], seen: dict[str, int]) -> str:
-    """Return ``path``; if another leaf already has this path, with a number: ``x (2)``.
+    """Return ``path``, or ``path`` with a number if another entry already has this path: ``x`` -> ``x (2)``.
 
     Args:
       taken: the paths in use.

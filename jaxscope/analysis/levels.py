@@ -1,5 +1,5 @@
-"""Find which of JAX's caches a difference between two calls misses, and the earlier call to compare a miss
-with.
+"""Find which of JAX's caches is missed because of a difference between two calls, and choose the earlier call
+with which a cache miss is compared.
 
 JAX looks into four caches in turn: the C++ fast path, the trace, the lowering, the executable. A miss in one
 of the last three repeats all later stages. A "level" names one of these caches: fast_path, trace, lower,
@@ -47,7 +47,8 @@ STAND_IN = "jax.ShapeDtypeStruct"  # the type of an argument of an ahead-of-time
 
 
 def reached_level(reached: Sequence[str], phase: str | None = None) -> str:
-    """Return the first cache that missed, concluded from the stages that ran.
+    """Return the first of JAX's caches that a call missed (trace, lower, compile or fast_path), concluded
+    from the stages that ran.
 
     Args:
       reached: the stages that finished: ``traced``, ``lowered``, ``compiled``.
@@ -61,7 +62,7 @@ def reached_level(reached: Sequence[str], phase: str | None = None) -> str:
 
 
 def sharding_level(a: Sharding | None, b: Sharding | None) -> str:
-    """Return the first cache whose key distinguishes the two shardings: trace, lower, compile or
+    """Return the first of JAX's caches that treats the two shardings as different: trace, lower, compile or
     fast_path.
     """
     if a is None or b is None:
@@ -78,8 +79,8 @@ def sharding_level(a: Sharding | None, b: Sharding | None) -> str:
 
 
 def spec(s: Sharding) -> str | None:
-    """Return the arguments of the PartitionSpec as text, without the Nones at the end, which have no effect:
-    ``P('d', None)`` -> ``'d'``.
+    """Return the arguments of a sharding's PartitionSpec as text: ``P('d', None)`` -> ``'d'``. Nones at the
+    end are left out, because they have no effect.
 
     None: the sharding has no PartitionSpec.
     """
@@ -94,10 +95,8 @@ def spec(s: Sharding) -> str | None:
 
 
 def _split_axes(s: Sharding) -> list[list[str]] | None:
-    """Return the mesh axes that split each dimension, without axes of size 1; None: the sharding has no
-    PartitionSpec.
-
-    The result is the same for ``P(('a',))`` and ``P('a')``.
+    """Return for each dimension the mesh axes that split it: ``P(('a',), 'b')`` -> ``[["'a'"], ["'b'"]]``.
+    Axes of size 1 are left out, because they split nothing. None: the sharding has no PartitionSpec.
     """
     if s.spec is None:
         return None
@@ -124,8 +123,8 @@ def _split(body: str) -> list[str]:
 
 
 def leaf_level(field: str, a: LeafFacts, b: LeafFacts) -> str:
-    """Return the cache (trace, lower, compile or fast_path) that misses if a field differs between two leaves
-    at one path.
+    """Return the first of JAX's caches (trace, lower, compile or fast_path) that is missed if this field of a
+    leaf changes.
 
     Args:
       field: the field: ``shape``, ``dtype``, ``sharding``, ...
@@ -135,7 +134,8 @@ def leaf_level(field: str, a: LeafFacts, b: LeafFacts) -> str:
 
 
 def whole_level(name: str) -> str:
-    """Return the cache (trace, lower, compile or fast_path) that misses if a fact of the whole call differs.
+    """Return the first of JAX's caches (trace, lower, compile or fast_path) that is missed if a fact changes
+    that belongs to no single argument.
 
     Args:
       name: the fact: ``tree``, ``function_object``, ``options.inline``, ``context.`` and the name of a
@@ -148,10 +148,10 @@ def whole_level(name: str) -> str:
 
 
 def differences(before: Facts, after: Facts) -> Iterator[tuple[str, int]]:
-    """Yield (cache that misses, distance) for every fact that differs between two keys.
+    """Yield (first cache that is missed, distance) for every fact that differs between two cache keys.
 
-    The cache is trace, lower, compile or fast_path. The distance is ``UNLIKE``, or less for static values
-    that are nearly the same (``_unlike``).
+    The cache is trace, lower, compile or fast_path. The distance says how much the fact differs: ``UNLIKE``,
+    or less for static values that are nearly the same (``_unlike``).
     """
     if before.leaves != after.leaves:
         for path in union(before.leaves, after.leaves):
@@ -182,10 +182,11 @@ def differences(before: Facts, after: Facts) -> Iterator[tuple[str, int]]:
 
 
 def _unlike(was: Static | None, now: Static | None) -> int:
-    """Return the distance of two static values: 0, 1 or ``UNLIKE``.
+    """Return how much two static values differ: 0, 1 or ``UNLIKE``. The numbers help to choose the most
+    similar earlier call.
 
     0: another object with the same text. 1: an equal value of another type, such as ``np.int64(10)`` and
-    ``10``.
+    ``10``. ``UNLIKE``: everything else.
     """
     if was is None or now is None:
         return UNLIKE
@@ -196,8 +197,8 @@ def _unlike(was: Static | None, now: Static | None) -> int:
 
 
 def distance(before: Facts, after: Facts) -> dict[str, int]:
-    """Return how many facts differ between two keys, by the cache that they miss. All four caches are in the
-    result.
+    """Return how many facts differ between two cache keys: cache that is missed because of them -> number.
+    All four caches (trace, lower, compile, fast_path) are in the result.
     """
     counts = dict.fromkeys(LEVELS, 0)
     for level, _ in differences(before, after):
@@ -208,17 +209,18 @@ def distance(before: Facts, after: Facts) -> dict[str, int]:
 def rank(
     before: Facts, after: Facts, level: str, limit: tuple[int, int, int] | None = None
 ) -> tuple[int, int, int] | None:
-    """Return the distance of two keys for a cache miss at ``level``, as three numbers; a smaller tuple is
-    nearer.
+    """Return how much an earlier key differs from the key of a cache miss, as three numbers. The smallest
+    tuple belongs to the most similar key. None: the tuple is not smaller than ``limit``.
 
-    The numbers are: how many facts that differ miss an earlier cache than ``level``, how many other facts
-    differ, and the sum of the distances of all these facts. If the first number is not 0, the earlier cache
-    cannot have had a hit for this key. Because of the sum, an equal config in a new object is nearer than a
-    config with another value.
+    The numbers are: how many of the differing facts are in the key of an earlier cache than ``level``, how
+    many other facts differ, and the sum of the distances of all these facts. If the first number is not 0,
+    the earlier cache cannot have had a hit for this key. Because of the sum, an equal config in a new object
+    is nearer than a config with another value.
 
     Args:
+      before, after: the earlier key and the key that missed.
       level: the first cache that missed: trace, lower, compile or fast_path.
-      limit: the distance of the nearest key so far. If these two keys are not nearer, the result is None.
+      limit: the numbers of the most similar key so far; None: there is none.
     """
     at = LEVELS.index(level)
     earlier = later = unlikeness = 0
@@ -236,10 +238,11 @@ def rank(
 
 
 def leaf_differences(old: LeafFacts, new: LeafFacts) -> list[str]:
-    """Return the names of the fields that differ between two leaves and are part of a cache key.
+    """Return the names of the fields that differ between two leaves and that are part of a cache key:
+    ``shape``, ``sharding``, ...
 
-    For a ShapeDtypeStruct these are only shape, dtype and weak type, and on a mesh the sharding: it has no
-    other placement.
+    If a leaf is a ShapeDtypeStruct, only shape, dtype and weak type count, and on a mesh the sharding. It
+    says nothing else about where an array is.
     """
     names = differing(old, new)
     if STAND_IN in (old.type, new.type):
@@ -252,9 +255,8 @@ def leaf_differences(old: LeafFacts, new: LeafFacts) -> list[str]:
 
 
 def placed_alike(old: LeafFacts, new: LeafFacts) -> bool:
-    """Return whether both leaves are uncommitted arrays on one device each, but on different ones.
-
-    JAX may move such arrays, so the device is not part of any cache key.
+    """Return whether both leaves are uncommitted arrays on one device each, but on different devices. JAX may
+    move such arrays, so that this difference causes no cache miss.
     """
     a, b = old.sharding, new.sharding
     return (
@@ -270,17 +272,18 @@ def placed_alike(old: LeafFacts, new: LeafFacts) -> bool:
 def nearest(
     after: Facts, earlier: Sequence[Facts], level: str, unlike: Callable[[int], bool] = lambda index: False
 ) -> int | None:
-    """Return the index of the key that differs least from ``after``; None: there is none.
+    """Return the index of the earlier key that differs least from ``after``, so that a cache miss is compared
+    with the most similar call; None: there is none.
 
-    If several keys are equally near, it is the latest. Keys of the same function object are preferred,
+    If several keys are equally near, the latest is returned. Keys of the same function object are preferred,
     because JAX's caches never share entries between function objects.
 
     Args:
       after: the key that missed.
       earlier: the keys to choose from, the latest first.
-      level: the first cache that missed.
-      unlike: returns whether the key at an index is known to have other shapes than ``after``. Such a key is
-        not compared once a key with a single difference is found.
+      level: the first cache that missed: trace, lower, compile or fast_path.
+      unlike: a function that returns whether the key at an index is known to have other shapes than
+        ``after``. Such a key is not compared once a key with a single difference is found.
     """
     own = after.whole.get("function_object")
     for same_object in (True, False):

@@ -1,7 +1,7 @@
 """Find which functions of JAX a line of the user's source calls, and whether the line is in ``with mesh:``.
 
-Reads source as text. A name stands for what the file imports under that name. A name that the file also
-defines as a function is ignored.
+The functions read source as text. A name stands for what the file imports under that name. A name that the
+file also defines as a function is ignored.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ _MESH_MAKERS = frozenset({"Mesh", "make_mesh"})
 
 
 def called_with(source: str | None, line: int, argument: str) -> list[str]:
-    """Return the full names of JAX's functions to which a call on ``line`` passes the keyword ``argument``.
+    """Return the full names of JAX's functions to which a call on ``line`` passes the keyword ``argument``:
+    ``jax.numpy.clip`` for ``jnp.clip(x, a_min=0)``.
 
-    For example ``jax.numpy.clip`` for ``jnp.clip(x, a_min=0)``. A function that is an argument of the call is
-    also returned: both names of ``partial(jax.jit, in_shardings=s)`` are looked up. A call with ``**options``
-    is included, because the options may contain the keyword.
+    For ``partial(jax.jit, in_shardings=s)`` the result also has ``jax.jit``, as functions among the call's
+    arguments are looked up too. A call with ``**options`` is included, because the options may contain the
+    keyword.
     """
     found = _syntax(source)
     if found is None:
@@ -32,8 +33,8 @@ def called_with(source: str | None, line: int, argument: str) -> list[str]:
 
 
 def calls_method(source: str | None, line: int, method: str) -> bool:
-    """Return whether ``line`` calls ``x.method(...)`` of a value. ``jnp.method(...)`` does not count, because
-    it is a function of an imported module.
+    """Return whether ``line`` calls a method with this name of an object, as in ``x.item()``. A function of
+    an imported module (``jnp.sum()``) does not count.
     """
     found = _syntax(source)
     if found is None:
@@ -44,8 +45,8 @@ def calls_method(source: str | None, line: int, method: str) -> bool:
 
 
 def in_mesh_block(source: str | None, line: int) -> bool:
-    """Return whether ``line`` is in the block of ``with mesh:`` or ``with Mesh(...):``. Any name that
-    contains "mesh" counts.
+    """Return whether ``line`` is inside a block ``with mesh:`` or ``with Mesh(...):``. In the first form, any
+    name that contains "mesh" counts.
     """
     found = _syntax(source)
     if found is None:
@@ -73,7 +74,7 @@ def _calls(found: Syntax, line: int) -> Iterator[ast.Call]:
 
 
 def _imported(found: Syntax) -> dict[str, str]:
-    """Return the full name for each name that the file imports: ``jnp`` -> ``jax.numpy``."""
+    """Return what the names that a file imports stand for: ``jnp`` -> ``jax.numpy``."""
     names: dict[str, str] = {}
     for node in found.imports:
         for a in node.names:
@@ -90,12 +91,11 @@ def _imported(found: Syntax) -> dict[str, str]:
 
 
 def _full(node: ast.expr, names: dict[str, str]) -> str:
-    """Return the full name of a dotted name: ``jax.numpy.clip`` for ``jnp.clip``.
-
-    Empty if the file does not import the first part of the name.
+    """Return the full form of a dotted name: ``jnp.clip`` -> ``jax.numpy.clip``. Empty if the file does not
+    import the first part of the name.
 
     Args:
-      names: the full name for each imported name.
+      names: imported name -> its full name.
     """
     parts: list[str] = []
     while isinstance(node, ast.Attribute):

@@ -1,8 +1,8 @@
-"""Analyse a call in a loop of the user's source: what the call gets as arguments, and what the loop sets
-anew.
+"""Analyse a call in a loop of the user's source: what the call gets as arguments, and which variables each
+iteration sets.
 
-Reads source as text, as ``rewrap_site`` does. Where the text leaves something open, the result is None. Lines
-are counted from 1; a ``source`` of None means that the source is unknown.
+The functions read source as text. If the text does not decide a question, the result is None. Lines are
+counted from 1; a ``source`` of None means that the source is unknown.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Loop = ast.For | ast.While | ast.ListComp | ast.SetComp | ast.DictComp | ast.Gen
 
 
 class LoopCall(NamedTuple):
-    """A call that is repeated by a loop of the function around it.
+    """A call that is repeated by a loop of the Python function that contains it.
 
     Attributes:
       call: the call.
@@ -46,8 +46,8 @@ class LoopCall(NamedTuple):
 
     @property
     def repeats(self) -> Sequence[ast.AST]:
-        """Return all that each iteration evaluates or sets: the body, and also ``key`` of ``for key in keys``
-        or the test of a ``while``.
+        """Return the syntax nodes that each iteration evaluates or sets: the loop's body, and also ``key`` of
+        ``for key in keys`` or the test of a ``while``.
         """
         if isinstance(self.loop, ast.For):
             return [self.loop.target, *self.body]
@@ -57,7 +57,9 @@ class LoopCall(NamedTuple):
 
     @property
     def targets(self) -> set[str]:
-        """Return the names that the call's statement sets."""
+        """Return the names that the statement with the call sets: ``state`` and ``loss`` for
+        ``state, loss = step(state)``. Empty for a comprehension.
+        """
         return names_set([self.body[self.statement]]) if self.statement is not None else set()
 
     @property
@@ -69,8 +71,8 @@ class LoopCall(NamedTuple):
 
 
 def find(source: str | None, line: int, column: int | None, name: str) -> LoopCall | None:
-    """Return the call of a function on ``line`` if a loop of the same Python function repeats the call; else
-    None.
+    """Return the call of a function on ``line`` if a loop repeats it; else None. A loop outside the Python
+    function that contains the line does not count.
 
     Args:
       source: the text of the source file.
@@ -101,8 +103,8 @@ def find(source: str | None, line: int, column: int | None, name: str) -> LoopCa
 
 
 def _repeated(loop: Loop, call: ast.Call) -> LoopCall | None:
-    """Return the call in the body of ``loop``; None: the call is outside the body, in a part that the loop
-    evaluates only once.
+    """Return ``call`` with its place in the body of ``loop``; None: the call is not in the body, but in a
+    part that the loop evaluates once, such as ``f()`` in ``for x in f():``.
     """
     if not isinstance(loop, (ast.For, ast.While)):
         inside = LoopCall(call, loop, None, True)
@@ -118,8 +120,8 @@ def _has(node: ast.AST, wanted: ast.AST) -> bool:
 
 
 def names_set(nodes: Iterable[ast.AST]) -> set[str]:
-    """Return the names that are set in the nodes, also by an item or an attribute: ``state`` of
-    ``state.step = 1``.
+    """Return the names that are set in the syntax nodes, also by setting an item or an attribute: ``state``
+    for ``state.step = 1``.
     """
     found = set[str]()
     for node in nodes:
@@ -143,8 +145,8 @@ def names_read(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 def root(node: ast.AST) -> str | None:
-    """Return the name that a chain of attributes and items begins with: ``state`` of ``state.params['w']``;
-    None: a chain that begins with no name.
+    """Return the name with which a chain of attributes and items begins: ``state`` for ``state.params['w']``;
+    None: the chain begins with something else, such as a call.
     """
     while isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
         node = node.value
@@ -152,8 +154,8 @@ def root(node: ast.AST) -> str | None:
 
 
 def argument(call: ast.Call, signature: str | None, parameter: str) -> ast.expr | None:
-    """Return the expression that ``call`` passes for the function's parameter ``parameter``; None: unknown,
-    or the default is used.
+    """Return the expression that ``call`` passes for the called function's parameter ``parameter``; None:
+    unknown, or the default is used.
 
     Args:
       signature: the signature of the function, as text: ``(w, x, key)``; None: unknown.
@@ -228,10 +230,8 @@ _SEEDS = frozenset({"key", "PRNGKey"})
 
 
 def stays_the_same(node: ast.expr, repeated: Sequence[ast.AST]) -> bool:
-    """Return whether an expression has the same value in all iterations of a loop.
-
-    This is true for a name that the loop does not set, and for a random key that is created from a constant
-    seed.
+    """Return whether an expression has the same value in all iterations of a loop. This is so for a name that
+    the loop does not set, and for a random key that is created from a constant seed.
 
     Args:
       node: the expression.
@@ -257,11 +257,10 @@ def stays_the_same(node: ast.expr, repeated: Sequence[ast.AST]) -> bool:
 
 
 def turns_alone(loop_call: LoopCall, jitted: Collection[str], modules: Collection[str]) -> bool:
-    """Return whether an iteration of the loop computes only the call, operations of JAX and calls like
-    ``append``.
+    """Return whether an iteration of the loop contains only the call, calls of JAX and of jitted functions,
+    and calls such as ``append``. Then a scan or a vmap could replace the whole loop.
 
-    If so, one operation (a scan or a vmap) could replace all iterations. This is not possible if an iteration
-    calls other Python functions of the user, has an ``if``, or leaves the loop.
+    This is not possible if an iteration calls other Python functions, has an ``if``, or leaves the loop.
 
     Args:
       loop_call: the call and its loop.

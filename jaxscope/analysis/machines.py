@@ -1,9 +1,9 @@
 """List the machines that a program can be compiled for, and parse the names of targets such as ``v5e:4x4``.
 
-Every figure has the public page that states it. A figure without such a page is None (all of a TPU v2, the
-network of a v3, a v4 and an A100). For figures with ``quoted`` the page could not be opened, and another page
-quotes it. All rates are peaks stated by the vendor, the highest if pages differ. They are not measurements,
-and no real program reaches them.
+Every figure has the public page that states it. If no page states a figure, it is None (all of a TPU v2, the
+network of a v3, a v4 and an A100). If a figure has ``quoted``, its page could not be opened, and another page
+quotes the figure. All rates are peaks stated by the vendor, the highest if pages differ. They are not
+measurements, and no real program reaches them.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ GB, GIB, TERA = 1e9, float(1 << 30), 1e12
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """A number and its source.
+    """A number about a machine and the public page that states it.
 
     Attributes:
       value: the number; the unit depends on the field of ``Machine``.
       source: the address of the page that states the number.
-      derived: how the number follows from the page's number, if the page has another one; None: the page has
-        this number.
+      derived: how ``value`` is computed from the number on the page, or a remark; None: it is the page's
+        number.
       quoted: who quotes ``source``, if that page could not be opened; None: it was opened.
     """
 
@@ -40,7 +40,8 @@ class Figure(msgspec.Struct, frozen=True):
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """One kind of chip. All figures are per chip unless stated otherwise.
+    """One kind of chip. All figures are per chip unless stated otherwise; None: no public page states the
+    figure.
 
     Attributes:
       name: the name in a target: ``v5e``.
@@ -52,8 +53,8 @@ class Machine(msgspec.Struct, frozen=True):
       most: the largest number of chips in one slice (TPU); None: no limit.
       grids: slice shapes (TPU), or ``hosts x GPUs of a host``, that the vendor's page lists.
       memory: bytes of high-bandwidth memory, nominal.
-      usable: bytes of one *device* that a program can use; the compiler reserves the others.
-      flops: peak operations per second by element type, without sparsity.
+      usable: bytes of one *device* that a program can use; the compiler reserves the remaining bytes.
+      flops: element type (``bf16``, ``int8``, ...) -> peak operations per second, without sparsity.
       hbm: bytes per second between the chip and its memory.
       links: number of links of one chip.
       wraps: which slices are connected at their ends, ``CUBES`` or ``RINGS_OF_16``; None: unknown.
@@ -122,8 +123,8 @@ _CUBES = (
 
 
 def _ici(bidirectional_gb: float, links: int, page: str) -> Figure:
-    """Return the bytes per second of one link in one direction, from a page's "bidirectional ICI bandwidth
-    per chip".
+    """Return the bytes per second of one TPU link in one direction. Google's pages state the sum over all
+    links of a chip in both directions, as "bidirectional ICI bandwidth per chip".
 
     Args:
       bidirectional_gb: the page's figure in GB/s.
@@ -151,8 +152,8 @@ def _libtpu(gib: float) -> Figure:
 
 
 def _cores(ops: int, ghz: float, what: str) -> Figure:
-    """Return the peak operations per second of an H100: 132 multiprocessors of 4 units (from XLA's file), two
-    operations per multiply-add.
+    """Return the peak operations per second of an H100: 132 multiprocessors with 4 units each (a file of XLA
+    states this), and two operations per multiply-add.
 
     Args:
       ops: multiply-adds per clock of one unit.
@@ -284,9 +285,9 @@ _NAME = re.compile(r"(?:(\d{1,4})\*)?([a-z][a-z0-9]*):(\d{1,5}(?:x\d{1,5}){0,3})
 def parse(text: str) -> Target:
     """Parse the name of a target: ``v5e:4x4``, ``2*v5p:4x4x4`` (two slices), ``h100:8``, ``h100:128x8``.
 
-    A slice of TPUs consists of hosts of 2x2 chips, or is a part of one host. Along its first two axes libtpu
-    (0.0.42, 0.0.50) accepts one chip or an even number of chips. A slice of a machine whose pod is a grid
-    with two axes must be a part of that grid. For a slice that passes these checks but is not on the vendor's
+    A TPU slice consists of hosts of 2x2 chips, or is a part of one host. Along its first two axes libtpu
+    (0.0.42, 0.0.50) accepts one chip or an even number of chips. If the pod of a machine is a grid with two
+    axes, a slice must fit into that grid. For a slice that passes these checks but is not on the vendor's
     page (``unlisted``), only the compiler knows whether it is possible.
 
     Raises:
@@ -334,7 +335,8 @@ def _spelled(grid: tuple[int, ...]) -> str:
 
 
 def unlisted(name: str) -> list[str]:
-    """Return the slices nearest to the target ``name`` that the vendor's page lists.
+    """Return the slices nearest to the target ``name`` that the vendor's page lists, so that the user can
+    choose one of them.
 
     Empty if the page lists ``name`` itself, or if ``name`` is a target of GPUs or no target.
     """
@@ -351,10 +353,10 @@ def known() -> list[str]:
 
 
 def near(text: str, n: int = 3) -> list[str]:
-    """Return up to ``n`` listed targets that are nearest to ``text``.
+    """Return up to ``n`` names of targets to suggest for ``text``, a name that the user may have misspelled.
 
     If ``text`` names a machine, these are its slices with the nearest number of chips; else the names with
-    the most similar spelling.
+    the most similar spelling. Only targets that the vendors' pages list are suggested.
     """
     wanted = text.strip().lower()
     name, *rest = re.split(r"[:\-](?=\d|$)", wanted.rpartition("*")[2], maxsplit=1)  # v5litepod-16

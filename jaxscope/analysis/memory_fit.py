@@ -1,6 +1,7 @@
-"""Compute whether a program compiled for a target fits into a device's memory, and what fills the memory.
+"""Compute whether a program that is compiled for a target fits into a device's memory, and what fills the
+memory.
 
-A compiler that runs out of memory returns an error and no program. The facts then come from the error's
+A compiler that runs out of memory returns an error and no program. Then the facts come from the error's
 message and from the sizes of the arguments.
 """
 
@@ -43,15 +44,16 @@ COMPILER, VENDOR = "compiler", "vendor"
 
 
 class Allocation(msgspec.Struct, frozen=True):
-    """One of the largest buffers in the compiler's message, or one of the largest values of the lowered
-    program.
+    """One of the largest buffers that the compiler's error message lists, or one of the largest values of the
+    lowered program.
 
     Attributes:
-      bytes: bytes of the buffer on one device; for a ``value on all devices``, on all devices together.
-      kind: the kind in the compiler's message; ``value``: it is a value of the lowered program; ``kernel`` or
-        ``operation``: the buffers of one operation; None: not stated.
+      bytes: bytes of the buffer on one device; if ``kind`` is ``value on all devices``, on all devices
+        together.
+      kind: the kind of buffer in the compiler's message; ``value`` or ``value on all devices``: a value of
+        the lowered program; ``kernel`` or ``operation``: the buffers of one operation; None: not stated.
       shape: the shape as HLO writes it.
-      operation, file, line: the operation that writes it, and the source line; None: not stated.
+      operation, file, line: the operation that writes the buffer, and its source line; None: not stated.
     """
 
     bytes: int
@@ -63,13 +65,13 @@ class Allocation(msgspec.Struct, frozen=True):
 
 
 class Fit(msgspec.Struct, frozen=True):
-    """Whether and how a program fits into the memory of one device of its target.
+    """Whether and how a program fits into the memory of one device of the target for which it is compiled.
 
     Attributes:
       fits: whether the program fits; None: unknown.
-      used: bytes that the program needs.
-      capacity: bytes of a device, stated by the compiler, else by the vendor's page.
-      stated_by: source of the capacity: ``compiler`` or ``vendor``.
+      used: bytes that the program needs; None: unknown.
+      capacity: bytes of a device, stated by the compiler, else by the vendor's page; None: unknown.
+      stated_by: source of the capacity: ``compiler`` or ``vendor``; None: the capacity is unknown.
       parts: the compiler's breakdown of the used bytes: name -> bytes.
       largest: the largest buffers, if the compiler lists them; else the largest values of the program.
       space: the compiler's name of the memory (``hbm``, ``vmem``); None: not stated.
@@ -93,9 +95,9 @@ class Fit(msgspec.Struct, frozen=True):
 
 
 def capacity_of(target: Target) -> tuple[int, str] | None:
-    """Return (bytes of one device, source) for the memory of ``target``; None: not stated.
+    """Return (bytes that a program can use on one device of ``target``, who states them); None: nobody does.
 
-    The source is ``compiler`` or ``vendor``. A device may be a part of a chip.
+    The second item is ``compiler`` or ``vendor``. A device may be a part of a chip.
     """
     machine = MACHINES.get(target.machine)
     if machine is not None and machine.usable is not None:
@@ -106,11 +108,12 @@ def capacity_of(target: Target) -> tuple[int, str] | None:
 
 
 def of_program(target: Target | None, peak: int | None) -> Fit:
-    """Return the fit of a program that was compiled without an error.
+    """Return whether a program that was compiled without an error fits into the memory of a device of its
+    target.
 
     Args:
-      target: the target for which it was compiled; None: unknown.
-      peak: bytes that it needs on one device; None: unknown.
+      target: the target for which the program was compiled; None: unknown.
+      peak: bytes that the program needs on one device; None: unknown.
     """
     room = capacity_of(target) if target is not None else None
     if room is None:
@@ -119,10 +122,11 @@ def of_program(target: Target | None, peak: int | None) -> Fit:
 
 
 def of_message(target: Target | None, message: str) -> Fit:
-    """Return the fit of a program whose compilation failed for lack of memory.
+    """Return by how much a program does not fit into the memory of a device: its compilation failed for lack
+    of memory.
 
     Args:
-      target: the target for which it was compiled; None: unknown.
+      target: the target for which the program was compiled; None: unknown.
       message: the compiler's error message.
     """
     scoped = _SCOPED.search(message)
@@ -190,13 +194,15 @@ def _bytes(number: str, unit: str) -> int:
 
 
 def with_values(found: Fit, lowered: Reading | None) -> Fit:
-    """Return ``found``, with the largest values of the lowered program if the compiler named no buffer.
+    """Return ``found``. If the compiler named no buffer, ``largest`` has the largest values of the lowered
+    program instead.
 
     The compiler names no buffer if the temporaries alone exceed the memory, because it then fails before it
     assigns buffers. Values are not buffers: the compiler's layout may pad them, and several values may share
     one buffer.
 
     Args:
+      found: the result of ``of_message`` or ``of_program``.
       lowered: the contents of the lowered program's text; None: unknown.
     """
     if found.fits is not False or found.largest or lowered is None:
@@ -217,12 +223,12 @@ def with_values(found: Fit, lowered: Reading | None) -> Fit:
 
 
 class Contributor(msgspec.Struct, frozen=True):
-    """An argument or a result of the program, by the user's name, and its share of the memory.
+    """An argument or a result of the program, by the user's name, and the memory that it needs.
 
     Attributes:
       of: ``argument`` or ``output``.
       path: the user's name: ``state.params['w']``; None: unknown.
-      bytes: bytes on one device; None: the compiler decides the sharding.
+      bytes: bytes on one device; None: unknown, as the compiler decides how to split the value.
       global_bytes: bytes of the whole array; None: unknown.
     """
 
@@ -233,8 +239,8 @@ class Contributor(msgspec.Struct, frozen=True):
 
 
 def contributors(lowered: Reading | None) -> list[Contributor] | None:
-    """Return the user's arguments and results, the largest first; None: the lowered program's text is
-    unknown.
+    """Return the arguments and results of the user's function with the memory that they need, the largest
+    first; None: the lowered program's text is unknown.
 
     If there are several devices, the text does not state the bytes per device of a value without a sharding.
     """
@@ -251,10 +257,8 @@ def contributors(lowered: Reading | None) -> list[Contributor] | None:
 
 
 def peak_of(memory: Memory | None, compiler_peak: int | None) -> int | None:
-    """Return the peak bytes on one device: ``compiler_peak`` if it is known, else an upper bound from the
-    sizes in ``memory``.
-
-    None: neither is known.
+    """Return the peak bytes of a program on one device: ``compiler_peak``, or if that is None, an upper bound
+    from the sizes of arguments, results and temporaries in ``memory``. None: unknown.
     """
     if compiler_peak is not None or memory is None:
         return compiler_peak
@@ -262,13 +266,13 @@ def peak_of(memory: Memory | None, compiler_peak: int | None) -> int | None:
 
 
 def undivided(memory: Memory | None, peak: int | None) -> int | None:
-    """Return the bytes of the compiler's peak that the sizes in ``memory`` do not explain; None: a size is
-    unknown.
+    """Return the bytes of the compiler's peak that the sizes of arguments, results and temporaries do not
+    explain; None: a size is unknown.
 
-    A negative result means that not all parts are allocated at the same time. XLA's peak_memory_in_bytes
-    includes constants, but arguments, results and temporaries do not: a captured f32[1024,1024] makes the
-    peak exactly 4 MiB more than arguments and results (CPU, JAX 0.10.2 and 0.12.0.1). Other contents of the
-    difference are not documented.
+    A negative result means that not all of them are allocated at the same time. XLA's peak_memory_in_bytes
+    includes constants, but the three sizes do not: a captured f32[1024,1024] makes the peak exactly 4 MiB
+    more than arguments and results (CPU, JAX 0.10.2 and 0.12.0.1). What else the difference contains is not
+    documented.
 
     Args:
       memory: XLA's sizes of arguments, results, temporaries and aliases.

@@ -1,4 +1,6 @@
-"""Find whether a program changes objects of a class after it has created them. Reads source as text."""
+"""Find whether a program changes objects of a class after it has created them. If so, the class should not be
+made a frozen dataclass. The functions read source as text.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,10 @@ MAKING = frozenset({"__init__", "__new__", "__post_init__", "__setattr__"})
 
 def changed(source: str, name: str) -> bool | None:
     """Return whether the source assigns an attribute of an object of class ``name`` outside the methods that
-    create it.
+    create the object. None: the class is not in this source.
 
-    Counts assignments to a method's first parameter, assignments anywhere to an attribute that the class's
-    ``__init__`` assigns, and ``setattr``. None: the class is not in this source.
+    These count: in a method, an assignment to an attribute of ``self``; anywhere, an assignment to an
+    attribute with the name of a field of the class; ``setattr`` with such an object or name.
     """
     tree = parsed(source)
     found = [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef) and n.name == name] if tree else []
@@ -52,8 +54,8 @@ def holds_itself(source: str, name: str) -> bool:
 
 
 def _assigned(function: ast.AST) -> list[tuple[str | None, str]]:
-    """Return (name, attribute) of every ``name.attribute = ...`` in ``function``. The name is None for other
-    expressions than a name.
+    """Return (name, attribute) of every assignment ``name.attribute = ...`` in ``function``. In
+    ``f(x).attribute = ...`` the name is None.
     """
 
     return [pair for node in ast.walk(function) for pair in _assigned_by(node)]

@@ -1,8 +1,8 @@
 """Find where NumPy or Python draws random numbers in the body of a jitted function.
 
-Such a number is drawn once, while the function is traced, and is a constant afterwards. Reads source as text.
-A random generator that the function itself creates from a seed is left out, because its numbers are meant to
-be constant.
+Such a number is drawn once, while the function is traced, and is a constant afterwards. The functions read
+source as text. A random generator that the function itself creates from a seed is left out, because its
+numbers are meant to be constant.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ _MAKERS = frozenset({"default_rng", "RandomState"})
 
 
 def find(source: str | None, name: str, line: int) -> tuple[int, str] | None:
-    """Return (line, text) of the first such draw in a function, for example ``(12, "np.random.normal")``.
+    """Return (line, text) of the first place where a function draws a random number with NumPy or Python:
+    ``(12, "np.random.normal")``.
 
-    None if there is no draw, or if the function uses a callback into Python, which may draw in each call.
+    None if there is no such place, or if the function uses a callback into Python, which may draw in each
+    call.
 
     Args:
       source: the text of the file; None: unknown.
@@ -57,8 +59,8 @@ def _begins(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def _random_modules(imports: list[ast.Import | ast.ImportFrom]) -> set[str]:
-    """Return the texts that refer to NumPy's and Python's modules of random numbers in this file, such as
-    ``np.random``.
+    """Return the expressions by which a file refers to NumPy's and Python's modules of random numbers:
+    ``np.random`` after ``import numpy as np``.
     """
     found = set[str]()
     for node in imports:

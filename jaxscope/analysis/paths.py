@@ -1,4 +1,5 @@
-"""Split paths of arguments into steps, find common prefixes, and shorten two long texts to where they differ.
+"""Split paths of arguments into steps, find common prefixes of paths, and shorten two long texts to the part
+in which they differ.
 
 A path names a leaf or a container of a call's arguments: ``state.params['dense'][0]``.
 """
@@ -25,7 +26,7 @@ def _tokens(path: str) -> tuple[str, ...]:
 
 
 def root(path: str) -> str:
-    """Return the argument that ``path`` is in: ``state.params['w']`` -> ``state``."""
+    """Return the argument that a path begins with: ``state.params['w']`` -> ``state``."""
     return split(path)[0]
 
 
@@ -51,11 +52,12 @@ def common_prefix(paths: Sequence[str]) -> str | None:
 
 
 def excerpt(before: str, after: str, around: int = 24) -> tuple[str, str]:
-    """Shorten two long texts to the section in which they differ, with ``…`` for what is cut.
+    """Shorten two long texts to the section in which they differ, with ``…`` for what is cut. Return both
+    excerpts.
 
     Args:
-      around: the characters to keep on either side of the difference. Texts of at most twice as many
-        characters are returned unchanged.
+      around: how many characters to keep before and behind the section. If both texts have at most twice as
+        many characters, they are returned unchanged.
     """
     if max(len(before), len(after)) <= 2 * around:
         return before, after

@@ -1,9 +1,8 @@
-"""Parse JAX's errors about placing arrays.
+"""Parse three kinds of JAX's errors about the devices and shardings of arrays.
 
-There are three: a dimension is not divisible, arguments are on different devices, or an argument has another
-sharding than jit's in_shardings. The messages are those of JAX 0.10.2 and 0.12.0.1 (``IndivisibleError``,
-shard_map's specs, "Received incompatible devices for jitted computation", "Sharding passed to jit does not
-match").
+A dimension is not divisible, arguments are on different devices, or an argument has another sharding than
+jit's in_shardings. The messages are those of JAX 0.10.2 and 0.12.0.1 (``IndivisibleError``, shard_map's
+specs, "Received incompatible devices for jitted computation", "Sharding passed to jit does not match").
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ MAX_MESSAGE = 4000
 
 
 class Indivisible(msgspec.Struct, frozen=True):
-    """A dimension of an argument cannot be split into equal parts.
+    """The error that a dimension of an argument cannot be split into equal parts.
 
     Attributes:
       dimension: the number of the dimension, from 0.
@@ -32,7 +31,7 @@ class Indivisible(msgspec.Struct, frozen=True):
 
 
 class Apart(msgspec.Struct, frozen=True):
-    """Arguments (or constraints) of one call that are on different devices.
+    """The error that arguments (or sharding constraints) of one call are on different devices.
 
     Attributes:
       places: (name, device ids as text) of each argument or constraint.
@@ -42,7 +41,7 @@ class Apart(msgspec.Struct, frozen=True):
 
 
 class Mismatch(msgspec.Struct, frozen=True):
-    """An argument has another sharding than jit's in_shardings demand.
+    """The error that an argument has another sharding than jit's in_shardings demand.
 
     Attributes:
       wanted: the sharding of in_shardings: its PartitionSpec, ``on device 0`` or the name of its class.
@@ -82,7 +81,9 @@ _KIND = re.compile(r"\w{1,60}")
 
 
 def read(message: str) -> Refusal | None:
-    """Parse the message of an exception; None: the message is not one of the errors about placing arrays."""
+    """Parse the message of an exception that JAX raised; None: the message is not one of the errors about the
+    devices and shardings of arrays.
+    """
     text = message[:MAX_MESSAGE]
     if (found := _AXIS.search(text)) is not None:
         path = _PATH.search(text)

@@ -1,7 +1,8 @@
-"""Read the lowered text (StableHLO) and the compiled text (HLO) of one program, and join what they contain.
+"""Read the lowered text (StableHLO) and the compiled text (HLO) of one program, and combine what they
+contain.
 
-The StableHLO has the user's lines, constants and donation, the HLO has the instructions that run. Either text
-may be missing.
+The StableHLO has the user's lines, constants and donation, the HLO has the instructions that run. One of the
+texts may be missing.
 """
 
 from __future__ import annotations
@@ -30,11 +31,12 @@ class Around(msgspec.Struct, frozen=True):
     """Facts about a program that are in the recording but not in its StableHLO or HLO.
 
     Attributes:
-      mesh: (axis, size) of the mesh of its arguments; None: use the mesh that the HLO prints, if any.
+      mesh: (axis, size) of the mesh on which the program's arguments are; None: use the mesh that the HLO
+        prints, if any.
       paths: the paths of the caller's arguments, in order.
       dropped: positions of the caller's arguments that the program does not take.
       donated: paths of the arguments that the call donated; None: unknown.
-      captured: arrays that the trace captured, by name.
+      captured: arrays that the traced function closed over.
       warnings: XLA's warnings while it compiled the program; None: XLA's output was not recorded.
     """
 
@@ -64,13 +66,13 @@ NOTHING = Texts(None, None)
 
 
 def analyse(hlo_text: str | None, stablehlo_text: str | None, around: Around | None = None) -> Texts:
-    """Read the given texts of a program. Never raises: parts that cannot be read are listed in the results'
-    ``problems``.
+    """Analyse the StableHLO and the HLO of a program. Never raises: parts that cannot be read are listed in
+    the results' ``problems``.
 
     Args:
       hlo_text: the compiled text; None: there is none.
       stablehlo_text: the lowered text; None: there is none.
-      around: facts from the recording.
+      around: facts from the recording that the texts do not contain.
     """
     around = around or Around()
     hlo = compiled.analyse(hlo_text, mesh=around.mesh) if hlo_text is not None else None
@@ -115,7 +117,9 @@ def peak_bytes(memory: Memory) -> int | None:
 def _mesh(
     hlo: compiled.Program | None, stablehlo: lowered.Reading | None
 ) -> Sequence[tuple[str, int]] | None:
-    """Return the mesh that the texts name, as (axis, size); None: they name none or several."""
+    """Return (axis, size) of the mesh that the HLO or the StableHLO of a program names; None: they name none
+    or several.
+    """
     if hlo is not None and hlo.mesh:
         return hlo.mesh
     named = {m.axes for m in stablehlo.meshes if m.axes} if stablehlo is not None else set()
@@ -126,8 +130,8 @@ def _with_weight(c: Collective, stablehlo: lowered.Reading) -> Collective:
     """Return ``c`` with ``weight`` set if it is an all-gather of a weight, as in fully sharded data
     parallelism.
 
-    It is one if the gathered argument is multiplied with an operand that is split over the same mesh axes.
-    The lowered text has the shardings of arguments that the compiled text may lack.
+    It is such a gather if the gathered argument is multiplied with an operand that is split over the same
+    mesh axes. The lowered text has the shardings of arguments, which the compiled text may lack.
     """
     if c.gathered is None:
         return c
@@ -140,13 +144,13 @@ def _with_weight(c: Collective, stablehlo: lowered.Reading) -> Collective:
 
 
 def _with_constraint(c: Collective, stablehlo: lowered.Reading, hlo: compiled.Program) -> Collective:
-    """Return ``c`` with the user's sharding constraint that makes XLA's partitioner insert the collective, if
-    there is one.
+    """Return the collective ``c``, with the user's sharding constraint that makes XLA's partitioner insert
+    it, if there is one.
 
-    An all-gather belongs to a constraint that does not split over the collective's axes, an all-to-all to one
-    that splits over them along another dimension. The constraint is on the collective's line, or on the line
-    of the operation that computes the constrained value. The collective's result on one device has the size
-    of the constrained value, or of a value on the way to it.
+    The constraint must fit in three ways. An all-gather needs a constraint that does not split over the
+    collective's axes; an all-to-all needs one that splits over them along another dimension. The constraint
+    is on the collective's line, or on the line of the operation that computes the constrained value. The
+    collective's result on one device has the size of the constrained value, or of a value on the way to it.
     """
     if c.origin != "inserted" or c.kind not in ("all-gather", "all-to-all") or not c.bytes:
         return c
@@ -177,11 +181,11 @@ def _with_constraint(c: Collective, stablehlo: lowered.Reading, hlo: compiled.Pr
 
 
 def _with_other_operand(collectives: list[Collective], stablehlo: lowered.Reading) -> list[Collective]:
-    """Return the collectives, with the constraint also at the all-gather of the other operand of a matrix
-    product.
+    """Return the collectives. A sharding constraint that is known for the all-gather of one operand of a
+    matrix product is also set for the all-gather of the other operand.
 
     If a constraint causes an all-gather of one operand of a product over an axis, the partitioner also
-    gathers the other operand over that axis, and the text has the line of the product.
+    gathers the other operand over that axis. The text then has only the line of the product.
     """
     gathered: dict[tuple[Frame | None, str | None], set[str]] = {}
     for c in collectives:
@@ -206,8 +210,9 @@ def _with_other_operand(collectives: list[Collective], stablehlo: lowered.Readin
 
 
 def _is_step(size: int, whole: int, devices: int) -> bool:
-    """Return whether ``size`` bytes are ``whole`` bytes, or an equal part of them for each of ``devices`` or
-    fewer devices.
+    """Return whether a collective with a result of ``size`` bytes may be a step of resharding a value of
+    ``whole`` bytes over ``devices`` devices. It may be if the result is the whole value, or an equal part of
+    it for each of at most ``devices`` devices.
 
     Half and double the size count as equal, because the compiler may convert the element type first.
     """
@@ -218,7 +223,7 @@ def _is_step(size: int, whole: int, devices: int) -> bool:
 
 
 def _axes(constraint: Constraint, hlo: compiled.Program) -> set[str] | None:
-    """Return the names of the mesh axes over which a constraint splits; None: unknown."""
+    """Return the names of the mesh axes over which a sharding constraint splits its value; None: unknown."""
     dimensions = _dimensions(constraint, hlo)
     return None if dimensions is None else {axis.partition(":")[0] for d in dimensions for axis in d}
 
@@ -230,11 +235,11 @@ def _dimensions(constraint: Constraint, hlo: compiled.Program) -> tuple[tuple[st
 
 
 def _possible_donations(hlo: compiled.Program, stablehlo: lowered.Reading) -> list[Donation]:
-    """Return the arguments that could be donated according to the compiled program, where the lowered text
-    does not show it.
+    """Return the arguments that the user could donate although the lowered text does not show it. The
+    compiled program shows it: a result reuses no argument's memory, and could reuse that of an argument of
+    its type.
 
-    A result that reuses no argument's memory can reuse one argument of its type. For each type, as many
-    arguments are returned as there are such results, the first ones first.
+    For each type, as many arguments are returned as there are such results, the first ones first.
     """
     known = {d.argument for d in stablehlo.donation}
     users = {a.index: a for a in stablehlo.arguments if a.role == "user"}
@@ -258,8 +263,8 @@ def _possible_donations(hlo: compiled.Program, stablehlo: lowered.Reading) -> li
 
 
 def _aliased(hlo: compiled.Program | None) -> Collection[int] | None:
-    """Return the numbers of the program's parameters that share a buffer with a result; None: there is no
-    compiled text.
+    """Return the numbers of the program's parameters that share a buffer with a result, according to the
+    compiled text; None: there is no compiled text.
     """
     if hlo is None or hlo.module is None:
         return None

@@ -35,10 +35,11 @@ def wire_bytes(
 
     Args:
       kind: the kind of the collective: ``all-gather``, ...
-      result_bytes: bytes of the result on one device (of a send: of the data that is sent); None: unknown.
+      result_bytes: bytes of the result on one device; for a send, bytes of the data that is sent; None:
+        unknown.
       group_size: number of devices in a group; None: unknown.
-      moves: for a permute, whether any pair has two different ends.
-      transfer: for a send between the slices of a TPU, the kind of the collective that it is a part of.
+      moves: for a permute, whether any pair (source, target) has two different devices.
+      transfer: for a send between TPU slices, the kind of collective that the send is a part of; else None.
     """
     if kind == "recv":
         return 0
