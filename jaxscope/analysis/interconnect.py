@@ -4,14 +4,15 @@ Links connect the chips of a slice (TPU) or of a host (GPU); a network connects 
 ``n`` devices has ``k`` devices in each of ``p`` slices or hosts. ``B`` is the bytes of the larger of operand
 and result on one device, and ``S`` = (n-1)/n B.
 
-links all-gather, reduce-scatter, all-to-all: each chip receives, or sends, S. All-reduce: each chip sends at
-least S, and the chips together 2 S per chip (Patarasuk and Yuan, Bandwidth optimal all-reduce, 2009) where no
-switch reduces. A switch between GPUs can reduce (NVLS: eight H100 are faster than 2 S over 450 GB/s allows,
-NVIDIA/nccl-tests#212), so for GPUs it is S. Permute, broadcast: B at one chip. network all-gather,
-reduce-scatter: the k devices in a slice together need (p-1)/p B from outside once, over their k shares of the
-network. All-reduce: twice that (once where a switch may reduce). All-to-all: (p-1)/p B per device, since no
-two devices need the same bytes. Send: B. A permute that leaves a slice: unknown, since only some devices
-send.
+links     all-gather, reduce-scatter, all-to-all: each chip receives, or sends, S. All-reduce: each chip sends
+          at least S, and the chips together 2 S per chip (Patarasuk and Yuan, Bandwidth optimal all-reduce,
+          2009) where no switch reduces. A switch between GPUs can reduce (NVLS: eight H100 are faster than
+          2 S over 450 GB/s allows, NVIDIA/nccl-tests#212), so for GPUs it is S. Permute, broadcast: B at one
+          chip.
+network   all-gather, reduce-scatter: the k devices in a slice together need (p-1)/p B from outside once,
+          over their k shares of the network. All-reduce: twice that (once where a switch may reduce).
+          All-to-all: (p-1)/p B per device, since no two devices need the same bytes. Send: B. A permute that
+          leaves a slice: unknown, since only some devices send.
 
 A chip at the edge of a slice has fewer links if the torus does not wrap around: a chip at a corner has one
 link per axis (``links_of``).

@@ -122,7 +122,9 @@ def static_value(item: Static) -> StaticValue: ...
 @overload
 def static_value(item: None) -> None: ...
 def static_value(item: Static | None) -> StaticValue | None:
-    """Return a static value as a cause stores it."""
+    """Convert a recorded static value to the form that a ``Cause`` contains: text, type and serial number.
+    None stays None.
+    """
     return None if item is None else StaticValue(item.repr, item.type, item.serial)
 
 

@@ -1,7 +1,7 @@
-"""Compare the pytrees of two calls: leaves and containers that appeared, disappeared or changed kind, and the
-call form.
+"""Compare the pytrees of two calls: leaves and containers that appeared, disappeared or changed kind (list,
+dict, ...), and the call form.
 
-The call form is which arguments are positional and which are keywords. All functions are pure.
+The call form says which arguments are passed by position and which by keyword. All functions are pure.
 ``analysis.causes`` decides which of the differences explains a cache miss.
 """
 
@@ -19,11 +19,11 @@ _KEYWORDS = re.compile(r"keywords: (.*)$")
 
 
 def structure(before: Facts, after: Facts, signature: str | None, *, statics_differ: bool) -> list[Cause]:
-    """Return causes for leaves and containers that were added, removed or changed their kind, and for a
-    changed call form.
+    """Return the causes of a cache miss that lie in the structure of the arguments: leaves and containers
+    that were added, removed or changed their kind, and a changed call form (by position or by keyword).
 
     Args:
-      before, after: the facts of the two keys.
+      before, after: the facts of the two cache keys.
       signature: the function's parameters as text; None: unknown.
       statics_differ: whether static values differ. If so, a difference in the text of the tree is a
         consequence and no separate cause.
@@ -67,8 +67,12 @@ def structure(before: Facts, after: Facts, signature: str | None, *, statics_dif
 
 
 def _leaves(prefix: str | None, count: int, *, came: bool) -> Cause:
-    """Return the cause for ``count`` leaves below ``prefix`` that appeared (``came``) or disappeared
-    together.
+    """Return the cause that several leaves below one path appeared or disappeared together.
+
+    Args:
+      prefix: the path; None: the leaves have no common path.
+      count: the number of leaves.
+      came: whether they appeared.
     """
     a, b = (None, Leaves(count)) if came else (Leaves(count), None)
     return Cause("tree", TRACE, prefix, a, b, CERTAIN, count)
@@ -79,8 +83,8 @@ def _container(kind: str | None) -> Container | None:
 
 
 def _whole_nodes(paths: list[str], has: Facts, lacks: Facts) -> dict[str, list[str]]:
-    """Group leaves by the outermost container that only one of the two keys has; containers with one leaf are
-    left out.
+    """Group leaves that appeared or disappeared by the outermost container that did so with them: path of the
+    container -> paths of its leaves. Containers with one leaf are left out.
 
     Args:
       paths: the leaves that appeared or disappeared.
@@ -99,8 +103,11 @@ def _whole_nodes(paths: list[str], has: Facts, lacks: Facts) -> dict[str, list[s
 
 
 def _instead(facts: Facts, path: str) -> Value | None:
-    """Return the container or static value that ``facts`` has at ``path``, where the other key has a leaf;
-    None: neither.
+    """Return what a call passes at ``path``, where the other call passes a leaf: a container or a static
+    value. None: neither.
+
+    Args:
+      facts: the facts of the cache key of the call without the leaf.
     """
     node = facts.nodes.get(path)
     if node is not None:
@@ -110,10 +117,13 @@ def _instead(facts: Facts, path: str) -> Value | None:
 
 
 def _nodes(before: Facts, after: Facts, moved: set[str]) -> list[tuple[str, str | None, str | None]]:
-    """Return (path, kind before, kind after) of the outermost containers whose kind differs.
+    """Return (path, kind before, kind after) of the containers whose kind differs between two keys, such as a
+    list that became a tuple. Only the outermost of nested containers is returned. A kind is None if the key
+    has no container at this path.
 
-    Containers that only one key has are left out if ``moved``, the leaves that appeared or disappeared,
-    already explain them. A kind is None if the key has no container there.
+    Args:
+      moved: the paths of the leaves that appeared or disappeared. A container that appeared or disappeared
+        together with such a leaf is left out, as the leaf is a cause already.
     """
     if not (before.nodes and after.nodes) or before.nodes == after.nodes:
         return []
@@ -139,12 +149,13 @@ def _nodes(before: Facts, after: Facts, moved: set[str]) -> list[tuple[str, str 
 def _same_arguments(
     before: Facts, after: Facts, came: list[str], went: list[str], signature: str | None
 ) -> Cause | None:
-    """Return the cause if the two calls pass the same arguments and only the call form differs; None: the
-    arguments differ.
+    """Return the cause if the two calls pass the same arguments, but by keyword instead of by position, or
+    with a default written out; None: the arguments differ.
 
     Args:
-      came, went: the paths of the leaves that only the key after, or only the key before, has.
-      signature: the function's parameters as text; a static argument that equals its default may be missing.
+      came, went: the paths of the leaves that only the second key has, and that only the first key has.
+      signature: the function's parameters as text. It shows whether an omitted static argument equals its
+        default.
     """
     x, y = before.whole["call_form"], after.whole["call_form"]
     moved = sorted({*_keywords(x)} ^ {*_keywords(y)})
@@ -165,16 +176,16 @@ def _same_arguments(
 
 
 def _keywords(form: str) -> list[str]:
-    """Return the keywords of a call form: ``2 positional, keywords: mask, scale`` -> ``mask`` and
-    ``scale``.
+    """Return the names of the arguments that a call passes by keyword:
+    ``2 positional, keywords: mask, scale`` -> ``["mask", "scale"]``.
     """
     match = _KEYWORDS.search(form)
     return [k.strip() for k in match.group(1).split(",")] if match else []
 
 
 def _default_of(signature: str | None, name: str) -> str | None:
-    """Return the default of a parameter as text: ``2.0`` for ``s`` in ``(x, s=2.0, *, mode='fast')``; None:
-    it has none.
+    """Return the default of the parameter ``name`` as text: for ``(x, s=2.0, *, mode='fast')`` and ``s`` it
+    is ``2.0``. None: the parameter has no default, or the signature is unknown.
     """
     if signature is None:
         return None

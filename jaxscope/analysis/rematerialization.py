@@ -1,4 +1,5 @@
-"""Parse XLA's warnings of involuntary full rematerialization: the array, its two shardings, the user's line.
+"""Parse XLA's warnings of involuntary full rematerialization: the array, its sharding before and after, the
+line of the user's code.
 
 XLA's partitioner prints such a warning if it can change an array's sharding only by giving every device the
 whole array.
@@ -35,11 +36,11 @@ class Remat(msgspec.Struct, frozen=True):
     Attributes:
       name: the instruction at that stage of the compilation; the final text rarely contains it. None: not
         found.
-      before, after: shardings over the axes of the mesh (``P('data', None)``), else in XLA's spelling; None:
-        not found.
-      bytes: bytes of the global array, which every device then has; with the padding of uneven shards. None:
+      before, after: the array's shardings over the axes of the mesh (``P('data', None)``), else as XLA prints
+        them; None: not found.
+      bytes: bytes of the global array, which every device then has, with the padding of uneven shards; None:
         unknown.
-      source: the user's line; None: unknown.
+      source: the line of the user's code; None: unknown.
       text: the warning, shortened.
     """
 
@@ -54,8 +55,8 @@ class Remat(msgspec.Struct, frozen=True):
 def find(
     warnings: Sequence[str], hlo_text: str | None, mesh: Sequence[tuple[str, int]] | None
 ) -> list[Remat]:
-    """Return one record for each distinct warning, without warnings about attempts that the partitioner did
-    not use.
+    """Return one record for each distinct warning. Warnings about attempts that the partitioner made but did
+    not use are left out.
 
     Args:
       warnings: the texts of the warnings.
@@ -110,7 +111,11 @@ def _spelled(text: str, read: shardings.Spelled) -> str:
 
 
 def _whole(shape: str, sharding: shardings.Spelled) -> int | None:
-    """Return the bytes of the global array whose shard on one device is ``shape``; None: unknown."""
+    """Return the bytes of a whole array with this sharding; None: unknown.
+
+    Args:
+      shape: the shape of the array's part on one device, as HLO writes it.
+    """
     parsed = shapes.parse(shape)
     one = shapes.total_bytes(parsed)
     if one is None or sharding.tiles is None or not isinstance(parsed, shapes.Array):
@@ -121,10 +126,14 @@ def _whole(shape: str, sharding: shardings.Spelled) -> int | None:
 
 
 def _source(instruction: Instruction, module: Module) -> Frame | None:
-    """Return the user's line of the instruction in a warning; None: unknown.
+    """Return the line of the user's code for the instruction in a warning; None: unknown.
 
-    It is the line of the instruction's frame id. Without a frame id it is the line of the program's
-    instructions with the same op_name, if they have only one line.
+    The line is that of the instruction's ``stack_frame_id``. If there is none, instructions of the program
+    with the same op_name are used, provided that all of them have the same line.
+
+    Args:
+      instruction: the instruction as the warning prints it.
+      module: the compiled program.
     """
     frame = frame_id(instruction)
     if frame is not None and (found := module.frames.blamed(frame)) is not None:
@@ -140,8 +149,8 @@ def _source(instruction: Instruction, module: Module) -> Frame | None:
 
 
 def _shortened(text: str) -> str:
-    """Return a warning without the advice at its end, which is the same in every warning, and with at most
-    MAX_TEXT characters.
+    """Return a warning with at most MAX_TEXT characters. The advice at its end is removed, as it is the same
+    in every warning.
     """
 
     for end in _ENDS:

@@ -23,10 +23,10 @@ class Removed(NamedTuple):
     Attributes:
       name: ``jax.tree_map``, ``Array.device()``, or ``jax.numpy.clip(a_min=)`` for an argument.
       instead: what to write instead; empty if there is no replacement.
-      version: the release that removed it, or NEVER if no release had it.
+      version: the release that removed the name, or NEVER if no release had it.
       changelog: the release under which JAX's changelog lists the removal; None: it is not in the changelog.
       deprecated: True if JAX still has the name, but it does less than its replacement; ``version`` is then
-        the release that deprecated it.
+        the release that deprecated the name.
     """
 
     name: str
@@ -327,17 +327,18 @@ _NEEDS_MESH = re.compile(r"\bjax\.set_mesh\b")
 def find(
     error: str, message: str, lines: Sequence[Line] = (), *, library: bool = False, jax: str | None = None
 ) -> Removed | None:
-    """Return the removed name that caused an exception; None: the exception has another cause.
+    """Return the removed name of JAX that caused an exception, with its replacement; None: the exception has
+    another cause.
 
     JAX's error about an unknown argument has the name of the function without its module. It counts only if
     the user's line calls a function of JAX with that name.
 
     Args:
       error: name of the exception's class.
-      message: its text.
-      lines: the user's lines in its traceback, innermost first.
+      message: the text of the exception.
+      lines: the user's lines in the traceback, innermost first.
       library: whether an installed package made the failing call, and not the first of ``lines``.
-      jax: the version of JAX that raised it; None: unknown.
+      jax: the version of JAX that raised the exception; None: unknown.
     """
     if error in ("ValueError", "RuntimeError") and _NEEDS_MESH.search(message):
         return WITH_MESH if any(line_names.in_mesh_block(*line) for line in lines) else None
@@ -362,14 +363,20 @@ def release(version: str) -> tuple[int, ...]:
 
 
 def _is_past(version: str, jax: str | None) -> bool:
-    """Return whether release ``version``, which removed a name, is not newer than the installed ``jax``, so
-    that the name is missing.
+    """Return whether the installed version of JAX already lacks a name that was removed in release
+    ``version``.
+
+    Args:
+      version: the release, or NEVER if no release had the name.
+      jax: the installed version; None: unknown, then the name counts as missing.
     """
     return jax is None or version == NEVER or release(version) <= release(jax)
 
 
 def _named(message: str) -> str:
-    """Return the full name of JAX that an error message calls missing: ``jax.tree_map``; empty: none."""
+    """Return the full name of the part of JAX that an error message calls missing: ``jax.tree_map``; empty if
+    the message names none.
+    """
     if found := _OF_MODULE.search(message):
         return f"{found[1]}.{found[2]}"
     if found := _IMPORT.search(message):
@@ -386,8 +393,8 @@ def _named(message: str) -> str:
 
 
 def _name(name: str) -> Removed | None:
-    """Return the entry of ``name``, or of the removed module that contains ``name``; None: neither was
-    removed.
+    """Return what is known about a removed name of JAX: the entry of ``name``, or of the removed module that
+    contains it. None: neither was removed.
     """
     while name:
         if name in NAMES:
@@ -397,8 +404,8 @@ def _name(name: str) -> Removed | None:
 
 
 def _argument(function: str, argument: str, line: Line) -> Removed | None:
-    """Return the entry of the removed ``argument`` of the function of JAX that ``line`` calls; None: there is
-    none.
+    """Return what is known about the removed ``argument`` of a function of JAX that ``line`` calls; None: it
+    is no such argument.
 
     Args:
       function: the name of the function in the error, without its module; ``_clip`` for the method

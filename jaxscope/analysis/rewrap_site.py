@@ -5,9 +5,9 @@ The recording does not contain the call of jit, so a line is returned only if a 
 first line of the function's code, or a line on the stack of its call. Another line of the file that wraps a
 function of the same name is no evidence.
 
-The module also answers other questions about lines of source: whether a line runs once, in a loop or in some
-iterations. Lines are counted from 1. A ``source`` of None means that the source is unknown; the answer is
-then False or None.
+The module also answers other questions about lines of source: whether a line runs once, in a loop or only in
+some iterations. Lines are counted from 1. A ``source`` of None means that the source is unknown. The answer
+is then False or None.
 """
 
 from __future__ import annotations
@@ -35,12 +35,13 @@ NESTED = 16  # the most nested calls that are examined for one line
 
 
 class Maker(NamedTuple):
-    """A line that creates a function object again.
+    """A line of the user's source that creates a function object again, so that JAX compiles the function
+    again.
 
     Attributes:
       line: the line, counted from 1.
-      certain: whether the line was running when the function object was called, or is the first line of its
-        code.
+      certain: whether it is certain that this line created the object: the line was running when the function
+        was called, or it is the first line of the function's code. False: likely.
     """
 
     line: int
@@ -48,7 +49,9 @@ class Maker(NamedTuple):
 
 
 class Makers:
-    """The lines of one source that create function objects; none if the source is not Python, or too long."""
+    """The lines of one source file that create function objects, such as ``jax.jit(f)``. There are none if
+    the source is not Python, or too long.
+    """
 
     def __init__(self, source: str) -> None:
         self._defined = set[tuple[str, int]]()
@@ -91,20 +94,25 @@ class Makers:
                 self._calls.setdefault((around, name), []).append(span)
 
     def where_defined(self, name: str, begins: int) -> Maker | None:
-        """Return the definition of ``name`` that begins at line ``begins`` if that line also wraps the
-        function; else None.
+        """Return the line ``begins`` if the function that is defined there is also wrapped there (by jit or
+        the like); else None.
 
-        Such a definition is a decorated def, or a lambda inside a call of jit or of a similar function:
-        running it creates both the function and its wrapper.
+        This is so for a decorated def, or a lambda inside a call of jit: running the line creates both the
+        function and its wrapper.
+
+        Args:
+          name: the name of the function; ``<lambda>`` for a lambda.
+          begins: the first line of the function's code.
         """
         return Maker(begins, True) if (name, begins) in self._defined else None
 
     def where_called(self, name: str, site: int) -> Maker | None:
-        """Return the expression that wraps ``name`` in the Python function around a call; None: there is
-        none, or several.
+        """Return the line that wraps the function ``name`` (by jit or the like) in the same Python function
+        that calls the wrapped function; None: there is no such line, or several.
 
-        The expression is certain if it is part of the call, as in ``jax.jit(partial(name, 2))(x)``. It is
-        likely if it is the only expression in that function that wraps ``name``.
+        The line is certain if the wrapping expression is part of the call, as in
+        ``jax.jit(partial(name, 2))(x)``. It is likely if it is the only line in that function that wraps
+        ``name``.
 
         Args:
           site: the line of the call.
@@ -177,10 +185,11 @@ def imports(source: str | None, line: int) -> bool:
 
 
 def runs_once(source: str | None, line: int) -> bool:
-    """Return whether the source shows that ``line`` runs only once.
+    """Return whether the source shows that ``line`` runs only once, so that a jit there cannot be the reason
+    for repeated compilations.
 
-    The line must be outside loops and comprehensions, and at module level or in a function that is called by
-    one line that itself runs once.
+    The line must be outside loops and comprehensions. It must be at module level, or in a function that is
+    called from one line only, which itself runs once.
     """
     found = syntax(source) if source is not None else None
     if found is None or not any(_has(n, line) for n in found.tree.body):
@@ -189,7 +198,12 @@ def runs_once(source: str | None, line: int) -> bool:
 
 
 def _runs_once(found: Syntax, line: int, deepest: int) -> bool:
-    """Return whether ``line`` runs only once, following calls through at most ``deepest`` functions."""
+    """Return whether ``line`` runs only once: outside loops, at module level or in a function that is called
+    once.
+
+    Args:
+      deepest: the most calling functions to follow.
+    """
     around = [n for n in found.blocks if _has(n, line)]
     if not around:
         return True
@@ -203,8 +217,8 @@ def _runs_once(found: Syntax, line: int, deepest: int) -> bool:
 
 
 def _called_at(found: Syntax, name: str) -> int | None:
-    """Return the line of the only call of ``name``, or of ``run(name)``; None: the file mentions ``name``
-    nowhere or more than once, or does not call it.
+    """Return the line of the only call of the function ``name``, directly or as in ``app.run(name)``. None:
+    the file does not call the function, or mentions it more than once.
     """
     mentions = [
         n for n in ast.walk(found.tree) if isinstance(n, (ast.Name, ast.Attribute)) and last_name(n) == name
@@ -222,8 +236,8 @@ _RUN = frozenset({"run", "Fire"})  # app.run(main), asyncio.run, fire.Fire call 
 
 
 def in_a_loop(source: str | None, line: int) -> bool:
-    """Return whether ``line`` is in a loop or a comprehension of its own function. Loops around that function
-    do not count.
+    """Return whether ``line`` is in a loop or a comprehension of the Python function that contains the line.
+    Loops around that function do not count.
     """
     around = _blocks(source, line)
     begins = max((n.lineno for n in around if isinstance(n, _FUNCTIONS)), default=0)
@@ -259,7 +273,7 @@ _HALF = re.compile(r"\b(?:b?float16|half)\b")
 
 def widens(source: str | None, line: int) -> bool:
     """Return whether a call on ``line`` explicitly converts a dtype: ``x.astype(...)``, ``jnp.float32(x)``,
-    ``dtype=...``.
+    ``dtype=...``. Then a conversion to a wider type on this line is intended.
 
     A call with a half-precision type, ``x.astype(jnp.bfloat16)``, does not count.
     """
@@ -273,8 +287,9 @@ def widens(source: str | None, line: int) -> bool:
 
 
 def kept_from_iteration_before(source: str | None, line: int) -> bool:
-    """Return whether ``line`` reads a variable that has its value from the iteration before: the loop sets it
-    further down, from another variable (``kept = loss``).
+    """Return whether ``line``, in a loop, reads a variable that still has its value from the iteration
+    before. That is so if the loop sets the variable only after ``line``, from another variable
+    (``kept = loss``).
     """
     loops = [n for n in _blocks(source, line) if isinstance(n, (ast.For, ast.While))]
     around = [n for n in loops if n.lineno < line]
@@ -295,11 +310,11 @@ def kept_from_iteration_before(source: str | None, line: int) -> bool:
 
 
 def reached_now_and_then(source: str | None, line: int) -> bool:
-    """Return whether the source shows that only some iterations reach ``line``.
+    """Return whether the source shows that only some iterations of a loop reach ``line``.
 
     This is so if the line is inside an ``if`` (or after an ``if`` with ``continue`` or ``return``) whose
     condition has a remainder (``i % 50``) or a name that the ``if`` sets (``if now() > due: due = ...``). It
-    is also so if the line is in an outer loop, next to an inner loop.
+    is also so if the line is in an outer loop, next to an inner loop, whose iterations are then meant.
     """
     found = syntax(source) if source is not None else None
     if found is None:
@@ -335,10 +350,10 @@ def _is_periodic(node: ast.If, line: int) -> bool:
 
 
 def _wrapped(call: ast.Call) -> Iterator[ast.expr]:
-    """Yield the expressions that a call of ``jit`` or a similar function gets as arguments.
+    """Yield the expressions that a call of ``jit`` or a similar function gets as arguments: ``f`` and ``2``
+    for ``jit(partial(f, 2))``.
 
-    An argument that is itself such a call, ``jit(partial(f, 2))``, is replaced by its own arguments: ``f``
-    and ``2``.
+    An argument that is itself such a call, here ``partial(f, 2)``, is replaced by its own arguments.
     """
     for argument in [*call.args, *(k.value for k in call.keywords)]:
         if isinstance(argument, ast.Call):

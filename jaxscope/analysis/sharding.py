@@ -1,7 +1,7 @@
 """Compute how a sharding splits an array, and which part each device has, from the sharding's text and mesh.
 
-Two texts are understood. A PartitionSpec names, for each dimension, the mesh axes that split it, the major
-axis first; along axes that are not named the devices have copies. An OpSharding is written by XLA's
+Two kinds of text are understood. A PartitionSpec names, for each dimension, the mesh axes that split it, the
+major axis first; along axes that are not named the devices have copies. An OpSharding is written by XLA's
 ``HloSharding::ToString``: ``{replicated}``, ``{maximal device=0}``,
 ``{devices=[4,1,2]<=[8] last_tile_dim_replicate}``. After ``devices=`` are the numbers of parts, then the
 devices in row-major order of the parts: either a list, or ``<=[dims]T(perm)`` for
@@ -32,10 +32,10 @@ class Layout(msgspec.Struct, frozen=True):
 
     Attributes:
       parts: number of parts along each dimension.
-      order: for each part, in row-major order, the positions in ``devices`` of the devices that have this
-        part.
+      order: for each part, in row-major order, the devices that have this part, as positions in ``devices``.
       devices: the device ids, in the order of the device assignment.
-      unreduced: number of devices whose partial values are still to be summed; they do not have copies.
+      unreduced: number of devices that each have a partial value of the same part, still to be summed. Such
+        values are no copies.
     """
 
     parts: tuple[int, ...]
@@ -45,7 +45,7 @@ class Layout(msgspec.Struct, frozen=True):
 
     @property
     def replication(self) -> int:
-        """Return the number of devices that have the same part."""
+        """Return how many devices have a copy of the same part, at least 1."""
         return len(self.devices) // (math.prod(self.parts) * self.unreduced)
 
 
@@ -106,8 +106,8 @@ def _number(text: str) -> bool:
 
 
 def spec_axes(text: str | None) -> tuple[list[tuple[str, ...]], frozenset[str]] | None:
-    """Parse the text of a PartitionSpec into the axes that split each dimension, and the set of unreduced
-    axes.
+    """Parse the text of a PartitionSpec: return (for each dimension the axes that split it, the set of
+    unreduced axes).
 
     ``P(('a', 'b'), None, unreduced={'c'})`` -> ``([('a', 'b'), ()], {'c'})``. None: the text is no
     PartitionSpec, or it leaves a dimension to the compiler (UNCONSTRAINED).
@@ -137,10 +137,8 @@ def spec_axes(text: str | None) -> tuple[list[tuple[str, ...]], frozenset[str]] 
 
 
 def _names(node: ast.expr) -> tuple[str, ...] | None:
-    """Return the axis names in one argument of a PartitionSpec: a name, a tuple or set of names, or None,
-    which gives ``()``.
-
-    None: the argument is something else.
+    """Return the axis names in one argument of a PartitionSpec: ``'a'`` -> ``('a',)``, ``('a', 'b')`` ->
+    ``('a', 'b')``, ``None`` -> ``()``. None: the argument is something else.
     """
     if isinstance(node, ast.Constant):
         return () if node.value is None else (node.value,) if isinstance(node.value, str) else None
@@ -273,8 +271,8 @@ def shard_shape(shape: Sequence[int], parts: Sequence[int]) -> tuple[int, ...]:
 
 
 def cells(s: Sharding, shape: Sequence[int]) -> list[Cell] | None:
-    """Return the part that each device has of an array of this shape, in the order of the devices; None:
-    unknown.
+    """Return for each device which part it has of an array of this shape, in the order of the devices; None:
+    the sharding cannot be read.
     """
     found = layout(s, len(shape))
     if found is None or any(count < 1 for count in found.parts):
@@ -292,12 +290,12 @@ def cells(s: Sharding, shape: Sequence[int]) -> list[Cell] | None:
 
 
 def padding(shape: Sequence[int], found: Layout) -> int:
-    """Return how many elements all devices together allocate as padding, because a dimension is not
-    divisible.
+    """Return how many elements of padding all devices together allocate. There is padding if a dimension is
+    not divisible by its number of parts.
 
     Args:
       shape: the shape of the whole array.
-      found: how it is split.
+      found: how the array is split.
     """
     shard = math.prod(shard_shape(shape, found.parts))
     return shard * len(found.devices) - math.prod(shape) * found.replication * found.unreduced

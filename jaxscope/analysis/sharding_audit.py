@@ -1,4 +1,4 @@
-"""Compare the requested, compiled and actual sharding of one argument or result.
+"""Compare the requested, compiled and actual sharding of an argument or result of a program.
 
 Two shardings are equal if each device has the same part: ``P('data')`` equals ``P('data', None)``. If the
 devices are unknown, the number of parts per dimension is compared.
@@ -25,20 +25,21 @@ DEFAULT_MEMORY = frozenset({None, "device", "unpinned_host"})
 
 
 class Intent(msgspec.Struct, frozen=True):
-    """The shardings of one array argument or result of a compiled program.
+    """The requested, the compiled and the actual sharding of one array argument or result of a compiled
+    program.
 
     Attributes:
       path: the argument's path in the user's names, or the result's path in the returned value.
       of: ``argument`` or ``result``.
-      shape, dtype: shape and dtype of the global array.
+      shape, dtype: shape and dtype of the global array; None: unknown.
       bytes: bytes of the global array; None: unknown.
       asked: the requested sharding; None: no request, or unknown.
       by: the source of the request: in_shardings, out_shardings, constraint (with_sharding_constraint on this
-        value) or type (explicit sharding).
-      asked_at: the user's line of a constraint.
-      compiled: the sharding in the compiled program.
+        value) or type (explicit sharding); None: no request.
+      asked_at: the line of the user's code with the constraint; None: no constraint, or unknown.
+      compiled: the sharding in the compiled program; None: unknown.
       actual: the sharding of the caller's argument; None for a result.
-      committed: whether the caller's argument is committed.
+      committed: whether the caller's argument is committed; None: unknown.
       dropped: whether the compiled program does not take the argument.
     """
 
@@ -65,8 +66,9 @@ class Disagreement(msgspec.Struct, frozen=True):
         argument).
       wanted, got: the requested and the compiled sharding; for ``moved`` the compiled and the actual
         sharding.
-      reason: why they differ, as one clause; None: unknown.
-      times: bytes per device, divided by the bytes per device with the requested sharding; None: unknown.
+      reason: why the two shardings differ, as one clause; None: unknown.
+      times: by how much more bytes a device has than with the requested sharding, as a factor: 4 if the array
+        was to be split in 4 and is replicated. None: unknown.
     """
 
     kind: str
@@ -80,11 +82,13 @@ NOT_AS_ASKED, MOVED = "not_as_asked", "moved"
 
 
 def of_spec(spec: Spec, devices: str | None, memory_kind: str | None = None) -> Sharding:
-    """Return the sharding of a value in a program's text as a ``schema.keys.Sharding``.
+    """Convert a sharding that was parsed from a program's text to a ``schema.keys.Sharding``, which can be
+    compared with those of arrays.
 
     Args:
       spec: the sharding in the text.
-      devices: the program's device ids in the order of its device assignment, as text; None: unknown.
+      devices: the program's device ids in the order of its device assignment, as text (``0-3,8``); None:
+        unknown.
       memory_kind: the memory of the value; None: not chosen.
     """
     if spec.dimensions is None or spec.mesh is None:
@@ -104,13 +108,15 @@ def of_spec(spec: Spec, devices: str | None, memory_kind: str | None = None) -> 
 
 
 def left_open(spec: Spec, compiled: Sharding | None, rank: int) -> bool:
-    """Return whether a constraint with open dimensions (``P.UNCONSTRAINED``) permits the sharding
-    ``compiled``.
+    """Return whether a sharding constraint with open dimensions (``P.UNCONSTRAINED``) permits the sharding
+    ``compiled``. Then the two do not disagree.
 
-    It does if every dimension has a multiple of the requested number of parts, or if a number of parts is
-    unknown.
+    ``compiled`` is permitted if it splits every dimension into a multiple of the requested number of parts,
+    or if a number of parts is unknown.
 
     Args:
+      spec: the constraint.
+      compiled: the sharding in the compiled program; None: unknown.
       rank: number of dimensions of the array.
     """
     if not spec.open:
@@ -122,8 +128,11 @@ def left_open(spec: Spec, compiled: Sharding | None, rank: int) -> bool:
 
 
 def parts(s: Sharding, rank: int) -> tuple[int, ...] | None:
-    """Return the number of parts of each dimension, also if the devices are unknown; None: the parts are
-    unknown.
+    """Return into how many parts a sharding splits each dimension of an array; None: unknown. The devices
+    need not be known.
+
+    Args:
+      rank: number of dimensions of the array.
     """
     layout = sh.layout(s, rank)
     if layout is not None:
@@ -167,11 +176,11 @@ def _devices_by_part(layout: sh.Layout) -> tuple[object, ...]:
 
 
 def disagreement(i: Intent) -> Disagreement | None:
-    """Return the difference between the shardings of an argument or result; None: the shardings agree or are
-    unknown.
+    """Return the difference between the requested, compiled and actual sharding of an argument or result;
+    None: they agree or are unknown.
 
-    If the compiled sharding is not the requested one, and also the caller's argument has another sharding,
-    only the first is returned.
+    If the compiled sharding differs both from the requested one and from that of the caller's argument, only
+    the first difference is returned.
     """
     if i.shape is None or i.dropped:
         return None
@@ -211,7 +220,7 @@ def _times(wanted: Sharding, got: Sharding, rank: int) -> int | None:
 
 
 def spelled(s: Sharding, rank: int | None = None) -> str:
-    """Return a sharding as words for a sentence: ``P('data')``, ``replicated``, ``on cpu:0``.
+    """Write a sharding as short text for a sentence: ``P('data')``, ``replicated``, ``on cpu:0``.
 
     Args:
       rank: number of dimensions of the array. If it is given, a sharding over several devices that splits no

@@ -1,4 +1,4 @@
-"""Find calls from a program into Python on the host (``pure_callback``, ``io_callback``, ``debug.print``,
+"""Find where a program calls Python on the host (``pure_callback``, ``io_callback``, ``debug.print``,
 ``debug.callback``), and infeed and outfeed.
 
 On CPU and GPU each callback is one custom call. On TPU it is a ``send`` for every operand and a ``recv`` for
@@ -25,17 +25,18 @@ TOKEN = "!stablehlo.token"
 
 
 class Callback(msgspec.Struct, frozen=True):
-    """A call from the program into Python on the host.
+    """A place where the program calls Python on the host, or an infeed or outfeed.
 
     Attributes:
-      kind: JAX's name of the primitive, or ``infeed`` or ``outfeed``; None: the location does not have it.
+      kind: JAX's name of the primitive (``pure_callback``), or ``infeed`` or ``outfeed``; None: unknown.
       target: the custom call's target; None: it is no custom call.
-      count: number of callbacks, with called functions inlined and loop bodies counted once.
-      ordered: whether a token keeps it in order with other effects; None: unknown.
-      in_loop: whether it runs in every iteration of a loop.
-      bytes_to_host, bytes_from_host: bytes of one call; None: unknown.
-      source: the user's line; None: unknown.
-      in_branch: whether it runs only if a branch of a conditional is taken.
+      count: how often the callback occurs in the program, with called functions inlined and loop bodies
+        counted once.
+      ordered: whether a token keeps the callback in order with other effects; None: unknown.
+      in_loop: whether the callback runs in every iteration of a loop.
+      bytes_to_host, bytes_from_host: bytes that one execution sends and receives; None: unknown.
+      source: the line of the user's code; None: unknown.
+      in_branch: whether the callback runs only if a branch of a conditional is taken.
     """
 
     kind: str | None
@@ -50,8 +51,11 @@ class Callback(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources) -> list[Callback]:
-    """Return the callbacks, infeeds and outfeeds in the order of the text; those of sends and receives come
-    last.
+    """Return the callbacks, infeeds and outfeeds of a program in the order of the text. Callbacks that the
+    text writes as sends and receives (on TPU) come last.
+
+    Args:
+      sources: the lines and calls of the module's operations.
     """
     found: list[Callback] = []
     transfers: dict[tuple[str, int, int], list[int]] = {}

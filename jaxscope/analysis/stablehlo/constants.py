@@ -1,8 +1,9 @@
-"""Find the constants of a program: arrays that its trace captured.
+"""Find the constants of a program: arrays that the traced function closed over.
 
-JAX writes a captured array as a constant at the beginning of the function. Its location is that of the call
-that was lowered, so the line of its first use is reported instead. A text may omit the values of a constant
-and have only its type. The name comes from the recorded trace (``schema.keys.Captured``), by shape and dtype.
+JAX writes such an array as a constant at the beginning of the function. Its location is that of the call that
+was lowered, so the line of its first use is reported instead. A text may omit the values of a constant and
+have only its type. The name of the variable comes from the recorded trace (``schema.keys.Captured``): the
+array there with the same shape and dtype.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ class Constant(msgspec.Struct, frozen=True):
     Attributes:
       type: the MLIR type as text: ``tensor<4xf32>``.
       shape, dtype, bytes: those of the array; None: unknown.
-      line: the line of the text, counted from 1.
-      source: the user's line of its first use; None: unknown.
-      name: the variable, if only one has this shape and dtype, or the name of the program's argument; None:
-        unknown.
-      names: all captured variables of this shape and dtype.
+      line: the line of the program's text, counted from 1.
+      source: the line of the user's code that first uses the constant; None: unknown.
+      name: the user's variable, if only one has this shape and dtype, or the name of the program's argument;
+        None: unknown.
+      names: all variables with this shape and dtype whose arrays the traced function closed over.
       splat: whether all elements are equal, so that XLA stores only one.
-      argument: position of the program's argument as which JAX passes the array (newer versions); None: it is
-        a constant in the text.
+      argument: newer versions of JAX pass the array to the program as an argument: the position of this
+        argument; None: the array is a constant in the text.
     """
 
     type: str
@@ -48,10 +49,11 @@ class Constant(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources, captured: Sequence[Captured] = ()) -> list[Constant]:
-    """Return the constants of more than SMALL elements, the largest first.
+    """Return the constants of a program with more than SMALL elements, the largest first.
 
     Args:
-      captured: the arrays that the trace captured, for the names.
+      sources: the lines and calls of the module's operations.
+      captured: the arrays that the traced function closed over, which give the constants their names.
     """
     found: list[tuple[int | None, Constant]] = []
     wanted = {
@@ -89,11 +91,12 @@ def find(module: Module, sources: Sources, captured: Sequence[Captured] = ()) ->
 
 
 def first_uses(module: Module, wanted: set[int], first: int = 0, end: int | None = None) -> dict[int, int]:
-    """Return the index of the first operation that uses each of some values: value -> index.
+    """Return for each of some values the first operation that uses it: value -> index in ``module.ops``.
+    Values that are not used are left out.
 
     Args:
-      wanted: the values: the index of an operation, or -1 - k for argument k.
-      first, end: the range of operations to search; ``end`` None: all.
+      wanted: the values: the index of the operation that computes the value, or -1 - k for argument k.
+      first, end: the range of operations to search; ``end`` None: to the last.
     """
     found: dict[int, int] = {}
     if not wanted:
@@ -106,7 +109,7 @@ def first_uses(module: Module, wanted: set[int], first: int = 0, end: int | None
 
 
 def is_splat(op: Op) -> bool:
-    """Return whether the constant has one value for all elements: ``dense<0.0>``."""
+    """Return whether a constant operation has one value for all elements, as in ``dense<0.0>``."""
     text = op.detail.strip()
     return text.startswith("dense<") and not text.startswith(("dense<[", 'dense<"', "dense<>"))
 
@@ -124,10 +127,11 @@ def _constant(
 
 
 def _names(constants: list[Constant], captured: Sequence[Captured]) -> list[tuple[str, ...]]:
-    """Return the possible names of each constant: the captured variables with its shape and dtype, in the
-    order of ``constants``.
+    """Return the possible names of each constant, in the order of ``constants``: the variables in
+    ``captured`` with the constant's shape and dtype.
 
-    A constant has no names if one of these captured arrays has no name, because it may be that array.
+    If any array in ``captured`` with this shape and dtype has no name, the constant has no names, because it
+    may be that array.
     """
     by_kind: dict[tuple[object, object], list[str | None]] = {}
     for c in captured:

@@ -1,9 +1,9 @@
-"""Find the shardings requested by ``with_sharding_constraint`` and ``reshard``, and those that split
-unevenly.
+"""Find the shardings that a program requests by ``with_sharding_constraint`` and ``reshard``, and the
+requests that split a dimension into unequal parts.
 
-A constraint is an operation on a value. It belongs to an argument of the program if its operand is that
-argument, and to a result if its output is returned unchanged. Both are also found through calls of private
-functions, which JAX creates for a jitted function called inside another.
+A request is an operation on a value. It belongs to an argument of the program if its operand is that
+argument. It belongs to a result if its output is returned unchanged. Both are also found through calls of
+private functions, which JAX creates for a jitted function called inside another.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ Request = tuple[Spec, Frame | None]
 
 
 class Uneven(msgspec.Struct, frozen=True):
-    """A constraint that splits a dimension into parts of unequal size, so that XLA pads it.
+    """A sharding constraint that splits a dimension into parts of unequal size, so that XLA pads it.
 
     Attributes:
       asked: the requested sharding.
       shape, dtype, bytes: those of the global value; None: unknown.
       dimension, parts: the number of the dimension that is split, and the number of parts.
-      of: ``argument`` or ``result``; None: a value inside the program.
+      of: ``argument`` or ``result``, if the value is one of the program's; None: a value inside the program.
       count: number of such constraints at this line.
-      source: the user's line; None: unknown.
+      source: the line of the user's code; None: unknown.
     """
 
     asked: Spec
@@ -74,18 +74,18 @@ class Uneven(msgspec.Struct, frozen=True):
 
 
 class Constraint(msgspec.Struct, frozen=True):
-    """A constraint in the program, with the lines that compute and use its value.
+    """A sharding constraint in the program, with the lines that compute and use its value.
 
     Attributes:
       asked: the requested sharding.
       bytes: bytes of the global value.
       parts: number of requested parts per dimension.
-      source: the user's line of the constraint.
+      source: the line of the constraint in the user's code.
       made_at: (file, line) of the operation that computes the value, and of elementwise operations between
         that operation and the constraint, the nearest first.
       used_at: (file, line) of the operations that read the constrained value.
       argument: the name of the program's argument that is constrained; None: a computed value.
-      backward: whether differentiation created it; None: unknown.
+      backward: whether differentiation created the constraint; None: unknown.
     """
 
     asked: Spec
@@ -99,11 +99,16 @@ class Constraint(msgspec.Struct, frozen=True):
 
 
 class Constraints:
-    """The constraints of one module.
+    """The sharding constraints of one module.
+
+    Args:
+      sources: the lines and calls of the module's operations.
+      meshes: the meshes of the module, by name.
 
     Attributes:
-      arguments: position of an argument of the program -> (requested sharding, user's line or None).
-      results: the same for the results.
+      arguments: position of an argument of the program -> (requested sharding, line of the user's code or
+        None).
+      results: position of a result of the program -> (requested sharding, line of the user's code or None).
     """
 
     def __init__(self, module: Module, sources: Sources, meshes: Mapping[str, Mesh]) -> None:
@@ -126,7 +131,9 @@ class Constraints:
         return None if spec is None else (spec, self._sources.frame(index))
 
     def _read_arguments(self, main: Function) -> None:
-        """Fill ``arguments``. An argument with several different constraints is left out."""
+        """Fill ``self.arguments``: find the sharding constraints on the program's arguments. An argument with
+        several different constraints is left out.
+        """
         found: dict[int, list[int]] = {}
         waiting: list[tuple[Function, tuple[int | None, ...]]] = [(main, tuple(range(len(main.arguments))))]
         seen: set[tuple[str, tuple[int | None, ...]]] = set()
@@ -163,8 +170,8 @@ class Constraints:
                     self.results[position] = request
 
     def _made_by(self, function: Function, position: int) -> int | None:
-        """Return the index of the constraint whose output a function returns as result number ``position``;
-        None: there is none.
+        """Return the index of the sharding constraint whose output a function returns as its result number
+        ``position``; None: the result is no output of a constraint.
         """
         for _ in range(MAX_DEPTH):
             end = self._module.ops[function.end - 1] if function.end > function.first else None
@@ -182,7 +189,7 @@ class Constraints:
         return None
 
     def listed(self) -> list[Constraint]:
-        """Return the constraints whose line and size are known, in the order of the text; at most
+        """Return the sharding constraints whose line and size are known, in the order of the text; at most
         MAX_LISTED.
         """
         found = []
@@ -226,10 +233,11 @@ class Constraints:
     def _makers(
         self, constraint: Op, shape: tuple[int | None, ...] | None
     ) -> tuple[tuple[tuple[str, int], ...], str | None]:
-        """Return (lines, argument) of the operations that compute the operand of a constraint.
+        """Find where the operand of a sharding constraint comes from. Return (lines, argument).
 
-        The lines are (file, line) of the operations back to the first that is not elementwise, the nearest
-        first. The argument is the name of the program's argument if the operand is an argument; else None.
+        ``lines`` has (file, line) of the operation that computes the operand and of elementwise operations
+        between that operation and the constraint, the nearest first. ``argument`` is the name of the
+        program's argument if the operand is an argument; else None.
 
         Args:
           shape: the shape of the constrained value.
@@ -255,8 +263,8 @@ class Constraints:
         return tuple(lines), argument if len(seen) == 1 else None
 
     def _element_by_element(self, op: Op) -> bool:
-        """Return whether ``op``, or the function that it calls, computes each element from the same elements
-        of its operands.
+        """Return whether ``op`` is an elementwise operation, or a call of a function with elementwise
+        operations only.
         """
         called = self._functions.get(op.callee or "") if op.name in CALLS else None
         inside: Iterable[Op] = (op,)
@@ -281,8 +289,8 @@ class Constraints:
         return types.tensor(text).shape
 
     def uneven(self) -> list[Uneven]:
-        """Return the constraints that split a dimension into unequal parts, the largest value first; at most
-        MAX_UNEVEN.
+        """Return the sharding constraints that split a dimension into unequal parts, those on the largest
+        values first; at most MAX_UNEVEN.
         """
         found: dict[tuple[object, ...], Uneven] = {}
         for index, op in enumerate(self._module.ops):
@@ -324,11 +332,12 @@ def _at(values: Sequence[int | None], position: int) -> int | None:
 def attach(
     program_values: Iterable[values.Value], requests: Mapping[int, Request]
 ) -> tuple[values.Value, ...]:
-    """Return the values with the shardings that constraints request for them.
+    """Return the arguments or results of a program, with the shardings that constraints in the program
+    request for them in ``asked``.
 
     Args:
       program_values: the arguments or the results of the program.
-      requests: position -> (requested sharding, user's line or None).
+      requests: position -> (requested sharding, line of the user's code or None).
     """
     return tuple(
         v

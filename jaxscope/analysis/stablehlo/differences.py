@@ -1,4 +1,6 @@
-"""Compare two lowered programs by the user's lines: the operations that only one of the two programs has."""
+"""Compare two lowered programs: for each line of the user's code, find the operations that only one of the
+two programs has.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,13 @@ _ZEROS = re.compile(r"(\d\.\d*?)0+e\+00\b")
 
 
 class AtLine(NamedTuple):
-    """The operations of one line that only one of two programs has, as text: ``add 16xf32``.
+    """A line of the user's code with the operations that only one of two programs has, as text:
+    ``add 16xf32``.
 
     Attributes:
-      source: the user's line; None: the operations have none.
-      before: operations that only the first program has.
-      after: operations that only the second program has.
+      source: the line; None: the operations have none.
+      before: operations that only the first program has, at most four.
+      after: operations that only the second program has, at most four.
     """
 
     source: Frame | None
@@ -35,14 +38,15 @@ class AtLine(NamedTuple):
 
 
 def same_for_all_processes(text: str) -> str:
-    """Return the text of a program without locations, addresses and callback numbers, which differ between
-    processes.
+    """Return the StableHLO of a program without locations, addresses and callback numbers. These differ
+    between processes that run the same program, so the rest can be compared.
     """
     return _OWN.sub("", _ALIAS.sub("", "\n" + text))
 
 
 def by_line(before: str, after: str) -> list[AtLine]:
-    """Return the lines whose operations differ between two programs, in the order of the text.
+    """Return the lines of the user's code whose operations differ between two programs, in the order of the
+    text.
 
     A constant belongs to the line of the operation that uses it.
 
@@ -76,7 +80,7 @@ def _operations(module: Module) -> Iterator[tuple[Frame | None, str]]:
 
 
 def _spelled(name: str, callee: str | None, detail: str, outputs: tuple[str, ...]) -> str:
-    """Return an operation as text: ``constant dense<2.0> f32`` or
+    """Write an operation as short text: ``constant dense<2.0> f32`` or
     ``reduce applies add across dimensions = [0] 16xf32``.
 
     Args:

@@ -1,11 +1,12 @@
-"""Find the inputs that were donated, whether their memory is reused, and the inputs that could be donated.
+"""Find the inputs that were donated, whether outputs reuse their memory, and the inputs that could be
+donated.
 
 JAX matches donated arguments, in order, with outputs whose part on one device has the same shape, dtype and
 memory kind. A matched argument gets the attribute ``tf.aliasing_output``. If the sharding or layout of the
-output is left to XLA, or only the number of elements is equal, the argument gets ``jax.buffer_donor`` and XLA
-decides. This also applies to every other donated argument if a partitioned program states no sharding for an
-output. The remaining donations are dropped with a warning, and the text does not show them.
-(``_set_up_aliases`` in the lowering of JAX 0.10 and 0.12.)
+output is left to XLA, or only the number of elements is equal, the argument gets ``jax.buffer_donor``, and
+XLA decides whether to reuse it. If a partitioned program states no sharding for an output, every other
+donated argument gets this attribute too. The remaining donations are dropped with a warning, and the text
+does not show them. (``_set_up_aliases`` in the lowering of JAX 0.10 and 0.12.)
 """
 
 from __future__ import annotations
@@ -23,17 +24,18 @@ ALIAS, DONOR = "tf.aliasing_output", "jax.buffer_donor"
 
 
 class Donation(msgspec.Struct, frozen=True):
-    """The donation of one input.
+    """One input that is donated, or could be.
 
     Attributes:
       path: the path of the argument; None: unknown.
-      status: aliased, unused (donated and not reused) or possible (not donated, and an output could reuse
-        it); None: donated, and XLA's decision is unknown.
-      reason: why it is not reused, or the condition for reuse; None: there is nothing to add.
+      status: aliased (donated and reused), unused (donated and not reused) or possible (not donated, and an
+        output could reuse it); None: donated, and XLA's decision is unknown.
+      reason: why the input's memory is not reused, or the condition for reuse; None: there is nothing to add.
       argument: the position in the program; None: JAX dropped the argument.
       type: the MLIR type as text; None: JAX dropped the argument.
       bytes, device_bytes: bytes of the global array and of its part on one device; None: unknown.
-      output: the result that reuses it or could reuse it.
+      output: the name of the result that reuses the input's memory or could reuse it; None: there is none, or
+        it is unknown.
     """
 
     path: str | None
@@ -54,7 +56,8 @@ def find(
     unread: Collection[str] = (),
     aliased: Collection[int] | None = None,
 ) -> list[Donation]:
-    """Return the donations of a module's arguments, in order; arguments without a donation are left out.
+    """Return the arguments of a module that were donated or could be donated, in order. Other arguments are
+    left out.
 
     Args:
       arguments, results: those of the program.
@@ -96,10 +99,14 @@ def find(
 
 
 class _Outputs:
-    """The results of a program, grouped by type.
+    """The results of a program, grouped by type, to find the one that could reuse a donated argument's
+    memory.
+
+    Args:
+      taken: position of a result -> the argument whose memory the result reuses by JAX's decision.
 
     Attributes:
-      taken: position of a result -> the argument whose memory it reuses by JAX's decision.
+      taken: as the argument.
       alike: (shape, dtype) -> the results of this type, the last first.
       shaped: shape -> the results of this shape, the last first.
       free: type on one device -> the results that no argument is assigned to, the last first.
@@ -137,7 +144,13 @@ def _slot(value: Value, whole: bool) -> object:
 
 
 def unusable(value: Value, outputs: _Outputs) -> str | None:
-    """Return why no output can reuse a donated argument, as a clause; None: no reason is known."""
+    """Return why no output can reuse the memory of a donated argument, as a clause for a message:
+    ``no output is f32[8]``. None: no reason is known.
+
+    Args:
+      value: the argument.
+      outputs: the results of the program.
+    """
     whole = outputs.alike.get((value.shape, value.dtype), [])[:MAX_COMPARED]
     if not whole:
         shaped = outputs.shaped.get(value.shape, [])[:MAX_COMPARED]

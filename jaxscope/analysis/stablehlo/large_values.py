@@ -32,13 +32,13 @@ IN_MEMORY = frozenset(
 
 
 class LargeValue(msgspec.Struct, frozen=True):
-    """A result of an operation.
+    """A large value of a lowered program: the result of an operation.
 
     Attributes:
       bytes: bytes of the whole array, on all devices together.
       shape: the shape with its dtype: ``f32[4096,512]``.
       operation: the operation: ``dot_general``.
-      source: the user's line; None: unknown.
+      source: the line of the user's code; None: unknown.
     """
 
     bytes: int
@@ -48,7 +48,12 @@ class LargeValue(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources) -> list[LargeValue]:
-    """Return the largest results, the largest first. Of equal results of one line, only one is returned."""
+    """Return the largest values of a program that XLA has to store in memory, the largest first. If a line
+    computes several equal ones, only one is returned.
+
+    Args:
+      sources: the lines and calls of the module's operations.
+    """
     found: set[LargeValue] = set()
     for index, op in enumerate(module.ops):
         if op.name not in IN_MEMORY or not sources.times[op.function]:

@@ -1,5 +1,5 @@
-"""Split a line of MLIR's printer into its parts: result names, operation, operands, attributes, types,
-location.
+"""Split a line of StableHLO, as MLIR's printer writes it, into its parts: result names, operation, operands,
+attributes, types, location.
 
 The printer writes one operation, or the beginning or end of one region, on each line. Brackets inside strings
 and the ``>`` of an arrow do not count as brackets.
@@ -41,7 +41,7 @@ def unquote(text: str) -> str:
 
 
 def closing(text: str, start: int) -> int:
-    """Return the index of the bracket that closes the one at ``start``; -1: there is none."""
+    """Return the index of the bracket that closes the bracket at index ``start``; -1: there is none."""
     depth = 0
     for token in TOKEN.finditer(text, start):
         kind = token[0]
@@ -76,8 +76,8 @@ def split(text: str) -> list[str]:
 
 
 def attributes(text: str) -> dict[str, str]:
-    """Parse ``{a = 1 : i32, b, "c d" = "x"}``, with or without braces, to a dict of texts; ``b`` has an empty
-    text.
+    """Parse ``{a = 1 : i32, b, "c d" = "x"}``, with or without braces, to a dict: name -> value as text. An
+    attribute without a value, here ``b``, has an empty text.
     """
     text = text.strip()
     if text.startswith("{"):
@@ -91,8 +91,11 @@ def attributes(text: str) -> dict[str, str]:
 
 
 def dictionary(text: str) -> dict[str, str]:
-    """Return the attributes in the text behind an operation's name: those in ``<{...}>`` and in ``{...}``
-    outside of brackets.
+    """Return the attributes of an operation: name -> value as text. They are in ``<{...}>`` and in ``{...}``
+    behind the operation's name; braces inside other brackets do not count.
+
+    Args:
+      text: the text behind the operation's name.
     """
     found: dict[str, str] = {}
     depth = 0
@@ -116,8 +119,8 @@ def dictionary(text: str) -> dict[str, str]:
 
 
 def location(line: str) -> tuple[str, str]:
-    """Split a line into the line without its trailing ``loc(...)``, and the text inside; "": there is no
-    location.
+    """Split a line that ends with ``loc(...)`` into (the line without the location, the text in the
+    parentheses). The second text is empty if there is no location.
     """
     if not line.endswith(")"):
         return line, ""
@@ -134,8 +137,11 @@ def location(line: str) -> tuple[str, str]:
 
 
 def signature(line: str) -> tuple[str, str]:
-    """Split an operation's line without its location into the part before the types, and the types:
-    ``%0 = f %a : T`` -> (``%0 = f %a``, ``T``).
+    """Split an operation's line into the part before its types, and the types: ``%0 = f %a : T`` ->
+    (``%0 = f %a``, ``T``). The second text is empty if the line has no types.
+
+    Args:
+      line: the line without its location.
     """
     at = line.rfind(" : ")
     if at < 0:
@@ -160,8 +166,10 @@ def signature(line: str) -> tuple[str, str]:
 
 
 def types(text: str) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
-    """Return (types of the operands, types of the results) of ``(A, B) -> C``; of the short form ``A, B``,
-    (None, all types).
+    """Parse the types of an operation: return (types of the operands, types of the results).
+
+    ``(A, B) -> C`` -> ``(("A", "B"), ("C",))``. For the short form ``A, B``, which does not separate them,
+    the result is (None, all types).
     """
     before, arrow, after = text.partition("->")
     if not arrow:

@@ -1,10 +1,10 @@
-"""Parse MLIR's locations into JAX's name of an operation and the Python frames that created it.
+"""Parse MLIR's locations into JAX's name of an operation and the Python frames that created the operation.
 
 JAX writes ``"jit(f)/jvp()/add"(callsite("inner"("a.py":3:4 to :9) at "outer"("a.py":7:1 to :5)))``. This is
-the name stack, and in parentheses a chain of call sites, innermost first, each with the name and the line of
-a function. Without full tracebacks (``jax_include_full_tracebacks_in_locations``) the name stack has only one
-line and no function's name. ``"add:"("jit(f)/add"(...))`` repeats the primitive's name. Format: MLIR's
-builtin location attributes.
+the name of the operation (JAX's name stack), and in parentheses a chain of call sites, innermost first, each
+with the name and the line of a Python function. Without full tracebacks
+(``jax_include_full_tracebacks_in_locations``) the parentheses contain only one line and no function's name.
+``"add:"("jit(f)/add"(...))`` repeats the primitive's name. Format: MLIR's builtin location attributes.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ ALIAS = re.compile(r"#[\w$.-]+")
 
 
 class Place(msgspec.Struct, frozen=True):
-    """The origin of an operation.
+    """The origin of an operation of a lowered program.
 
     Attributes:
       name: JAX's name stack and primitive: ``jit(f)/jvp()/add``; None: unknown.
       frames: the Python frames, innermost first; the function is "" if the location does not name it.
-      span: the innermost frame's file, line and columns as text, which differ for two calls on one line.
+      span: the innermost frame's file, line and columns as text. The columns distinguish two calls on one
+        line.
     """
 
     name: str | None = None
@@ -45,12 +46,13 @@ NOWHERE = Place()
 
 
 class _Node(msgspec.Struct, frozen=True):
-    """A parsed location.
+    """A parsed location, or a part of one, as locations contain other locations.
 
     Attributes:
-      kind: ``file`` (a line), ``function`` (a name with a line; the name is that of a function or of an
-        operation, depending on the location that contains it) or ``place``.
-      place: the origin so far.
+      kind: ``file`` (a line), ``function`` (a name and a line) or ``place`` (anything else). The name of a
+        ``function`` is that of a Python function or of an operation, which only the surrounding location
+        decides.
+      place: the origin that is known from this part.
     """
 
     kind: str
@@ -61,7 +63,7 @@ UNKNOWN = _Node("place", NOWHERE)
 
 
 class Locations:
-    """Resolve the locations of one module; each is parsed once.
+    """Translate the locations of one module to names and Python frames. Each location is parsed once.
 
     Args:
       aliases: ``#loc`` name -> the text of its location.
@@ -77,7 +79,11 @@ class Locations:
         self.unread: set[str] = set()
 
     def place(self, text: str) -> Place:
-        """Return the origin for the text between the parentheses of ``loc(...)``."""
+        """Return the origin of an operation with this location.
+
+        Args:
+          text: the text between the parentheses of ``loc(...)``: ``#loc5`` or a location written out.
+        """
         found = self._places.get(text)
         if found is None:
             node = self._resolve(text)
@@ -88,8 +94,8 @@ class Locations:
         return found
 
     def _resolve(self, text: str) -> _Node:
-        """Resolve a location and all that it refers to, without recursion, because a chain may be longer than
-        Python's recursion limit.
+        """Parse a location and all locations that it refers to. This is done without recursion, because a
+        chain of references may be longer than Python's recursion limit.
         """
         waiting = [text]
         entered: set[str] = set()
@@ -137,10 +143,11 @@ class Locations:
         return node
 
     def _parse(self, text: str, at: int, depth: int) -> tuple[_Node, int]:
-        """Return (location that begins at ``at``, index of its end). Raises _Unread if there is none.
+        """Parse the location that begins at index ``at`` of ``text``. Return (location, index of its end).
+        Raises _Unread if there is none.
 
         Args:
-          depth: number of locations around it.
+          depth: the number of locations that contain this one.
         """
         if depth > MAX_NESTED:
             raise _Unread
@@ -165,9 +172,14 @@ class Locations:
         raise _Unread
 
     def _fused(self, text: str, at: int, depth: int) -> tuple[_Node, int]:
-        """Parse ``[a, b]``, the locations of fused operations, and return (one of them, index of the end).
+        """Parse the locations of fused operations, ``[a, b]``, and return (one of these locations, index
+        behind the bracket).
 
-        It is the first location with frames, else the first with a name.
+        The location is the first with frames, else the first with a name.
+
+        Args:
+          at: the index behind the word ``fused``.
+          depth: the number of locations that contain this one.
         """
         if text.startswith("<", at):
             end = lexing.closing(text, at)
@@ -202,8 +214,11 @@ def _file(found: re.Match[str]) -> _Node:
 
 
 def _renamed(place: Place, name: str | None, function: str) -> Place:
-    """Return a place with another name, and with only its innermost frame, whose function is named
-    ``function``.
+    """Return an origin with another name, and with only its innermost frame.
+
+    Args:
+      name: the name of the operation; None: unknown.
+      function: the name of the frame's Python function; "": unknown.
     """
     frame = place.frames[0]
     return Place(name, (Frame(file=frame.file, line=frame.line, function=function),), place.span)

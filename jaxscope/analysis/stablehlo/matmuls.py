@@ -26,13 +26,14 @@ _PART = re.compile(r"(\w++) = (\w++)")
 
 
 class Product(msgspec.Struct, frozen=True):
-    """The matrix products of one line that have the same types and precision.
+    """The matrix products or convolutions of one line of the user's code that have the same types and
+    precision.
 
     Attributes:
       operands: the types: ``f32 x f32 -> f32``.
       precision: a precision of StableHLO (``HIGHEST``), or the requested algorithm (``tf32_tf32_f32 x3``).
       count: number of products, with called functions inlined and loop bodies counted once.
-      source: the user's line; None: unknown.
+      source: the line; None: unknown.
     """
 
     operands: str
@@ -42,8 +43,11 @@ class Product(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources) -> list[Product]:
-    """Return the matrix products and convolutions, grouped by line, types and precision, the most frequent
-    first.
+    """Return the matrix products and convolutions of a program, grouped by line of the user's code, types and
+    precision. The most frequent come first.
+
+    Args:
+      sources: the lines and calls of the module's operations.
     """
     found: dict[tuple[str, str, Frame | None], int] = {}
     for index, op in enumerate(module.ops):

@@ -1,7 +1,7 @@
 """A StableHLO module as data: functions, their arguments and results, and every operation in the order of the
 text.
 
-``reader`` parses a text to it, and the other modules of the package analyse it.
+``reader`` creates these objects from a text, and the other modules of the package analyse them.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ CALLS = frozenset({"func.call", "call"})
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """A part of the text that could not be read.
+    """A part of a StableHLO text that could not be read.
 
     Attributes:
-      line: the line, counted from 1; 0: unknown.
+      line: the number of the line, counted from 1; 0: unknown.
       text: the reason.
     """
 
@@ -26,22 +26,23 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class Op(msgspec.Struct, frozen=True, gc=False):
-    """One operation.
+    """One operation of a StableHLO module.
 
     Attributes:
       name: the name with its dialect: ``stablehlo.add``.
       line: the line in the text, counted from 1.
-      function: index of its function in ``Module.functions``.
-      block: number of the region that contains it.
+      function: index of the function that contains the operation, in ``Module.functions``.
+      block: number of the region that contains the operation.
       parent: index of the operation that has this region; None: the region is the function's body.
       results: number of results.
       operands: indices of the operations that produce the operands; -1 - k is argument k of the function.
-        Arguments of regions are left out.
+        Operands that are arguments of regions are left out.
       inputs, outputs: types of the operands and results, as text.
       detail: the rest of the line, with ``%`` for each value.
       location: the text in ``loc(...)``.
-      callee: the called function, or the target of a custom call; None: it calls nothing.
-      picks: of a return: for each operand, which result of the operation it is; empty if each is the first.
+      callee: the called function, or the target of a custom call; None: the operation calls nothing.
+      picks: only for a return: for each operand, the number of the result if its operation has several; empty
+        if each operand is a first result.
     """
 
     name: str
@@ -60,12 +61,12 @@ class Op(msgspec.Struct, frozen=True, gc=False):
 
 
 class Argument(msgspec.Struct, frozen=True):
-    """An argument of a function.
+    """An argument of a function in a StableHLO module.
 
     Attributes:
       type: the MLIR type as text: ``tensor<4xf32>``.
       name: the path of the argument as JAX writes it into the argument's location; None: there is none.
-      attributes: the attributes as text, by name.
+      attributes: name of an attribute -> its text.
     """
 
     type: str
@@ -79,13 +80,13 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class Function(msgspec.Struct, frozen=True):
-    """A function of a module.
+    """A function of a StableHLO module.
 
     Attributes:
       name: the name without ``@``.
-      public: whether it is not marked as private.
+      public: whether the function is not marked as private.
       line: the line in the text, counted from 1.
-      first, end: its operations are ``Module.ops[first:end]``.
+      first, end: the function's operations are ``Module.ops[first:end]``.
       arguments, results: the arguments and results, in order.
     """
 
@@ -99,11 +100,11 @@ class Function(msgspec.Struct, frozen=True):
 
 
 class Module(msgspec.Struct, frozen=True):
-    """A StableHLO module.
+    """A parsed StableHLO module.
 
     Attributes:
       name: the name: ``jit_step``; None: the text has none.
-      attributes: the attributes of the module as text, by name.
+      attributes: name of an attribute of the module -> its text.
       functions: the functions, in the order of the text.
       ops: the operations of all functions, in the order of the text.
       locations: ``#loc`` name -> the text of its location.

@@ -1,4 +1,6 @@
-"""Find the stretches of a sequence of numbers that consist of equal parts, such as ``1 2 3 1 2 3 1 2 3``."""
+"""Find the parts of a sequence of numbers that repeat, such as ``1 2 3 1 2 3 1 2 3``. The numbers stand for
+operations: a traced Python loop gives such a repetition.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,10 @@ class Stretch(msgspec.Struct, frozen=True):
     equal parts.
 
     Attributes:
-      start: where it begins.
-      period: the length of one part.
+      start: the index at which the repetition begins.
+      period: the length of one of the equal parts.
       times: the number of complete parts.
-      length: the length with an incomplete part at the end.
+      length: the length of the whole, including an incomplete part at the end.
     """
 
     start: int
@@ -37,10 +39,11 @@ class Stretch(msgspec.Struct, frozen=True):
 
 
 def find(sequence: Sequence[int], least_times: int = 3) -> list[Stretch]:
-    """Return repeating stretches that do not overlap, the longest first, each with its shortest period.
+    """Return the repeating parts of a sequence, such as ``1 2 3 1 2 3 1 2 3``. They do not overlap. The
+    longest comes first, each with its shortest period.
 
     Args:
-      least_times: the least number of equal parts.
+      least_times: how often something must repeat at least.
     """
     found: list[Stretch] = []
     for period in candidates(sequence):
@@ -59,8 +62,8 @@ def find(sequence: Sequence[int], least_times: int = 3) -> list[Stretch]:
 
 
 def candidates(sequence: Sequence[int]) -> list[int]:
-    """Return the possible periods, in increasing order: the distances at which equal windows occur most
-    often.
+    """Return the possible periods of repetitions in a sequence, in increasing order: the distances at which
+    the same few numbers occur again most often.
     """
     chosen: set[int] = set()
     n = len(sequence)

@@ -1,6 +1,6 @@
-"""Find conversions to wider floating-point types (bf16 to f32), and 64-bit floating point.
+"""Find conversions to wider floating-point types (bf16 to f32), and the use of 64-bit floating point.
 
-A product of bf16 operands that accumulates in f32 is not included, because nothing is converted.
+A product of bf16 operands with an f32 result is not included, because nothing is converted.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ MAX_LISTED = 500
 
 
 class Upcast(msgspec.Struct, frozen=True):
-    """The conversions of one line from one dtype to a wider one.
+    """The conversions from one dtype to a wider one that come from one line of the user's code.
 
     Attributes:
       before, after: the two dtypes: ``bfloat16``, ``float32``.
       count: number of conversions, with called functions inlined and loop bodies counted once.
-      bytes: bytes of all their results; None: unknown.
-      source: the user's line; None: unknown.
-      backward: whether differentiation created them; None: unknown.
-      name: JAX's name of the first of them: ``jit(f)/convert_element_type``; None: unknown.
+      bytes: bytes of the results of all these conversions; None: unknown.
+      source: the line; None: unknown.
+      backward: whether differentiation created the conversions; None: unknown.
+      name: JAX's name of the first conversion: ``jit(f)/convert_element_type``; None: unknown.
     """
 
     before: str
@@ -46,13 +46,13 @@ class Upcast(msgspec.Struct, frozen=True):
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """The operations of one line that produce 64-bit floats from other types.
+    """The operations of one line of the user's code that produce 64-bit floats from other types.
 
     Attributes:
       kind: ``constant``, ``convert`` or ``other``.
       operation: the operation: ``stablehlo.convert``.
       count: number of operations, with called functions inlined and loop bodies counted once.
-      source: the user's line; None: unknown.
+      source: the line; None: unknown.
     """
 
     kind: str
@@ -76,8 +76,11 @@ class Doubles(msgspec.Struct, frozen=True):
 
 
 def upcasts(module: Module, sources: Sources) -> list[Upcast]:
-    """Return the conversions of arrays to wider floats, the largest first. Conversions of scalars are left
-    out, because they cost nothing.
+    """Return the conversions of arrays to wider floats, those with the most bytes first. Conversions of
+    scalars are left out, because they cost nothing.
+
+    Args:
+      sources: the lines and calls of the module's operations.
     """
     found: dict[tuple[str, str, Frame | None, bool | None], tuple[int, int | None, str | None]] = {}
     for index, op in enumerate(module.ops):
@@ -111,7 +114,11 @@ def _bits(dtype: str) -> int:
 
 
 def doubles(module: Module, sources: Sources) -> Doubles | None:
-    """Return the 64-bit floating point of the program; None: it has none."""
+    """Return where a program uses 64-bit floating point; None: nowhere.
+
+    Args:
+      sources: the lines and calls of the module's operations.
+    """
     operations = 0
     origins: dict[tuple[str, str, Frame | None], int] = {}
     for index, op in enumerate(module.ops):

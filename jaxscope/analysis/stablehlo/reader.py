@@ -19,12 +19,13 @@ FULL_NAMES = {"call": "func.call", "return": "func.return", "constant": "func.co
 
 
 class _Open:
-    """A region that is being read.
+    """A region of an operation or function (the text between braces) whose end the reader has not reached
+    yet.
 
     Attributes:
       owner: index of the operation that has the region; None: the region is a function's body.
       block: the number of the region.
-      last: index of the last operation read in it; None: none so far.
+      last: index of the last operation that was read in the region; None: none so far.
     """
 
     __slots__ = ("block", "last", "owner")
@@ -105,7 +106,7 @@ class _Reader:
 
     def _define(self, line: str) -> None:
         """Note the names of values that a line defines without an operation, such as the arguments of a
-        region.
+        region: ``^bb0(%arg1: tensor<f32>)``. They are then no unknown names.
         """
         for name in lexing.DEFINED.findall(line):
             self.names[name] = None
@@ -220,13 +221,15 @@ class _Reader:
             self._enter(index)
 
     def _operands(self, head: str, name: str) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
-        """Return (number of operands, indices of the operations that produce them, which result of each is
-        used).
+        """Parse the operands of an operation. Return (number of operands, indices of the operations that
+        produce them, for each operand the number of the result that it is).
 
-        Operands that are arguments of regions are only in the number. The third is empty except for a return.
+        Operands that are arguments of regions are counted, but have no index. The third item is empty except
+        for a return.
 
         Args:
           head: the line behind the name of the operation, without types and location.
+          name: the name of the operation.
         """
         values = lexing.OPERAND.findall(lexing.STRING.sub('""', head) if '"' in head else head)
         names = self.names
@@ -248,8 +251,8 @@ class _Reader:
         return results
 
     def _bare(self, head: str) -> str:
-        """Return the text with ``%`` for every value, so that operations that differ only in their operands
-        have equal texts.
+        """Return the text of an operation with ``%`` for every value name. Operations that differ only in
+        their operands then have equal texts.
         """
         if "%" in head:
             head = lexing.VALUE.sub("%", head)
@@ -323,7 +326,7 @@ NO_TYPES = frozenset({"func.return", "stablehlo.return", "sdy.return", "mhlo.ret
 
 
 def _number(value: str) -> int:
-    """Return the number of the operation's result that a value is: 2 for ``%5#2``, 0 for ``%5``."""
+    """Return which result of an operation a value is: 2 for ``%5#2``, 0 for ``%5``."""
     digits = value.partition("#")[2]
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 7 else 0
 
@@ -364,5 +367,7 @@ def _results(text: str) -> list[Result]:
 
 
 def read(text: str) -> Module:
-    """Parse a module's text. Never raises, and reads every line once."""
+    """Parse the StableHLO text of a module. Never raises: a line that cannot be read becomes a ``Problem``.
+    Every line is read once.
+    """
     return _Reader().read(text)

@@ -1,4 +1,4 @@
-"""Read a lowered program's text: the entry of this package."""
+"""Analyse the StableHLO text of a lowered program: ``analyse`` calls all other modules of this package."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ class Reading(msgspec.Struct, frozen=True):
       module: the name of the module; None: the text has none.
       num_partitions, num_replicas: the numbers in the module's attributes; None: unknown.
       printed: number of operations in the text, without returns.
-      op_counts: operation -> number, with called functions inlined, as XLA does first, and loop bodies
-        counted once.
+      op_counts: operation -> how often it occurs. Called functions are inlined, as XLA does first, and loop
+        bodies are counted once.
       located: number of operations with a location.
-      resolved: number of operations with a user's line.
+      resolved: number of operations for which a line of the user's code is known.
       arguments, results: those of the program.
       meshes: the meshes in the text.
       shardings: the shardings stated inside the program.
       sharding_constraints: the sharding constraints with a known line.
-      uneven: constraints that split a dimension into unequal parts.
+      uneven: sharding constraints that split a dimension into unequal parts.
       repeated: blocks of operations that the text repeats, such as a Python loop.
-      constants: arrays that the trace captured.
-      doubles: 64-bit floating point; None: there is none.
+      constants: arrays that the traced function closed over.
+      doubles: where the program uses 64-bit floating point; None: nowhere.
       upcasts: conversions to wider floats.
       callbacks: calls into Python on the host.
       products: matrix products and convolutions.
@@ -87,17 +87,18 @@ def analyse(
     aliased: Collection[int] | None = None,
     standing: Callable[[str], Standing] = STANDING,
 ) -> Reading:
-    """Read a program's text. Never raises.
+    """Analyse the StableHLO text of a program. Never raises.
 
     Args:
       text: the StableHLO.
-      captured: arrays captured by the trace, for the names of constants.
+      captured: arrays that the traced function closed over, which give the constants their names.
       paths: the paths of all the caller's arguments, in order.
       dropped: positions in ``paths`` of the arguments that the program does not take.
       donated: paths of the donated arguments; None: unknown.
       aliased: numbers of the program's parameters whose memory a result reuses in the compiled program; None:
         unknown.
-      standing: returns the owner of a file: the user, an installed package or a library.
+      standing: a function that says for a file name whether the file belongs to the user, an installed
+        package or a library.
     """
     module = reader.read(text)
     sources = Sources(module, standing)
@@ -116,10 +117,16 @@ def of_module(
     donated: Collection[str] | None = None,
     aliased: Collection[int] | None = None,
 ) -> Reading:
-    """Return the contents of a parsed module. The other arguments are those of ``analyse``.
+    """Analyse a parsed StableHLO module.
 
     Args:
-      sources: the lines of the module's operations.
+      sources: the lines and calls of the module's operations.
+      captured: arrays that the traced function closed over, which give the constants their names.
+      paths: the paths of all the caller's arguments, in order.
+      dropped: positions in ``paths`` of the arguments that the program does not take.
+      donated: paths of the donated arguments; None: unknown.
+      aliased: numbers of the program's parameters whose memory a result reuses in the compiled program; None:
+        unknown.
     """
     known = shardings.meshes(module)
     coverage = sources.coverage()

@@ -1,8 +1,9 @@
 """Find blocks of operations that a program repeats: a Python loop that was traced, which could be a
 ``lax.scan``.
 
-Two operations are alike if they do the same to the same types. Differences that a loop makes between
-iterations do not count: the operands, the position of a slice, scalar constants, channel numbers.
+Two operations are alike if they do the same to the same types. These differences do not count, because a loop
+makes them between iterations: other operands, another position of a slice, other scalar constants, other
+channel numbers.
 """
 
 from __future__ import annotations
@@ -34,14 +35,15 @@ class Repeated(msgspec.Struct, frozen=True):
     Attributes:
       length: number of operations in one iteration.
       times: number of iterations.
-      line: the line of the text at which the first iteration begins.
-      carried: whether each iteration uses a result of the one before, like the carry of a scan. If not, they
-        are independent (the same update of many arrays).
-      in_loop: whether the block is already inside a loop (``unroll=``).
-      source: the user's line that repeats it; None: unknown.
+      line: the line of the program's text at which the first iteration begins.
+      carried: whether each iteration uses a result of the one before, like the carry of a scan. If not, the
+        iterations are independent (the same update of many arrays).
+      in_loop: whether the block is already inside a loop of the program (``unroll=``).
+      source: the line of the user's code that repeats the block; None: unknown.
       first, end: the operations are in ``Module.ops[first:end]``.
-      backward: whether differentiation created it.
-      under: the user's lines that called its operations, as (file, line), outermost first.
+      backward: whether differentiation created the block.
+      under: the lines of the user's code on the stacks of most of its operations, as (file, line), outermost
+        first.
     """
 
     length: int
@@ -57,7 +59,12 @@ class Repeated(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources) -> list[Repeated]:
-    """Return the repeated blocks, the largest first, without repetitions of JAX's own functions."""
+    """Return the blocks of operations that a program repeats, the largest first. Repetitions inside JAX's own
+    functions are left out.
+
+    Args:
+      sources: the lines and calls of the module's operations.
+    """
     kinds, weights = _kinds(module, sources)
     blocks: dict[int, list[int]] = {}
     for index, op in enumerate(module.ops):
@@ -100,11 +107,13 @@ def find(module: Module, sources: Sources) -> list[Repeated]:
 
 
 def _is_jax_own(sources: Sources, iteration: Sequence[int]) -> bool:
-    """Return whether the repetition is JAX's own: the rounds of a random number generator, a polynomial.
+    """Return whether a repeated block of operations comes from JAX's own code, such as the rounds of a random
+    number generator or a polynomial. The user can do nothing about such a block.
 
-    Then no operation has a frame of the user, or all belong to one expression.
+    It does if no operation has a frame of the user, or if all operations belong to one expression.
 
     Args:
+      sources: the lines and calls of the module's operations.
       iteration: the indices of one iteration's operations.
     """
     ops = sources.module.ops
@@ -117,11 +126,12 @@ def _is_jax_own(sources: Sources, iteration: Sequence[int]) -> bool:
 
 
 def _kinds(module: Module, sources: Sources) -> tuple[list[int], list[int]]:
-    """Return (number, weight) lists over all operations: equal operations have equal numbers.
+    """Return (numbers, weights), two lists with one item for each operation of the module. Equal operations
+    have equal numbers.
 
-    The weight is how many operations one stands for, with those in its regions and in the function that it
-    calls. Regions and called functions are compared, too. For this, callees come before their callers, and
-    regions before their operation.
+    The weight of an operation is how many operations it stands for: itself, those in its regions, and those
+    in the function that it calls. Regions and called functions are also compared. For this, called functions
+    are numbered before their callers, and regions before their operation.
     """
     numbers: dict[object, int] = {}
     bodies: dict[str, tuple[object, int]] = {}
@@ -163,7 +173,8 @@ def _kinds(module: Module, sources: Sources) -> tuple[list[int], list[int]]:
 
 
 def _carried(module: Module, iterations: Sequence[Sequence[int]]) -> bool:
-    """Return whether every iteration after the first uses a value of the iteration before.
+    """Return whether every iteration of a repeated block, after the first, uses a value that the iteration
+    before computed.
 
     Args:
       iterations: the indices of the operations of each iteration.
@@ -178,13 +189,15 @@ def _carried(module: Module, iterations: Sequence[Sequence[int]]) -> bool:
 def _source(
     sources: Sources, iteration: Sequence[int], inside: Sequence[int], repeated: set[int]
 ) -> Frame | None:
-    """Return the user's line that makes the iterations; None: no operation has a frame of the user.
+    """Return the line of the user's code that repeats a block of operations; None: no operation has a frame
+    of the user.
 
-    The operations share their outer frames down to some line. If that line causes no other operations, it is
-    the call in the loop's body. Otherwise it calls the function with the loop, and the result is the first
-    line of the iteration in that function.
+    The operations of the block have the same outer frames down to some line. If that line causes no other
+    operations, it is a call in the body of the Python loop, and is returned. Otherwise that line calls the
+    function that contains the loop. Then the first line of the iteration in that function is returned.
 
     Args:
+      sources: the lines and calls of the module's operations.
       iteration: the indices of one iteration's operations.
       inside: the indices of all iterations' operations.
       repeated: the indices of the operations in any repeated block.
@@ -213,16 +226,22 @@ def _source(
 
 
 def _chain(sources: Sources, index: int) -> tuple[Frame, ...]:
-    """Return the user's frames of the operation with this index in ``Module.ops``, outermost first; empty if
-    there are none.
+    """Return the frames of the user on the stack of an operation, outermost first; empty if there are none.
+
+    Args:
+      index: the index of the operation in ``Module.ops``.
     """
     found = sources.own(index)
     return () if found.frame is None else (found.frame, *found.callers)[::-1]
 
 
 def _under(sources: Sources, iteration: Sequence[int]) -> list[tuple[str, int]]:
-    """Return (file, line) of the user's lines that called most operations of an iteration, outermost
-    first.
+    """Return (file, line) of the lines of the user's code that are on the stacks of most operations of an
+    iteration, outermost first.
+
+    Args:
+      sources: the lines and calls of the module's operations.
+      iteration: the indices of one iteration's operations.
     """
     chains = [c for i in iteration if (c := _chain(sources, i))]
     depths: dict[tuple[str, int], list[int]] = {}
@@ -236,14 +255,16 @@ def _under(sources: Sources, iteration: Sequence[int]) -> list[tuple[str, int]]:
 def _elsewhere(
     sources: Sources, shared: list[Frame], below: set[Frame], inside: Sequence[int], repeated: set[int]
 ) -> bool:
-    """Return whether the last of the ``shared`` frames also causes operations outside of the iterations.
+    """Return whether the innermost frame that the operations of a repeated block share also causes operations
+    outside of the block. Then that frame is not the loop's own line.
 
-    An iteration that differs a little (the last of a backward pass) does not count: the lines below that
-    frame are the same.
+    Operations of an iteration that differs a little (the last of a backward pass) do not count as outside:
+    their next frame is in ``below``.
 
     Args:
-      shared: the frames that the operations of the iterations share, outermost first.
-      below: the next frames of these operations.
+      sources: the lines and calls of the module's operations.
+      shared: the frames that the operations of the block share, outermost first.
+      below: the next inner frames of these operations.
       inside: the indices of all iterations' operations.
       repeated: the indices of the operations in any repeated block.
     """

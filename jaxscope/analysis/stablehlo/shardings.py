@@ -1,4 +1,4 @@
-"""Read the meshes and shardings of a lowered program: Shardy's attributes are parsed, GSPMD's strings stay
+"""Read the meshes and shardings of a lowered program. Shardy's attributes are parsed; GSPMD's strings stay
 text.
 
 Shardy's format is ``#sdy.sharding<@mesh, [{"data"}, {}, {"x":(1)2, ?}], replicated={"y"}>``: one pair of
@@ -36,7 +36,7 @@ MAX_LISTED = 500
 
 
 class Mesh(msgspec.Struct, frozen=True):
-    """A mesh in the text.
+    """A mesh that the text of a lowered program defines.
 
     Attributes:
       name: the name without ``@``.
@@ -50,13 +50,13 @@ class Mesh(msgspec.Struct, frozen=True):
 
 
 class Spec(msgspec.Struct, frozen=True):
-    """A sharding as the text states it.
+    """A sharding as the text of a lowered program states it.
 
     Attributes:
-      text: JAX's spelling ``P('data', None)``, else the text itself.
+      text: the sharding as JAX prints it, ``P('data', None)``, else the text itself.
       mesh: (axis, size) of each axis; None: unknown.
-      dimensions: the mesh axes that split each dimension; None: not read (a GSPMD string).
-      open: whether the partitioner may split it further.
+      dimensions: for each dimension the mesh axes that split it; None: not read (a GSPMD string).
+      open: whether the partitioner may split the value further.
       groups: (name, axes) of further groups of axes: ``replicated``, ``unreduced``.
       order: the devices of the mesh as positions; None: in order.
     """
@@ -70,13 +70,13 @@ class Spec(msgspec.Struct, frozen=True):
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """Equal shardings that one line states inside a program.
+    """A sharding that one line of the user's code states inside a program, once or several times.
 
     Attributes:
       kind: constraint, reshard, manual (shard_map), placement (memory kind) or layout.
-      text: the sharding; of ``manual`` its axes; of ``placement`` the memory kind.
-      count: how many there are on this line.
-      source: the user's line; None: unknown.
+      text: the sharding; for ``manual`` the manual axes; for ``placement`` the memory kind.
+      count: how often the line states this sharding.
+      source: the line; None: unknown.
     """
 
     kind: str
@@ -101,10 +101,11 @@ def meshes(module: Module) -> dict[str, Mesh]:
 
 
 def spec(text: str, meshes: Mapping[str, Mesh]) -> Spec:
-    """Parse the text of a sharding: ``#sdy.sharding<...>``, ``<@mesh, [...]>`` or a GSPMD string.
+    """Parse the text of a sharding in a lowered program: ``#sdy.sharding<...>``, ``<@mesh, [...]>`` or a
+    GSPMD string.
 
     Args:
-      meshes: the meshes of the module, by name.
+      meshes: name of a mesh in the module -> the mesh.
     """
     at = text.find("<")
     if text.startswith('"') or at < 0:
@@ -132,8 +133,11 @@ def spec(text: str, meshes: Mapping[str, Mesh]) -> Spec:
 
 
 def partition_spec(dimensions: tuple[tuple[str, ...], ...] | None) -> str | None:
-    """Return the sharding as JAX prints it, ``P('data', None, ('x', 'y'))``, from the axes of each dimension;
-    None for None.
+    """Write a sharding as JAX prints it: ``(("data",), (), ("x", "y"))`` -> ``P('data', None, ('x', 'y'))``.
+    None gives None.
+
+    Args:
+      dimensions: for each dimension the mesh axes that split it; None: unknown.
     """
     if dimensions is None:
         return None
@@ -142,10 +146,11 @@ def partition_spec(dimensions: tuple[tuple[str, ...], ...] | None) -> str | None
 
 
 def of_attributes(attributes: Mapping[str, str], meshes: Mapping[str, Mesh]) -> Spec | None:
-    """Return the sharding in the attributes of an argument or a result; None: there is none.
+    """Return the sharding in the attributes of a program's argument or result; None: there is none.
 
     Args:
-      meshes: the meshes of the module, by name.
+      attributes: name of an attribute -> its text.
+      meshes: name of a mesh in the module -> the mesh.
     """
     text = attributes.get("sdy.sharding") or attributes.get("mhlo.sharding")
     return None if text is None else spec(text, meshes)
@@ -164,10 +169,11 @@ def marks(module: Module, sources: Sources, meshes: Mapping[str, Mesh]) -> list[
 
 
 def stated(op: Op, meshes: Mapping[str, Mesh]) -> Spec | None:
-    """Return the sharding that a constraint or a reshard requests; None: it cannot be read.
+    """Return the sharding that a ``sharding_constraint`` or ``reshard`` operation requests; None: it cannot
+    be read.
 
     Args:
-      meshes: the meshes of the module, by name.
+      meshes: name of a mesh in the module -> the mesh.
     """
     if op.name.startswith("sdy."):
         at = op.detail.find("<")

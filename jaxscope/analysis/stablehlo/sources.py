@@ -1,8 +1,9 @@
-"""Map the operations of a lowered program to the user's lines and back, through calls of private functions.
+"""Find the lines of the user's code that cause an operation of a lowered program, and the operations that a
+line causes.
 
-JAX lowers a jitted function once and calls it from several places. The operations of the function have only
-the frames inside it. Those of JAX's own functions (``relu``, ``_where``) have no frame of the user at all.
-Their lines follow from the calls.
+JAX lowers a jitted function once and calls it from several places. The operations of such a function have
+only the frames inside the function. The operations of JAX's own functions (``relu``, ``_where``) have no
+frame of the user at all. In both cases the lines follow from the calls.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ BRANCHES = frozenset({"stablehlo.case", "stablehlo.if", "mhlo.case", "mhlo.if"})
 
 
 class Coverage(msgspec.Struct, frozen=True):
-    """How many operations of a program have a line.
+    """For how many operations of a program the origin is known.
 
     Attributes:
       located: number of operations with a known location.
-      resolved: number of operations with a user's line.
+      resolved: number of operations for which a line of the user's code is known.
     """
 
     located: int
@@ -36,7 +37,8 @@ class Coverage(msgspec.Struct, frozen=True):
 
 
 class Sources:
-    """The origin of each operation of a module. Built once per module.
+    """The lines of the user's code that cause each operation of a module, and the calls between the module's
+    functions.
 
     In the methods, ``index`` is the index of the operation in ``Module.ops``.
 
@@ -47,7 +49,9 @@ class Sources:
       times: for each function, how many copies of it the program has once all calls are inlined.
 
     Args:
-      standing: the function that returns the owner of a file: the user, an installed package or a library.
+      module: the parsed StableHLO.
+      standing: a function that says for a file name whether the file belongs to the user, an installed
+        package or a library.
     """
 
     def __init__(self, module: Module, standing: Callable[[str], Standing] = STANDING) -> None:
@@ -78,7 +82,9 @@ class Sources:
         return self.locations.place(self.module.ops[index].location)
 
     def own(self, index: int) -> Blame:
-        """Return the user's line in the operation's own frames, without those of calls of its function."""
+        """Return the line of the user's code that the operation's own location states. Lines that call the
+        function which contains the operation are not considered.
+        """
         text = self.module.ops[index].location
         found = self._own.get(text)
         if found is None:
@@ -86,8 +92,8 @@ class Sources:
         return found
 
     def blames(self, index: int) -> tuple[Blame, ...]:
-        """Return every line of the user that causes the operation; several if its function is called from
-        several lines.
+        """Return every line of the user's code that causes an operation. There are several if the function
+        that contains the operation is called from several lines.
         """
         climbed = []
         while True:
@@ -109,31 +115,33 @@ class Sources:
         return found
 
     def frame(self, index: int) -> Frame | None:
-        """Return the user's line of an operation; None: there is none, or there are several."""
+        """Return the line of the user's code that causes an operation; None: there is none, or there are
+        several.
+        """
         found = self.blames(index)
         return found[0].frame if len(found) == 1 else None
 
     def frames(self, index: int) -> tuple[Frame, ...]:
-        """Return all of the user's lines that cause an operation."""
+        """Return all lines of the user's code that cause an operation."""
         return tuple(b.frame for b in self.blames(index) if b.frame is not None)
 
     def in_loop(self, index: int) -> bool:
-        """Return whether the operation is in a loop, in its own function or around one of the calls of that
-        function.
+        """Return whether an operation is in a loop of the program. The loop may be in the function that
+        contains the operation, or around a call of that function.
         """
         return self._looped[index] or self._function_looped[self.module.ops[index].function]
 
     def in_branch(self, index: int) -> bool:
-        """Return whether the operation is in a branch of a conditional, in its own function or around every
-        call of that function.
+        """Return whether an operation is in a branch of a conditional, and so may not run. The conditional
+        may be in the function that contains the operation, or around every call of that function.
         """
         return self._branched[index] or self._function_branched[self.module.ops[index].function]
 
     def backward(self, index: int) -> bool | None:
-        """Return whether differentiation created the operation.
+        """Return whether differentiation created an operation: whether JAX wrote ``transpose(...)`` into its
+        name, or into the name of every call of the function that contains it.
 
-        JAX then writes ``transpose(...)`` into the name of the operation or of the call of its function.
-        None: calls of its function differ, or there are no names.
+        None: only some calls have such a name, or there are no names.
         """
         name = self.place(index).name
         if name is not None and "transpose(" in name:
@@ -144,7 +152,7 @@ class Sources:
         return None if name is None else False
 
     def lines(self) -> dict[tuple[str, int], list[int]]:
-        """Return the operations that each line of the user causes: (file, line) -> indices in
+        """Return the operations that each line of the user's code causes: (file, line) -> indices in
         ``Module.ops``.
         """
         found: dict[tuple[str, int], list[int]] = {}
@@ -175,7 +183,9 @@ class Sources:
         return tuple(better) or (own,)
 
     def _sites_of(self, function: int) -> tuple[Blame, ...]:
-        """Return the user's lines from which a function is called, through further calls if necessary."""
+        """Return the lines of the user's code from which a function of the module is called, directly or
+        through other functions of the module.
+        """
         found: dict[Frame | None, Blame] = {}
         for index in self.called[function]:
             for site in self.blames(index):
@@ -211,12 +221,13 @@ class Sources:
     def _inside(
         self, names: Collection[str], calls: Callable[[list[bool]], bool]
     ) -> tuple[list[bool], list[bool]]:
-        """Return, for each operation and for each function, whether it is inside an operation with one of
-        ``names``.
+        """Return two lists: for each operation, and for each function, whether it is inside a loop (or, for
+        other ``names``, inside a branch of a conditional).
 
         Args:
-          names: the names of loops or of conditionals.
-          calls: decides for a function from a bool for each of its calls: ``any`` or ``all``.
+          names: the names of the operations that are loops, or of those that are conditionals.
+          calls: decides for a function that is called several times, from one bool for each call: ``any``
+            (one call inside is enough) or ``all``.
         """
         inside: list[bool] = []  # the parent of an operation comes before it in ops
         ops = self.module.ops
@@ -229,8 +240,8 @@ class Sources:
         return inside, looped
 
     def _differentiated(self) -> None:
-        """Fill ``_backward``: for each function, whether differentiation created all of its calls; None: the
-        calls differ.
+        """Fill ``_backward``: for each function, whether differentiation created all of its calls. None: it
+        created only some, or it is unknown for a call.
         """
         for f in self.order:
             by_call = {self.backward(i) for i in self.called[f]}

@@ -17,11 +17,11 @@ BITS = {"float64": 64, "float32": 32, "float16": 16, "bfloat16": 16, "tfloat32":
 
 
 class Tensor(msgspec.Struct, frozen=True):
-    """A type of StableHLO.
+    """A parsed type of StableHLO.
 
     Attributes:
       text: the type as text: ``tensor<4x?xbf16>``.
-      shape: the sizes; None for a dynamic one. None: not a tensor, or unranked.
+      shape: the sizes, with None for a dynamic size. None instead of a tuple: no tensor, or an unranked one.
       dtype: JAX's name of the element type: ``bfloat16``; None: unknown.
       elements: number of elements; None: unknown.
       bytes: bytes of the whole tensor. A bool is one byte; types narrower than a byte are packed. None:
@@ -37,7 +37,9 @@ class Tensor(msgspec.Struct, frozen=True):
 
 @functools.lru_cache(maxsize=8192)
 def tensor(text: str) -> Tensor:
-    """Parse ``tensor<4x?xbf16>``. Any other type gives a Tensor with only its text."""
+    """Parse a type: ``tensor<4x?xbf16>`` -> shape (4, None), dtype ``bfloat16``. A type that is no tensor
+    gives a ``Tensor`` with only its text.
+    """
     if not (text.startswith("tensor<") and text.endswith(">")):
         return Tensor(text)
     body = text[7:-1]
@@ -77,5 +79,7 @@ def _element(name: str) -> tuple[str | None, int | None]:
 
 
 def is_float64(text: str) -> bool:
-    """Return whether the elements of the type are 64-bit floating point, real or complex."""
+    """Return whether a type, given as text, is a tensor of 64-bit floating point, real or complex:
+    ``tensor<4xf64>``.
+    """
     return "f64" in text and tensor(text).dtype in ("float64", "complex128")

@@ -1,7 +1,8 @@
-"""Read a program's arguments and results: names, types, shardings, and their parts on one device.
+"""Read the arguments and results of a lowered program: names, types, shardings, and the part of each on one
+device.
 
-The names in the text are those of the function that jit got. If that is a library's wrapper, the caller's
-paths are more useful. They come from the recorded cache key and have the same order.
+The names in the text are those of the function that was passed to jit. If that function is a library's
+wrapper, the caller's paths are more useful. They come from the recorded cache key and have the same order.
 """
 
 from __future__ import annotations
@@ -20,20 +21,21 @@ SIZE = re.compile(r"(.*?)(?::\(\d+\)(\d{1,9}))?")
 
 
 class Value(msgspec.Struct, frozen=True):
-    """An argument or a result of a program.
+    """An argument or a result of a lowered program.
 
     Attributes:
       index: the position among the arguments or among the results.
       name: the path by the user's names; None: unknown.
       type: the MLIR type as text: ``tensor<4xf32>``.
       shape, dtype, bytes: those of the global value; None: unknown.
-      device_shape, device_bytes: those of the part on one device, or of the whole value without a sharding;
-        None: unknown.
+      device_shape, device_bytes: those of the part on one device; without a sharding, those of the whole
+        value; None: unknown.
       sharding: the sharding in the text; None: there is none.
       memory_kind: the memory kind in the text; None: there is none.
-      role: user, token (of an ordered effect), constant (a captured array that JAX passes as an argument) or
-        dimension (of a symbolic shape).
-      asked: the sharding that a constraint inside the program requests for it (module ``constraints``).
+      role: user, token (of an ordered effect), constant (an array that the function closed over, which JAX
+        passes as an argument) or dimension (of a symbolic shape).
+      asked: the sharding that a constraint inside the program requests for this value (module
+        ``constraints``); None: there is none.
       asked_at: the line of that constraint.
     """
 
@@ -58,12 +60,12 @@ def arguments(
     paths: Sequence[str] = (),
     dropped: Collection[int] = (),
 ) -> tuple[Value, ...]:
-    """Return the arguments of ``main``, with the caller's names if their number matches, else with the names
-    in the text.
+    """Return the arguments of a lowered program. They have the caller's names if these are as many as the
+    arguments, else the names in the text.
 
     Args:
       main: the function with which the program begins.
-      meshes: the meshes of the module, by name.
+      meshes: name of a mesh in the module -> the mesh.
       paths: the paths of all the caller's arguments, in order.
       dropped: positions in ``paths`` of the arguments that the program does not take.
     """
@@ -123,8 +125,12 @@ def _role(attributes: Mapping[str, str]) -> str:
 def device_shape(
     shape: tuple[int | None, ...] | None, sharding: shardings.Spec | None
 ) -> tuple[int | None, ...] | None:
-    """Return the shape of the part of an array on one device; None: unknown. Without a sharding it is
-    ``shape`` itself.
+    """Return the shape of the part of an array on one device; None: unknown. An array without a sharding is
+    not split, so its whole shape is returned.
+
+    Args:
+      shape: the shape of the whole array; None: unknown.
+      sharding: how the array is split; None: there is no sharding.
     """
     if shape is None or sharding is None:
         return shape
@@ -135,7 +141,12 @@ def device_shape(
 
 
 def parts(sharding: shardings.Spec, rank: int) -> list[int] | None:
-    """Return the number of parts along each of ``rank`` dimensions; None: the sharding cannot be read."""
+    """Return into how many parts a sharding splits each dimension of an array; None: the sharding cannot be
+    read.
+
+    Args:
+      rank: number of dimensions of the array.
+    """
     if sharding.dimensions is None:
         if found := TILES.search(sharding.text):
             tiles = [int(n) for n in found[1].split(",") if n and len(n) < 10]
