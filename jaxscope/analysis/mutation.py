@@ -1,5 +1,6 @@
-"""Find whether a program changes objects of a class after it has created them. If so, the class should not be
-made a frozen dataclass. The functions read source as text.
+"""Find whether a program changes objects of a class after it has created them. Such objects should not be
+static arguments of a jitted function: after a change, the program compiled for the old contents would still
+be used. The functions read source as text.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ def changed(source: str, name: str) -> bool | None:
 
 
 def holds_itself(source: str, name: str) -> bool:
-    """Return whether the class ``name`` assigns attributes in its own ``__init__``, which a frozen dataclass
-    does not allow.
+    """Return whether the class ``name`` assigns attributes in its own ``__init__`` (or ``__new__``,
+    ``__post_init__``). A frozen dataclass does not allow this.
     """
     tree = parsed(source)
     return tree is not None and any(

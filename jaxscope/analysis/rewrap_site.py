@@ -185,8 +185,8 @@ def imports(source: str | None, line: int) -> bool:
 
 
 def runs_once(source: str | None, line: int) -> bool:
-    """Return whether the source shows that ``line`` runs only once, so that a jit there cannot be the reason
-    for repeated compilations.
+    """Return whether the source shows that ``line`` runs only once, so that many copies of arrays there are
+    not copies in a loop.
 
     The line must be outside loops and comprehensions. It must be at module level, or in a function that is
     called from one line only, which itself runs once.

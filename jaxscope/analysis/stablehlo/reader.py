@@ -106,7 +106,7 @@ class _Reader:
 
     def _define(self, line: str) -> None:
         """Note the names of values that a line defines without an operation, such as the arguments of a
-        region: ``^bb0(%arg1: tensor<f32>)``. They are then no unknown names.
+        region: ``^bb0(%arg1: tensor<f32>)``. An operand with such a name refers to no operation.
         """
         for name in lexing.DEFINED.findall(line):
             self.names[name] = None
