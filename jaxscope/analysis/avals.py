@@ -50,7 +50,7 @@ def short_aval(
     type_name: str | None = None,
 ) -> str:
     """Write the abstract value of an argument: ``f32[32,512]``, ``i32[] weak``, ``float f32[] weak``; ``?``
-    if all four facts are unknown.
+    if neither shape, dtype nor type name is known.
 
     Args:
       shape, dtype: the shape and the dtype; None: unknown.

@@ -35,7 +35,8 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class Results:
-    """The leaves of a compiled function's result, and two indices of them that are computed once, on demand.
+    """The leaves of a compiled function's result, with two lookup tables that are computed once, when they
+    are first read.
 
     Attributes:
       leaves: the leaves, in the order of the result.
@@ -54,7 +55,9 @@ class Results:
 
     @functools.cached_property
     def kinds(self) -> frozenset[tuple[object, str | None]]:
-        """Return the set of (shape, dtype) of the leaves."""
+        """Return the (shape, dtype) pairs that occur among the leaves, to find out quickly that a leaf is not
+        in the result.
+        """
         return frozenset((r.leaf.shape, r.leaf.dtype) for r in self.leaves)
 
 

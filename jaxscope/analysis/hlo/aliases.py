@@ -6,9 +6,9 @@ The facts are in three attributes of the ``HloModule`` line::
     buffer_donor={ (1, {}), (4, {}) }
     entry_computation_layout={(f32[4]{0}, ...)->(f32[4]{0}, ...)}
 
-The first has, for the path of an output, (number of the input, path in it, kind). The second has the donated
-inputs that were not assigned to an output when the program was lowered. The third has the shapes of inputs
-and outputs.
+``input_output_alias`` has for the path of an output: (number of the input, path inside the input, kind).
+``buffer_donor`` has the donated inputs that were not assigned to an output when the program was lowered.
+``entry_computation_layout`` has the shapes of inputs and outputs.
 """
 
 from __future__ import annotations
@@ -68,16 +68,17 @@ class Parameter(msgspec.Struct, frozen=True, gc=False):
 class Memory(msgspec.Struct, frozen=True):
     """The inputs and outputs of a compiled program. All bytes are for one device.
 
-    A sum is None if the size of one of its buffers is unknown.
+    A sum of bytes includes the padding of the layouts (module ``shapes``) and leaves out arrays in the host's
+    memory. It is None if the size of one of its buffers is unknown.
 
     Attributes:
       parameters: the inputs, ordered by their numbers.
       outputs: the shapes of the results as text.
       aliases: outputs that reuse the memory of an input.
       donors: numbers of the inputs that are donated without an alias.
-      argument_bytes, output_bytes: the sums over the inputs and over the outputs, as in ``alias_bytes``.
-      alias_bytes: the sum over the outputs that reuse an input's memory. It includes the padding of the
-        layouts (module ``shapes``) and leaves out arrays in the host's memory.
+      argument_bytes: the sum over the inputs.
+      output_bytes: the sum over the outputs.
+      alias_bytes: the sum over the outputs that reuse an input's memory.
     """
 
     parameters: list[Parameter]

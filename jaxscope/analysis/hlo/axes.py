@@ -53,10 +53,11 @@ def of_groups(groups: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
 
 
 def around(groups: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
-    """Return the names of the mesh axes along which the members of any group differ; None: a member is
-    outside of the mesh.
+    """Return the names of the mesh axes along which the members of any group of a collective differ; None: a
+    member is outside of the mesh.
 
-    The groups may be only a part of the devices along these axes.
+    This is for groups that are only a part of the devices along these axes (``axis_index_groups``), for which
+    ``of_groups`` returns None.
 
     Args:
       groups: the positions in the mesh of the members of each group.

@@ -56,8 +56,8 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
       is_async: whether the collective has a start and a done.
       overlap: whether anything computes between start and done; False: nothing does, or the collective is not
         asynchronous; None: the schedule does not show it.
-      bytes: bytes of the result on one device (the sum over a tuple), on every platform.
-      operand_bytes: bytes of the operands on one device.
+      bytes: bytes of the result on one device (the sum over a tuple); None: unknown.
+      operand_bytes: bytes of the operands on one device; None: unknown.
       wire_bytes: bytes that one device sends in one execution (module ``wire_bytes``); None: unknown.
       executions: executions in one call of the program, an upper bound if the collective is in a branch of a
         conditional; None: a trip count is unknown.

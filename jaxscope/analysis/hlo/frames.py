@@ -46,7 +46,7 @@ class Frames:
       user_files: files that are the user's own although they are in a library's directory.
 
     Attributes:
-      lines: the frames that ``blamed`` has returned, each once.
+      lines: the frames to which instructions were attributed so far, each once.
     """
 
     def __init__(self, tables: dict[str, str], user_files: Iterable[str] = ()) -> None:

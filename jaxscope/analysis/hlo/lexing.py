@@ -185,7 +185,9 @@ def metadata(tail: str) -> str | None:
 
 
 def fields(body: str) -> dict[str, str]:
-    r"""Parse the text of metadata to a dict, with strings unescaped: ``op_name="a\"b" stack_frame_id=7``."""
+    r"""Parse the text of an instruction's metadata to a dict, with strings unescaped:
+    ``op_name="a\"b" stack_frame_id=7`` -> ``{"op_name": 'a"b', "stack_frame_id": "7"}``.
+    """
     return {k: unquote(v) for k, v in _FIELD.findall(body)}
 
 
