@@ -150,8 +150,8 @@ def whole_level(name: str) -> str:
 def differences(before: Facts, after: Facts) -> Iterator[tuple[str, int]]:
     """Yield (first cache that is missed, distance) for every fact that differs between two cache keys.
 
-    The cache is trace, lower, compile or fast_path. The distance says how much the fact differs: ``UNLIKE``,
-    or less for static values that are nearly the same (``_unlike``).
+    The cache is trace, lower, compile or fast_path. The distance says how much the fact differs: ``UNLIKE``
+    (2), or 0 or 1 for static values that are nearly the same (another object with the same text).
     """
     if before.leaves != after.leaves:
         for path in union(before.leaves, after.leaves):

@@ -108,8 +108,8 @@ def capacity_of(target: Target) -> tuple[int, str] | None:
 
 
 def of_program(target: Target | None, peak: int | None) -> Fit:
-    """Return whether a program that was compiled without an error fits into the memory of a device of its
-    target.
+    """Return a ``Fit`` that says whether a program, which was compiled without an error, fits into the memory
+    of one device.
 
     Args:
       target: the target for which the program was compiled; None: unknown.
@@ -122,12 +122,12 @@ def of_program(target: Target | None, peak: int | None) -> Fit:
 
 
 def of_message(target: Target | None, message: str) -> Fit:
-    """Return by how much a program does not fit into the memory of a device: its compilation failed for lack
-    of memory.
+    """Return a ``Fit`` for a program whose compilation failed for lack of memory: the bytes that the program
+    needs, the bytes that a device has, and the largest buffers.
 
     Args:
       target: the target for which the program was compiled; None: unknown.
-      message: the compiler's error message.
+      message: the compiler's error message, from which these facts are read.
     """
     scoped = _SCOPED.search(message)
     if scoped is not None:

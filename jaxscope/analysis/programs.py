@@ -211,8 +211,8 @@ def _with_other_operand(collectives: list[Collective], stablehlo: lowered.Readin
 
 def _is_step(size: int, whole: int, devices: int) -> bool:
     """Return whether a collective with a result of ``size`` bytes may be a step of resharding a value of
-    ``whole`` bytes over ``devices`` devices. It may be if the result is the whole value, or an equal part of
-    it for each of at most ``devices`` devices.
+    ``whole`` bytes over ``devices`` devices. It may be if the result is the whole value, or one of n equal
+    parts, where n divides ``devices``.
 
     Half and double the size count as equal, because the compiler may convert the element type first.
     """
@@ -235,11 +235,10 @@ def _dimensions(constraint: Constraint, hlo: compiled.Program) -> tuple[tuple[st
 
 
 def _possible_donations(hlo: compiled.Program, stablehlo: lowered.Reading) -> list[Donation]:
-    """Return the arguments that the user could donate although the lowered text does not show it. The
-    compiled program shows it: a result reuses no argument's memory, and could reuse that of an argument of
-    its type.
+    """Return further arguments that the user could donate, which only the compiled program shows.
 
-    For each type, as many arguments are returned as there are such results, the first ones first.
+    A result that reuses no argument's memory could reuse the memory of one argument of its type. So for each
+    type, as many arguments are returned as there are such results, the first ones first.
     """
     known = {d.argument for d in stablehlo.donation}
     users = {a.index: a for a in stablehlo.arguments if a.role == "user"}

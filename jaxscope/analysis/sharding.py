@@ -211,7 +211,8 @@ _TILES = re.compile(r"devices=\[([\d,]+)\](?:<=\[([\d,]+)\](?:T\(([\d,]+)\))?|([
 
 
 def _tiles(text: str, rank: int, devices: tuple[int, ...]) -> Layout | None:
-    """Parse the text inside the braces of an OpSharding; None: the text cannot be read.
+    """Parse the text inside the braces of an OpSharding: ``replicated`` or
+    ``devices=[4,1,2]<=[8] last_tile_dim_replicate``. None: the text cannot be read.
 
     Args:
       rank: number of dimensions of the array.

@@ -148,8 +148,8 @@ def parts(s: Sharding, rank: int) -> tuple[int, ...] | None:
 
 
 def same(a: Sharding, b: Sharding, rank: int) -> bool | None:
-    """Return whether two shardings give each device the same part of an array with ``rank`` dimensions; None:
-    unknown.
+    """Return whether two shardings give each device the same part of an array with ``rank`` dimensions, in
+    the same kind of memory; None: unknown.
     """
     if _memory(a) != _memory(b):
         return False

@@ -166,8 +166,8 @@ BEGINS = {opcode: kind for kind in KINDS for opcode in (kind, f"{kind}-start")}
 
 
 def raw(graph: CallGraph) -> list[tuple[Computation, Instruction, str]]:
-    """Return (computation, instruction, kind) of all collective instructions that run. Of an asynchronous
-    pair only the start is returned.
+    """Return (computation, instruction, kind) of all collective instructions that run. For an asynchronous
+    pair only the start is returned. Transfers with the host are left out.
     """
     found = [(c, i, BEGINS[i.opcode]) for c, i in graph.all(*BEGINS)]
     return [each for each in found if not _is_host_transfer(each[2], each[1])]

@@ -45,8 +45,8 @@ def same_for_all_processes(text: str) -> str:
 
 
 def by_line(before: str, after: str) -> list[AtLine]:
-    """Return the lines of the user's code whose operations differ between two programs, in the order of the
-    text.
+    """Return the lines of the user's code whose operations differ between two programs. Lines that lost
+    operations come first, in the order of the text, then those that only got new ones.
 
     A constant belongs to the line of the operation that uses it.
 

@@ -103,10 +103,10 @@ class _Outputs:
     memory.
 
     Args:
-      taken: position of a result -> the argument whose memory the result reuses by JAX's decision.
+      results: the results of the program.
 
     Attributes:
-      taken: as the argument.
+      taken: position of a result -> the argument whose memory the result reuses by JAX's decision.
       alike: (shape, dtype) -> the results of this type, the last first.
       shaped: shape -> the results of this shape, the last first.
       free: type on one device -> the results that no argument is assigned to, the last first.

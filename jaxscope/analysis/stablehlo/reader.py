@@ -352,8 +352,8 @@ def _type_and_attributes(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _results(text: str) -> list[Result]:
-    """Parse the text behind a function's arguments, ``-> (T {a = 1}, U) attributes {...} {``, to its
-    results.
+    """Parse the text behind a function's arguments, ``-> (T {a = 1}, U) attributes {...} {``, to the list of
+    the function's results.
     """
     if not text.startswith("->"):
         return []

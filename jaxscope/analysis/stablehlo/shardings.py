@@ -58,7 +58,7 @@ class Spec(msgspec.Struct, frozen=True):
       dimensions: for each dimension the mesh axes that split it; None: not read (a GSPMD string).
       open: whether the partitioner may split the value further.
       groups: (name, axes) of further groups of axes: ``replicated``, ``unreduced``.
-      order: the devices of the mesh as positions; None: in order.
+      order: the devices along the mesh, each as a position in the program's device order; None: 0, 1, 2, ...
     """
 
     text: str
