@@ -59,7 +59,7 @@ class Bounds(msgspec.Struct, frozen=True):
         unknown.
       quoted: the names of the bounds whose peak rate is second-hand: the vendor's page could not be opened,
         and another page quotes it.
-      uncounted: why ``compute`` is None, or which flops it leaves out; None: it leaves out none.
+      uncounted: why ``compute`` is None, or may leave out flops; None: it leaves out none.
     """
 
     compute: float | None

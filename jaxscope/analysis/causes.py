@@ -261,7 +261,7 @@ def _whole(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
             found.append(Cause("options", miss.level, item, _setting(x), _setting(y), CERTAIN))
         elif group == "context":
             if item == MESH_DEVICES and _changed("context.abstract_mesh_context_manager", before, after):
-                continue  # the mesh itself is another one
+                continue  # the mesh differs, too, and its cause covers the devices
             found.append(_context(whole_level(name), item, x, y))
     return found
 

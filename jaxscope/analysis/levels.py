@@ -68,9 +68,9 @@ def sharding_level(a: Sharding | None, b: Sharding | None) -> str:
     if a is None or b is None:
         return TRACE if (a or b) and (a or b).mesh else LOWER  # type: ignore[union-attr]
     if a.mesh != b.mesh:
-        return TRACE  # the abstract value names its mesh
+        return TRACE  # the abstract value contains the mesh
     if a.mesh and any((kind or "").endswith("Explicit") for _, _, kind in a.mesh) and spec(a) != spec(b):
-        return TRACE  # sharding in types
+        return TRACE  # an array's type contains the sharding over explicit axes
     if a.kind == b.kind and _split_axes(a) == _split_axes(b) and a.mesh == b.mesh:
         if a.devices != b.devices:
             return COMPILE
@@ -151,7 +151,8 @@ def differences(before: Facts, after: Facts) -> Iterator[tuple[str, int]]:
     """Yield (first cache that is missed, distance) for every fact that differs between two cache keys.
 
     The cache is trace, lower, compile or fast_path. The distance says how much the fact differs: ``UNLIKE``
-    (2), or 0 or 1 for static values that are nearly the same (another object with the same text).
+    (2), or 0 or 1 for static values that are nearly the same (another object with the same text, an equal
+    value of another type).
     """
     if before.leaves != after.leaves:
         for path in union(before.leaves, after.leaves):

@@ -86,7 +86,8 @@ _V4_QUOTED = "notes on the paper, which give 6 links @ 50 GB/s of its table 4"
 # "How to scale your model", by people who work on TPUs at Google: rates by chip, and which slices wrap
 # around.
 BOOK = "https://jax-ml.github.io/scaling-book/tpus/"
-# Which slices wrap around (BOOK): all axes where each is a multiple of 4; the axes of 16 chips.
+# Which slices wrap around (BOOK). CUBES: on all axes, if each axis is a multiple of 4. RINGS_OF_16: on the
+# axes of 16 chips.
 CUBES, RINGS_OF_16 = "cubes", "rings of 16"
 _A100 = (
     "https://www.nvidia.com/content/dam/en-zz/Solutions/Data-Center/a100/pdf/"

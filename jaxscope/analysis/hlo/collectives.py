@@ -372,7 +372,8 @@ class Collectives:
             members = pairs.members if pairs else None
             along = axes.of_pairs(members, self.mesh) if members is not None and self.mesh else None
             return _Who(members, along, "pairs")
-        # A module for several slices has the devices of one; slices are outermost.
+        # The header of a module for several slices states the devices of one slice. Positions are numbered
+        # slice by slice.
         here, target = self._devices.partitions * self._devices.replicas, _TARGET.search(instruction.tail)
         between = groups.between_slices(target[1].rstrip(","), here) if target and here else None
         if between is None:

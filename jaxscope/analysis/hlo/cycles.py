@@ -24,7 +24,7 @@ def total(
     collectives; None: no instruction has an estimate.
 
     The cycles of a loop's body are multiplied by the trip count. The bounds differ if the branches of a
-    conditional do.
+    conditional do. There is no upper bound if a trip count is unknown.
 
     Args:
       graph: the calls of the module.

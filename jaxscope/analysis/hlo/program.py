@@ -138,7 +138,7 @@ def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> 
     problems = list(module.problems)
     header = attributes(module.header)
     replicas, partitions = number(header.get("replica_count")), number(header.get("num_partitions"))
-    if module.name is not None:  # XLA leaves out what is one
+    if module.name is not None:  # XLA does not print a number that is 1
         replicas, partitions = replicas or 1, partitions or 1
     graph = CallGraph(module, (*collectives.BEGINS, *cost.CUSTOM_CALLS, *cost.WORK))
     attribution = Attribution(module, graph)

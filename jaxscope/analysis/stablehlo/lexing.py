@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 # A string that does not end runs to the end of the line: otherwise each of its quotes would be tried as a
-# beginning, and a hostile line of quotes take quadratic time.
+# beginning, and a hostile line full of quotes would take quadratic time.
 STRING = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?$)')
 TOKEN = re.compile(STRING.pattern + r"|->|[()\[\]{}<>,]")
 ESCAPE = re.compile(rb"\\([0-9A-Fa-f]{2}|.)", re.DOTALL)
