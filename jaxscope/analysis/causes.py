@@ -145,8 +145,8 @@ class Circumstances(msgspec.Struct, frozen=True):
 
 
 def first(level: str) -> Cause:
-    """Return the cause of a miss that has no earlier call to compare with: it is the first call of the
-    function.
+    """Return the cause of a cache miss if there is no earlier call to compare with: it is the first call of
+    the function.
 
     Args:
       level: the first cache that missed: trace, lower, compile or fast_path.
@@ -155,7 +155,7 @@ def first(level: str) -> Cause:
 
 
 def unread_key(level: str) -> Cause:
-    """Return the cause of a miss whose key was not recorded.
+    """Return the cause of a cache miss if the cache key of the call was not recorded.
 
     Args:
       level: the first cache that missed: trace, lower, compile or fast_path.
@@ -267,7 +267,8 @@ def _whole(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
 
 
 def _other_operation(miss: Circumstances) -> Cause:
-    """Return the cause for an operation outside jit whose parameters differ.
+    """Return the cause of a cache miss of an operation outside jit whose parameters differ from those of the
+    earlier call.
 
     If a parameter of the operation is a function (the body of a ``scan`` or ``cond``), the cause is that this
     function is new; else a parameter has another value.
@@ -278,7 +279,8 @@ def _other_operation(miss: Circumstances) -> Cause:
 
 
 def _new_function(before: str | None, after: str | None, miss: Circumstances) -> Cause:
-    """Return the cause that a call has another function object than before, created from the same definition.
+    """Return the cause of a cache miss if the call has another function object than the earlier call, created
+    from the same definition.
 
     The cause is only likely if the line that created the object is only likely.
 
@@ -292,7 +294,8 @@ def _new_function(before: str | None, after: str | None, miss: Circumstances) ->
 
 
 def _context(level: str, name: str, before: str | None, after: str | None) -> Cause:
-    """Return the cause for a changed setting of JAX: a mesh around the call, or a configuration option.
+    """Return the cause of a cache miss if a setting of JAX changed: a mesh around the call, or a
+    configuration option.
 
     Args:
       level: the first cache whose key contains the setting.
@@ -349,8 +352,8 @@ def _statics(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
 
 
 def _whole_statics(before: Facts, after: Facts) -> list[Cause]:
-    """Return a list with the cause for static data that is unequal although all its recorded fields are
-    equal; else an empty list.
+    """Return the cause of a cache miss if static data is unequal although all its recorded fields are equal.
+    The list is empty if there is no such data.
 
     Such data is a pytree node compared as a whole, or data that a library's wrapper adds to the cache key.
     The path of the latter begins with ``<``.
@@ -440,8 +443,8 @@ def _is_whole(s: Static | None) -> bool:
 
 
 def _of_leaves(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
-    """Return the causes for the array leaves that differ between two cache keys. Several leaves with the same
-    change have one cause.
+    """Return the causes of a cache miss for the array leaves that differ between two cache keys. Several
+    leaves with the same change have one cause.
 
     The result is stored in ``miss.of_leaves``, because the same two sets of leaves are often compared again:
     one batch of another size is passed to many functions.

@@ -67,7 +67,7 @@ def structure(before: Facts, after: Facts, signature: str | None, *, statics_dif
 
 
 def _leaves(prefix: str | None, count: int, *, came: bool) -> Cause:
-    """Return the cause that several leaves below one path appeared or disappeared together.
+    """Return the cause of a cache miss if several leaves below one path appeared or disappeared together.
 
     Args:
       prefix: the path; None: the leaves have no common path.
@@ -149,8 +149,8 @@ def _nodes(before: Facts, after: Facts, moved: set[str]) -> list[tuple[str, str 
 def _same_arguments(
     before: Facts, after: Facts, came: list[str], went: list[str], signature: str | None
 ) -> Cause | None:
-    """Return the cause if the two calls pass the same arguments, but by keyword instead of by position, or
-    with a default written out; None: the arguments differ.
+    """Return the cause of a cache miss if the two calls pass the same arguments, but by keyword instead of by
+    position, or with a default written out. None: the arguments differ.
 
     Args:
       came, went: the paths of the leaves that only the second key has, and that only the first key has.

@@ -148,7 +148,7 @@ class Syntax(NamedTuple):
 
     Attributes:
       tree: the parsed source.
-      calls: the calls, by the line on which they begin.
+      calls: line -> the calls that begin on this line.
       blocks: the loops, comprehensions and functions.
       imports: the import statements.
     """

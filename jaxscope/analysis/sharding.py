@@ -166,7 +166,11 @@ def grid(s: Sharding) -> Grid | None:
 
 
 def layout(s: Sharding, rank: int) -> Layout | None:
-    """Return how the sharding splits arrays with ``rank`` dimensions; None: unknown."""
+    """Return how a sharding splits an array over its devices; None: the sharding cannot be read.
+
+    Args:
+      rank: number of dimensions of the array.
+    """
     devices = device_ids(s.devices)
     if devices is None or not 0 <= rank <= 100:
         return None
@@ -265,8 +269,8 @@ def _iota(shape: Sequence[int], permutation: Sequence[int]) -> list[int] | None:
 
 
 def shard_shape(shape: Sequence[int], parts: Sequence[int]) -> tuple[int, ...]:
-    """Return the shape that each device allocates. If ``parts`` does not divide a dimension, the size is
-    rounded up.
+    """Return the shape of the part of an array that each device allocates: shape (10, 8) in parts (4, 1) ->
+    (3, 8). If a dimension is not divisible, the size is rounded up.
     """
     return tuple(-(-size // count) for size, count in zip(shape, parts, strict=True))
 

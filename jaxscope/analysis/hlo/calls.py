@@ -128,7 +128,12 @@ class CallGraph:
         return [(computation, instruction) for _, computation, instruction in found]
 
     def of(self, caller: Computation, instruction: Instruction) -> list[Call]:
-        """Return the calls that ``instruction`` in the computation ``caller`` makes."""
+        """Return the calls that an instruction makes: two for a ``while`` (condition and body), one for each
+        branch of a ``conditional``; empty if it calls nothing.
+
+        Args:
+          caller: the computation that contains the instruction.
+        """
         return self._by_instruction.get((caller.name, instruction.name), [])
 
     def _reach(self) -> set[str]:
@@ -178,7 +183,7 @@ class CallGraph:
         return found
 
     def top_level(self) -> list[Computation]:
-        """Return the reachable computations outside of fusions, in the order of the text."""
+        """Return the computations that run, without those inside of fusions, in the order of the text."""
         return [c for n, c in self.module.computations.items() if n in self.reachable and n not in self.fused]
 
     def executions(self, trips: Trips) -> dict[str, int | None]:
