@@ -68,7 +68,7 @@ class Label:
     def fits(self, f: Finding) -> bool:
         return (
             (not self.codes or f.code in self.codes)
-            and (not self.line or (f.source is not None and f.source.line == self.line))
+            and (not self.line or self.line in lines_of(f))
             and (not self.note or f.severity == "note")
             and re.search(self.pattern, text_of(f)) is not None
         )
@@ -85,6 +85,14 @@ class Verdict:
     said: int = 0
     first: bool | None = None  # is its largest avoidable cost the first finding? None: it has none
     wrong: list[str] = field(default_factory=list)
+
+
+def lines_of(f: Finding) -> set[int]:
+    """Return the line that a finding names; all its lines if it is about several lines of a loop, of which
+    the first is the one that took longest in this run."""
+    several = "lines-of-a-loop" in slugs(f.title)
+    named = [f.source, *(e.source for e in f.evidence if several)]
+    return {at.line for at in named if at is not None}
 
 
 def text_of(f: Finding) -> str:
