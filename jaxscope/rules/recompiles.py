@@ -191,7 +191,7 @@ def _by_kind(run: Run, misses: Callable[[Function], Iterable[tuple[Compilation, 
     for n, f in enumerate(run.functions.values()):
         members: dict[tuple[object, ...], list[tuple[Compilation, Cause]]] = {}
         for c, cause in misses(f) if f.user else ():
-            if cause.kind == "new_function" and _has_other_inputs(run, c):
+            if cause.kind == "new_function" and (_has_other_inputs(run, c) or _has_other_results(run, c)):
                 continue
             where = container(cause)  # each call adds another path to it: group by the container
             key = (cause.kind, cause.path if where is None else where, where is None)
@@ -210,6 +210,22 @@ def _has_other_inputs(run: Run, c: Compilation) -> bool:
     every earlier call.
     """
     return any(o.kind in OF_INPUTS and o.certainty == CERTAIN for o in causes.of(run, c)[1:])
+
+
+def _has_other_results(run: Run, c: Compilation) -> bool:
+    """Return whether the results of ``c`` have other paths, shapes or dtypes than those of the earlier call
+    with which it is compared. The two function objects then compute different things, such as the parameters
+    of two networks of one class, and each needs a program of its own. False: a result is not known.
+    """
+    comparison = causes.compared(run, c)
+    before = comparison.nearest if comparison is not None else None
+    made, was = (_results(o) if o is not None else None for o in (c, before))
+    return made is not None and was is not None and made != was
+
+
+def _results(c: Compilation) -> list[tuple[object, ...]] | None:
+    out = c.traced.out if c.traced is not None else None
+    return [(leaf.path, leaf.shape, leaf.dtype) for leaf in out] if out else None
 
 
 def recompile_rule(
