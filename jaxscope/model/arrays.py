@@ -1,6 +1,7 @@
 """Compute figures from the snapshots (lists of all live ``jax.Array`` objects) of a recorded run.
 
-The figures are the bytes of each group of arrays on each device, and which groups grow from step to step.
+The figures are the bytes of the arrays on each device, by the variable that leads to the arrays, and which
+variables lead to more arrays, or to larger ones, from step to step.
 """
 
 from __future__ import annotations
@@ -65,7 +66,10 @@ class Group(msgspec.Struct, frozen=True):
 
     @property
     def own_bytes(self) -> int | None:
-        """Return ``device_bytes`` without the bytes of arrays that use the memory of other arrays."""
+        """Return the group's bytes on each device, without arrays that use the memory of other arrays.
+
+        None: unknown.
+        """
         if self.device_bytes is None or not self.shared:
             return self.device_bytes
         return self.device_bytes * max(0, self.count - self.shared) // max(1, self.count)
@@ -112,7 +116,10 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     @property
     def known_bytes(self) -> int:
-        """Return the bytes on all devices, or a lower bound if the devices of some arrays are unknown."""
+        """Return the bytes of the arrays on all devices together.
+
+        Of arrays whose devices are unknown, one copy counts, so that the result is then a lower bound.
+        """
         unknown = sum(g.global_bytes or 0 for g in self.groups if g.all_bytes is None)
         return sum(self.by_device.values()) + unknown
 
@@ -156,9 +163,12 @@ def of_failure(run: Run) -> Snapshot | None:
 def fullest(found: list[Snapshot]) -> Snapshot | None:
     """Return the snapshot that shows best what the memory is used for; None if ``found`` is empty.
 
-    It is the one with the most bytes, or one with nearly as many bytes in which more arrays have a path; of
-    equal ones the last. A snapshot that is taken while a call returns can have a few bytes more than the
-    others, but fewer paths, because no variable refers to the results yet.
+    It is the latest of the snapshots with the most bytes. A snapshot with slightly fewer bytes is preferred
+    if variables lead to more of its arrays: a snapshot that is taken while a call returns has the results of
+    the call, too, which no variable refers to yet.
+
+    Args:
+      found: the snapshots to choose from.
     """
     most = max((s.bytes or 0 for s in found), default=0)
     near = [s for s in found if (s.bytes or 0) >= NEAR * most]
@@ -168,7 +178,7 @@ def fullest(found: list[Snapshot]) -> Snapshot | None:
 
 
 def read(process: Process, event: ArraysSeen) -> Snapshot:
-    """Return the snapshot that an event of ``process`` describes, with the bytes on each device computed."""
+    """Return the Snapshot for a recorded event, with the bytes on each device of ``process`` computed."""
     addressable = sh.device_ids(event.addressable)
     own = None if addressable is None else set(addressable)
     by_device: dict[int, int] = dict.fromkeys(addressable or (), 0)
@@ -240,10 +250,11 @@ def sums(s: Snapshot, name: Callable[[Group], str | None]) -> list[Sum]:
 
 
 def tree_of(g: Group) -> str | None:
-    """Return the beginning of the path of ``g``: the variable, with its attribute if it has one.
+    """Return the variable that leads to the arrays of ``g``, with its first attribute: ``state.params``.
 
-    That is what a user calls the parameters or the optimizer state. ``state.params['block0']['w']`` ->
-    ``state.params``; ``opt_state[*].mu['w']`` -> ``opt_state``. None: ``g`` has no path.
+    Reports sum up bytes by this name, because it mostly stands for all parameters or the whole optimizer
+    state. ``state.params['block0']['w']`` -> ``state.params``; ``opt_state[*].mu['w']`` -> ``opt_state``.
+    None: no variable leads to the arrays.
     """
     if g.path is None:
         return None
@@ -260,8 +271,8 @@ _OF_BATCH = {"batch", "batches", "inputs", "targets", "labels", "images", "token
 def kind_of(run: Run) -> Callable[[Group], str]:
     """Return a function that classifies a group of arrays: PARAMETERS, OPTIMIZER, BATCH or OTHER.
 
-    The words in the path of the group decide (``params``, ``opt_state``, ``batch``). Other arrays are a batch
-    if their line copies from the host to a device several times.
+    The words in the path of the group decide (``params``, ``opt_state``, ``batch``). Arrays without such a
+    word are a batch if the line that created them has copied arrays from the host to a device several times.
     """
     sent = {
         (e.site.file, e.site.line)
@@ -364,10 +375,10 @@ class Growth(msgspec.Struct, frozen=True):
 def growing(run: Run) -> list[Growth]:
     """Return the containers and arrays that grew from each snapshot to the next: likely memory leaks.
 
-    They must have grown in at least FEWEST snapshots at different steps (FEWEST_BY_TIME at different times
-    if steps are not counted), the last of which is in the second half of the run. All groups of a container
-    are added up, because its arrays may have different shapes. Containers with a maximum length are left out.
-    The ones that grow fastest (bytes per step or second) come first.
+    The ones that grow fastest (bytes per step or second) come first. A container or array must have grown in
+    at least FEWEST snapshots at different steps (FEWEST_BY_TIME at different times, if steps are not
+    counted), and must still exist in the second half of the run. All arrays of a container are added up,
+    because they may have different shapes. Containers with a maximum length are left out.
     """
     found = []
     for process in run.processes.values():
@@ -395,13 +406,14 @@ def growing(run: Run) -> list[Growth]:
 def _series(
     snapshots: list[tuple[float, Snapshot]], gaining: set[str], *, from_none: bool
 ) -> tuple[dict[object, list[Seen]], dict[object, Group]]:
-    """Return the number and bytes of the arrays of each container in each snapshot, and its latest group.
+    """Return how containers develop: ({key: (position, arrays, bytes) per snapshot}, {key: latest group}).
 
-    Both dicts are by the key of ``_holder``, which identifies a container or an array.
+    Both dicts have the keys of containers that ``_holder`` returns. The position of a snapshot is its step,
+    or its time in seconds if steps are not counted.
 
     Args:
-      snapshots: (step or seconds, snapshot).
-      gaining: the result of ``_gaining``.
+      snapshots: (position, snapshot).
+      gaining: paths of containers that have become longer; ``_holder`` needs them.
       from_none: add 0 arrays in the snapshot before the first one in which a container appears.
     """
     series: dict[object, list[Seen]] = {}
@@ -424,7 +436,10 @@ def _series(
 
 
 def _gaining(first: Snapshot, last: Snapshot) -> set[str]:
-    """Return the paths of containers that have more keys or indices in ``last`` than in ``first``."""
+    """Return the paths of containers that have more keys or indices in ``last`` than in ``first``.
+
+    ``_holder`` uses these paths to decide which container of nested containers is the one that grows.
+    """
     keys: tuple[dict[str, set[str]], ...] = ({}, {})
     for snapshot, found in zip((first, last), keys, strict=True):
         for g in snapshot.groups:
@@ -436,23 +451,32 @@ def _gaining(first: Snapshot, last: Snapshot) -> set[str]:
 
 
 def _at_steps(recorded: list[Snapshot]) -> list[tuple[float, Snapshot]]:
-    """Return (step, last snapshot of that step) for each step, in order. The snapshot at exit is left out."""
+    """Return (step, last snapshot of that step) for each step, in order of the steps.
+
+    The snapshot at the exit of the program is left out, because many arrays are already released then.
+    """
     by_step = {s.step: s for s in recorded if s.step is not None and s.why != "exit"}
     return [(step, by_step[step]) for step in sorted(by_step)]
 
 
 def _at_times(run: Run, recorded: list[Snapshot]) -> list[tuple[float, Snapshot]]:
-    """Return (seconds since the run began, snapshot), in order. The snapshot at exit is left out."""
+    """Return (seconds since the run began, snapshot), in order of time.
+
+    The snapshot at the exit of the program is left out, because many arrays are already released then.
+    """
     found = ((run.seconds_at(s.t_ns), s) for s in recorded if s.why != "exit")
     return [(at, s) for at, s in found if at is not None]
 
 
 def _holder(g: Group, gaining: set[str]) -> object:
-    """Return a key that identifies the container of ``g`` from one snapshot to the next.
+    """Return a key that identifies the container of the arrays ``g`` from one snapshot to the next.
 
-    With a path, it is the path of the outermost container that has indices ``[*]`` or is in ``gaining``
-    (``history[*]``), or else the path of the array itself with ``*`` for each number. Without a path, it is
-    the line that created the arrays, and their dtype.
+    The key is the path of the outermost container whose indices are written ``[*]`` or which is in
+    ``gaining``: ``history[*]``. Without such a container, it is the path of the array with ``*`` for each
+    number. If no variable leads to the arrays, it is a tuple with the line that created them and their dtype.
+
+    Args:
+      gaining: paths of containers that have more items in the last snapshot than in the first.
     """
     if g.path is None:
         return ("unnamed", g.origin, g.dtype)
@@ -465,10 +489,14 @@ def _holder(g: Group, gaining: set[str]) -> object:
 
 
 def _fills_up(path: str, seen: list[Seen], snapshots: list[tuple[float, Snapshot]]) -> bool:
-    """Return whether the growth of the container at ``path`` ends by itself.
+    """Return whether the container at ``path`` will stop growing, so that it is not reported as a leak.
 
-    That is so if the container has a maximum length, or if it has had a fixed number of items, at least as
-    many as arrays now (a preallocated list that is being filled).
+    True if it has a maximum length (``deque(maxlen=9)``), or if its length never changed and is at least the
+    number of arrays in it: it is a preallocated list that is being filled with arrays.
+
+    Args:
+      seen: (step or seconds, number of arrays, bytes) of the container in each snapshot.
+      snapshots: (step or seconds, snapshot).
     """
     container = path.removesuffix("[*]").removesuffix(".<cache>")
     filled = [at for at, n, _ in seen if n]
@@ -481,7 +509,13 @@ def _fills_up(path: str, seen: list[Seen], snapshots: list[tuple[float, Snapshot
 
 
 def _rising(seen: list[Seen]) -> list[Seen]:
-    """Return the longest end of ``seen`` in which the number of arrays, or the bytes of one array, grew."""
+    """Return the last entries of ``seen`` in which each number of arrays is larger than the one before.
+
+    If the last number is not larger, the entries with a single array whose bytes rise count instead.
+
+    Args:
+      seen: (step or seconds, number of arrays, bytes) of a container in each snapshot.
+    """
     start = len(seen) - 1
     while start > 0 and seen[start - 1][1] < seen[start][1]:
         start -= 1
@@ -492,9 +526,14 @@ def _rising(seen: list[Seen]) -> list[Seen]:
 
 
 def _steady(seen: list[Seen], in_steps: bool) -> bool:
-    """Return whether the growth is long enough, and in its second half at least half as fast as in the first.
+    """Return whether a container grew for long enough, and is not about to stop growing.
 
-    Long enough means LEAST_STEPS steps; without steps, as many new arrays.
+    It must have grown during at least LEAST_STEPS steps (if steps are not counted: by as many arrays). In the
+    second half of that time, it must have grown at least half as fast as in the first half.
+
+    Args:
+      seen: (step or seconds, number of arrays, bytes) of the container in each snapshot.
+      in_steps: whether the first numbers in ``seen`` are steps, not seconds.
     """
     (first, had, _), (last, has, _) = seen[0], seen[-1]
     if (last - first if in_steps else has - had or LEAST_STEPS) < LEAST_STEPS:

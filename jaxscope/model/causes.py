@@ -1,8 +1,8 @@
-"""Find the causes of a call's cache misses by comparing its cache key with an earlier key of the function.
+"""Find why calls missed JAX's caches, by comparing a call's cache key with an earlier key of the function.
 
-The earlier key is the nearest one: the one that differs least. JAX's caches belong to a process, so only keys
-of the same process are compared. A call that missed the C++ fast path is a ``Compilation`` here, whether or
-not it compiled something.
+The earlier key is the one that differs least. JAX's caches belong to a process, so only keys of the same
+process are compared. A call that missed the C++ fast path is a ``Compilation`` here, whether or not it
+compiled something.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _DIRECT = frozenset({"call", "aot"})
 
 
 def compared(run: Run, c: Compilation) -> Comparison | None:
-    """Compare the cache key of ``c`` with the nearest earlier key of its function.
+    """Compare the cache key of ``c`` with the earlier key of its function that differs least.
 
-    Return the comparison with its causes; None: the key of ``c`` was not recorded. The result is cached as
-    long as ``c`` reaches no further phase, because earlier calls no longer change.
+    Return the comparison with its causes; None: the key of ``c`` was not recorded. The result is cached, and
+    computed again only if the call has since reached another phase (trace, lower, compile).
     """
     level = c.level
     known = run.comparisons.get(c.id)
@@ -60,9 +60,9 @@ def of(run: Run, c: Compilation) -> list[Cause]:
 
 
 def further_back(run: Run, c: Compilation) -> int | None:
-    """Return the number (3 for ``f#3``) of the compilation with which ``c`` is compared.
+    """Return the number (3 for ``f#3``) of the earlier compilation with which ``c`` is compared.
 
-    None: ``c`` is compared with the compilation right before it, or with none.
+    None: it is the compilation right before ``c``, so that a report need not name it, or there is none.
     """
     comparison = compared(run, c)
     before = comparison.nearest if comparison is not None else None
@@ -76,9 +76,10 @@ def further_back(run: Run, c: Compilation) -> int | None:
 
 
 def recompiled(c: Compilation) -> bool:
-    """Return whether ``c`` traced or compiled its function again (see ``recompilations``).
+    """Return whether ``c`` traced or compiled its function again, or failed while tracing it again.
 
-    A call whose trace raised an exception counts, too.
+    It follows the rules of ``recompilations``, but looks at one call only, for a view that shows each new
+    call.
     """
     if c.reached == ["fast_path"] or c.entry in ("aot", "nested"):
         return False
@@ -104,13 +105,14 @@ def _only_goes_on(c: Compilation, done: int) -> bool:
     not a recompile.
 
     Args:
-      done: the phases of the earlier compilations, as bits: 1 traced, 2 lowered, 4 compiled.
+      done: the phases of the earlier compilations and of ``c`` so far, as bits: 1 traced, 2 lowered, 4
+        compiled.
     """
     return c.reached_phases != 0 and c.reached_phases & done == 0
 
 
 def _failed_trace(c: Compilation) -> bool:
-    """Return whether the trace raised an exception, so that nothing was compiled."""
+    """Return whether the trace of ``c`` raised an exception, so that nothing was compiled."""
     return c.failed is not None and not c.reached_phases
 
 
@@ -118,8 +120,10 @@ def _failed_trace(c: Compilation) -> bool:
 def recompilations(function: Function) -> list[Compilation]:
     """Return the calls of ``function`` that traced or compiled it again, in order of time.
 
-    These are left out: explicit ``.lower()`` and ``.compile()``, calls that only finish the work of these,
-    traces inside another function's trace, and the first forward and backward programs of a transform.
+    Left out are:
+    - ``.lower()`` and ``.compile()``, and a later call that runs only the phases which they did not run;
+    - traces inside the trace of another function;
+    - the first two programs (forward and backward) that JAX compiles for a function under ``jax.grad``.
     """
     before: dict[object, set[object]] = {}
     done: dict[object, int] = {}
@@ -149,19 +153,20 @@ def reasons(function: Function, run: Run) -> dict[str, list[tuple[Compilation, C
 
 
 def _served_by(c: Compilation) -> object:
-    """Return a value that is equal for compilations of a function that use the same cache entries.
+    """Return a value that is equal for two compilations of a function if they look into the same cache.
 
-    Caches belong to a process. Programs of a function under different transforms (grad, vmap, ...) do not
-    share entries. The recording does not name the transform, so ``_transformed`` distinguishes them.
+    Compilations in different processes have different values, and so have compilations under different
+    transforms (grad, vmap, ...).
     """
     return (c.process.id, _transformed(c)) if c.entry == "transform" else c.process.id
 
 
 def _transform_key(c: Compilation) -> object:
-    """Return a value that is equal for programs that JAX compiles for one call under a transform.
+    """Return a value that is equal for all programs that one call under a transform makes JAX compile.
 
-    One call of ``jax.grad(f)`` compiles a forward and a backward program with equal keys: this is not a
-    recompile. None: ``c`` is not under a transform, so that each compilation counts.
+    A call of ``jax.grad(f)`` compiles a forward and a backward program with equal keys. By this value, the
+    second one is not counted as a recompile. None: ``c`` is not under a transform; then each compilation
+    counts.
     """
     if c.entry != "transform" or c.key is None or c.missed is None:
         return None
@@ -169,10 +174,11 @@ def _transform_key(c: Compilation) -> object:
 
 
 def _transformed(c: Compilation) -> object:
-    """Return a value that is equal for programs of a function under the same transform.
+    """Return a value that is equal for calls of a function under the same transform (``grad``, ``vmap``).
 
-    It consists of the line of the call and its callers' lines, the paths and ranks of the arguments, the
-    function object, and whether the function was traced.
+    The recording does not name the transform. So the value consists of what differs between transforms: the
+    lines on the stack, the paths and ranks of the arguments, the function object, and whether the call
+    traced.
     """
     lines = [(f.file, f.line) for f in (c.site, *(c.missed.stack if c.missed is not None else ())) if f]
     traced = c.reached_phases & 1 or c.phase == TRACE
@@ -182,14 +188,15 @@ def _transformed(c: Compilation) -> object:
 
 
 def _nearest(run: Run, c: Compilation, key: Key, facts: Facts, level: str) -> int | None:
-    """Return the position of the nearest earlier compilation in ``key_index.of(run, c)``; None: no such one.
+    """Return the earlier compilation whose key differs least from ``key``: its position in ``key_index.of``.
 
-    The latest LOOK_BACK keys are candidates, and of those before them the latest with the same shapes or the
-    same static values as ``c``. A function may have hundreds of keys that differ in shapes or static values,
-    but few that differ in dtypes, settings or containers only.
+    None: there is no earlier compilation. Compared are the latest LOOK_BACK keys, and of those before them
+    the latest with the same shapes or the same static values as ``key``. A function may have hundreds of keys
+    that differ in shapes or static values, but few that differ in dtypes, settings or containers only.
 
     Args:
-      facts: the flattened ``key``.
+      c: the call that missed a cache.
+      key, facts: the cache key of ``c``, and the same key in its flattened form.
       level: the cache that missed: trace, lower, compile or fast_path.
     """
     index = key_index.of(run, c)
@@ -208,10 +215,10 @@ def _nearest(run: Run, c: Compilation, key: Key, facts: Facts, level: str) -> in
 
 
 def _fitting(c: Compilation) -> list[key_index.Fits]:
-    """Return conditions for the earlier compilations with which ``c`` may be compared, the best one first.
+    """Return conditions that select the earlier compilations with which ``c`` may be compared.
 
-    A condition is used only if no earlier compilation fulfills the conditions before it. Compilations that
-    use the same caches are preferred.
+    The first condition that an earlier compilation fulfills is used. The first ones ask for compilations that
+    look into the same cache as ``c``; the last one accepts every compilation.
     """
 
     def same_caches(o: Compilation) -> bool:
@@ -235,12 +242,18 @@ def _paths(c: Compilation) -> list[str]:
 
 
 def _one_object(a: Compilation, b: Compilation) -> bool:
-    """Return whether ``a`` and ``b`` have the same function object. A backward program has none."""
+    """Return whether ``a`` and ``b`` called the same function object, as far as their keys are recorded."""
     return len({c.key.function_object for c in (a, b) if c.key is not None}) < 2
 
 
 def _circumstances(run: Run, c: Compilation, before: Compilation, level: str) -> causes.Circumstances:
-    """Return the facts about ``c``, and about ``before``, its counterpart, that are not in their keys."""
+    """Return facts that help to explain a miss but are in no cache key: the function's wrappers, effects, ...
+
+    Args:
+      c: the call that missed a cache.
+      before: the earlier call with which ``c`` is compared.
+      level: the cache that missed: trace, lower, compile or fast_path.
+    """
     seen = c.function.seen
     now, then = c.missed, before.missed
     assert now is not None and then is not None
@@ -269,7 +282,10 @@ def _circumstances(run: Run, c: Compilation, before: Compilation, level: str) ->
 
 
 def _effects(c: Compilation) -> list[str]:
-    """Return the names of the jaxpr's effects in ``c``, or if it has none, in the latest earlier trace."""
+    """Return the names of the effects of the jaxpr that ``c`` runs: JAX takes no fast path with effects.
+
+    If the call recorded none, they are those of the latest earlier trace of the function.
+    """
     if c.missed is not None and c.missed.effects:
         return list(c.missed.effects)
     for o in reversed(c.function.compilations):
@@ -279,10 +295,10 @@ def _effects(c: Compilation) -> list[str]:
 
 
 def _created_at(run: Run, c: Compilation) -> tuple[Frame, bool] | None:
-    """Return (user's line that created the function object of ``c``, whether that is certain).
+    """Return (user's line that created the function object of ``c``, whether that is certain); None: unknown.
 
-    It is the line of the lambda or def if nothing wraps the function; else the line on the stack that wraps
-    it (``jax.grad(f)``); else, for a function defined inside another function, its definition. None: unknown.
+    It is the line of the lambda or def if nothing wraps the function. Otherwise it is the line on the stack
+    that wraps it (``jax.grad(f)``), or else, for a function defined inside another function, its definition.
     """
     seen = c.function.seen
     if not seen.file or seen.line is None:

@@ -80,7 +80,9 @@ class Entry(msgspec.Struct, frozen=True):
 class Changes(msgspec.Struct, frozen=True):
     """The differences of two compiled programs.
 
-    A part is empty if the programs do not differ in it, and None if it is unknown for one of them.
+    The attributes after ``before`` and ``after`` are lists: of figures (such as a count) that differ, or of
+    single things that differ. A list is empty if the programs do not differ in it; None: unknown for one of
+    the programs.
 
     Attributes:
       before, after: ids of the programs; None: there is only one program.
@@ -120,7 +122,7 @@ class Changes(msgspec.Struct, frozen=True):
         """Return whether the two programs are equal, both before and after XLA compiled them.
 
         Equal ids mean the same StableHLO, options and target. They do not suffice: another version of XLA, or
-        other flags, may compile the same text differently.
+        other flags, may compile the same StableHLO differently.
         """
         return self.before == self.after and not any(self.parts.values())
 
@@ -163,7 +165,7 @@ def between(run_a: Run, a: Program, run_b: Run, b: Program) -> Changes:
 
 
 def alone(p: Program, *, before: bool) -> Changes:
-    """Return the differences for a program without counterpart.
+    """Return the Changes for a program that only one of two runs has: its id, and no differences.
 
     Args:
       before: whether the first run has the program; False: the second run has it.
@@ -177,7 +179,7 @@ def _both(x: T | None, y: T | None) -> tuple[T, T] | None:
 
 
 def _readable(p: Compiled | None) -> Compiled | None:
-    """Return ``p``, or None if no instruction could be read from its text."""
+    """Return ``p``, the compiled text of a program, or None if no instruction was found in it."""
     return p if p is not None and p.instructions else None
 
 
@@ -185,10 +187,11 @@ def _readable(p: Compiled | None) -> Compiled | None:
 
 
 def _entries(before: Named, after: Named) -> list[Entry]:
-    """Return an entry for each name whose text differs. A difference in bytes alone is none.
+    """Return an entry for each name whose text differs. If only the bytes differ, there is no entry.
 
     Args:
-      before, after: (text, bytes) by name, of the first and of the second program.
+      before, after: {name: (text, bytes)} of the constants (or donated arguments, or rematerialized values)
+        of the first and of the second program.
     """
     found = []
     for name in dict.fromkeys([*after, *before]):
@@ -201,7 +204,7 @@ def _entries(before: Named, after: Named) -> list[Entry]:
 
 
 def _named(things: Iterable[tuple[str, str, int | None]]) -> Named:
-    """Return (text, bytes) by name, from (name, text, bytes). A repeated name becomes ``name (2)``."""
+    """Return {name: (text, bytes)}, from (name, text, bytes). A repeated name becomes ``name (2)``."""
     found: dict[str, tuple[str, int | None]] = {}
     seen: Counter[str] = Counter()
     for name, text, size in things:
@@ -249,13 +252,13 @@ def _collectives(p: Compiled) -> list[Item]:
 def items(before: Sequence[Item], after: Sequence[Item], *, one_source: bool) -> list[Changed]:
     """Return the collectives or fusions that were added, removed or changed, those with the most bytes first.
 
-    Equal items of both programs are removed. Of the others, an item before and an item after of the same kind
-    and line are one changed item.
+    Items that are equal in both programs are left out. An item of the first and an item of the second program
+    that have the same kind and the same line are one changed item.
 
     Args:
       before, after: the items of the first and of the second program.
-      one_source: whether both programs are from the same source files. If not, lines cannot be compared: an
-        item is then also equal to an item of another line, preferably of the same function.
+      one_source: whether both programs are from the same source files. If not, line numbers say nothing:
+        items are then equal even if their lines differ, and functions are compared instead of lines.
     """
     gone, came = Counter(before), Counter(after)
     for key in (_whole,) if one_source else (_whole, _in_function, _anywhere):
@@ -270,21 +273,33 @@ def items(before: Sequence[Item], after: Sequence[Item], *, one_source: bool) ->
 
 
 def _cancel(gone: Counter[Item], came: Counter[Item], key: Key) -> None:
-    """Remove pairs of items with equal ``key(item)``, which count as unchanged, from both counters."""
+    """Remove from both counters the items that both have, because these did not change.
+
+    Args:
+      gone, came: the items of the first and of the second program that are not matched yet.
+      key: items of both programs with equal ``key(item)`` are the same.
+    """
     for _ in _alike(gone, came, key):
         pass
 
 
 def _paired(gone: Counter[Item], came: Counter[Item], key: Key) -> list[Changed]:
-    """Remove pairs of items with equal ``key(item)`` from both counters, and return those that differ."""
+    """Remove items with equal ``key(item)`` from both counters, in pairs, and return the pairs that differ.
+
+    Args:
+      gone, came: the items of the first and of the second program that are not matched yet.
+      key: items of both programs with equal ``key(item)`` are matched, for example those of the same line.
+    """
     return [Changed(x, y, n) for x, y, n in _alike(gone, came, key) if x != y]
 
 
 def _alike(gone: Counter[Item], came: Counter[Item], key: Key) -> Iterator[tuple[Item, Item, int]]:
-    """Remove pairs of items with equal ``key(item)`` from both counters.
+    """Yield (item of ``gone``, item of ``came``, number of pairs) for items with equal ``key(item)``.
 
-    Yield (item of ``gone``, item of ``came``, number of such pairs). The counters have the items of the first
-    and of the second program that are not matched yet.
+    The pairs are removed from both counters.
+
+    Args:
+      gone, came: the items of the first and of the second program that are not matched yet.
     """
     waiting: dict[Hashable, list[Item]] = {}
     for item in gone:

@@ -63,7 +63,10 @@ def of_run(run: Run) -> Death | None:
 
 
 def removed_name(run: Run) -> Removed | None:
-    """Return the name whose removal from JAX made the program fail (``jax.tree_map``); None: no such name."""
+    """Return the name whose removal from JAX made the program fail (``jax.tree_map``).
+
+    None: the program did not fail, or failed for another reason.
+    """
     main = run.main
     if main is None or main.died is None:
         return None
@@ -74,11 +77,13 @@ def removed_name(run: Run) -> Removed | None:
 
 
 def donors(run: Run, message: str) -> list[tuple[Compilation, str]]:
-    """Return (call, argument path) of the donated arguments that may be the array of an error message.
+    """Return (call, argument path) of the donated arguments that may be the deleted array of an error.
 
-    The message is JAX's "Array has been deleted with shape=float32[4,4]". Arguments are matched by shape and
-    dtype, because the message has nothing else. At most MOST are returned, the latest first. The list is
-    empty if ``message`` is about another error.
+    Arguments are matched by shape and dtype, because the message has nothing else. At most MOST are returned,
+    the latest first. The list is empty if ``message`` is about another error.
+
+    Args:
+      message: JAX's "Array has been deleted with shape=float32[4,4]" or "... deleted or donated".
     """
     match = _DELETED.search(message)
     if match is None:

@@ -1,7 +1,7 @@
 """Compute the used memory and the capacity of each device, and which programs fit into the rest.
 
-The used memory is the figure of the device's allocator, or else the sum of the live arrays. The devices of a
-CPU share the host's memory.
+The used memory is what the device's allocator states, or else the sum of the live arrays. CPU devices all use
+the host's memory.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Uneven(msgspec.Struct, frozen=True):
 
 
 class Want(msgspec.Struct, frozen=True):
-    """The memory that a program needs on one device, in bytes.
+    """The memory that a program needs on one device, and the memory that the device has. Sizes are in bytes.
 
     Attributes:
       compilation: the compilation of the program.
@@ -63,7 +63,10 @@ class Want(msgspec.Struct, frozen=True):
 
     @property
     def wanted(self) -> int:
-        """Return the bytes of ``capacity`` that the program and the other arrays need together."""
+        """Return the bytes that the program and the other live arrays need, to be compared with ``capacity``.
+
+        If several devices share the capacity, the needs of all these devices are added.
+        """
         return (self.peak + (self.beside or 0)) * self.shared_by
 
     @property
@@ -76,11 +79,14 @@ class Want(msgspec.Struct, frozen=True):
 
 
 def uneven(look: Snapshot) -> Uneven | None:
-    """Return the devices of snapshot ``look`` that share arrays and hold different numbers of bytes.
+    """Return which devices share arrays but hold different numbers of bytes; None: all hold the same number.
 
-    None: all hold the same, or they share few bytes. Arrays to which no variable leads do not count: such an
-    array may be a result that is not assigned yet, or part of a reference cycle that Python has not
-    collected, and may be released at the next moment.
+    None also if only few bytes are shared: the program then uses mainly one device. Arrays to which no
+    variable leads do not count, because they may be released at the next moment: a result that is not
+    assigned yet, or part of a reference cycle that Python has not collected.
+
+    Args:
+      look: the snapshot of the live arrays.
     """
     placed = [(g, ids) for g in look.groups if (ids := _ids(g)) is not None]
     sharing: set[int] = set()
@@ -110,7 +116,7 @@ def _ids(g: Group) -> tuple[int, ...] | None:
 
 
 def capacities(process: Process) -> dict[int, int]:
-    """Return the bytes of memory of each device by id, for the devices whose allocator states a limit."""
+    """Return {device id: bytes of its memory} for the devices whose allocator states a limit."""
     found: dict[int, int] = {}
     for event in process.snapshots:
         for m in event.memory:
@@ -122,7 +128,7 @@ def capacities(process: Process) -> dict[int, int]:
 def host_memory(process: Process) -> int | None:
     """Return the bytes of memory that the CPU devices of ``process`` share.
 
-    None: unknown, or another backend.
+    None: unknown, or the process does not run on a CPU backend.
     """
     if process.backend is None or process.backend.platform != "cpu":
         return None
@@ -130,9 +136,9 @@ def host_memory(process: Process) -> int | None:
 
 
 def stated_capacity(c: Compilation) -> int | None:
-    """Return the bytes of the smallest device of a program, as the allocators state them.
+    """Return the bytes of memory of a device of the program of ``c``, as its allocator states them.
 
-    None: the allocator of one of its devices states no limit.
+    If the devices have different sizes, it is the smallest. None: an allocator states no limit.
     """
     ids = sh.device_ids(c.compiled.devices) if c.compiled is not None else None
     stated = capacities(c.process) if ids else {}
@@ -140,9 +146,10 @@ def stated_capacity(c: Compilation) -> int | None:
 
 
 def capacity_of(c: Compilation) -> tuple[int, int, bool] | None:
-    """Return (bytes, number of devices that share them, whether it is a host's memory) for a program.
+    """Return the memory for the program of ``c``: (bytes, devices that share them, whether on a host).
 
-    The bytes are the memory of one device, or for CPU devices the memory of the host. None: unknown.
+    ``(85_000_000_000, 1, False)`` for a GPU; ``(16_000_000_000, 8, True)`` for eight CPU devices of a host.
+    None: unknown.
     """
     stated = stated_capacity(c)
     if stated is not None:
@@ -162,7 +169,7 @@ def wants(run: Run) -> list[Want]:
 
 
 def want(c: Compilation) -> Want | None:
-    """Return the memory that the program of ``c`` needs; None: this or the devices' capacity is unknown."""
+    """Return the memory that the program of ``c`` needs and that its devices have; None: unknown."""
     if c.compiled is None or c.compiled.memory is None:
         return None
     peak, capacity = peak_bytes(c.compiled.memory), capacity_of(c)
@@ -170,10 +177,10 @@ def want(c: Compilation) -> Want | None:
 
 
 def _beside(c: Compilation) -> int | None:
-    """Return the bytes of live arrays on the fullest device of the program, without the program's arguments.
+    """Return the bytes that other live arrays take while the program of ``c`` runs, on its fullest device.
 
-    The arguments are live arrays, too, but the peak of the program already includes them. The last snapshot
-    before the compilation is used, or else the first one of the process. None: unknown.
+    They are those of the last snapshot before the compilation (else of the first one of the process), without
+    the program's arguments, which the peak of the program includes. None: unknown.
     """
     assert c.compiled is not None and c.compiled.memory is not None
     before = [e for e in c.process.snapshots if e.t_ns <= c.t_ns]

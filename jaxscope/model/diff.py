@@ -46,9 +46,10 @@ class FunctionDiff(msgspec.Struct, frozen=True):
 
     Attributes:
       before, after: the function in the first and in the second run; None: the run does not have it.
-      counts: the counts named in COUNTS that differ: {name: (before, after)}.
-      causes: the causes whose number of recompiles differs.
-      programs: the compiled programs that differ.
+      counts: the numbers that differ: {name: (before, after)}; the names are ``traces``, ``lowerings``, ...
+        (COUNTS).
+      causes: the causes of recompiles whose number of recompiles differs.
+      programs: the differences of the compiled programs, for each pair of programs that differs.
     """
 
     before: Function | None
@@ -65,7 +66,10 @@ class FunctionDiff(msgspec.Struct, frozen=True):
 
     @property
     def moved(self) -> bool:
-        """Return whether the two were matched by name, because their file, line or wrappers differ."""
+        """Return whether the function has different ids in the two runs: its file, line or wrappers changed.
+
+        It was then matched by its name.
+        """
         return self.before is not None and self.after is not None and self.before.id != self.after.id
 
     @property
@@ -121,8 +125,9 @@ def runs(a: Run, b: Run, only: tuple[Sequence[Function], Sequence[Function]] | N
     """Return the differences of run ``b`` from run ``a``.
 
     Args:
-      only: functions of ``a`` and functions of ``b`` to compare; the properties of the runs are then not
-        compared. None: all functions are compared.
+      only: the functions of ``a`` and of ``b`` to compare; the properties of the runs (arguments, JAX
+        version) are
+        then not compared. None: all functions are compared.
     """
     old, new = only or (list(a.functions.values()), list(b.functions.values()))
     found = [_function(a, x, b, y) for x, y in matched(old, new)]
@@ -140,9 +145,12 @@ def compilations(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> Comp
 def matched(
     old: Sequence[Function], new: Sequence[Function]
 ) -> list[tuple[Function | None, Function | None]]:
-    """Return pairs of functions of two runs that are the same function.
+    """Return pairs (function of the first run, the same function in the second run).
 
     A function without a counterpart is paired with None.
+
+    Args:
+      old, new: the functions of the first and of the second run.
     """
     pairs: list[tuple[Function | None, Function | None]] = []
     left, right = list(old), list(new)
@@ -224,7 +232,12 @@ def changed_programs(run: Run, f: Function) -> tuple[int, int] | None:
 
 
 def _programs(a: Run, x: Function, b: Run, y: Function) -> list[Changes]:
-    """Return the differences of the programs of function ``x`` of run ``a`` and ``y`` of run ``b``."""
+    """Return the differences of the compiled programs of a function in two runs, for each pair that differs.
+
+    Args:
+      a, x: the first run and the function in it.
+      b, y: the second run and the same function in it.
+    """
     old, new = programs_of(a, x), programs_of(b, y)
     there = {q.id: q for q in new}
     alike = [(p, there[p.id]) for p in old if p.id in there]
@@ -242,7 +255,12 @@ def _programs(a: Run, x: Function, b: Run, y: Function) -> list[Changes]:
 
 
 def keys(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> list[Cause] | None:
-    """Return the differences of the cache keys of two compilations as causes; None: a key is not recorded."""
+    """Return the differences of the cache keys of two compilations as causes; None: a key was not recorded.
+
+    Args:
+      run_a, a: a run and a compilation of it.
+      run_b, b: a run and a compilation of it, which may be of the same run.
+    """
     if a.key is None or b.key is None:
         return None
     before, after = key_index.facts_of(run_a, a), key_index.facts_of(run_b, b)
@@ -263,13 +281,14 @@ def keys(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> list[Cause] 
 
 
 def _anywhere(facts: Facts, both: Collection[str]) -> Facts:
-    """Return ``facts`` without those that are specific to a process.
+    """Return ``facts`` without those that mean nothing in another process, to compare keys of two runs.
 
-    These are numbers of objects, hashes (those of texts depend on PYTHONHASHSEED), and settings that the
-    other process does not have.
+    Left out are ids of objects, hashes (those of texts depend on PYTHONHASHSEED), and settings that the other
+    process does not have.
 
     Args:
-      both: names of the facts about the whole call that both processes have.
+      facts: a flattened cache key.
+      both: names of the settings and other facts about the whole call that both keys have.
     """
     return Facts(
         facts.leaves,

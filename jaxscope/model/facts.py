@@ -1,8 +1,8 @@
 """Compare the figures of two runs of a program, and decide for each whether it is better, worse or equal.
 
-The figures are counts, bytes, and lower bounds on the time on target machines. Measured seconds are not
-compared. Functions of the two runs are matched by ``model.diff``. A function may have several compiled
-programs: of each figure (``model.metrics``), the largest value of all its programs is compared.
+The figures are counts, bytes, and lower bounds on the time of a call on target machines. Measured seconds are
+not compared. A function may have several compiled programs: of each figure (``model.metrics``), the largest
+value of all its programs is compared.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ def _wire(m: metrics.SavedMetrics) -> Figures | None:
 
 
 def _bound(m: metrics.SavedMetrics) -> Figures | None:
-    """Return the lower bound on the seconds of one call of a program; None: unknown, or not for a target."""
+    """Return the lower bound on the seconds of one call of a program, which only programs for a target have.
+
+    None: unknown, or the program is not for a target (a machine given by ``--target``).
+    """
     bounds = m.bounds if isinstance(m, ProgramMetrics) else None
     return None if bounds is None else {"least": bounds.least}
 
@@ -55,7 +58,7 @@ class Fact(msgspec.Struct, frozen=True):
     Attributes:
       part: the name of the metric: ``counts``, ``memory``, ...
       figure: the name of the figure within the metric, both values and the unit.
-      verdict: BETTER, WORSE or EQUAL, of the second run.
+      verdict: whether the second run is BETTER, WORSE or EQUAL.
       function: the function to which the figure belongs; None: it belongs to the run.
       target: the accelerator for which the program was compiled; None: the devices that ran it.
     """
@@ -83,8 +86,8 @@ def facts(found: RunDiff) -> list[Fact]:
 def verdict(found: Iterable[Fact]) -> str:
     """Return one verdict for several figures.
 
-    BETTER or WORSE if all figures that differ are so, MIXED if some are better and some worse, EQUAL if none
-    differs.
+    BETTER or WORSE if all figures that differ have this verdict, MIXED if some are better and some are worse,
+    EQUAL if no figure differs.
     """
     seen = {f.verdict for f in found} - {EQUAL}
     return MIXED if len(seen) > 1 else next(iter(seen), EQUAL)
@@ -97,11 +100,12 @@ def _judged(
     function: Function | None = None,
     target: str | None = None,
 ) -> Iterator[Fact]:
-    """Yield a Fact for each figure that is known in both runs.
+    """Yield a Fact, with the verdict, for each figure that is known in both runs.
 
     Args:
+      metric: which values are better, and which relative change counts as equal.
       before, after: the figures of the two runs by name; None: unknown.
-      function, target: to what the figures belong (see Fact).
+      function, target: what the figures are about (see Fact).
     """
     if before is None or after is None:
         return
@@ -130,10 +134,14 @@ def _transferred(run: Run) -> dict[str, float]:
 
 
 def _transfers(run: Run, name: str, attribute: str) -> dict[str, float]:
-    """Return ``{name}_to_host`` and ``{name}_to_devices``: sums of an attribute of all transfers of the run.
+    """Return the number, or the bytes, of all transfers of the run in either direction.
+
+    ``_transfers(run, "bytes", "bytes")`` -> ``{"bytes_to_host": 4096, "bytes_to_devices": 1024}``. Empty if
+    transfers were not recorded.
 
     Args:
-      attribute: ``count`` or ``bytes`` of ``model.transfers.Transfer``.
+      name: the beginning of the names in the result.
+      attribute: ``count`` or ``bytes``: what is added up.
     """
     if not transfers.counted(run):
         return {}
@@ -161,7 +169,10 @@ def _of_function(found: RunDiff, f: FunctionDiff) -> Iterator[Fact]:
 
 
 def _by_target(run: Run, f: Function) -> dict[str | None, list[Program]]:
-    """Return the compiled programs of ``f`` by name of the target; None: those for the devices that ran."""
+    """Return the compiled programs of ``f`` by name of the target (a machine given by ``--target``).
+
+    The key None has the programs for the devices on which the run took place.
+    """
     found: dict[str | None, list[Program]] = {None: programs_of(run, f)}
     for g, programs in target_programs.of_run(run):
         for p in programs if g is f else ():

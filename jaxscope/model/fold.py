@@ -90,7 +90,7 @@ class Fold:
         self._open: dict[str, Compilation] = {}  # compilations with a phase in progress
 
     def apply(self, event: ev.AnyEvent | ev.Unknown, log: str = "") -> Compilation | None:
-        """Add one event to the records. Return the compilation to which it belongs; None: it belongs to none.
+        """Add one event to the records. Return the compilation that the event is about; None: about none.
 
         Args:
           log: name of the log that has the event. It distinguishes processes that had the same pid.
@@ -113,10 +113,10 @@ class Fold:
         return found
 
     def _without_process(self, event: ev.AnyEvent | ev.Unknown) -> None:
-        """Add an event that is not about a process of the program.
+        """Add an event that no process of the program wrote.
 
-        It is an unknown event, the end of the program, a warning of XLA on stderr, or about the compiler of a
-        target.
+        That is an event of an unknown kind, the end of the program, a warning that XLA printed on stderr, or
+        news about a compiler for a target (a machine given by ``--target``).
         """
         if isinstance(event, ev.Unknown):
             self.unknown[event.kind] = self.unknown.get(event.kind, 0) + 1
@@ -134,7 +134,9 @@ class Fold:
 
         Args:
           log: name of the log of the process that counts.
-          numbers: the counts file beside that log (``log.counts``). Events have the indices (``cell``).
+          numbers: the contents of the counts file beside that log (``log.counts``). An event that introduced
+            a count
+            has its index in this file (``cell``).
         """
         for cell, event in list(self._cells.get(log, {}).items()):
             field = "index" if isinstance(event, ev.Step) else "count"
@@ -410,9 +412,10 @@ class Fold:
         return program
 
     def _ended(self, process: Process, c: Compilation, phase: str, event: Any, *, reached: bool) -> None:
-        """Record the end of a phase (trace, lower, compile) of ``c``, with its seconds from ``event``.
+        """Record the end of a phase (trace, lower, compile) of call ``c``, with its seconds from ``event``.
 
         Args:
+          event: the event about the end, which also has its time.
           reached: whether the phase ran and succeeded; False: it failed, or used an earlier trace.
         """
         if c.phase == phase:
@@ -444,12 +447,12 @@ def _no_texts(_: Program) -> Texts:
 
 
 def _now(process: Process, c: Compilation) -> None:
-    """Store in ``c`` the numbers of steps and calls that its process has counted until now."""
+    """Store in ``c`` how many steps and calls its process has counted so far, to find its step later."""
     c.marks, c.calls = process.step or 0, process.calls
 
 
 def _insert(compilations: list[Compilation], c: Compilation) -> None:
-    """Insert ``c`` in order of time. It is not always the latest: events of another process may come late."""
+    """Insert ``c`` in order of time. Its place may not be the end, because logs are read one by one."""
     key = (c.t_ns, c.process.pid, c.call)
     at = len(compilations)
     while at > 0:

@@ -50,9 +50,10 @@ def find_functions(run: Run, text: str) -> list[Function]:
 
 
 def find_compilations(run: Run, text: str) -> tuple[list[Function], int | None]:
-    """Return (functions, number of the compilation) for a text such as ``train_step#4``.
+    """Return what a text such as ``train_step#4`` names: (functions, number of the compilation).
 
-    The number is None if ``text`` has no ``#``.
+    The number is None if ``text`` has no ``#``. Several functions may have the name; then at least one of
+    them has a compilation with the number.
 
     Raises:
       UsageError: no such function, or no such number.
@@ -86,7 +87,10 @@ def matches(f: Function, pattern: str) -> bool:
 
 
 def is_called(f: Function, text: str) -> bool:
-    """Return whether ``text`` is a complete name or the id of ``f``, or ``file:line`` of its first line."""
+    """Return whether ``text`` is a complete name or the id of ``f``, or ``file:line`` of its first line.
+
+    A text that is only the end of a name does not suffice here, as it does for ``matches``.
+    """
     wanted = text.strip()
     names = [f.seen.qualname, f"{f.seen.module or ''}.{f.seen.qualname}"]
     names += [name.replace(".<locals>", "") for name in names]
@@ -94,8 +98,11 @@ def is_called(f: Function, text: str) -> bool:
 
 
 def has_twin(run: Run, f: Function) -> bool:
-    """Return whether another function of the run has the name, file and line of ``f``: both were made by one
-    function, for other functions that they capture."""
+    """Return whether another function of the run has the name, file and line of ``f``.
+
+    This is so if one function created both (a decorator, a factory). Their names alone do not distinguish
+    them.
+    """
     place = f.seen.name, f.seen.file, f.seen.line
     return any(
         g is not f and (g.seen.name, g.seen.file, g.seen.line) == place for g in run.functions.values()

@@ -1,7 +1,7 @@
 """Find arguments that a function makes longer itself, and that therefore make it recompile in each call.
 
-Example: ``tokens = jax.jit(append)(tokens, token)``. The result of each call is longer than its argument, and
-is the argument of the next call.
+Example: ``tokens = jax.jit(append)(tokens, token)``. The result of each call is longer than the argument
+``tokens``, and is passed to the next call.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ def arguments(run: Run, f: Function) -> frozenset[str]:
 def mostly(run: Run, misses: Sequence[Miss]) -> bool:
     """Return whether the function itself lengthened the argument in most of the latest recompiles.
 
+    The advice then is not to pad the argument to a few sizes, because no size occurs twice.
+
     Args:
       misses: (call, its cause of kind ``shape``) of one function, in order of time.
     """
@@ -47,9 +49,8 @@ def mostly(run: Run, misses: Sequence[Miss]) -> bool:
 def by_itself(run: Run, c: Compilation, cause: Cause) -> bool:
     """Return whether the argument of ``c`` that has a new shape is the result of an earlier call.
 
-    True if its leaves have the shapes and dtypes of a result of an earlier call, in a tree of the same
-    structure, are longer than the argument of that call, and no line other than those of the two calls is
-    known to have created them.
+    True if the argument has the tree, shapes and dtypes of an earlier result, and is longer than the argument
+    of that earlier call. False if another line than those of the two calls is known to have created it.
 
     Args:
       cause: the cause of the miss of ``c``, which names the argument.
@@ -65,7 +66,12 @@ def by_itself(run: Run, c: Compilation, cause: Cause) -> bool:
 
 
 def _by_itself(run: Run, c: Compilation, comparison: Comparison, name: str) -> bool:
-    """Return the result of ``by_itself`` for the argument ``name``, without a cache."""
+    """Return the result of ``by_itself``, which caches it.
+
+    Args:
+      comparison: the comparison of the cache key of ``c`` with an earlier key.
+      name: the name of the argument.
+    """
     now = _argument(comparison.facts, name)
     index = key_index.of(run, c)
     for at in index.latest(index.before(c.call), LOOK_BACK, _ran):
@@ -84,7 +90,7 @@ def _ran(c: Compilation) -> bool:
 
 
 def _argument(facts: Facts, name: str) -> dict[str, LeafFacts]:
-    """Return the leaves of the argument ``name``, by their path below the argument."""
+    """Return the leaves of the argument ``name``: {path below the argument: leaf}, ``{"['w']": ...}``."""
     return {below: leaf for p, leaf in facts.leaves.items() for at, below in [split(p)] if at == name}
 
 
@@ -92,7 +98,7 @@ def _longer(before: dict[str, LeafFacts], now: dict[str, LeafFacts]) -> bool:
     """Return whether no dimension of any leaf became shorter, and at least one became longer.
 
     Args:
-      before, now: the leaves of the argument in two calls, by path; with different paths the result is False.
+      before, now: the leaves of an argument in two calls, by path. If the paths differ, the result is False.
     """
     if before.keys() != now.keys():
         return False

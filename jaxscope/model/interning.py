@@ -1,6 +1,6 @@
 """Keep equal parts of many events (an argument, a sharding, the options of jit) only once, to save memory.
 
-Otherwise a run of 100,000 compilations would have as many copies of the same few cache keys.
+Without this module, a run of 100,000 compilations would have as many copies of the same few cache keys.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _UNLIKE = frozenset(
 
 
 def _fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
-    """Return the names of the fields of a type whose values are shared: not numbers, not in _UNLIKE."""
+    """Return the names of the fields of ``kind`` whose values are kept once: not numbers, not in _UNLIKE."""
     plain = {f.name for f in msgspec.structs.fields(ev.Event)} | _UNLIKE
     return tuple(
         f.name
@@ -38,7 +38,7 @@ _FIELDS = {
 
 
 class Shared:
-    """A table of the values in events so far. ``of(event)`` replaces values of an event by equal ones."""
+    """A table of values that occurred in events. ``of`` replaces values of an event by equal ones."""
 
     def __init__(self) -> None:
         self._forget()
@@ -58,7 +58,7 @@ class Shared:
     def of(self, event: Any) -> None:
         """Replace the parts of ``event`` in place by equal objects of earlier events, to save memory.
 
-        Nobody may change these objects afterwards.
+        Nobody may change the parts afterwards, because other events have the same objects.
 
         Args:
           event: an event, a Key or the Facts of a key. Other types are left unchanged.

@@ -20,7 +20,7 @@ class Occupied:
             self.add(begin, end)
 
     def add(self, begin: int, end: int) -> None:
-        """Add a span. A span that ends before it begins is ignored."""
+        """Add the span from ``begin`` to ``end`` to the union. It is ignored unless ``begin < end``."""
         if end <= begin:
             return
         if not self._ends or self._ends[-1] < begin:  # by far the most common case
@@ -36,7 +36,7 @@ class Occupied:
         self._total += end - begin
 
     def begins(self) -> list[int]:
-        """Return the begins of the separate parts of the union, in order of time."""
+        """Return the begins of the separate parts of the union, in order of time (ns)."""
         return list(self._begins)
 
     def with_spans(self, spans: Iterable[tuple[int, int]]) -> int:

@@ -1,7 +1,7 @@
 """Index the cache keys of a function, to find earlier keys with the same shapes or the same static values.
 
-With the index, the keys with which a new key is compared are found without a scan of thousands of keys. There
-is an index for each function and process.
+A new key is compared with such keys to explain a cache miss. The index avoids a scan of thousands of keys.
+There is one index for each function in each process.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Earlier:
       positions: the position of a key by the number of its call. The numbers do not always increase: with
         several threads, a later call may miss first.
       entries: the kinds of calls that the keys are from: call, aot, transform, nested.
-      shapes, statics: a hash of the shapes, and one of the static values, of each key.
-      by_shapes, by_static: the positions of the keys with a certain hash.
+      shapes, statics: for each key, a hash of the shapes, and a hash of the static values.
+      by_shapes, by_static: the positions of the keys by their hash: {hash: [position, ...]}.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Earlier:
         self.by_static: dict[int, list[int]] = {}
 
     def add(self, c: Compilation, key: Key, facts: Facts) -> None:
-        """Add the key of call ``c``. ``facts``: the flattened key."""
+        """Add the key of call ``c`` to the index. ``facts`` is the same key in its flattened form."""
         at = len(self.compilations)
         self.compilations.append(c)
         self.facts.append(facts)
@@ -58,12 +58,16 @@ class Earlier:
         self.by_static.setdefault(self.statics[at], []).append(at)
 
     def before(self, call: int) -> int:
-        """Return the number of keys before the key of the call with this number."""
+        """Return the number of keys recorded before the key of a call. Positions below it are earlier keys.
+
+        Args:
+          call: the number of the call in its process.
+        """
         position = self.positions.get(call)
         return sum(other < call for other in self.positions) if position is None else position
 
     def latest(self, end: int, most: int, fits: Fits | None) -> list[int]:
-        """Return the ``most`` last positions below ``end`` whose compilation fits, the latest first.
+        """Return the last ``most`` positions below ``end`` whose compilation is wanted, the latest first.
 
         Args:
           fits: returns whether a compilation is wanted; None: all are.
@@ -81,11 +85,12 @@ class Earlier:
         return (shapes(key), statics(key)) if at is None else (self.shapes[at], self.statics[at])
 
     def alike(self, hashes: tuple[int, int], end: int, most: int, fits: Fits | None) -> set[int]:
-        """Return the last positions below ``end`` with equal shapes, and those with equal static values.
+        """Return the positions of the latest keys with certain shapes or with certain static values.
 
         Args:
-          hashes: (hash of the shapes, hash of the static values) of a key.
-          most: the largest number of positions of either kind.
+          hashes: (hash of the shapes, hash of the static values) that are searched for.
+          end: only positions below this number are returned.
+          most: the largest number of positions with the shapes, and of those with the static values.
           fits: returns whether a compilation is wanted; None: all are.
         """
         found: set[int] = set()
@@ -97,9 +102,11 @@ class Earlier:
         return found
 
     def same_shapes(self, key: Key, end: int, fits: Fits) -> int | None:
-        """Return the last position below ``end`` that has the shapes of ``key`` and whose compilation fits.
+        """Return the position of the latest key with the shapes of ``key``; None: no such key.
 
-        None: there is none.
+        Args:
+          end: only positions below this number are considered.
+          fits: returns whether a compilation is wanted.
         """
         known = self.by_shapes.get(shapes(key), [])
         before = range(bisect_left(known, end))
@@ -110,12 +117,22 @@ class Earlier:
         return None if fits is None else lambda n: fits(self.compilations[positions[n]])
 
     def with_shapes(self, pairs: Sequence[tuple[str, object]]) -> list[int]:
-        """Return the last LOOK_AT positions of keys whose arguments have these (path, shape) pairs."""
+        """Return the positions of the latest keys whose arguments have these shapes, in ascending order.
+
+        At most LOOK_AT positions are returned.
+
+        Args:
+          pairs: (path, shape) of each argument.
+        """
         return self.by_shapes.get(hash(tuple(pairs)), [])[-LOOK_AT:]
 
 
 def _latest(numbers: range, most: int, fits: Callable[[int], bool] | None) -> list[int]:
-    """Return the ``most`` last ``numbers`` that fit, the last first. At most LOOK_AT are tried."""
+    """Return the last ``most`` numbers that fit, the last first. At most LOOK_AT numbers are tried.
+
+    Args:
+      fits: returns whether a number is wanted; None: all are.
+    """
     if fits is None:
         return list(reversed(numbers[-most:]))
     found: list[int] = []
@@ -128,7 +145,7 @@ def _latest(numbers: range, most: int, fits: Callable[[int], bool] | None) -> li
 
 
 class _Function:
-    """The indices of all processes for one function, and how many of its compilations they contain."""
+    """The indices of one function in all processes, and how many of its compilations they contain."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()  # the terminal view reads from two threads
@@ -138,9 +155,9 @@ class _Function:
 
 
 def of(run: Run, c: Compilation) -> Earlier:
-    """Return the index of the keys of the function of ``c`` in its process, up to date with the run.
+    """Return the index of the cache keys of the function of ``c`` in the process of ``c``.
 
-    It includes the key of ``c``, if it was recorded, and later keys.
+    It has all keys recorded so far, including that of ``c`` and later ones.
     """
     known = run.earlier.get(c.function.id) or run.earlier.setdefault(c.function.id, _Function())
     assert isinstance(known, _Function)
@@ -161,7 +178,7 @@ def of(run: Run, c: Compilation) -> Earlier:
 
 
 def facts_of(run: Run, c: Compilation) -> Facts:
-    """Return the key of ``c``, which must have been recorded, in its flattened form (cached).
+    """Return the cache key of ``c``, which must have been recorded, in its flattened form (cached).
 
     In this form, shardings and settings are contained in the key, not referred to by index or id.
     """
@@ -177,10 +194,10 @@ def facts_of(run: Run, c: Compilation) -> Facts:
 
 
 def shapes(key: Key) -> int:
-    """Return a hash of the paths and shapes of the arguments."""
+    """Return a hash of the paths and shapes of the arguments in ``key``, to find keys with equal shapes."""
     return hash(tuple((leaf.path, leaf.shape) for leaf in key.arguments))
 
 
 def statics(key: Key) -> int:
-    """Return a hash of the paths, texts and hashes of the static values."""
+    """Return a hash of the paths, texts and hashes of the static values in ``key``, to find equal keys."""
     return hash(tuple((item.path, item.repr, item.hash) for item in key.static))

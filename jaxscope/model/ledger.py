@@ -39,9 +39,9 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 def entries(run: Run, compilations: Iterable[Compilation] | None = None) -> list[Entry]:
-    """Return the sums of seconds by cause, function and line, the largest first.
+    """Return the seconds by cause, function and line, each sum as an Entry, the largest sum first.
 
-    Calls that only missed the fast path, and traces inside other traces, are left out.
+    Left out are calls that missed only the C++ fast path, and traces inside the trace of another function.
 
     Args:
       compilations: the compilations to sum up; None: all of the run.

@@ -19,7 +19,7 @@ Progress = Callable[[int, int], None]  # receives the number of bytes read so fa
 
 
 class Queued(NamedTuple):
-    """The programs that still have to be compiled for targets (machines given by ``--target``).
+    """The queue of programs that are to be compiled for targets (machines given by ``--target``).
 
     Attributes:
       abandoned: ids of programs that will not be compiled, because the compiling process has ended.
@@ -31,7 +31,7 @@ class Queued(NamedTuple):
 
 
 class Batch(msgspec.Struct):
-    """The new contents of the logs of a run.
+    """What is new in the logs of a run since the last reading.
 
     Attributes:
       entries: (name of the log, event) of each new event.
@@ -54,10 +54,10 @@ class Batch(msgspec.Struct):
 
 
 class Tail:
-    """Reads the logs of a run into the attribute ``run``, and later what is new in them.
+    """Reads the logs of a run, at first completely and later what is new in them, into the attribute ``run``.
 
     ``poll`` does both parts of the work: ``read`` reads and decodes files, which may be slow, and ``take``
-    adds the events to the run. A view that must not block calls the two in different threads.
+    adds the events to the run. A view that must not block calls ``read`` and ``take`` in different threads.
 
     Args:
       directory: the run directory.
@@ -85,7 +85,11 @@ class Tail:
         return self.take(self.read(progress))[0]
 
     def read(self, progress: Progress | None = None) -> Batch:
-        """Read and decode the new events without changing the run."""
+        """Read and decode the new events. Return them for ``take``; the run is not changed.
+
+        Args:
+          progress: called with the number of bytes read so far, and of all bytes.
+        """
         entries = self._reader.entries(progress)
         return self._batch(entries)
 
@@ -107,13 +111,17 @@ class Tail:
         return taken, done
 
     def load(self, progress: Progress | None = None) -> None:
-        """Add the new events to the run one by one, without keeping a list of them."""
+        """Add the new events to the run one by one, without keeping a list of them, which saves memory.
+
+        Args:
+          progress: called with the number of bytes read so far, and of all bytes.
+        """
         for log, event in self._reader.stream(progress):
             self.run.apply(event, log)
         self._end(self._batch([]))
 
     def _batch(self, entries: list[tuple[str, AnyEvent | Unknown]]) -> Batch:
-        """Return a batch of these events, with the current counts and the current queue for targets."""
+        """Return a batch of ``entries`` (log, event), with the current counts and the queue for targets."""
         queued = Queued(self._queue.abandoned(), self._queue.behind())
         changed = queued != self._queued
         self._queued = queued
@@ -139,9 +147,12 @@ class Tail:
 
 
 def _ranks_here(place: RunDir) -> int | None:
-    """Return how many processes of the job have a recording in the same run directory as ``place``.
+    """Return how many ranks (processes) of the job have a recording in the run directory of the job.
 
     1 for a run that belongs to no job. None: the directory cannot be read.
+
+    Args:
+      place: the directory with the recording of one of the ranks.
     """
     whole = ranks.whole_of(place)
     try:
@@ -158,7 +169,7 @@ def load(directory: RunDir, progress: Progress | None = None) -> Run:
 
 
 class _Logged(Protocol):
-    """The fields of a process that ``state`` reads."""
+    """The fields of a process that ``state`` reads. ``Process`` and ``rank_log._Process`` have them."""
 
     last_ns: int
     started: RunStarted | None
@@ -166,7 +177,10 @@ class _Logged(Protocol):
 
 
 class _Ending(Protocol):
-    """The part of a run that ``state`` reads. ``logs`` returns (name of the log, process)."""
+    """The part of a run that ``state`` reads, so that it works with a Run and with a RankLog.
+
+    ``logs`` returns (name of the log, process) for each log; ``main`` is the process that the user started.
+    """
 
     exited: ProgramExited | None
 
@@ -178,6 +192,8 @@ class _Ending(Protocol):
 
 def alive_ns(how: str, directory: RunDir) -> int | None:
     """Return when the program was last known to be alive (ns since the epoch); None: no heartbeat shows it.
+
+    A heartbeat is a file that ``jaxscope run`` updates while it waits for the program.
 
     Args:
       how: the result of ``state``.
@@ -205,9 +221,9 @@ def state(run: _Ending, directory: RunDir) -> str:
 
 
 def going_on(run: Run, directory: RunDir) -> bool | None:
-    """Return whether a process still writes the logs or waits for the program; None: unknown on this machine.
+    """Return whether the program of ``run`` still runs: a process writes its logs or waits for its end.
 
-    Another machine may have recorded the run; its processes are not visible here.
+    None: unknown here, because another machine recorded the run and its processes are not visible.
     """
     signs = [_writes(directory, log, p) for log, p in run.logs()]
     if run.exited is not None:
@@ -221,7 +237,7 @@ def going_on(run: Run, directory: RunDir) -> bool | None:
 
 
 def _watched(directory: RunDir) -> bool | None:
-    """Return whether a process waits for the program, as its heartbeat file shows; None: unknown."""
+    """Return whether ``jaxscope run`` waits for the program, as the heartbeat file shows; None: unknown."""
     beat = liveness.beat_of(directory.heartbeat)
     if beat is None:
         return False
@@ -229,7 +245,10 @@ def _watched(directory: RunDir) -> bool | None:
 
 
 def _writes(directory: RunDir, log: str, process: _Logged) -> bool | None:
-    """Return whether ``process`` is alive and has not ended its log; None: unknown."""
+    """Return whether ``process`` still writes the log with the name ``log``; None: unknown.
+
+    True if the process is alive and has not ended its log.
+    """
     started = process.started
     if process.ended is not None or started is None:
         return False
