@@ -70,10 +70,10 @@ def profiles(run: Run) -> list[Measured]:
 
 
 def by_line(run: Run) -> dict[tuple[str, int], float]:
-    """Return the mean seconds of one step on one device, by (file, line).
+    """Return the measured seconds of one step on one device, by (file, line) of the user's code.
 
-    They are of the latest profile of the main process. The result is empty if there is no profile, or if its
-    number of devices is unknown.
+    They are from the latest profile of the main process, and are means over its steps and devices. The result
+    is empty if there is no profile, or if its number of devices is unknown.
     """
     own = [m for m in profiles(run) if m.process is run.main]
     if not own or own[-1].devices is None:
@@ -119,7 +119,7 @@ def _measured(run: Run, process: Process, event: Profiled) -> Measured:
 
 
 def _by_program(times: Sequence[InstructionTime]) -> list[list[InstructionTime]]:
-    """Return the instructions in one list for each program of the profile."""
+    """Return the instructions grouped by program: one list for each program of the profile."""
     found: dict[tuple[str, int | None], list[InstructionTime]] = {}
     for t in times:
         found.setdefault((t.module, t.program), []).append(t)
@@ -127,10 +127,14 @@ def _by_program(times: Sequence[InstructionTime]) -> list[list[InstructionTime]]
 
 
 def _programs(run: Run, process: Process, times: Sequence[InstructionTime]) -> list[Mapping[str, Located]]:
-    """Return the recorded programs that may be the profiled program, as Located by name of the instruction.
+    """Return the recorded programs that may be the profiled one: for each {instruction: its line and opcode}.
 
-    They have the same module name and most of the profiled instructions (``times``, of one program). Several
-    programs are returned if they have equally many of these instructions.
+    They have the same HLO module name as the profiled program and most of its instructions. Several programs
+    are returned if they have equally many of these instructions.
+
+    Args:
+      process: the process that ran the profiler.
+      times: the measured instructions of one profiled program.
     """
     of_module = [
         run.instructions_of(p)
@@ -147,7 +151,13 @@ def _programs(run: Run, process: Process, times: Sequence[InstructionTime]) -> l
 def _located(
     t: InstructionTime, programs: Sequence[Mapping[str, Located]]
 ) -> tuple[str | None, Frame | None]:
-    """Return (opcode, user's line) of the instruction ``t``; None for either if ``programs`` do not agree."""
+    """Return (opcode, user's line) of the measured instruction ``t``.
+
+    Either is None if it is unknown, or if ``programs`` have different ones.
+
+    Args:
+      programs: the programs that may contain ``t``, each as {name of an instruction: its line and opcode}.
+    """
     found = [p[t.name] for p in programs if t.name in p]
     opcodes = {each.opcode for each in found}
     lines = {None if each.line is None else (each.line.file, each.line.line) for each in found}

@@ -71,12 +71,12 @@ class Collectives(Saved, frozen=True):
 class Traffic(msgspec.Struct, frozen=True):
     """The collectives of a program over the same mesh axes, and the bytes that they send.
 
-    Of the branches of a conditional, only the one with the largest number counts.
-
     Attributes:
       count: number of instructions.
       executions: how often all of them together run in one call of the program; None: unknown.
-      wire_bytes: largest number of bytes that one device sends for them in one call; None: unknown.
+      wire_bytes: largest number of bytes that one device sends for them in one call; None: unknown. For
+        ``executions`` and ``wire_bytes``, only one branch of each conditional counts: the one with the
+        largest number.
     """
 
     count: int
@@ -161,7 +161,7 @@ class ProgramMetrics(SavedMetrics, frozen=True):
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """One figure of two programs, usually a figure that differs.
+    """One figure of two programs, to compare its values. Mostly the values differ.
 
     Attributes:
       what: the figure's name: ``temp_bytes``, ``stablehlo.dot_general``.
@@ -210,7 +210,7 @@ class Metric(msgspec.Struct, frozen=True):
     ) -> list[Difference] | None:
         """Return the figures of two programs that differ, in the order of ``after``.
 
-        None: the figures of one program are unknown. A single figure that is unknown is not compared.
+        None: the figures of one program are unknown. A single unknown figure is left out.
 
         Args:
           tolerance: the relative change above which a figure differs (0.05 is 5 %).
@@ -222,7 +222,11 @@ class Metric(msgspec.Struct, frozen=True):
         return [d for d in found if abs(d.after - d.before) > tolerance * d.before]
 
     def differences(self, old: Figures, new: Figures) -> Iterator[Difference]:
-        """Yield each figure that is known for both programs, also equal ones, in the order of ``new``."""
+        """Yield a Difference for each figure that is known for both programs, also if both values are equal.
+
+        Args:
+          old, new: {name of the figure: value, None if unknown} of the first and of the second program.
+        """
         for name in dict.fromkeys([*new, *old]):
             x, y = old.get(name, self.missing), new.get(name, self.missing)
             if x is not None and y is not None:
@@ -292,11 +296,12 @@ def of(run: Run, p: Program) -> ProgramMetrics:
 
 
 def memory_of(p: Program, fit: Fit | None = None) -> tuple[Memory, int | None]:
-    """Return (bytes on one device that the compiler states, peak bytes or None) of a program.
+    """Return (the compiler's byte counts for one device, peak bytes or None) of a program.
 
     Args:
-      fit: of a program for a target, the result of ``target_programs.fit``. If the program does not fit, its
-        compiler states only the peak and perhaps the temporaries.
+      fit: of a program for a target, the result of ``target_programs.fit``; None: the program ran. If the
+        program does not fit into the target's memory, the compiler states only the peak and perhaps the
+        temporaries.
     """
     if fit is None:
         return sizes(p.compiled)
@@ -306,7 +311,7 @@ def memory_of(p: Program, fit: Fit | None = None) -> tuple[Memory, int | None]:
 
 
 def sizes(compiled: ev.Compiled | None) -> tuple[Memory, int | None]:
-    """Return (bytes on one device that the compiler states, peak bytes or None) of a program that ran."""
+    """Return (the compiler's byte counts for one device, peak bytes or None) of a program that ran."""
     memory = (compiled.memory if compiled is not None else None) or Memory()
     return memory, peak_bytes(memory)
 
@@ -348,7 +353,7 @@ def _of_hlo(hlo: Compiled | None) -> dict[str, Any]:
 
 
 def _executions(members: Iterable[Collective]) -> int | None:
-    """Return how often these collectives together run in one call, at most; None: unknown."""
+    """Return how often these collectives together run in one call of the program, at most; None: unknown."""
     return branches.bounds_of((c.branches, c.executions) for c in members).most
 
 
@@ -428,7 +433,7 @@ def _arguments(key: Key) -> dict[str, int]:
 
 
 def _grouped(items: Iterable[T], key: Callable[[T], str]) -> dict[str, list[T]]:
-    """Return the items by ``key(item)``."""
+    """Return {key: [item, ...]}, where ``key(item)`` gives the key of an item."""
     groups: dict[str, list[T]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -436,7 +441,7 @@ def _grouped(items: Iterable[T], key: Callable[[T], str]) -> dict[str, list[T]]:
 
 
 def _counted(figures: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """Return the sums of (name, number) pairs by name."""
+    """Return {name: sum of its numbers} for pairs (name, number) in which a name can occur several times."""
     found: Counter[str] = Counter()
     for name, n in figures:
         found[clean(name)] += n

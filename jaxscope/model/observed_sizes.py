@@ -29,10 +29,10 @@ class Varying(msgspec.Struct, frozen=True):
       function: the function that is compiled for these sizes.
       path: the path of the argument, or the common path of several arguments that have the same sizes.
       axis: index of the axis.
-      observed: number of calls by size; if the calls are not counted, number of recorded misses.
-      choices: proposals with few or many sizes to pad to.
-      sequence: the size in each recorded miss, in order of time.
-      counts: the number of calls with the size of each miss; None: unknown.
+      observed: number of calls by size; if the calls are not counted, number of recorded cache misses.
+      choices: proposals for the sizes to pad to: one with a single size, one with two sizes, ...
+      sequence: the size in each recorded cache miss, in order of time.
+      counts: for each of these misses, the number of calls with its size; None: unknown.
     """
 
     function: Function
@@ -75,7 +75,7 @@ def varying(run: Run) -> list[Varying]:
 
 
 def _of_function(run: Run, f: Function) -> list[Varying]:
-    """Return the axes of the arguments of ``f`` that have at least FEWEST sizes."""
+    """Return the axes of arguments of ``f`` with at least FEWEST sizes, if new shapes made it recompile."""
     calls = [
         c for c in f.compilations if c.key is not None and c.entry == "call" and c.reached != ["fast_path"]
     ]
@@ -107,10 +107,13 @@ def _of_function(run: Run, f: Function) -> list[Varying]:
 
 
 def _calls(f: Function, misses: Sequence[Compilation]) -> tuple[int, ...] | None:
-    """Return for each of ``misses`` the number of calls with its sizes; None: unknown.
+    """Return, for each of ``misses``, the number of calls with the same argument sizes; None: unknown.
 
-    If several misses have the same sizes, the first one gets all calls. Calls were counted by the bytes of
-    their NumPy arguments, which identify the sizes if no other sizes have as many bytes.
+    If several misses have the same sizes, the first one gets all their calls and the others get 0. Calls were
+    counted by the bytes of their NumPy arguments, so the sizes must all have different numbers of bytes.
+
+    Args:
+      misses: the calls of ``f`` that missed a cache.
     """
     counts = [0] * len(misses)
     of_process: defaultdict[str, dict[tuple[tuple[str, int, int], ...], int]] = defaultdict(dict)
@@ -132,7 +135,11 @@ def _calls(f: Function, misses: Sequence[Compilation]) -> tuple[int, ...] | None
 
 
 def joint(axes: Sequence[Varying]) -> list[Joint]:
-    """Return proposals to pad all ``axes`` of one argument, those with few sizes for each axis first."""
+    """Return proposals to pad several axes of one argument at once, those with few sizes for each axis first.
+
+    Args:
+      axes: the axes of the argument that have several sizes.
+    """
     sequences = [v.sequence for v in axes]
     weights = axes[0].counts or [1] * len(sequences[0])
     held = sum(n * math.prod(sizes) for n, sizes in zip(weights, zip(*sequences, strict=True), strict=True))

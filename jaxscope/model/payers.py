@@ -31,13 +31,13 @@ MADE_ANEW = frozenset({"new_function", "static_identity"})  # causes: an equal o
 
 
 class Payer(msgspec.Struct, frozen=True):
-    """A line of the user's code, and the compilations outside of the user's functions that it caused.
+    """A line of the user's code that made JAX compile something else than the user's own jitted functions.
 
     Attributes:
       line: the line, which calls a library or applies an operation outside jit.
       library: the package that the line calls most often; None: none, or unknown.
-      compilations: the compilations, in order of time.
-      again: those of the compilations whose operation or function the same line had compiled before.
+      compilations: the compilations of operations outside jit and of library functions, in order of time.
+      again: those of ``compilations`` whose operation or function the same line had compiled before.
     """
 
     line: Frame
@@ -58,18 +58,20 @@ class Payer(msgspec.Struct, frozen=True):
 
     @property
     def within(self) -> bool:
-        """Return whether a library that ``line`` calls has called other lines of the user.
+        """Return whether a library that ``line`` calls has in turn called other lines of the user.
 
-        Those lines then applied the operations.
+        The operations were then applied in those other lines: in a callback that ``line`` passes to the
+        library.
         """
         at = (self.line.file, self.line.line)
         return any(c.site is not None and (c.site.file, c.site.line) != at for c in self.compilations)
 
 
 def line_of(c: Compilation) -> Frame | None:
-    """Return the user's line that caused ``c``; None: unknown.
+    """Return the user's line that caused ``c``, to which its seconds are assigned; None: unknown.
 
-    If a library called the user's line that applied the operation, it is the line that called the library.
+    It is the line that made the call. But if a library called that line, it is the line that called the
+    library.
     """
     if c.missed is None or c.site is None:
         return None
@@ -80,9 +82,9 @@ def line_of(c: Compilation) -> Frame | None:
 
 @cached_until_changed
 def payers(run: Run) -> list[Payer]:
-    """Return the user's lines that caused compilations outside the user's functions.
+    """Return the user's lines that made JAX compile operations outside jit and functions of libraries.
 
-    The most expensive line comes first.
+    The line with the most seconds of compiling comes first.
     """
     lines: dict[tuple[str, int], tuple[Frame, list[Compilation]]] = {}
     for c in run.compilations.values():
@@ -98,14 +100,15 @@ def payers(run: Run) -> list[Payer]:
 
 
 def _again(run: Run, members: list[Compilation]) -> list[Compilation]:
-    """Return those of ``members`` whose function the same lines of the user had compiled before.
+    """Return those of ``members`` whose function had been compiled before for the same lines of the user.
 
-    If these lines ran only once, a library has compiled the function for several inputs in one call: then
-    only functions that the library creates again count. A loop body that is different each time (the step of
-    another optimizer) does not count either, because its program does other work.
+    Two kinds of compilations do not count:
+    - those for lines that run only once, because a library then compiles one function for several inputs
+      (unless the library creates the function object again in each call);
+    - a loop body (such as the step of another optimizer) whose program does other work than before.
 
     Args:
-      members: the compilations that a line caused, in order of time.
+      members: the compilations that one line caused, in order of time.
     """
     # The costs of the programs compiled so far, by function and user's lines
     met: dict[tuple[object, ...], list[dict[str, float]]] = {}
@@ -127,10 +130,11 @@ def _again(run: Run, members: list[Compilation]) -> list[Compilation]:
 def _of_other_work(run: Run, c: Compilation, work: dict[str, float], earlier: list[dict[str, float]]) -> bool:
     """Return whether the program of ``c`` does other work than all earlier programs, on arrays of equal size.
 
-    Programs that differ only in constants have the same costs: such constants could be arguments.
+    If so, compiling it was not a repetition. Programs with equal costs do the same work, even if they differ
+    in constants, because such constants could be arguments.
 
     Args:
-      work: the costs of the program of ``c`` (XLA's cost analysis).
+      work: the costs of the program of ``c`` (XLA's cost analysis: flops, bytes, ...).
       earlier: the costs of earlier programs that the same lines compiled.
     """
     if not work or not all(earlier) or work in earlier:
@@ -142,7 +146,8 @@ def _of_other_work(run: Run, c: Compilation, work: dict[str, float], earlier: li
 def ran_once(run: Run, c: Compilation) -> bool:
     """Return whether the user's lines that led to ``c`` run only once in the program.
 
-    True if they begin in the top level of a module and none of them is in a loop or in a recursive function.
+    True if the outermost line is at the top level of a module, and no line is in a loop or in a recursive
+    function.
     """
     if c.missed is None or c.site is None:
         return False
@@ -158,9 +163,9 @@ def ran_once(run: Run, c: Compilation) -> bool:
 
 
 def total_seconds(run: Run) -> float:
-    """Return the seconds of all compilations of the run.
+    """Return the seconds that all compilations of the run took.
 
-    Nested traces are part of others and do not count.
+    Traces inside another trace do not count, because the outer trace includes their time.
     """
     return sum(c.seconds for c in run.compilations.values() if c.entry != "nested")
 
@@ -214,9 +219,9 @@ def step(run: Run) -> Step | None:
 
 
 class Unadvised(msgspec.Struct, frozen=True):
-    """The compilations that a line caused and for which no finding has advice.
+    """The compilations that one line caused and for which no finding (problem that a rule found) has advice.
 
-    They are either of the user's functions, or of operations and library functions.
+    They are either all of the user's functions, or all of operations outside jit and library functions.
 
     Attributes:
       line: the user's line; None: unknown.
@@ -234,12 +239,12 @@ class Unadvised(msgspec.Struct, frozen=True):
 
 
 def unadvised(run: Run, found: Iterable[Finding]) -> list[Unadvised]:
-    """Return the compilations of the run that no finding is about, by line, the most expensive first.
+    """Return the compilations of the run that no finding is about, by line, the most expensive line first.
 
     These are first compilations, and recompiles of functions and lines for which there is no finding.
 
     Args:
-      found: the findings of the run.
+      found: the findings (problems that the rules found) of the run.
     """
     advised = set[str]()  # functions
     lines = set[tuple[str, int]]()
@@ -272,10 +277,10 @@ def unadvised(run: Run, found: Iterable[Finding]) -> list[Unadvised]:
 
 
 def _of_function(f: Function, *, advised: bool) -> Iterator[Unadvised]:
-    """Yield what compiling ``f`` took, for each line that called it.
+    """Yield the compilations of the user's function ``f`` for each line that called it.
 
     Args:
-      advised: whether a finding is about the recompiles of ``f``, which are then left out.
+      advised: whether a finding is about the recompiles of ``f``. They are then left out.
     """
     again = {c.id: c.seconds for c in recompilations(f)}
     lines: dict[tuple[str, int] | None, list[Compilation]] = {}
@@ -299,8 +304,8 @@ def kind(run: Run, c: Compilation) -> str:
 def sizes_change(run: Run, p: Payer) -> bool:
     """Return whether the operations of ``p`` were compiled again because array sizes changed.
 
-    A single call can have arrays of several sizes. So all compilations with one size must come before all
-    with another size.
+    Several sizes alone do not prove it, because one call can have arrays of several sizes. So all
+    compilations with one size must come before all compilations with another size.
     """
     if not any(kind(run, c) in SHAPES for c in p.again):
         return False
@@ -316,10 +321,10 @@ def sizes_change(run: Run, p: Payer) -> bool:
 
 
 def _one_after_the_other(a: dict[str, int], b: dict[str, int]) -> bool:
-    """Return whether two sizes have mostly the same operations, all compiled for one size before the other.
+    """Return whether most operations were compiled for both sizes, and for one size all before the other.
 
     Args:
-      a, b: for either size, the time of the first compilation of each operation.
+      a, b: {operation: time of its first compilation} for the first and for the second size.
     """
     both = a.keys() & b.keys()
     if 2 * len(both) < len(a.keys() | b.keys()):

@@ -85,13 +85,14 @@ def of(run: Run, c: Compilation) -> list[Prediction]:
 
 
 def came_back(run: Run, c: Compilation, path: str) -> bool:
-    """Return whether the arguments of ``c`` whose sharding changed are results that its function returned.
+    """Return whether the arguments of ``c`` with a new sharding are results of an earlier call of ``f``.
 
-    True if each of them has the sharding of a result of the call with which ``c`` is compared, and no line
+    The cause of the recompile is then the called function ``f`` itself, as in ``state = f(state)``. True if
+    each of these arguments has the sharding of a result of the call with which ``c`` is compared, and no line
     other than those of the two calls created it.
 
     Args:
-      path: the arguments at or below this path are examined.
+      path: only arguments at or below this path are examined.
     """
     comparison = causes.compared(run, c)
     if comparison is None or comparison.nearest is None or comparison.nearest_facts is None:
@@ -117,7 +118,7 @@ def came_back(run: Run, c: Compilation, path: str) -> bool:
 
 
 def _causes(now: Facts, expected: Facts) -> list[Cause]:
-    """Return why a call with the key ``expected`` would recompile after one with ``now``.
+    """Return why a call with the key ``expected`` will recompile after a compilation for the key ``now``.
 
     The list is empty if the call would miss only the C++ fast path, where nothing is compiled.
     """
@@ -137,7 +138,8 @@ def _causes(now: Facts, expected: Facts) -> list[Cause]:
 def results_of(run: Run, c: Compilation) -> Results:
     """Return the leaves of the result of ``c`` with types and shardings; empty: unknown.
 
-    If ``c`` used an earlier trace, the types are those of the earlier call that traced.
+    If ``c`` did not trace, because JAX had an earlier trace, the types are those of the call that made this
+    trace.
     """
     traced, compiled = c.traced, c.compiled
     if compiled is None:
@@ -179,7 +181,10 @@ def _results(traced: Traced, compiled: Compiled) -> Results:
 
 
 def _seen_before(run: Run, c: Compilation, expected: Facts) -> bool:
-    """Return whether an earlier compilation, or ``c``, has a program for a call with the key ``expected``."""
+    """Return whether JAX need not compile for a call with the key ``expected``, because it already has.
+
+    That is so if the program of ``c``, or of an earlier compilation of the function, serves such a call.
+    """
     index = key_index.of(run, c)
     named = c.key.arguments if c.key is not None else []
     if len(named) != len(expected.leaves):
@@ -199,7 +204,12 @@ def _seen_before(run: Run, c: Compilation, expected: Facts) -> bool:
 
 
 def _status(run: Run, c: Compilation, fed: Fed) -> tuple[str | None, Compilation | None]:
-    """Return (status, call that confirmed it or None) of a prediction: ``fed`` is passed after call ``c``."""
+    """Return what became of a prediction: (status, the later call that confirmed it or None).
+
+    Args:
+      c: the call after which the recompile is predicted.
+      fed: the argument that is predicted to get a result of ``c`` in the next call.
+    """
     own = c.function.compilations  # in order of time
     for at in range(bisect_left(own, c.t_ns, key=lambda o: o.t_ns), len(own)):
         later = own[at]
@@ -222,9 +232,9 @@ def _status(run: Run, c: Compilation, fed: Fed) -> tuple[str | None, Compilation
 def made_by_it(c: Compilation, later: Compilation, paths: Iterable[str]) -> bool:
     """Return whether the arguments ``paths`` of call ``later`` may be results of call ``c``.
 
-    jaxlib keeps with each array the stack at its creation: a result has the line of the call that returned
-    it. False if such lines are known and none of them is the line of ``c`` or ``later``. One such line
-    suffices, because arrays that a function returns unchanged have an older stack.
+    jaxlib keeps the line at which each array was created. False if such lines are known and none of them is
+    the line of ``c`` or ``later``. One array from such a line suffices, because arrays that a function
+    returns unchanged were created earlier.
     """
     here = {(f.file, f.line) for f in (c.site, later.site) if f is not None}
     made = {(f.file, f.line) for path in paths if (f := later.made_at(path)) is not None}
@@ -232,7 +242,12 @@ def made_by_it(c: Compilation, later: Compilation, paths: Iterable[str]) -> bool
 
 
 def _as_expected(facts: Facts, path: str, fed: Fed) -> bool:
-    """Return whether the argument at ``path`` has the shape, dtype and weak type of the expected result."""
+    """Return whether the argument at ``path`` has the shape, dtype and weak type that were predicted.
+
+    Args:
+      facts: the flattened key of a later call.
+      fed: the prediction, with the expected leaves by path.
+    """
     found, expected = facts.leaves.get(path), fed.leaves[path]
     return found is not None and (found.shape, found.dtype, found.weak_type) == (
         expected.shape,

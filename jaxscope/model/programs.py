@@ -30,7 +30,7 @@ _TEXTS = msgspec.msgpack.Decoder(Texts)
 
 
 class Reader:
-    """Analyses the programs of a run, each once.
+    """Reads and analyses the texts (StableHLO, HLO) of the programs of a run, each once.
 
     Args:
       directory: the run directory.
@@ -163,9 +163,9 @@ def _text(directory: RunDir, blob: str | None) -> str | None:
 
 
 def circumstances(p: Program, warnings: list[str] | None = None) -> Around:
-    """Return facts from the recording that the analysis of a program's texts needs: mesh, paths, ...
+    """Return facts from the recording that the analysis of a program's texts needs: mesh, argument paths, ...
 
-    They are those of the first call that ``p`` was compiled for.
+    They are those of the first call for which ``p`` was compiled.
 
     Args:
       warnings: XLA's warnings about ``p``; None: not recorded.
@@ -191,9 +191,9 @@ def circumstances(p: Program, warnings: list[str] | None = None) -> Around:
 
 
 def mesh_of(c: Compilation) -> list[tuple[str, int]] | None:
-    """Return the (axis, size) pairs of the mesh that most arguments have, or else most results.
+    """Return the mesh of a call as (axis, size) pairs: that of most arguments, or else that of most results.
 
-    None: none of them has a mesh.
+    None: no argument and no result has a mesh.
     """
     tables = [c.key.shardings if c.key is not None else [], c.compiled.out_shardings if c.compiled else []]
     for table in tables:

@@ -93,7 +93,8 @@ class Rank(msgspec.Struct, eq=False):
       memory: bytes that its largest program needs on one device; None: unknown.
       compiled: number of compilations.
       slowest: (user's line, name of the function, seconds) of its slowest compilation.
-      look: where its main thread is, if no event came after that; else None.
+      look: the latest event of the rank, if it says where the main thread is (which a rank writes while
+        nothing else is recorded); else None.
       phase: (trace, lower or compile; user's line; when it began) of the phase that is in progress or was
         when the process ended; None: there is none.
     """
@@ -235,7 +236,7 @@ def _decoded(data: bytes, kind: Any) -> Any:
 
 
 class _Process:
-    """What the process that wrote one log did so far, with fewer fields than ``records.Process``."""
+    """What the process that wrote one log did so far. It has only the fields needed to compare ranks."""
 
     def __init__(self, known: Known) -> None:
         self.id = ""  # empty until an event of the process is read
@@ -348,7 +349,12 @@ class _Process:
         self._ended(c, event.phase, event, 0)
 
     def _ended(self, c: _Call, phase: str, event: Any, reached: int) -> None:
-        """Record the end of a phase, with its seconds. ``reached``: its bit if it succeeded, else 0."""
+        """Record the end of a phase of call ``c``, with its seconds from ``event``.
+
+        Args:
+          phase: trace, lower or compile.
+          reached: the phase as a bit (1 traced, 2 lowered, 4 compiled) if it succeeded, else 0.
+        """
         if c.phase == phase:
             c.phase = None
         c.reached |= reached
@@ -480,7 +486,11 @@ class RankLog:
         return self._last_ns(state(self, self.directory))
 
     def _last_ns(self, how: str) -> int | None:
-        """Return the result of ``last_ns``. ``how``: the state of the rank (see ``load.state``)."""
+        """Return when the rank was last known to be alive (ns since the epoch); None: it has no events.
+
+        Args:
+          how: the state of the rank (see ``load.state``), which the caller has already found.
+        """
         times = [p.last_ns for _, p in self.logs()]
         if self.exited is not None:
             times.append(self.exited.t_ns)
@@ -489,7 +499,7 @@ class RankLog:
         return max(times, default=None)
 
     def rank(self) -> Rank:
-        """Return what the rank did so far. The caller must set its number."""
+        """Return what the rank did so far. Its ``number`` is 0: the caller, who knows all ranks, sets it."""
         main, how = self.main, state(self, self.directory)
         rank = Rank(0, self.directory, how, last_ns=self._last_ns(how))
         processes = [p for _, p in self.logs()]
@@ -568,7 +578,12 @@ class RankLog:
             yield self._compilation(main, names, c, processes)
 
     def _compilation(self, main: _Process, names: _Names, c: _Call, processes: frozenset[int]) -> Seen:
-        """Return the data of compilation ``c``. ``processes``: those on whose devices the program runs."""
+        """Return compilation ``c`` in the form that is compared between ranks.
+
+        Args:
+          main: the process that the user started, which made the call.
+          processes: the indices of the processes on whose devices the program runs.
+        """
         compiled, key = c.compiled, c.key
         function = names.of(c)
         texts = names.texts(c.program)
@@ -602,7 +617,7 @@ class _Names:
         self._settings: dict[tuple[str, str], Mapping[str, str] | None] = {}
 
     def of(self, c: _Call) -> Function:
-        """Return the function that was called."""
+        """Return the function that call ``c`` called."""
         id = c.function
         found = self._functions.get(id)
         if found is None:
@@ -646,7 +661,7 @@ class _Names:
 
 
 def _number(processes: Sequence[_Process]) -> None:
-    """Set the number of each compilation among those of its function.
+    """Give each compilation its number among those of its function: 2 for ``step#2``.
 
     The compilations of all processes of the rank are counted, in order of time.
     """

@@ -1,4 +1,4 @@
-"""Compare the ranks (processes) of a multi-process job: where does one first compile something different?
+"""Compare the ranks (processes) of a multi-process job: where does a rank first compile another program?
 
 Only programs that run on the devices of several processes are compared. What a process compiles for its own
 devices (a checkpoint, a log line of process 0) may differ. Programs that the main thread called must come in
@@ -76,6 +76,7 @@ class _Alike(NamedTuple):
     """Ranks that compiled the same programs in the same steps.
 
     Attributes:
+      ranks: these ranks.
       seen: the compilations of the first of these ranks.
     """
 
@@ -106,11 +107,11 @@ class Job:
         self._found: list[Divergence] | None = None
 
     def sequence(self, rank: Rank) -> tuple[str, ...]:
-        """Return the names (see ``name``) of the programs that the rank's main thread called, in order."""
+        """Return the names (see ``name``) of the programs that the main thread of a rank called, in order."""
         return tuple(self.name(s) for s in rank.seen if s.ordered)
 
     def name(self, seen: Seen) -> str:
-        """Return a text that is equal for equal programs in all ranks."""
+        """Return a name of the compiled program that is equal for equal programs in all ranks."""
         return self._names.get(seen.program, seen.program)
 
     @property
@@ -145,7 +146,7 @@ class Job:
         return self._found
 
     def _sets(self, *, ordered: bool) -> list[frozenset[int]]:
-        """Return the different sets of processes on which programs run.
+        """Return the different sets of processes on which programs run. Each set is compared on its own.
 
         Args:
           ordered: consider programs that the main thread called; False: the other programs.
@@ -166,7 +167,10 @@ class Job:
         ]
 
     def _divergences(self, processes: frozenset[int]) -> list[Divergence]:
-        """Return the result of ``divergences`` for the programs that run on exactly these processes."""
+        """Return the differences of ranks in the programs that run on exactly these processes.
+
+        It is the part of ``divergences`` for one set of processes.
+        """
         found: list[Divergence] = []
         agree = self._alike(processes)
         position = 0
@@ -195,7 +199,7 @@ class Job:
         return found
 
     def _alike(self, processes: frozenset[int]) -> list[_Alike]:
-        """Return groups of ranks that compiled the same programs for these processes in the same steps."""
+        """Return groups of ranks that compiled the same programs for ``processes`` in the same steps."""
         found: dict[object, _Alike] = {}
         for rank in self.ranks:
             if rank.seen and rank.number in processes:
@@ -205,11 +209,12 @@ class Job:
         return list(found.values())
 
     def certain(self, d: Divergence) -> bool | None:
-        """Return whether the difference ``d`` is certain: True, False (likely) or None (not a difference).
+        """Return how certain the difference ``d`` is: True (certain), False (likely) or None (no difference).
 
-        If both sides compiled a program at the position, it is certain. If one side compiled nothing more, it
-        is certain if a rank of that side ended in an orderly way, and likely if one was alive for WAITED_NS
-        after the other side had compiled its program. Otherwise, that side might still have compiled it.
+        If both the differing ranks and the majority compiled a program at the position, it is certain. If one
+        of the two groups compiled nothing more, it may still do so. Then it is certain if a rank of that
+        group has ended in an orderly way, and likely if one was alive for WAITED_NS after the other group had
+        compiled its program.
         """
         shown, behind = (d.there, d.ranks) if d.here is None else (d.here, d.most)
         if (d.here is not None and d.there is not None) or any(r.code == 0 or r.left for r in behind):
@@ -219,10 +224,11 @@ class Job:
         return False if any(end is not None and end - shown.t_ns > WAITED_NS for end in ends) else None
 
     def agreed(self) -> dict[str, list[int]]:
-        """Return the calls whose program has been compiled by all ranks that run it, by the rank's directory.
+        """Return the calls that may run under ``--stop-on-divergence``: {name of a rank's directory: calls}.
 
-        They are numbers of calls, sorted, the latest AGREED for each rank. A program that the main thread
-        called must be at the same position in all these ranks.
+        With that option, a rank runs a program only when all ranks that run this program have compiled it. A
+        program that the main thread called must also be at the same position in all these ranks. The calls
+        are numbers, in ascending order; there are the latest AGREED for each rank.
         """
         found: dict[str, list[int]] = {r.directory.path.name: [] for r in self.ranks}
         sets = [
@@ -241,11 +247,12 @@ class Job:
         return {place: sorted(calls)[-AGREED:] for place, calls in found.items()}
 
     def went_past(self, d: Divergence) -> bool:
-        """Return whether the difference ``d`` is certain while the job still runs.
+        """Return whether the difference ``d`` is certain while the job still runs, so that it is reported.
 
-        It is if both sides compiled a program at the position. If one side compiled nothing more, a rank of
-        that side must have ended its program without an error, or have counted more than one step beyond the
-        step in which the other side compiled the program.
+        It is certain if both the differing ranks and the majority compiled a program at the position. If one
+        of the two groups compiled nothing more, one of its ranks must have ended its program without an
+        error, or must have counted more than one step beyond the step in which the other group compiled the
+        program.
         """
         if d.here is not None and d.there is not None:
             return True
@@ -259,7 +266,12 @@ class Job:
         )
 
     def _kind(self, odd: Sequence[Seen], most: Sequence[Seen], position: int) -> str:
-        """Return ``Divergence.kind`` for the compilations of a differing rank and those of the majority."""
+        """Return the kind of a difference (``Divergence.kind``): OTHER, EXTRA, MISSING, ORDER or STEP.
+
+        Args:
+          odd, most: the compilations of a rank that differs, and of a rank of the majority.
+          position: the position at which the compilations first differ.
+        """
         mine, theirs = ([self.name(s) for s in seen[position:]] for seen in (odd, most))
         if mine[:1] == theirs[:1]:
             return STEP
@@ -270,10 +282,10 @@ class Job:
         return ORDER if mine[0] in theirs and theirs[0] in mine else OTHER
 
     def rest(self) -> list[Divergence]:
-        """Return differences of ranks from the majority in programs that the main thread did not call.
+        """Return how ranks differ from the majority in programs that the main thread did not call.
 
-        These programs were compiled ahead of time or in other threads. Their order is not compared, and the
-        position is always 0.
+        These programs were compiled ahead of time or in other threads. Their order is not compared, so
+        ``Divergence.position`` is always 0.
         """
         found = []
         for processes in self._sets(ordered=False):
@@ -296,9 +308,9 @@ class Job:
         return found
 
     def _equal_programs(self) -> dict[str, str]:
-        """Return, by program, a common name for programs that differ only in addresses of callbacks.
+        """Return {program id: common name} for programs that are equal but for addresses of Python callbacks.
 
-        Only texts of programs that not all ranks have are read.
+        Such an address is different in each process. Only texts of programs that not all ranks have are read.
         """
         have = Counter(p for r in self.ranks for p in {s.program for s in r.seen})
         known: dict[str, str] = {}
@@ -313,7 +325,7 @@ class Job:
     def collectives_differ(self) -> Iterator[tuple[Seen, Seen, list[Rank], list[Rank]]]:
         """Yield programs with equal StableHLO whose compiled HLO has other collectives in some ranks.
 
-        The collectives themselves or their order may be different.
+        The collectives may be different ones, or the same in another order.
 
         Yields:
           (compilation in a rank that differs, compilation in a rank of the majority, ranks that differ, ranks
@@ -505,9 +517,9 @@ class Following:
         return self._tail.run
 
     def poll(self) -> Job:
-        """Return the job as recorded now.
+        """Read what is new, and return the job as recorded now.
 
-        It is the same object as before if no rank has compiled anything.
+        If no rank has compiled anything since the last call, it is the same object as before.
         """
         self._polls += 1
         places = self._places()
@@ -536,7 +548,7 @@ class Following:
         return self._listed
 
     def _read(self, place: RunDir) -> bool:
-        """Read what is new in the logs of one rank. Return whether it has compiled anything since.
+        """Read what is new in the logs of one rank. Return whether it has compiled anything since then.
 
         Args:
           place: the directory with the recording of the rank.
@@ -560,7 +572,7 @@ class Following:
 
 
 def _stamp(place: RunDir) -> object:
-    """Return a value that changes when a log of the run grows; None: unknown."""
+    """Return a value that changes when a log in ``place`` grows, to skip logs without news; None: unknown."""
     try:
         with os.scandir(place.events) as found:
             logs = [e for e in found if not e.name.endswith(SUFFIX)]
@@ -596,6 +608,7 @@ def numbers(ranks: Iterable[Rank], all_ranks: Sequence[Rank] = ()) -> str:
     """Return the numbers of ``ranks`` as text: ``0-3, 7``, or ``0-63 but 37`` if only few are missing.
 
     Args:
+      ranks: the ranks to name.
       all_ranks: all ranks of the job.
     """
     these = sorted(r.number for r in ranks)

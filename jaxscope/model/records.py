@@ -58,11 +58,12 @@ T = TypeVar("T")
 
 
 class StepTime(msgspec.Struct, frozen=True):
-    """The end of a step, and the time spent on transfers until then.
+    """The end of a training step, and how long transfers had taken until then.
 
     Attributes:
       event: the event, which has the number of the step and the time.
-      copying: seconds that transfers of the thread that ends the steps have taken so far, by the key of
+      copying: the seconds that the transfers of each line had taken by then, summed since the recording
+        began. Only transfers of the thread that ends the steps count. Its keys are those of
         ``Process.transfers``.
     """
 
@@ -137,16 +138,19 @@ class Compilation(msgspec.Struct, eq=False):
       function: the function that was called.
       t_ns: when the call was recorded, in nanoseconds since the epoch.
       missed: the event of the call; None: it is missing in the log.
-      key, entry: the cache key and the kind of call of that event.
+      key: the cache key of the call; None: not recorded.
+      entry: the kind of call: call (an ordinary call), aot (``.trace``, ``.lower``, ``.eval_shape``),
+        transform (under grad, vmap, ...) or nested (inside another trace).
       traced, lowered, compiled, failed: the events of its phases; None: the phase did not run (or did not
         fail), or was not recorded.
-      fate: the event about which of its arguments were alive after the call; None: not recorded.
+      fate: the event that says which arguments of the call were alive after it; None: not recorded.
       program: id of the compiled program; None: unknown, or nothing was lowered.
       phase, phase_ns: the phase in progress and when it began; None: none is in progress.
       reached_phases: the phases that succeeded, as bits: 1 traced, 2 lowered, 4 compiled.
       calls_then: number of calls of the function in the process before this one; None: not counted.
-      marks, calls: number of steps that had ended by a mark, and of calls of each watched function, at the
-        time of the call (for an ahead-of-time lowering, when its last phase began).
+      marks: number of calls of ``jaxscope.step()``, which mark the ends of steps, before this call. For an
+        ahead-of-time lowering: before its last phase.
+      calls: number of calls of each watched function until then, by function id.
       trace_seconds, lower_seconds, compile_seconds: seconds of each phase, also if it failed or used an
         earlier trace; None: the phase did not run, or its length is unknown.
     """
@@ -212,8 +216,8 @@ class Compilation(msgspec.Struct, eq=False):
     def reached(self) -> list[str]:
         """Return the phases that the call completed: ``["traced", "lowered", "compiled"]`` or some of them.
 
-        ``["fast_path"]`` if it began no phase: it only missed the fast path. Empty if a phase began and none
-        succeeded. Callers must not change the list, because all compilations share it.
+        ``["fast_path"]``: no phase began, so that the call only missed the C++ fast path. Empty: a phase
+        began and none succeeded. Callers must not change the list, because all compilations share it.
         """
         if self.reached_phases or self.phase is not None or self.failed is not None:
             return _BY_BITS[self.reached_phases]
@@ -272,7 +276,7 @@ def cached_until_changed(compute: Callable[Concatenate[A, P], T]) -> Callable[Co
 
 
 class Function(msgspec.Struct, eq=False):
-    """A function of the program, and its calls that missed the fast path.
+    """A function of the program, and its calls that missed the C++ fast path.
 
     Its seconds are sums over these calls. Phases inside another function's trace count for both functions
     (``Process.compiling_seconds`` counts them once).
@@ -286,9 +290,10 @@ class Function(msgspec.Struct, eq=False):
       traces, lowerings, compiled: how often each phase ran. ``compiled`` includes loads from the persistent
         cache.
       persistent_cache_hits: number of loads from JAX's persistent compilation cache.
-      counted_misses: number of fast-path misses that have no event, by process id.
+      counted_misses: number of fast-path misses that were only counted, because the cache key was that of an
+        earlier miss; by process id.
       counted_calls: number of calls, by process id, if the function is watched.
-      brought: for each process id, the number of calls by bytes of their NumPy arguments (``Brought``); None:
+      brought: for each process id {bytes of the NumPy arguments of a call: number of such calls}; None:
         unknown.
       version: a number that grows with every event about the function.
       known: cached results (see ``cached_until_changed``).
@@ -468,7 +473,7 @@ class Program(msgspec.Struct, eq=False):
             self.text_bytes["stablehlo"] = event.stablehlo_bytes
 
     def target_event(self, event: TargetCompiling | TargetCompiled) -> None:
-        """Record that the target's compiler began or ended."""
+        """Record that the compiler for a target (``--target``) began to compile the program, or has ended."""
         self.target = self.target or event.target or None
         if isinstance(event, TargetCompiling):
             self.compiling = True
@@ -487,9 +492,10 @@ class Program(msgspec.Struct, eq=False):
 
     @property
     def called(self) -> bool:
-        """Return whether the program was compiled for an ordinary call.
+        """Return whether the program was compiled for an ordinary call of its function.
 
-        False: only by ``.lower().compile()``. Calls of the result of that are not recorded.
+        False: it was compiled only ahead of time, by ``.lower().compile()``. Whether the program then ran is
+        unknown.
         """
         return any(c.entry != "aot" for c in self.compilations)
 
@@ -530,7 +536,7 @@ class Lost(msgspec.Struct, frozen=True):
     """A part of the recording that is not available.
 
     Attributes:
-      seam: name of the part: ``listeners``, ``stderr``, ...
+      seam: name of the part, as the events have it: ``listeners``, ``stderr``, ...
       reason: why it is not available.
     """
 

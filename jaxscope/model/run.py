@@ -34,7 +34,7 @@ class Run(Fold):
         return [*self.lost, *self.overheard.lost(), *self._other_ranks()]
 
     def _other_ranks(self) -> Iterator[Lost]:
-        """Yield an entry if processes of the job did not record into the directory of this run."""
+        """Yield a Lost entry if some processes of the job did not record into the directory of this run."""
         backend = self.main.backend if self.main is not None else None
         count, here = backend.process_count if backend is not None else None, self.ranks_here
         if count is not None and here is not None and count > here:
@@ -125,9 +125,10 @@ class Run(Fold):
 
     @property
     def recorded_seconds(self) -> float | None:
-        """Return the seconds until the recording of the main process stopped before the process ended.
+        """Return the seconds of the program that were recorded.
 
-        If it did not stop before, return ``seconds``.
+        If the recording of the main process stopped early (its files were too large), they are the seconds
+        until then. Otherwise, they are those of ``seconds``. None: unknown.
         """
         main, begin = self.main, self.began_ns
         if main is None or main.stopped is None or begin is None:
@@ -196,9 +197,9 @@ class Run(Fold):
         return self._calls.get((process.id, call))
 
     def in_progress(self) -> list[InProgress]:
-        """Return the phases that have begun and not ended, the outermost first.
+        """Return the phases (trace, lower, compile) that have begun and not ended, the outermost first.
 
-        They still run, or their process was killed.
+        They still run, or the program was killed during them, or their ends are missing in the log.
         """
         found = [
             InProgress(c, c.phase, c.phase_ns)
@@ -208,10 +209,10 @@ class Run(Fold):
         return sorted(found, key=lambda p: (p.since_ns, p.compilation.id))
 
     def lasting(self) -> list[InProgress]:
-        """Return the phases of ``in_progress`` that last until ``last_ns``.
+        """Return those phases of ``in_progress`` that lasted until ``last_ns``, so that their time counts.
 
-        They still run, or lasted until the program was killed. Otherwise the end of a phase is missing in the
-        log, and the phase may have ended long before the program.
+        They still run, or the program was killed during them. In a program that ended by itself, a phase
+        without an end is one whose end is missing in the log; it may have ended long before the program.
         """
         killed = self.exited is not None and self.exited.signal is not None
         lasts = self.exited is None and self.going_on is not False
@@ -245,8 +246,8 @@ def main_of(processes: Sequence[P], exited: ProgramExited | None) -> P | None:
 
     Args:
       processes: the recorded processes.
-      exited: the end of the program, which names its process; None: not recorded. The first process that no
-        other process started is then returned.
+      exited: the event about the end of the program, which has the id of this process. None: not recorded.
+        Then the first process that no other process started is returned.
     """
     recorded = [p for p in processes if p.started is not None]
     if exited is not None and exited.program_pid:

@@ -28,9 +28,9 @@ MOST_PROGRAMS = 3  # live arrays are compared with the arguments of so many late
 
 
 def of_compilation(run: Run, c: Compilation) -> list[Intent]:
-    """Return the shardings of each argument, then of each result, of the program that ``c`` compiled.
+    """Return an Intent (requested, compiled and actual sharding) for each argument, then for each result.
 
-    Empty: ``c`` compiled nothing.
+    They are those of the program that ``c`` compiled. Empty: ``c`` compiled nothing.
     """
     if c.compiled is None:
         return []
@@ -39,10 +39,10 @@ def of_compilation(run: Run, c: Compilation) -> list[Intent]:
 
 
 def latest(run: Run, f: Function) -> tuple[Compilation, list[Intent]] | None:
-    """Return (last compilation of ``f``, shardings of its arguments and results).
+    """Return (last compilation of ``f``, an Intent for each argument and result); None: never compiled.
 
-    It is the last one for an ordinary call, or if there is none, ahead of time. The actual shardings are
-    those of the latest recorded call with the same argument paths. None: ``f`` was never compiled.
+    A compilation for an ordinary call is preferred to one made ahead of time. If the function was called
+    later with the same argument paths, the actual shardings are those of the latest such call.
     """
     compiled = [c for c in f.compilations if c.compiled is not None]
     if not compiled:
@@ -66,7 +66,8 @@ def latest(run: Run, f: Function) -> tuple[Compilation, list[Intent]] | None:
 def at_stake(c: Compilation) -> bool:
     """Return whether requested, compiled and actual shardings can differ in the program of ``c``.
 
-    They can if it runs on several devices, if a sharding is requested, or if an argument is on other devices.
+    If not, reports leave them out. They can differ if the program runs on several devices, if the user
+    requested a sharding, or if an argument is on other devices than the program.
     """
     if c.compiled is None:
         return False
@@ -79,7 +80,7 @@ def at_stake(c: Compilation) -> bool:
 def on_one_device(c: Compilation) -> bool:
     """Return whether the program of ``c`` and all its arguments are on one and the same device.
 
-    All shardings are then equal.
+    All shardings are then equal, and reports leave them out.
     """
     here = devices(c)
     known = c.key is not None and here is not None and len(here) == 1
@@ -95,10 +96,10 @@ Stated = tuple[dict[int, Value], dict[int, Value]]
 
 
 def _stated(run: Run, c: Compilation, compiled: Compiled) -> Stated:
-    """Return the arguments and the results as the lowered text (StableHLO) of the program has them.
+    """Return ({position: argument}, {position: result}) as the program's StableHLO has them.
 
-    They are two dicts, by position among the caller's flat arguments and among the flat results. Empty: there
-    is no text, or the program runs on one device.
+    A position counts the caller's flat arguments, or the flat results. Both dicts are empty if there is no
+    StableHLO, or if the program runs on one device.
     """
     program = run.programs.get(c.program or "")
     if program is None or len(devices(c) or ()) < 2:
@@ -117,7 +118,12 @@ def _stated(run: Run, c: Compilation, compiled: Compiled) -> Stated:
 
 
 def _arguments(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> Iterator[Intent]:
-    """Yield the shardings of each argument of ``c``. ``stated``: the first result of ``_stated``."""
+    """Yield an Intent for each argument of ``c``: its requested, compiled and actual sharding.
+
+    Args:
+      compiled: the event of the compilation.
+      stated: the arguments in the program's StableHLO, by position.
+    """
     if c.key is None:
         return
     dropped = set(compiled.dropped_arguments or ())
@@ -158,9 +164,10 @@ def _constrained(
 ) -> tuple[Sharding, str, Frame | None] | tuple[None, None, None]:
     """Return (requested sharding, kind of request, user's line) for a value with a sharding constraint.
 
-    All three are None if there is no constraint, or if it leaves the sharding open.
+    All three are None if there is no constraint, or if it leaves the sharding open (``P.UNCONSTRAINED``).
 
     Args:
+      value: an argument or result in the program's StableHLO.
       sharding: the compiled sharding of the value; None: unknown.
     """
     rank = len(value.shape or ())
@@ -171,7 +178,11 @@ def _constrained(
 
 
 def _compiled_argument(c: Compilation, compiled: Compiled, i: int, leaf: Leaf) -> Sharding | None:
-    """Return the sharding of argument number ``i`` in the compiled program; None: unknown."""
+    """Return the sharding of the flat argument number ``i`` in the compiled program; None: unknown.
+
+    Args:
+      leaf: the same argument in the cache key.
+    """
     if i < len(compiled.in_sharding_of):
         return _at(compiled.in_shardings, compiled.in_sharding_of[i])
     ids = sh.device_ids(compiled.devices)
@@ -199,7 +210,12 @@ def _actual(leaf: Leaf, table: Sequence[Sharding]) -> Sharding | None:
 
 
 def _results(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> Iterator[Intent]:
-    """Yield the shardings of each result of ``c``. ``stated``: the second result of ``_stated``."""
+    """Yield an Intent for each result of ``c``: its requested and its compiled sharding.
+
+    Args:
+      compiled: the event of the compilation.
+      stated: the results in the program's StableHLO, by position.
+    """
     traced = trace_of(c)
     out = (traced.traced.out if traced is not None and traced.traced is not None else None) or []
     shardings = [_at(compiled.out_shardings, i) for i in compiled.out_sharding_of]
@@ -277,10 +293,10 @@ Aval = tuple[tuple[int, ...] | None, str | None]
 class OfArrays:
     """Finds the requested and the compiled sharding of live arrays.
 
-    An array that was created at the line of a call is matched with that call's results of the same shape,
-    dtype and sharding. Any other array is matched with the arguments of the user's functions. If there are
+    An array that was created at the line of a call is matched with results of that call. Any other array is
+    matched with arguments of the user's functions. A match has the shape, dtype and sharding of the array. Of
     several matches, those whose path has the longest common end with the array's path are used. If their
-    shardings differ, the sharding is unknown.
+    shardings differ, the result is None.
 
     Args:
       looks: the snapshots that have the arrays.

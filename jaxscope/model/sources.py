@@ -84,27 +84,27 @@ def _root(here: Path) -> Path:
 
 
 def where_defined(run: Run, file: str, name: str, begins: int) -> Maker | None:
-    """Return the definition of a function that its own decorator or call wraps (``@jax.jit def name``).
+    """Return the definition that creates a jitted function, if one statement defines and wraps it, else None.
+
+    Examples are a def with the decorator ``@jax.jit``, and ``jax.jit(lambda x: ...)``. None also if the file
+    cannot be read.
 
     Args:
+      file, begins: the file and the line at which the definition of the function begins.
       name: the name of the function.
-      begins: the line at which its definition begins.
-
-    Returns:
-      The line; None: the definition does not wrap the function, or the file cannot be read.
     """
     source = _text(run, file)
     return None if source is None else _makers(source).where_defined(name, begins)
 
 
 def where_called(run: Run, file: str, name: str, site: int) -> Maker | None:
-    """Return the expression that wraps the function ``name`` around a call (``jax.jit(name)(x)``).
+    """Return the expression that wraps the function ``name`` near a call of it: ``jax.jit(name)(x)``.
+
+    None: there is no such expression, or several, or the file cannot be read. The result has the line of the
+    expression, and whether it is certain that this line created the called object.
 
     Args:
-      site: the line of the call.
-
-    Returns:
-      The line of the expression; None: there is no such expression, or the file cannot be read.
+      file, site: the file and the line of the call.
     """
     source = _text(run, file)
     return None if source is None else _makers(source).where_called(name, site)
@@ -112,5 +112,5 @@ def where_called(run: Run, file: str, name: str, site: int) -> Maker | None:
 
 @functools.lru_cache(64)
 def _makers(source: str) -> rewrap_site.Makers:
-    """Return the expressions of a source text that create function objects. Each text is parsed once."""
+    """Return the expressions of a source text that create function objects. The result is cached."""
     return rewrap_site.Makers(source)

@@ -51,8 +51,8 @@ class Names:
       cwd: the program's working directory, to which its relative paths refer.
 
     Attributes:
-      by_id: the name of each function by id: ``train.py::Trainer.step``, with `` #2`` for a second function
-        of a name.
+      by_id: {id of a function: its name}: ``train.py::Trainer.step``. A second function of the same name gets
+        the name with `` #2``.
     """
 
     def __init__(self, functions: Iterable[Function], roots: Sequence[str], cwd: str = "") -> None:
@@ -74,7 +74,7 @@ class Names:
         return f"{name} ({', '.join(map(clean, f.seen.wrappers))})" if f.seen.wrappers else name
 
     def file(self, name: str | None) -> str:
-        """Return the name of a file.
+        """Return a name for a file that is the same on another machine.
 
         ``/home/me/project/src/train.py`` -> ``src/train.py``; ``?`` for None.
         """

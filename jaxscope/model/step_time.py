@@ -35,7 +35,8 @@ class Spent(msgspec.Struct, frozen=True):
       cause: wait (for a value of a device), copy (to or between devices) or compile (trace, lower, compile).
       line: the line; None: unknown.
       text: the expression in the source; None: the line has several, or it is unknown.
-      caller: the line that calls the function in which ``line`` is; None: unknown, or not of interest.
+      caller: the line that calls the function in which ``line`` is; None: unknown, or it would not help the
+        user to find the place.
       seconds: mean seconds in one step.
     """
 
@@ -87,7 +88,7 @@ class _Phase(msgspec.Struct, frozen=True):
       begin, end: in nanoseconds since the epoch.
       seconds: its duration.
       thread: the thread that ran it.
-      compilation: the call that it belongs to.
+      compilation: the call during which it ran.
     """
 
     begin: int
@@ -98,10 +99,10 @@ class _Phase(msgspec.Struct, frozen=True):
 
 
 class _Window(msgspec.Struct, frozen=True):
-    """The steps between two recorded ends of steps. Between the two, the ends of steps are not recorded.
+    """The steps between two recorded ends of steps: several steps, because not every end is recorded.
 
     Attributes:
-      since, until: the two ends.
+      since, until: the two ends, of which ``since`` is the earlier one.
     """
 
     since: StepTime
@@ -116,7 +117,7 @@ class _Window(msgspec.Struct, frozen=True):
         return (self.until.event.clock_ns - self.since.event.clock_ns) / 1e9
 
     def overlaps(self, begin: int, end: int) -> bool:
-        """Return whether a span of time (ns since the epoch) overlaps with these steps."""
+        """Return whether the time from ``begin`` to ``end`` (ns since the epoch) overlaps these steps."""
         return begin < self.until.event.t_ns and end > self.since.event.t_ns
 
 
@@ -158,9 +159,10 @@ def step_seconds(run: Run) -> StepSeconds | None:
 
 
 def _windows(process: Process) -> Iterator[_Window]:
-    """Yield the steps between each two recorded ends of steps.
+    """Yield a window for each two recorded ends of steps that follow each other.
 
-    Both ends must be from the same thread, and counted in the same way (marks or calls) as the latest end.
+    Both ends must be from the same thread, and counted in the same way (``jaxscope.step()`` or calls of a
+    function) as the last recorded end.
     """
     times = process.step_times
     for since, until in itertools.pairwise(times):
@@ -171,9 +173,9 @@ def _windows(process: Process) -> Iterator[_Window]:
 
 
 def _profiler(process: Process) -> Iterator[tuple[int, int]]:
-    """Yield (begin, end) in ns since the epoch of the time in which JAX's profiler made steps slower.
+    """Yield (begin, end) of the times in which JAX's profiler made steps slower, in ns since the epoch.
 
-    It includes the start and the stop of the profiler.
+    The start and the stop of the profiler are included.
     """
     for event in process.profiles:
         took = (event.seconds or 0.0) + (event.cost_seconds or 0.0)
@@ -193,11 +195,11 @@ def _phases(run: Run, process: Process) -> Iterator[_Phase]:
 
 
 def _copies(run: Run, process: Process, windows: Sequence[_Window], steps: int) -> Iterator[Spent]:
-    """Yield the mean seconds of a step that each line waited for values of a device, or copied arrays.
+    """Yield, for each line, the mean time in a step that it waited for values of a device or copied arrays.
 
     Args:
       windows: the steps of which the mean is taken.
-      steps: their number.
+      steps: the number of these steps.
     """
     found: dict[_Place, list[tuple[transfers.Transfer, float]]] = {}
     known = transfers.by_key(process)
@@ -219,13 +221,14 @@ def _copies(run: Run, process: Process, windows: Sequence[_Window], steps: int) 
 
 
 def _compiling(phases: Sequence[_Phase], windows: Sequence[_Window], steps: int) -> Iterator[Spent]:
-    """Yield the mean seconds of a step in which each line made JAX trace, lower or compile.
+    """Yield, for each line, the mean time in a step during which it made JAX trace, lower or compile.
 
-    Only the thread that counts the steps is considered.
+    Compilations in threads other than the one that counts the steps are left out.
 
     Args:
+      phases: the traces, lowerings and compilations of the process.
       windows: the steps of which the mean is taken.
-      steps: their number.
+      steps: the number of these steps.
     """
     found: dict[_Place, tuple[Frame | None, float]] = {}
     for p in phases:

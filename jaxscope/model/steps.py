@@ -11,7 +11,7 @@ from jaxscope.schema.steps import Counting, Either, Step
 
 
 class Steps:
-    """Finds the steps of compilations of a run. If events are added to the run, create a new object."""
+    """Finds the training steps of compilations. It uses the events that the run has when it is created."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -25,9 +25,10 @@ class Steps:
         return bool(counting.marks or counting.calls) or process.id in self._numbered
 
     def of(self, c: Compilation) -> Step:
-        """Return the step in which ``c`` took place; None: steps were not counted.
+        """Return the number of the step in which ``c`` took place; None: steps were not counted.
 
-        In a process that counts no steps itself, it is the step of the main process at that time.
+        If marks (``jaxscope.step()``) and calls give different numbers, the result is an ``Either`` with
+        both. In a process that counts no steps itself, it is the step of the main process at that time.
         """
         process, main = c.process, self._main
         counting = self._counting[process.id]
@@ -39,7 +40,11 @@ class Steps:
         return (c.step or 0) if self.known(process) else None
 
     def _own(self, c: Compilation, counting: Counting) -> Step:
-        """Return the step of ``c`` by the steps that its own process counted. ``counting``: their totals."""
+        """Return the step of ``c`` by what its own process counted.
+
+        Args:
+          counting: the step marks and calls that the process counted in all.
+        """
         if counting.marks and not c.marks and c.step is not None and c.process.first_step != 1:
             return c.step  # the beginning of the log is missing
         before = (c.process.started.steps or 0) if c.process.started is not None else 0
@@ -50,7 +55,7 @@ class Steps:
 
 
 def _counting(run: Run, process: Process) -> Counting:
-    """Return the numbers of step marks and of calls of watched functions that ``process`` counted."""
+    """Return what ``process`` counted: marks of steps (``jaxscope.step()``), calls of watched functions."""
     calls = {f: run.functions[f].counted_calls.get(process.id, 0) for f in process.calls}
     steppers = frozenset(f for f in calls if run.functions[f].step)
     return Counting(process.step or 0, {f: n for f, n in calls.items() if n}, steppers)
@@ -58,6 +63,8 @@ def _counting(run: Run, process: Process) -> Counting:
 
 def within_call(run: Run, c: Compilation, function: str) -> bool:
     """Return whether call ``c`` is a call of a certain function, or was made while that function ran.
+
+    If calls of that function count as steps, ``c`` belongs to the step that the running call began.
 
     Args:
       function: id of the function.

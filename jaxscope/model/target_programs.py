@@ -52,7 +52,10 @@ def fit(run: Run, p: Program) -> Fit | None:
 
 
 def bounds_of(run: Run, p: Program) -> Bounds | None:
-    """Return lower bounds on the time of one call of ``p`` on its target; None: it was not compiled."""
+    """Return lower bounds on the time of one call of ``p`` on its target.
+
+    None: the target is unknown, or there is no compiled text of the program.
+    """
     target = target_of(run, p)
     program = run.texts_of(p).hlo
     if target is None or program is None or program.module is None:

@@ -46,7 +46,13 @@ class Transfer(msgspec.Struct, frozen=True):
       blocked_seconds: seconds that the program was blocked in all these transfers.
       first_seconds: the part of ``blocked_seconds`` in the first transfer, which ended at ``first_ns``.
       steps, first_step, last_step: number of steps with such a transfer, the first and the last of them.
-      close, checks, ahead, caller, first_ns, last_ns: as in ``schema.transfers.Transferred``.
+      close: number of the transfers in ``waits`` that took at least a fifth of the time since the transfer
+        before.
+      checks: number of the transfers in ``waits`` after which jaxscope checked whether the device still had
+        work.
+      ahead: number of these checks that found work: the program had queued later work before it waited.
+      caller: the user's line that called the function of ``source``; None: several lines, or unknown.
+      first_ns, last_ns: time of the first and of the last transfer, in nanoseconds since the epoch.
       function, paths: for arguments of a jitted call, the function and the paths of the arguments.
     """
 
@@ -129,9 +135,9 @@ def transfers(run: Run) -> list[Transfer]:
 
 
 def called_at(run: Run, t: Transfer) -> Frame | None:
-    """Return the user's line that called the function in which ``t.source`` is, if it helps the user.
+    """Return the user's line that called the function in which ``t.source`` is, to show both lines.
 
-    It does if it is in another file, or in a loop. Otherwise, or if it is unknown, return None.
+    None if the line is unknown or would not help: it helps if it is in another file, or in a loop.
     """
     at, source = t.caller, t.source
     if at is None or source is None or (at.file, at.line) == (source.file, source.line):
@@ -149,12 +155,12 @@ def waits(run: Run) -> list[Transfer]:
 
 
 def by_key(process: Process) -> dict[tuple[str, str, str, int], Transfer]:
-    """Return the recorded transfers of ``process`` by the keys of ``Process.transfers``."""
+    """Return the recorded transfers of ``process``, by the keys (direction, kind, file, line)."""
     return {key: _seen(process, e, key) for key, e in process.transfers.items()}
 
 
 def steps(run: Run, process: Process) -> int | None:
-    """Return the number of steps that ``process`` has counted so far; None: steps are not counted."""
+    """Return the number of training steps that ``process`` has counted so far; None: not counted."""
     if process.step is not None:
         return process.step
     counted = [f for f in run.functions.values() if process.id in f.counted_calls]
@@ -165,7 +171,11 @@ def steps(run: Run, process: Process) -> int | None:
 
 
 def _seen(process: Process, e: Transferred, key: tuple[str, str, str, int]) -> Transfer:
-    """Return the transfers that event ``e`` describes. ``key``: its key in ``process.transfers``."""
+    """Return the transfers that the recorded event ``e`` describes.
+
+    Args:
+      key: the key of the event in ``process.transfers``: (direction, kind, file, line).
+    """
     return Transfer(
         process=process,
         direction=e.direction,
@@ -232,8 +242,9 @@ def _of_function(
     """Yield the transfers of arguments of ``f`` in one process and one direction.
 
     Args:
-      misses: the calls of ``f`` that missed the fast path.
-      keyed: (call, arguments that it copies) for those of them whose key was recorded.
+      direction: TO_DEVICE (NumPy arguments) or BETWEEN (arrays of another device).
+      misses: the calls of ``f`` that missed the C++ fast path.
+      keyed: (call, arguments that it copies) for each of these calls whose cache key was recorded.
     """
     first: dict[_Moved, Compilation] = {}
     moving = 0
@@ -255,11 +266,11 @@ def _of_function(
 
 
 def _counted(f: Function, moved: list[tuple[_Moved, Compilation]], by_bytes: dict[int, int]) -> Transfer:
-    """Return the transfers of a function whose calls pass different numbers of bytes in NumPy arguments.
+    """Return the transfers of NumPy arguments of ``f``, whose calls pass different numbers of bytes.
 
     Args:
-      moved: the copied arguments, with the first call that copied them.
-      by_bytes: number of calls by the bytes of one call.
+      moved: (copied arguments, the first call that copied them).
+      by_bytes: {bytes of the NumPy arguments of a call: number of such calls}.
     """
     calls = sum(n for size, n in by_bytes.items() if size)
     return _argument(f, TO_DEVICE, moved, calls, sum(size * n for size, n in by_bytes.items()))
@@ -268,10 +279,11 @@ def _counted(f: Function, moved: list[tuple[_Moved, Compilation]], by_bytes: dic
 def _argument(
     f: Function, direction: str, moved: list[tuple[_Moved, Compilation]], count: int | None, total: int
 ) -> Transfer:
-    """Return transfers of arguments of ``f``.
+    """Return the transfers of arguments of ``f``, as one Transfer.
 
     Args:
-      moved: the copied arguments, with the first call that copied them.
+      direction: TO_DEVICE or BETWEEN.
+      moved: (copied arguments, the first call that copied them).
       count: number of calls; None: unknown.
       total: bytes of all these calls; if their number is unknown, bytes of one call.
     """
@@ -292,7 +304,10 @@ def _argument(
 
 
 def _to_one_device(c: Compilation) -> bool:
-    """Return whether the program of call ``c`` has a single device. JAX announces only copies to several."""
+    """Return whether the program of call ``c`` has a single device.
+
+    Its transfers of arguments must then be derived, because JAX announces only copies to several devices.
+    """
     target = devices_of_program(c)
     return target is not None and len(target) == 1
 

@@ -62,9 +62,12 @@ def _first_phase(run: Run) -> int | None:
 
 
 def _waiting(run: Run, process: Process, first: int) -> float | None:
-    """Return the seconds after time ``first`` in which the thread that runs the steps waited for values.
+    """Return the seconds in which the thread that runs the steps waited for values of devices.
 
     None: unknown, or the thread may have waited while another thread compiled.
+
+    Args:
+      first: only waits after this time count: when the first phase (trace, ...) began, ns since the epoch.
     """
     threads = {
         event.thread

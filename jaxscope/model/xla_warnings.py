@@ -18,7 +18,10 @@ _NAMED = re.compile(r'op_name="(\w{1,40})\(([^()"]{1,200})\)')
 
 
 class Overheard:
-    """The warnings of XLA in a run, by program. They are assigned again if events are added to the run."""
+    """The warnings of XLA in a run, by program.
+
+    The warnings are assigned to programs when they are needed, and again after events were added to the run.
+    """
 
     def __init__(self, run: Fold) -> None:
         self._run = run
@@ -116,9 +119,11 @@ def _compiling(c: Compilation) -> tuple[int, float] | None:
 def _one(compilations: list[Compilation], text: str) -> str | None:
     """Return the id of the program to which a warning belongs; None: unknown.
 
-    It is the only program of ``compilations``, or the one whose module the warning names.
+    If ``compilations`` have a single program, it is this one; otherwise it is the one whose module the
+    warning names.
 
     Args:
+      compilations: the compilations during which the warning may have been printed.
       text: the warning.
     """
     ids = {c.program for c in compilations}
