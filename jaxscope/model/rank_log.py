@@ -170,7 +170,7 @@ _decoder: reader.Decoder = msgspec.json.Decoder(functools.reduce(operator.or_, _
 
 
 class _Call(msgspec.Struct, eq=False):
-    """A call that missed JAX's fast path, with fewer fields than ``records.Compilation``."""
+    """A call that missed JAX's C++ fast path, with only those fields of Compilation that are needed here."""
 
     call: int
     t_ns: int

@@ -20,14 +20,14 @@ class ArrayGroup(msgspec.Struct, frozen=True, omit_defaults=True):
       count: number of arrays.
       shape, dtype: shape and dtype of each array; None: they differ (a path with ``…``).
       bytes: global bytes of all arrays of the group together (each array as if on one device); None: unknown.
-      device_bytes: bytes that all arrays of the group together use on each device that holds them, with
-        tiles and padding; None: unknown.
+      device_bytes: bytes that all arrays of the group together use on each device that has a part of them,
+        with tiles and padding; None: unknown.
       sharding: an index into ``ArraysSeen.shardings``; None: unknown, or several.
       committed: whether the arrays are committed to their devices; None: they differ, or unknown.
       layout: the order of the axes in memory; None: they differ, or unknown.
       origin: the user's line that created the arrays; None: unknown, or several lines.
-      held: the objects that refer to the arrays, in words (``a list of 40``). None: not searched for. They
-        are searched for only if the arrays have no path and their number grows.
+      held: the Python objects that refer to the arrays, in words (``a list of 40``), and so keep them alive.
+        None: not searched for. They are searched for only if the arrays have no path and their number grows.
       shared: number of arrays of the group that use the memory of another array in the snapshot (they are
         shards of that array, or use the same buffer). The bytes are counted for that other array.
     """

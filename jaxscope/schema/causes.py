@@ -1,7 +1,8 @@
 """The cause of a miss in one of JAX's caches (trace, lowering, executable, C++ fast path), as data.
 
-A cause is found by comparing the cache key of a call with that of an earlier call of the same function, and
-has the value before and after. ``present.causes`` writes a cause as a sentence.
+A cause is found by comparing the cache key of a call with the cache key of an earlier call of the same
+function. The value types here are the part of the key before and after. ``present.causes`` writes a cause as
+a sentence.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ class _Value(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True, 
 
 
 class ArrayType(_Value, tag="array", frozen=True, gc=False):
-    """The abstract value of an array argument.
+    """A value of a cause: the abstract value of an array argument.
 
     Attributes:
       shape: the shape; None if the cause stands for several leaves, whose shapes may differ.
@@ -36,7 +37,7 @@ class ArrayType(_Value, tag="array", frozen=True, gc=False):
 
 
 class AxisSizes(_Value, tag="axis_sizes", frozen=True, gc=False):
-    """The sizes of the axes that changed in the same way in several leaves.
+    """A value of a cause: the sizes of axes, if they changed in the same way in several leaves.
 
     Attributes:
       sizes: (index of the axis, its size) for each axis that changed.
@@ -46,11 +47,15 @@ class AxisSizes(_Value, tag="axis_sizes", frozen=True, gc=False):
 
 
 class Placement(_Value, tag="placement", frozen=True, gc=False):
-    """The sharding of an array argument.
+    """A value of a cause: the sharding of an array argument.
 
     Attributes:
       sharding: the class of the sharding: ``NamedSharding``, ``SingleDeviceSharding``, ...
-      text, devices, mesh, spec, memory_kind: as in ``schema.keys.Sharding``.
+      text: a short text for messages: ``P('d',) on d=8``.
+      devices: ids of the devices in mesh order, as ranges (``"0-7"``); None: unknown.
+      mesh: (name, size, axis type) of each axis of the mesh; None: there is no mesh.
+      spec: the PartitionSpec as JAX prints it; None: there is none.
+      memory_kind: ``device``, ``pinned_host``, ...; None: unknown.
     """
 
     sharding: str
@@ -62,7 +67,7 @@ class Placement(_Value, tag="placement", frozen=True, gc=False):
 
 
 class Commitment(_Value, tag="commitment", frozen=True, gc=False):
-    """Whether an array argument is committed to its devices.
+    """A value of a cause: whether an array argument is committed to its devices.
 
     Attributes:
       committed: None: unknown.
@@ -106,23 +111,23 @@ class StaticValue(_Value, tag="static", frozen=True, gc=False):
 
 
 class Container(_Value, tag="container", frozen=True, gc=False):
-    """A node of a pytree of arguments: ``dict``, ``list``, ``None``, or the name of a class."""
+    """A value of a cause: the type of a node of a pytree of arguments: ``dict``, ``None``, or a class."""
 
     container: str
 
 
 class Leaves(_Value, tag="leaves", frozen=True, gc=False):
-    """A number of leaves that exist below a path in only one of the two compared calls."""
+    """A value of a cause: the number of leaves below a path that only one of the two compared calls has."""
 
     count: int
 
 
 class TreeText(_Value, tag="tree", frozen=True, gc=False):
-    """The tree definition of all arguments (``PyTreeDef``) as text.
+    """A value of a cause: the tree definition of all arguments (``PyTreeDef``) as text.
 
     Attributes:
       text: the tree definition.
-      order: whether the two trees differ only in the order of dictionary keys.
+      order: whether the trees of the two compared calls differ only in the order of dictionary keys.
     """
 
     text: str
@@ -136,19 +141,23 @@ class CallForm(_Value, tag="call_form", frozen=True, gc=False):
 
 
 class FunctionObject(_Value, tag="function_object", frozen=True, gc=False):
-    """The function object given to jit, by a number that identifies it in its process; None: unknown."""
+    """A value of a cause: the function object given to jit.
+
+    Attributes:
+      serial: a number that identifies the object in its process; None: unknown.
+    """
 
     serial: int | None
 
 
 class Setting(_Value, tag="setting", frozen=True, gc=False):
-    """The value of a setting of JAX (``jax.config``) or of an option of ``jax.jit``, as JAX prints it."""
+    """A value of a cause: a setting of JAX (``jax.config``) or an option of ``jax.jit``, as JAX prints it."""
 
     text: str
 
 
 class Entry(_Value, tag="entry", frozen=True, gc=False):
-    """How the function was called.
+    """A value of a cause: how the function was called.
 
     Attributes:
       entry: call (an ordinary call), aot (``.trace``, ``.lower``, ``.eval_shape``), transform (under grad,
@@ -200,7 +209,7 @@ BODY = "body"
 
 
 class NewFunction(_Detail, tag="new_function", frozen=True, gc=False):
-    """A new function object was given to jit. JAX has no cached trace for it, even if its code is the same.
+    """The cause is a new function object given to jit. JAX has no trace for it, even if its code is the same.
 
     Attributes:
       form: what the object is: def, lambda, partial, method, callable (an object with ``__call__``),
@@ -229,12 +238,13 @@ class MeshSetting(_Detail, tag="mesh_setting", frozen=True, gc=False):
 
 
 class AheadOfTime(_Detail, tag="ahead_of_time", frozen=True, gc=False):
-    """The function was called, and was also lowered or compiled ahead of time (``.lower``, ``.compile``).
+    """The cause: the function was called, and was also compiled ahead of time (``.lower``, ``.compile``).
+
+    JAX does not use the program of an ordinary call for one ahead of time, nor the other way round.
 
     Attributes:
       number: number of the earlier compilation among those of the function (3 for ``f#3``); None: unknown.
-      differs: whether the program compiled ahead of time is for other arguments, so that the call cannot use
-        it.
+      differs: whether the program compiled ahead of time is for other arguments than the call.
     """
 
     number: int | None
@@ -242,23 +252,27 @@ class AheadOfTime(_Detail, tag="ahead_of_time", frozen=True, gc=False):
 
 
 class Cleared(_Detail, tag="cleared", frozen=True, gc=False):
-    """The number of times that JAX's caches were cleared (``jax.clear_caches``) between the two calls."""
+    """The cause: JAX's caches were cleared (``jax.clear_caches``) between the two compared calls.
+
+    Attributes:
+      times: how often the caches were cleared.
+    """
 
     times: int
 
 
 class FullCaches(_Detail, tag="full_caches", frozen=True, gc=False):
-    """JAX's bounded caches that are nearly full, so that the entry was probably evicted.
+    """The probable cause: JAX evicted the entry from a cache of limited size, because the cache was full.
 
     Attributes:
-      caches: (name, number of entries, capacity) of each cache.
+      caches: (name, number of entries, capacity) of each cache that is nearly full.
     """
 
     caches: tuple[tuple[str, int, int], ...]
 
 
 class Effects(_Detail, tag="effects", frozen=True, gc=False):
-    """The effects of the function's jaxpr, because of which JAX never uses its fast path for this function.
+    """The cause of fast-path misses: the function's jaxpr has effects, and JAX then never uses its fast path.
 
     Attributes:
       names: the names of the effects, sorted (``Debug``, ``IO``, ``Write``).
@@ -270,7 +284,7 @@ class Effects(_Detail, tag="effects", frozen=True, gc=False):
 
 
 class Compared(_Detail, tag="compared", frozen=True, gc=False):
-    """No recorded part of the cache key differs, so that the cause is unknown.
+    """The cause is unknown, because no recorded part of the cache key differs from that of the earlier call.
 
     Attributes:
       arrays, statics: number of array leaves and of static values in the key, all equal before and after.
@@ -287,7 +301,9 @@ class NotRecorded(_Detail, tag="not_recorded", frozen=True, gc=False):
 
 
 class RecordingBegan(_Detail, tag="recording_began", frozen=True, gc=False):
-    """The first recorded call of a function, which may have been compiled before the recording began.
+    """The call is the first recorded one of its function, so its cause is unknown.
+
+    The function may have been compiled before the recording began.
 
     Attributes:
       since: the place at which the recording began, as a noun for a message: ``this block``.

@@ -12,7 +12,7 @@ from jaxscope.schema.event import Event
 class MissesCounted(Event, frozen=True, tag="MissesCounted"):
     """A function missed JAX's C++ fast path again with an unchanged cache key.
 
-    Such misses are only counted. All others are recorded as Missed.
+    Such misses are only counted. Other misses are recorded as Missed events.
 
     Attributes:
       function: id of the function.
@@ -40,10 +40,10 @@ class Step(Event, frozen=True, tag="Step"):
 
 
 class StepTimed(Event, frozen=True, tag="StepTimed"):
-    """The time at which a step ended, from which the time per step is computed.
+    """The time at which a training step ended, from which the time per step is computed.
 
     The event is written for each of the first steps, later each time the number of steps has grown by a
-    quarter. All transfers that the writing thread made until then are in Transferred events before this one.
+    quarter. The totals of transfers of the same thread until then are in Transferred events before this one.
 
     Attributes:
       step: number of the step that ended. Where the calls of a function count as steps, each call ends the
@@ -77,7 +77,8 @@ class Called(Event, frozen=True, tag="Called"):
 class Brought(Event, frozen=True, tag="Brought"):
     """The number of calls of a watched function that passed a certain number of bytes in NumPy arguments.
 
-    There is one count for each number of bytes. If all calls pass the same number, nothing is written.
+    There is one count for each number of bytes, so that the sizes of a varying argument can be weighted by
+    calls. If all calls pass the same number of bytes, nothing is written.
 
     Attributes:
       function: id of the function.

@@ -193,8 +193,8 @@ class PhaseBegan(Event, frozen=True, tag="PhaseBegan"):
 class Traced(Event, frozen=True, tag="Traced"):
     """The Python body of a function was traced.
 
-    A trace inside another trace may have raised an exception instead, if the log has a Degraded event whose
-    ``seam`` is nested_end: the ends of such traces are then unknown.
+    For a trace inside another trace, the event may mean that it raised an exception. This is so only if the
+    log has a Degraded event whose ``seam`` is nested_end: the ends of such traces are then unknown.
 
     Attributes:
       call: number of the call (``Missed.call``).
@@ -206,9 +206,9 @@ class Traced(Event, frozen=True, tag="Traced"):
       effects: names of the jaxpr's effects; None: unknown.
       draws: paths of the arguments that are random keys and from which the function draws random numbers
         without combining the key with another argument; None: unknown.
-      draws_alike: paths of the random keys that a shard_map in the function passes unsplit to all devices, so
-        that all devices draw equal numbers, and whose numbers it combines with arrays that it splits; None:
-        unknown.
+      draws_alike: paths of the random keys with which every device draws equal numbers: a shard_map in the
+        function passes the key unsplit to all devices, and combines the numbers with arrays that it splits;
+        None: unknown.
     """
 
     call: int = 0
@@ -306,7 +306,7 @@ class Compiled(Event, frozen=True, tag="Compiled"):
 
 
 class MemoryRead(Event, frozen=True, tag="MemoryRead"):
-    """The memory of a compiled program, written where it was not known yet when Compiled was written.
+    """The memory of a compiled program, if it was not known yet when the Compiled event was written.
 
     Attributes:
       call: number of the call that compiled the program (``Missed.call``).
@@ -360,7 +360,7 @@ class Watched(Event, frozen=True, tag="Watched"):
 
 
 class ArgumentFate(Event, frozen=True, tag="ArgumentFate"):
-    """What happened to the array arguments of a call after the call, by path.
+    """Which array arguments of a call were alive after the call, to find arguments that could be donated.
 
     Attributes:
       call: number of the call (``Missed.call``).
@@ -529,7 +529,7 @@ class CaptureChanged(Event, frozen=True, tag="CaptureChanged"):
 
 
 class CaptureRenewed(Event, frozen=True, tag="CaptureRenewed"):
-    """A watched function was traced again and now uses the new values of a CaptureChanged event.
+    """A watched function was traced again, and now uses the new value of an earlier CaptureChanged event.
 
     Attributes:
       function: id of the function.
@@ -568,7 +568,9 @@ class CompilerWarned(Event, frozen=True, tag="CompilerWarned"):
 
 
 class MainThreadSeen(Event, frozen=True, tag="MainThreadSeen"):
-    """Where the main thread of one process of a multi-process job is, while nothing else is recorded.
+    """Where the main thread of one process of a multi-process job is, written while nothing else is recorded.
+
+    It shows whether the process waits for other processes, and at which line.
 
     Attributes:
       blocked: whether the thread waits. False: it runs, or runs again.
@@ -583,7 +585,7 @@ class MainThreadSeen(Event, frozen=True, tag="MainThreadSeen"):
 
 
 class RankGroup(msgspec.Struct, frozen=True):
-    """Ranks (processes of a job) that compiled the same program at one position (``RanksCompiled.position``).
+    """Ranks (processes of a job) that compiled the same program at the position at which the ranks disagree.
 
     Attributes:
       ranks: numbers of the ranks.

@@ -57,7 +57,7 @@ class Fix(msgspec.Struct, frozen=True):
 
 
 class Contexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The forms of a program that have a finding.
+    """The forms of a program that have a finding (a problem).
 
     A program can have several forms: the program that ran, programs compiled for other machines (targets),
     and programs compiled with other settings (``--vary``).
@@ -132,14 +132,17 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def identity(self) -> Identity:
-        """Return a value that is equal for the same problem under any target and setting."""
+        """Return a value that is equal for the same problem under any target and setting, to merge these."""
         name = self.title if isinstance(self.title, str) else self.title.slug
         subject = (self.path, self.source, name) if self.subject is None else self.subject
         return Identity(self.code, self.function, subject)
 
 
 def fix_of(f: Finding) -> Fix | None:
-    """Return the fix of finding ``f`` as a Fix. A plain text becomes a Fix of kind ADVICE. None: no fix."""
+    """Return the fix of finding ``f`` as a Fix; None: there is no fix.
+
+    A fix that is a plain text becomes a Fix of kind ADVICE.
+    """
     return f.fix if f.fix is None or isinstance(f.fix, Fix) else Fix(f.fix)
 
 

@@ -31,8 +31,11 @@ OWN_ROOT = "jaxscope"
 
 
 def transformation(wrapper: str) -> str:
-    """Return ``haiku.transform`` for the two functions that it returns, ``haiku.transform.init`` and
-    ``haiku.transform.apply``; any other name of a wrapper as it is."""
+    """Return the name of a wrapper without ``.init`` or ``.apply``; other names are returned unchanged.
+
+    ``haiku.transform.init`` -> ``haiku.transform``: this Haiku function returns a pair of functions, init and
+    apply.
+    """
     return wrapper.removesuffix(".init").removesuffix(".apply")
 
 
@@ -49,7 +52,7 @@ _NO_MEMORY = re.compile(r"RESOURCE_EXHAUSTED|INTERNAL: [^\n]{0,200}Out of memory
 
 
 def no_memory(message: str) -> bool:
-    """Return whether the error message ``message`` begins as XLA's error for exhausted memory."""
+    """Return whether the error message ``message`` begins like XLA's error for exhausted memory."""
     return _NO_MEMORY.match(message) is not None
 
 

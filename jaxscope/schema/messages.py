@@ -14,7 +14,7 @@ from jaxscope.schema.keys import Frame
 
 
 class Bytes(msgspec.Struct, frozen=True, gc=False):
-    """A number of bytes, written as ``3.4 MiB``."""
+    """A number of bytes in a message to the user, written as ``3.4 MiB``."""
 
     bytes: float
 
@@ -74,7 +74,12 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class Parts(msgspec.Struct, frozen=True):
-    """Several parts of a text, written one after the other with the text ``between`` between them."""
+    """Several parts of a message, written one after the other.
+
+    Attributes:
+      parts: the parts: texts, numbers, lines, messages, ...
+      between: the text between two parts.
+    """
 
     parts: tuple[Field, ...]
     between: str = ", "
@@ -87,5 +92,10 @@ Words: TypeAlias = Message | str  # a str is shown unchanged
 
 
 def message(slug: str, /, **fields: Field) -> Message:
-    """Return the message that has the template named ``slug`` and these values for its fields."""
+    """Return a Message, which ``present`` writes as a text.
+
+    Args:
+      slug: name of the template in ``present/messages``: ``exit-code``.
+      fields: values for the fields of the template.
+    """
     return Message(slug, fields)

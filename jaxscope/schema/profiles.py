@@ -1,4 +1,4 @@
-"""The event of a profile: how long the instructions of compiled programs took."""
+"""The event of a profile by JAX's profiler: how long the instructions of compiled programs took."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Counting(msgspec.Struct, frozen=True):
     def step(
         self, marks: int, calls: Mapping[str, int], inside: Callable[[str], bool] = lambda _: False
     ) -> Step:
-        """Return the number of the step at the moment at which ``marks`` and ``calls`` had been counted.
+        """Return the number of the training step at a moment of the program.
 
         If the run has marks, the marks are counted. If not, the calls of the function watched with
         ``step=True`` are counted (if there are several such functions, of the one that is called most often).
@@ -78,10 +78,11 @@ class Counting(msgspec.Struct, frozen=True):
 
 
 def known(step: Step, n: int) -> int | None:
-    """Return ``step`` as one number, for a comparison with step ``n``.
+    """Return ``step`` as a single number that can be compared with step ``n``, also if it is an ``Either``.
 
-    If ``step`` has two possible numbers, the result is one that is right for the comparison: both are larger
-    than ``n``, or neither is. None: one of them is larger and the other is not, or steps are not counted.
+    An ``Either`` has two possible numbers. If both are larger than ``n``, or neither is, one of them is
+    returned. None: only one of them is larger, so that the comparison is impossible; or steps are not
+    counted.
     """
     if not isinstance(step, Either):
         return step

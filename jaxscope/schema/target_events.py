@@ -24,13 +24,13 @@ class TargetsWanted(Event, frozen=True, tag="TargetsWanted"):
 
 
 class Retargeted(Event, frozen=True, tag="Retargeted"):
-    """The trace of a call was lowered a second time, for a target, and queued for the target's compiler.
+    """The trace of a call was lowered a second time, for a target (``--target``), to be compiled for it.
 
     Attributes:
       call: number of the call (``Missed.call``).
       target: name of the target.
       program: id of the program for the target: a hash of the lowered text, the compile options and the
-        target. None: nothing was queued.
+        target. None: nothing is to be compiled.
       of: id of the program that the same trace was compiled to for the machine that the process runs on;
         None: there is none.
       seconds: seconds by which this second lowering delayed the user's program.
@@ -60,7 +60,7 @@ class Retargeted(Event, frozen=True, tag="Retargeted"):
 
 
 class TargetCompiling(Event, frozen=True, tag="TargetCompiling"):
-    """The compiler of a target began to compile a program. The process ``targets.worker`` writes the event.
+    """The compiler of a target (``--target``) began to compile a program.
 
     Attributes:
       program: id of the program (``Retargeted.program``).
@@ -72,7 +72,7 @@ class TargetCompiling(Event, frozen=True, tag="TargetCompiling"):
 
 
 class TargetCompiled(Event, frozen=True, tag="TargetCompiled"):
-    """The compiler of a target has compiled a program, or failed. ``targets.worker`` writes the event.
+    """The compiler of a target (``--target``) has compiled a program, or failed.
 
     Attributes:
       program: id of the program (``Retargeted.program``).
