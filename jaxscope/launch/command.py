@@ -21,10 +21,11 @@ BOOT = Path(__file__).parent / "boot"
 
 
 class Command(NamedTuple):
-    """The user's program on the command line.
+    """The user's program on the command line of ``jaxscope run``.
 
     Attributes:
-      words: ``[script, args...]``, ``[-m, module, args...]`` or ``[-c, code, args...]``.
+      words: the program and its arguments: ``["train.py", "--lr", "1"]``, ``["-m", "package.train", ...]`` or
+        ``["-c", "code", ...]``.
     """
 
     words: list[str]
@@ -42,7 +43,7 @@ class Command(NamedTuple):
 
     @property
     def runnable(self) -> bool:
-        """Return whether Python can start the program: the script exists.
+        """Return whether Python can start the program. A script must exist; ``-m`` and ``-c`` always count.
 
         If not, Python prints an error, and no recording is needed.
         """
@@ -75,11 +76,11 @@ class Command(NamedTuple):
 
 
 def parse(words: list[str]) -> Command:
-    """Parse the words on jaxscope's command line that belong to the user's program.
+    """Return the user's program on jaxscope's command line.
 
     Args:
-      words: the words after the options of jaxscope: ``["train.py", "--lr", "0.1"]``. ``-mpackage`` is
-        split into ``-m`` and ``package``, as Python does.
+      words: the words after the options of jaxscope: ``["train.py", "--lr", "0.1"]``. ``-mpackage`` is split
+        into ``-m`` and ``package``, as Python does.
 
     Raises:
       UsageError: there is no program, or ``-m`` or ``-c`` has no argument.
@@ -113,10 +114,10 @@ def interpreter_flags() -> list[str]:
 
 
 def ignores_pythonpath() -> str | None:
-    """Return the flag of this Python (``-I``, ``-E``, ``-S``) because of which the program is not recorded.
+    """Return the flag of this Python (``-I``, ``-E`` or ``-S``) that keeps a program from being recorded.
 
-    With such a flag, which the program gets too, Python does not run jaxscope's start-up file
-    (``sitecustomize.py``, found by PYTHONPATH). None: there is no such flag.
+    The program is started with the same flags. With one of these, Python does not run jaxscope's start-up
+    file (``sitecustomize.py``, found by PYTHONPATH). None: there is no such flag.
     """
     if sys.flags.isolated:
         return "-I"

@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterable
 def fork_apart(body: Callable[[], None], *, keep: Iterable[int] = ()) -> int:
     """Run ``body`` in a forked process, which ends when ``body`` returns.
 
-    All signals that can be blocked are blocked in the forked process. If ``body`` raises an exception, the
-    process ends without a message. Call this function only while this process has a single thread.
+    The forked process blocks all signals that can be blocked. If ``body`` raises an exception, the process
+    ends without a message. Call this function only while this process has a single thread.
 
     Args:
-      keep: file descriptors that stay open in the forked process. All others are closed, and standard
-        streams that are not in ``keep`` are connected to /dev/null.
+      body: the function to run.
+      keep: file descriptors that stay open in the forked process. All others are closed, and standard streams
+        that are not in ``keep`` are connected to /dev/null.
 
     Returns:
       The id of the forked process.
@@ -42,7 +43,8 @@ def fork_apart(body: Callable[[], None], *, keep: Iterable[int] = ()) -> int:
 def _close_all_but(keep: set[int]) -> None:
     """Close all file descriptors except ``keep``, and connect closed standard streams to /dev/null.
 
-    An inherited copy of the writing end of a pipe would keep its reader from seeing the end of file.
+    For example, if this process kept the writing end of a pipe open, the reader would never see the end of
+    file.
     """
     try:
         # /dev/fd is there on Linux and macOS; a closerange up to RLIMIT_NOFILE may be a million calls.

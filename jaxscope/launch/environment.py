@@ -37,7 +37,10 @@ def _begin() -> None:
 
 
 def _record() -> None:
-    """Start recording into a new run, or into the run in JAXSCOPE_RUN if a parent process has created one."""
+    """Start recording, into a new run, or into the run that JAXSCOPE_RUN names.
+
+    A parent process that records has set JAXSCOPE_RUN. If the recording cannot start, a message is printed.
+    """
     mode = os.environ.get(VARIABLE)
     if mode not in MODES:
         return

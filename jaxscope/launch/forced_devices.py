@@ -1,8 +1,8 @@
 """Make JAX create as many CPU devices as a target machine (``--target v5e:4x4``) has devices.
 
-The flag is set in the environment variable XLA_FLAGS, not by ``jax_num_cpu_devices``: a number that the
-program sets itself, as a flag or as a setting, overrides this flag without an error (JAX 0.10 and 0.12), and
-child processes inherit it.
+XLA's flag for this is put into the environment variable XLA_FLAGS, and ``jax_num_cpu_devices`` is not used:
+if the program itself sets a number, as a flag or as a setting, its number is used without an error (JAX 0.10
+and 0.12). Child processes inherit the variable.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ SETTING = "JAX_NUM_CPU_DEVICES"
 def force(env: dict[str, str], devices: int) -> int | None:
     """Set the variables in ``env`` that make JAX create ``devices`` CPU devices.
 
-    If ``env`` does not select a platform, JAX is limited to the CPU; otherwise it would use an accelerator.
+    If ``env`` does not select a platform, JAX is limited to the CPU; otherwise JAX would use an accelerator.
+
+    Args:
+      env: the environment of the program, which is changed.
 
     Returns:
       ``devices``, or None if ``env`` already sets a number of CPU devices, which is not changed.

@@ -24,7 +24,11 @@ PATIENCE_S = 1.0
 
 
 class Witness:
-    """The connection to the witness, a process of the same group in which all signals stay pending."""
+    """A process of this process group that tells which signals were sent to the whole group.
+
+    All signals are blocked in the witness, so that a signal to the group stays pending there. This object is
+    the connection to it.
+    """
 
     def __init__(self, link: socket.socket, pid: int) -> None:
         self._link: socket.socket | None = link
@@ -32,7 +36,11 @@ class Witness:
 
     @classmethod
     def start(cls) -> Witness | None:
-        """Start the witness. Return None if no process can be created; then all signals are forwarded."""
+        """Start the witness process. Return None if no process can be created.
+
+        Without a witness, ``jaxscope run`` forwards every signal to the program, also those that the program
+        has already received.
+        """
         try:
             ours, theirs = socket.socketpair()
         except OSError:
@@ -48,7 +56,11 @@ class Witness:
         return cls(ours, pid)
 
     def guard(self, program: int) -> None:
-        """Make the witness kill the process with the id ``program`` if this process is killed."""
+        """Make the witness kill the user's program if ``jaxscope run`` (this process) is killed by SIGKILL.
+
+        Args:
+          program: the process id of the program.
+        """
         self._say(GUARD + program.to_bytes(PID_BYTES, "little"))
 
     def seen(self) -> set[int]:
@@ -68,7 +80,7 @@ class Witness:
         return {number for number in range(1, MASK_BYTES * 8) if mask >> number & 1}
 
     def leave(self) -> None:
-        """End the witness. Call this method after the program has ended."""
+        """End the witness process. Call this method after the user's program has ended."""
         self._say(LEAVE)
         self._lose()
         with contextlib.suppress(OSError):
@@ -90,7 +102,14 @@ class Witness:
 
 
 def _testify(link: socket.socket) -> None:
-    """Run as the witness: answer the messages that come through ``link`` until LEAVE or the end of file."""
+    """Run as the witness process: answer messages until the message LEAVE or the end of ``jaxscope run``.
+
+    ASK: send the pending signals as a bit mask. GUARD: store the program's process id, to kill the program if
+    ``jaxscope run`` ends without LEAVE.
+
+    Args:
+      link: the connection to ``jaxscope run``.
+    """
     program = 0
     while True:
         word = link.recv(1)

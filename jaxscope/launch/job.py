@@ -63,7 +63,7 @@ def detect(environ: Environment, name: str | None = None) -> Job | None:
 def create_run(
     path: Path | None, job: Job | None, *, name: str | None, overwrite: bool = False, **meta: Any
 ) -> RunDir:
-    """Create the directory into which this process records.
+    """Create the directory into which this process records, and return it.
 
     For a process of a job, it is a directory in the run directory of the job, which the first process
     creates.
@@ -247,8 +247,11 @@ def _coordinator(environ: Environment) -> Job | None:
 
 
 def _restart(environ: Environment, *names: str) -> str | None:
-    """Return ``restart2`` if one of the variables ``names`` has the number 2; None if the number is 0 or
-    unknown."""
+    """Return ``restart2`` for the second restart of a job, as a part of the job's id; None: not restarted.
+
+    Args:
+      names: variables that may have the number of restarts. The first one that has a number counts.
+    """
     count = _number(environ, *names)
     return f"restart{count}" if count else None
 

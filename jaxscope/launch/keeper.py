@@ -33,16 +33,20 @@ QUIET_S = 0.2
 
 
 class Kept(NamedTuple):
-    """The process ids of a keeper and of its program. The file ``keeper.json`` in the run has them, too."""
+    """The process ids of a detached program, and of the keeper, the process that waits for its end.
+
+    The file ``keeper.json`` in the run has the same two numbers.
+    """
 
     keeper: int
     program: int
 
 
 def start(argv: list[str], env: dict[str, str], run: RunDir, *, beside: Beside | None = None) -> Kept:
-    """Start a program under a new keeper process, and return as soon as the program runs.
+    """Start a program under a new keeper, and return as soon as the program runs (``--detach``).
 
-    Call this function only while this process has a single thread.
+    The keeper is a separate process that waits for the end of the program and copies its output to the file
+    ``output.log``. Call this function only while this process has a single thread.
 
     Args:
       argv: the command line of the program.
@@ -119,13 +123,16 @@ def _keep(
     terminal: int,
     beside: Beside | None,
 ) -> None:
-    """Run as the keeper: start the program, copy its output until its end, and record its end.
+    """Run as the keeper process: start the program, copy its output, and record how it ended.
 
     Args:
+      argv, env: the command line and the environment of the program.
+      run: the run directory.
       mask: the signals that the program blocks.
       log: file descriptor of ``output.log``.
       answer: file descriptor to which the program's process id, or an error, is written as JSON.
       pty, terminal: file descriptors of the keeper's and the program's end of the pseudo-terminal.
+      beside: a function that runs in a thread while the program runs; None: there is none.
     """
     os.setsid()
     os.dup2(log, 2, inheritable=False)
@@ -164,10 +171,13 @@ def _keep(
 
 
 def _listen() -> int:
-    """Make signals to the keeper readable from a pipe, one byte for each. Return the descriptor to read from.
+    """Make the numbers of signals that arrive in this process readable from a pipe, one byte for each.
 
-    The signals get handlers that do nothing. They are not ignored by SIG_IGN, because the program would
-    inherit that.
+    The keeper waits for the program's output and for signals at the same time. The signals get handlers that
+    do nothing. They are not ignored by SIG_IGN, because the program would inherit that.
+
+    Returns:
+      The file descriptor to read from.
     """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
@@ -181,11 +191,13 @@ def _listen() -> int:
 def _drain_until_the_end(pid: int, pty: int, signals: int, run: RunDir, listener: Listener) -> int:
     """Copy the output of the program ``pid`` until the program ends. Return its wait status.
 
-    Signals that the keeper gets are sent on to the program, except SIGHUP.
+    Signals that the keeper (this process) gets are sent on to the program, except SIGHUP, which the closing
+    of a terminal causes. The heartbeat is written once per second.
 
     Args:
       pty: file descriptor of the keeper's end of the pseudo-terminal.
       signals: file descriptor from which the numbers of arrived signals are read (``_listen``).
+      listener: finds XLA's warnings in the output.
     """
     beat_at, heartbeat = 0.0, Heartbeat(run.heartbeat)  # its lock is held until this process ends
     while True:
@@ -207,9 +219,12 @@ def _drain_until_the_end(pid: int, pty: int, signals: int, run: RunDir, listener
 
 
 def _drain(pty: int, quiet: float | None, listener: Listener) -> bool:
-    """Copy output from ``pty`` until its end, or until there was none for ``quiet`` seconds (None: no limit).
+    """Copy output of the program from ``pty``. Return whether there may be more output.
 
-    Return whether there may be more output.
+    Args:
+      pty: file descriptor of the keeper's end of the pseudo-terminal.
+      quiet: stop when there was no output for so many seconds; None: stop only at the end of the output.
+      listener: finds XLA's warnings in the output.
     """
     while select.select([pty], [], [], quiet)[0]:
         data = read_some(pty)

@@ -27,8 +27,8 @@ class Ended(NamedTuple):
       exit_code: the exit code; None: a signal ended the program.
       signal: the number of the signal that ended the program; None: no signal did.
       seconds: seconds from the start of the program to its end.
-      interrupted: whether a signal (Ctrl-C, kill) requested the end. Nothing is then to be done after the
-        program, such as writing a summary.
+      interrupted: whether a signal (Ctrl-C, kill) requested the end. ``jaxscope run`` then does nothing more,
+        such as writing a summary.
     """
 
     pid: int

@@ -30,6 +30,7 @@ class Rank(NamedTuple):
 
     Attributes:
       number: the rank, from 0.
+      process: the process, a ``jaxscope run``.
     """
 
     number: int
@@ -128,7 +129,10 @@ def run(argv: Sequence[str], size: int, name: str | None = None) -> tuple[int, s
 
 
 def _send(rank: Rank, number: int) -> None:
-    """Send signal ``number`` to the process of ``rank``."""
+    """Send signal ``number`` to the process of ``rank``, a ``jaxscope run`` that forwards it to the program.
+
+    SIGKILL is sent to the program itself (see ``_kill``).
+    """
     with contextlib.suppress(OSError):
         if number == signal.SIGKILL:
             _kill(rank.process)
@@ -153,7 +157,11 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _wait(ranks: Sequence[Rank]) -> int:
-    """Copy the output of all ranks until all have ended. Return the exit code of the job (see ``run``)."""
+    """Copy the output of all ranks until all have ended. If one fails, end the others.
+
+    Returns:
+      The exit code of the first rank that failed (128 + N if signal N ended it), or 0.
+    """
     open_streams: dict[int, _Lines] = {}
     for rank in ranks:
         for stream, to in ((rank.process.stdout, sys.stdout), (rank.process.stderr, sys.stderr)):

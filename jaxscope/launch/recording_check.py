@@ -41,7 +41,11 @@ class Evidence(NamedTuple):
 
 
 def look(run: RunDir, program: int) -> Evidence:
-    """Read from the run directory what was recorded. ``program``: the process id of the program."""
+    """Return what was recorded in the run directory, as Evidence for ``explain``.
+
+    Args:
+      program: the process id of the program.
+    """
     marks: set[str] = set()
     try:
         for name in files.names(run.path / "boot", within=run.path):

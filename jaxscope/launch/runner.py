@@ -201,7 +201,10 @@ class _Watch:
                 self._forward(_next_signal(self.held, beat_at - now))
 
     def close(self) -> None:
-        """Release the lock on the heartbeat file. Call this method after the end has been written."""
+        """Release the lock on the heartbeat file, by which other processes know that this one still waits.
+
+        Call this method after the end of the program has been recorded.
+        """
         if self.heartbeat is not None:
             self.heartbeat.close()
 
@@ -280,13 +283,18 @@ def _next_signal(held: set[int], seconds: float) -> tuple[int, bool | None, int]
 
 
 def _forget(numbers: set[int]) -> None:
-    """Remove the pending signals ``numbers``."""
+    """Remove the pending signals ``numbers``, so that they have no effect when signals are unblocked."""
     for number in numbers:
         signal.sigwait([number])
 
 
 def _start_beside(beside: Beside | None, ended: threading.Event, pid: int) -> threading.Thread | None:
-    """Start a thread that runs ``beside(ended, pid)``. None if ``beside`` is None."""
+    """Start and return a thread that runs ``beside(ended, pid)``; None if ``beside`` is None.
+
+    Args:
+      ended: an event that the caller sets when the program has ended.
+      pid: the process id of the program.
+    """
     if beside is None:
         return None
     thread = threading.Thread(target=beside, args=(ended, pid), name="jaxscope-beside", daemon=True)

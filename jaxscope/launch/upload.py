@@ -37,7 +37,7 @@ class State(NamedTuple):
       files, bytes: number of files and of bytes that are not uploaded yet. A large file is uploaded in pieces
         and counts as several.
       error: the error of the last request; None: it succeeded, or there was none.
-      final: whether the end of the program is uploaded, or cannot be uploaded.
+      final: whether there was an attempt to upload the files after the program had ended.
     """
 
     sent: int = 0
@@ -48,9 +48,11 @@ class State(NamedTuple):
 
 
 def start(record: RunDir, url: str, *, overwrite: bool = False) -> subprocess.Popen[bytes] | None:
-    """Start the process that uploads the run ``record`` to ``url``. None: it cannot be started.
+    """Start a process that uploads a run while it is recorded. None: the process cannot be started.
 
     Args:
+      record: the run directory.
+      url: the address of the run in the remote store.
       overwrite: replace a run that the store has at this address.
     """
     words = [sys.executable, "-P", "-m", "jaxscope.launch.upload", str(record.path), url]
@@ -66,13 +68,14 @@ def start(record: RunDir, url: str, *, overwrite: bool = False) -> subprocess.Po
 
 
 def finish(process: subprocess.Popen[bytes] | None, record: RunDir) -> State:
-    """Wait until the uploading process has uploaded the end of the run ``record``. Return the final state.
+    """Wait until the rest of a run is uploaded, after its program has ended. Return the final state.
 
-    The wait is at most END_S seconds, and at most QUIET_S seconds without progress; then the process is
-    killed. Ctrl-C has the same effect.
+    The wait is at most END_S seconds, and at most QUIET_S seconds without progress; then the uploading
+    process is killed. Ctrl-C kills it at once.
 
     Args:
-      process: the result of ``start``.
+      process: the uploading process that ``start`` returned; None: it could not be started.
+      record: the run directory.
     """
     if process is None:
         return State(error="no process can be started")
@@ -112,7 +115,9 @@ def read(record: RunDir) -> State:
 
 
 def main(directory: str, url: str, *, overwrite: bool) -> None:
-    """Upload the run in ``directory`` to ``url`` again and again, until the run has ended.
+    """Upload the run in ``directory`` to ``url`` again and again, until no process writes into it any more.
+
+    The parent process closes stdin when the program has ended.
 
     Args:
       overwrite: replace a run that the store has at this address.
@@ -145,10 +150,12 @@ def _in_use(record: RunDir) -> bool:
 
 
 def _round(record: RunDir, upload: remote.Upload, *, last: bool = False) -> None:
-    """Upload what has changed since the last round, and write ``upload.json``.
+    """Upload what has changed in the run since the last call, and write ``upload.json``.
 
     Args:
-      last: the program has ended: try once more after a failure, and mark the state as final.
+      record: the run directory.
+      upload: the connection to the store, which knows what is already uploaded.
+      last: whether the program has ended: then try once more after a failure, and mark the state as final.
     """
     _write(record, upload)
     error = None
@@ -172,7 +179,13 @@ def _round(record: RunDir, upload: remote.Upload, *, last: bool = False) -> None
 
 
 def _write(record: RunDir, upload: remote.Upload, error: str | None = None, *, final: bool = False) -> None:
-    """Write the state of the upload to ``upload.json`` (see ``State`` for ``error`` and ``final``)."""
+    """Write how much is uploaded to the file ``upload.json`` of the run.
+
+    Args:
+      upload: the connection to the store, which knows what is already uploaded.
+      error: the error of the last request; None: no error.
+      final: whether the program had ended before this upload.
+    """
     number, size = upload.left
     state = State(upload.sent, number, size, error, final)
     with contextlib.suppress(OSError):

@@ -36,7 +36,7 @@ WARNING_LEVEL = 2  # TF_CPP_MIN_LOG_LEVEL from which warnings are not printed
 
 
 class Listener:
-    """Finds XLA's warnings in the program's stderr and writes events. It is used in the process that copies.
+    """Finds XLA's warnings in the program's stderr and writes events. The process that copies stderr uses it.
 
     Args:
       run: the run directory, in which the events are written.
@@ -82,7 +82,7 @@ class Listener:
                 self._say(line)
 
     def _say(self, line: bytes) -> None:
-        """Write an event for the warning in ``line``, if XLA's time stamp is before it."""
+        """Write an event for the warning in ``line``. Lines without XLA's time stamp are ignored."""
         from jaxscope.schema.events import CompilerWarned
 
         # The line may begin with text that the program itself has printed without a line break.

@@ -542,7 +542,7 @@ class RankLog:
             rank.slowest = slow.site, names.of(slow).display_name, slow.seconds
 
     def _phase(self, main: _Process) -> tuple[str, Frame | None, int] | None:
-        """Return ``Rank.phase``: the phase that began last and has no recorded end."""
+        """Return (phase, user's line, begin in ns) of the phase that began last and has no end; or None."""
         if main.ended is not None or main.stopped is not None:
             return None
         c = max(
