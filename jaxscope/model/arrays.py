@@ -83,17 +83,20 @@ class Snapshot(msgspec.Struct, frozen=True):
     """All live arrays of one process at one moment. The event ``ArraysSeen`` has further explanations.
 
     Attributes:
-      why: why the snapshot was taken: step, growth, miss, time, asked, exit or exhausted.
+      process: the process.
+      why: why the snapshot was taken: step (a training step ended), growth (there are more arrays), miss or
+        time (at a compilation or a transfer, if steps are not counted), asked (by the user), exit, or
+        exhausted (memory ran out).
       t_ns: when it was taken, in nanoseconds since the epoch.
-      step: the step that ended last; None: steps are not counted.
+      step: the training step that ended last; None: steps are not counted.
       count: number of live arrays.
       bytes: bytes on all devices of the process together; None: the devices or sizes of some are unknown.
       by_device: bytes on each device of the process, by id. A buffer that several arrays share counts once.
       groups: the arrays, grouped by path, shape, dtype and sharding.
-      memory: the figures of each device's allocator.
+      memory: the figures of each device's allocator: bytes in use, peak, limit.
       cut: whether the search for variables that lead to the arrays stopped at a limit.
       error, site: if memory ran out, the error message and the user's line; else None.
-      parts: number of further arrays that use the memory of these arrays and have no path.
+      parts: number of further arrays that use the memory of these arrays and to which no variable leads.
       lengths: number of items of each container that leads to arrays, by path.
       bounded: the paths of containers that have a maximum length.
     """
@@ -241,7 +244,12 @@ class Sum(msgspec.Struct, frozen=True):
 
 
 def sums(s: Snapshot, name: Callable[[Group], str | None]) -> list[Sum]:
-    """Return a Sum for all groups of snapshot ``s`` with the same ``name(group)``, the most bytes first."""
+    """Return a Sum for each property that groups of arrays in the snapshot have, the most bytes first.
+
+    Args:
+      s: the snapshot.
+      name: returns the property of a group, such as the variable that leads to it (``tree_of``).
+    """
     found: dict[str | None, list[Group]] = {}
     for g in s.groups:
         found.setdefault(name(g), []).append(g)
@@ -296,10 +304,10 @@ def kind_of(run: Run) -> Callable[[Group], str]:
 
 
 def _group(g: ArrayGroup, table: list[Sharding]) -> tuple[Group, tuple[int, ...] | None]:
-    """Return the Group for a group of an event, and the ids of its devices (None: unknown).
+    """Return (Group, ids of its devices or None if unknown) for a group of a recorded snapshot.
 
     Args:
-      table: the shardings of the event, to which ``g.sharding`` is an index.
+      table: the shardings of the snapshot, to which ``g.sharding`` is an index.
     """
     sharding = table[g.sharding] if g.sharding is not None and 0 <= g.sharding < len(table) else None
     devices = None if sharding is None else sh.device_ids(sharding.devices)

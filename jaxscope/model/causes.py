@@ -78,8 +78,8 @@ def further_back(run: Run, c: Compilation) -> int | None:
 def recompiled(c: Compilation) -> bool:
     """Return whether ``c`` traced or compiled its function again, or failed while tracing it again.
 
-    It follows the rules of ``recompilations``, but looks at one call only, for a view that shows each new
-    call.
+    Like ``recompilations``, but for a single call, so that a live view can show each new call at once.
+    ``.lower()``, ``.compile()`` and traces inside another trace do not count.
     """
     if c.reached == ["fast_path"] or c.entry in ("aot", "nested"):
         return False
@@ -121,7 +121,7 @@ def recompilations(function: Function) -> list[Compilation]:
     """Return the calls of ``function`` that traced or compiled it again, in order of time.
 
     Left out are:
-    - ``.lower()`` and ``.compile()``, and a later call that runs only the phases which they did not run;
+    - ``.lower()`` and ``.compile()``, and a call after them that runs only the phases still missing;
     - traces inside the trace of another function;
     - the first two programs (forward and backward) that JAX compiles for a function under ``jax.grad``.
     """
@@ -144,7 +144,10 @@ def recompilations(function: Function) -> list[Compilation]:
 
 @cached_until_changed
 def reasons(function: Function, run: Run) -> dict[str, list[tuple[Compilation, Cause]]]:
-    """Return (recompilation, its decisive cause) of ``function``, by kind of the cause (``shape``, ...)."""
+    """Return the recompilations of ``function`` with their decisive causes, by kind of the cause.
+
+    ``{"shape": [(compilation, cause), ...], "new_function": [...]}``
+    """
     found: dict[str, list[tuple[Compilation, Cause]]] = {}
     for c in recompilations(function):
         decisive = of(run, c)[0]

@@ -128,7 +128,7 @@ class Changes(msgspec.Struct, frozen=True):
 
     @property
     def parts(self) -> dict[str, list[Difference] | list[Changed] | list[Entry] | None]:
-        """Return the differences by name of the part: ``{"ops": [...], "memory": None, ...}``."""
+        """Return the attributes that have differences, as a dict: ``{"ops": [...], "memory": None, ...}``."""
         return {f: getattr(self, f) for f in self.__struct_fields__[2:]}
 
 

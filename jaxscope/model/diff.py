@@ -125,9 +125,8 @@ def runs(a: Run, b: Run, only: tuple[Sequence[Function], Sequence[Function]] | N
     """Return the differences of run ``b`` from run ``a``.
 
     Args:
-      only: the functions of ``a`` and of ``b`` to compare; the properties of the runs (arguments, JAX
-        version) are
-        then not compared. None: all functions are compared.
+      only: (functions of ``a``, functions of ``b``) to compare. The properties of the runs (arguments, JAX
+        version) are then not compared. None: all functions are compared.
     """
     old, new = only or (list(a.functions.values()), list(b.functions.values()))
     found = [_function(a, x, b, y) for x, y in matched(old, new)]

@@ -90,7 +90,7 @@ class Fold:
         self._open: dict[str, Compilation] = {}  # compilations with a phase in progress
 
     def apply(self, event: ev.AnyEvent | ev.Unknown, log: str = "") -> Compilation | None:
-        """Add one event to the records. Return the compilation that the event is about; None: about none.
+        """Add one event to the records. Return the compilation that the event is about, or None.
 
         Args:
           log: name of the log that has the event. It distinguishes processes that had the same pid.
@@ -134,9 +134,8 @@ class Fold:
 
         Args:
           log: name of the log of the process that counts.
-          numbers: the contents of the counts file beside that log (``log.counts``). An event that introduced
-            a count
-            has its index in this file (``cell``).
+          numbers: the contents of the counts file beside that log (``log.counts``). The event that introduced
+            a count has the index of the count in this file (``cell``).
         """
         for cell, event in list(self._cells.get(log, {}).items()):
             field = "index" if isinstance(event, ev.Step) else "count"

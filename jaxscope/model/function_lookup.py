@@ -89,7 +89,7 @@ def matches(f: Function, pattern: str) -> bool:
 def is_called(f: Function, text: str) -> bool:
     """Return whether ``text`` is a complete name or the id of ``f``, or ``file:line`` of its first line.
 
-    A text that is only the end of a name does not suffice here, as it does for ``matches``.
+    The complete names of a method are ``train.A.step``, ``A.step`` and ``step``.
     """
     wanted = text.strip()
     names = [f.seen.qualname, f"{f.seen.module or ''}.{f.seen.qualname}"]

@@ -66,11 +66,12 @@ def by_itself(run: Run, c: Compilation, cause: Cause) -> bool:
 
 
 def _by_itself(run: Run, c: Compilation, comparison: Comparison, name: str) -> bool:
-    """Return the result of ``by_itself``, which caches it.
+    """Return whether the argument ``name`` of ``c`` is the lengthened result of an earlier call.
+
+    This is the computation of ``by_itself``, which caches the result.
 
     Args:
       comparison: the comparison of the cache key of ``c`` with an earlier key.
-      name: the name of the argument.
     """
     now = _argument(comparison.facts, name)
     index = key_index.of(run, c)

@@ -44,7 +44,7 @@ class Shared:
         self._forget()
 
     def _forget(self) -> None:
-        """Empty the table."""
+        """Empty the table, at the beginning and when it has become too large."""
         names = dict.fromkeys(name for fields in _FIELDS.values() for name in fields)
         # By field: its values, and the items of its lists.
         known: dict[str, tuple[dict[Any, Any], dict[Any, Any]]] = {name: ({}, {}) for name in names}

@@ -67,10 +67,11 @@ class Earlier:
         return sum(other < call for other in self.positions) if position is None else position
 
     def latest(self, end: int, most: int, fits: Fits | None) -> list[int]:
-        """Return the last ``most`` positions below ``end`` whose compilation is wanted, the latest first.
+        """Return the positions (indices) of the latest keys before position ``end``, the latest first.
 
         Args:
-          fits: returns whether a compilation is wanted; None: all are.
+          most: the largest number of positions to return.
+          fits: returns whether the compilation of a key is wanted; None: all are.
         """
         return _latest(range(end), most, self._at(range(end), fits))
 
@@ -85,13 +86,13 @@ class Earlier:
         return (shapes(key), statics(key)) if at is None else (self.shapes[at], self.statics[at])
 
     def alike(self, hashes: tuple[int, int], end: int, most: int, fits: Fits | None) -> set[int]:
-        """Return the positions of the latest keys with certain shapes or with certain static values.
+        """Return the positions (indices) of the latest keys with certain shapes or certain static values.
 
         Args:
           hashes: (hash of the shapes, hash of the static values) that are searched for.
           end: only positions below this number are returned.
           most: the largest number of positions with the shapes, and of those with the static values.
-          fits: returns whether a compilation is wanted; None: all are.
+          fits: returns whether the compilation of a key is wanted; None: all are.
         """
         found: set[int] = set()
         if end == 0:
@@ -102,11 +103,11 @@ class Earlier:
         return found
 
     def same_shapes(self, key: Key, end: int, fits: Fits) -> int | None:
-        """Return the position of the latest key with the shapes of ``key``; None: no such key.
+        """Return the position (index) of the latest key with the shapes of ``key``; None: no such key.
 
         Args:
           end: only positions below this number are considered.
-          fits: returns whether a compilation is wanted.
+          fits: returns whether the compilation of a key is wanted.
         """
         known = self.by_shapes.get(shapes(key), [])
         before = range(bisect_left(known, end))
@@ -117,7 +118,7 @@ class Earlier:
         return None if fits is None else lambda n: fits(self.compilations[positions[n]])
 
     def with_shapes(self, pairs: Sequence[tuple[str, object]]) -> list[int]:
-        """Return the positions of the latest keys whose arguments have these shapes, in ascending order.
+        """Return the positions (indices) of the latest keys whose arguments have these shapes, ascending.
 
         At most LOOK_AT positions are returned.
 

@@ -196,7 +196,7 @@ def alive_ns(how: str, directory: RunDir) -> int | None:
     A heartbeat is a file that ``jaxscope run`` updates while it waits for the program.
 
     Args:
-      how: the result of ``state``.
+      how: the state of the program: running, lost, ... (the result of ``state``).
     """
     beat = liveness.beat_of(directory.heartbeat) if how in ("running", "lost") else None
     if beat is None:

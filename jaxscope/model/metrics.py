@@ -45,7 +45,7 @@ Figures = Mapping[str, float | None]
 class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The base class of the types that are stored in a baseline file.
 
-    Unknown keys in the file are an error, so that a wrong merge of two versions is noticed.
+    Unknown keys in the file are an error, so that a wrong merge of two versions of the file is noticed.
     """
 
 
@@ -119,7 +119,7 @@ class SavedMetrics(Saved, frozen=True):
 
 
 class ProgramMetrics(SavedMetrics, frozen=True):
-    """All figures of one program. None: unknown.
+    """All figures of one program. None: unknown. A target is a machine given by ``--target``.
 
     Attributes:
       ops: number of StableHLO operations by name.
@@ -155,7 +155,8 @@ class ProgramMetrics(SavedMetrics, frozen=True):
     def used_bytes(self) -> int | None:
         """Return the bytes that the program needs on one device; None: unknown.
 
-        For a program for a target, the target's compiler states this number. Else it is the peak.
+        If the program was compiled for a target (``--target``), the target's compiler states this number.
+        Otherwise it is the peak.
         """
         return self.fit.used if self.fit is not None else (self.memory or {}).get("peak")
 
@@ -236,7 +237,7 @@ class Metric(msgspec.Struct, frozen=True):
 
 
 def _figures(field: str) -> Callable[[SavedMetrics], Figures | None]:
-    """Return a function that returns the field ``field`` of the figures of a program."""
+    """Return a function that returns the attribute ``field`` of a program's figures; None: unknown."""
     return lambda metrics: getattr(metrics, field, None)
 
 
@@ -410,7 +411,7 @@ def product_key(p: Product) -> str:
 
 
 def callback_key(c: Callback) -> str:
-    """Return the name of a callback in a baseline: its kind, with `` in a loop`` if it is in one."""
+    """Return the name of a callback in a baseline: its kind, such as ``pure_callback in a loop``."""
     return clean((c.kind or "callback") + (" in a loop" if c.in_loop else ""))
 
 
@@ -420,7 +421,11 @@ def _axes(c: Collective) -> str:
 
 
 def _arguments(key: Key) -> dict[str, int]:
-    """Return the number of arguments by path, type and sharding (see ``SavedMetrics.arguments``)."""
+    """Return the number of arguments by path, type and sharding.
+
+    ``{"batch['x']: f32[64,32] P('data',)": 1}``. Numbers in paths are written ``*``, so that arguments of
+    equal layers are counted together.
+    """
 
     def spec(index: int | None) -> str:
         s = key.shardings[index] if index is not None and 0 <= index < len(key.shardings) else None
@@ -449,7 +454,7 @@ def _counted(figures: Iterable[tuple[str, int]]) -> dict[str, int]:
 
 
 def _sum(figures: Iterable[int | None]) -> int | None:
-    """Return the sum; None if a figure is None."""
+    """Return the sum of ``figures``; None if one of them is None."""
     total = 0
     for n in figures:
         if n is None:

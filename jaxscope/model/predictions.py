@@ -85,11 +85,10 @@ def of(run: Run, c: Compilation) -> list[Prediction]:
 
 
 def came_back(run: Run, c: Compilation, path: str) -> bool:
-    """Return whether the arguments of ``c`` with a new sharding are results of an earlier call of ``f``.
+    """Return whether a function itself changed the sharding of its argument, as in ``state = f(state)``.
 
-    The cause of the recompile is then the called function ``f`` itself, as in ``state = f(state)``. True if
-    each of these arguments has the sharding of a result of the call with which ``c`` is compared, and no line
-    other than those of the two calls created it.
+    True if each argument of call ``c`` whose sharding is new has the sharding of a result of the earlier call
+    with which ``c`` is compared, and no line other than those of the two calls created it.
 
     Args:
       path: only arguments at or below this path are examined.

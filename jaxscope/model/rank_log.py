@@ -281,10 +281,10 @@ class _Process:
             handler(self, event)
 
     def count(self, numbers: Sequence[int]) -> bool:
-        """Add the current values of counts that grow without events. Return whether any has grown.
+        """Add the current values of counts (steps, calls) that grow without events. Return whether any grew.
 
         Args:
-          numbers: the counts file beside the log (``log.counts``).
+          numbers: the contents of the counts file beside the log (``log.counts``).
         """
         ahead = False
         for cell, event in list(self._cells.items()):
@@ -555,8 +555,8 @@ class RankLog:
     def _seen(self, main: _Process, names: _Names) -> Iterator[Seen]:
         """Yield the compilations of programs for the devices of several processes, in order of time.
 
-        A compilation in progress is included if it is for all devices. For others, the devices are known only
-        at the end.
+        A compilation in progress is included only if it is for all devices. If not, its devices are known
+        only when it has ended.
         """
         if main.process_of is None:
             return

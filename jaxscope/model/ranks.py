@@ -211,10 +211,10 @@ class Job:
     def certain(self, d: Divergence) -> bool | None:
         """Return how certain the difference ``d`` is: True (certain), False (likely) or None (no difference).
 
-        If both the differing ranks and the majority compiled a program at the position, it is certain. If one
-        of the two groups compiled nothing more, it may still do so. Then it is certain if a rank of that
-        group has ended in an orderly way, and likely if one was alive for WAITED_NS after the other group had
-        compiled its program.
+        The difference is certain if both the differing ranks and the majority compiled a program at the
+        position. If one of the two groups compiled nothing more, it may compile the program later. So the
+        difference is then certain if a rank of this group has ended in an orderly way, and likely if one was
+        alive for WAITED_NS after the other group had compiled its program.
         """
         shown, behind = (d.there, d.ranks) if d.here is None else (d.here, d.most)
         if (d.here is not None and d.there is not None) or any(r.code == 0 or r.left for r in behind):
@@ -473,9 +473,12 @@ def _begin() -> None:
 
 
 def _numbered(whole: RunDir, found: Sequence[tuple[int | None, Rank]]) -> Job:
-    """Return the job of these ranks, after setting their numbers.
+    """Return the job of these ranks, after giving each rank its number.
+
+    The number is JAX's process index. If an index is unknown or not unique, the launcher's numbers are used.
 
     Args:
+      whole: the run directory of the job.
       found: (JAX's process index or None, rank) for each rank.
     """
     launched = [places.number(rank.directory) for _, rank in found]

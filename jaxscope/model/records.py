@@ -389,7 +389,7 @@ class StaleCapture(msgspec.Struct, eq=False):
 
     @property
     def served(self) -> bool | None:
-        """Return whether a call of the function used the old value after the change; None: unknown."""
+        """Return whether a call used the old value after the value had changed; None: unknown."""
         if self.changed.seen == SEEN_AT_CALL:
             return True
         if self.renewed is None:
@@ -400,7 +400,7 @@ class StaleCapture(msgspec.Struct, eq=False):
 
     @property
     def status(self) -> str:
-        """Return whether the function uses the old value.
+        """Return whether the function uses the old value of a variable that changed after the trace.
 
         ``stale``: it does. ``ended``: it did until a new trace. ``withdrawn``: it was traced again before any
         call used the old value.
@@ -464,7 +464,7 @@ class Program(msgspec.Struct, eq=False):
         return "compiling" if self.compiling else "waiting"
 
     def retargeted(self, event: Retargeted) -> None:
-        """Record that the program was lowered for a target, or skipped."""
+        """Record that the program was lowered for a target (``--target``), or why it was skipped."""
         self.target = event.target
         self.module = self.module or event.module
         self.asked = self.asked or event

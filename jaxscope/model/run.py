@@ -125,10 +125,10 @@ class Run(Fold):
 
     @property
     def recorded_seconds(self) -> float | None:
-        """Return the seconds of the program that were recorded.
+        """Return the seconds of the program that were recorded; None: unknown.
 
         If the recording of the main process stopped early (its files were too large), they are the seconds
-        until then. Otherwise, they are those of ``seconds``. None: unknown.
+        until then. Otherwise they are all seconds of the program.
         """
         main, begin = self.main, self.began_ns
         if main is None or main.stopped is None or begin is None:
@@ -226,7 +226,7 @@ class Run(Fold):
         return _numbered(function)
 
     def number(self, c: Compilation) -> int | None:
-        """Return the number of call ``c`` (see ``numbered``); None: ``c`` only missed the fast path."""
+        """Return the number of call ``c``: 4 for ``train_step#4``; None: ``c`` only missed the fast path."""
 
         return _numbers(c.function).get(c.id)
 

@@ -22,9 +22,10 @@ MAX_BYTES = 4_000_000
 
 
 def of(run: Run) -> Callable[[str], str | None]:
-    """Return a function that returns the text of a file of ``run`` by name; None: it cannot be shown.
+    """Return a function that returns the text of a source file of ``run`` by name; None: it cannot be shown.
 
-    The name may be that of a notebook cell, whose text is in the recording. See ``text`` for files.
+    The name may also be that of a notebook cell, whose text is in the recording. A file outside of the
+    current project is shown only if the recording has its checksum.
     """
     return lambda file: _text(run, file)
 

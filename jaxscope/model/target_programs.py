@@ -17,7 +17,7 @@ from jaxscope.schema.targets import Target
 def of_run(run: Run) -> list[tuple[Function, list[Program]]]:
     """Return (function, its latest program for each target) for each function compiled for targets.
 
-    The function with the most compile seconds comes first.
+    A target is a machine given by ``--target``. The function with the most compile seconds comes first.
     """
     latest: dict[tuple[str, str], Program] = {}
     for p in run.retargeted.values():
@@ -35,7 +35,7 @@ def of_run(run: Run) -> list[tuple[Function, list[Program]]]:
 
 
 def target_of(run: Run, p: Program) -> Target | None:
-    """Return the target that ``p`` was lowered for; None: the log does not describe it."""
+    """Return the target (``--target``) that ``p`` was lowered for; None: the log does not describe it."""
     return next((t for t in run.targets if t.name == p.target), None)
 
 
@@ -52,7 +52,7 @@ def fit(run: Run, p: Program) -> Fit | None:
 
 
 def bounds_of(run: Run, p: Program) -> Bounds | None:
-    """Return lower bounds on the time of one call of ``p`` on its target.
+    """Return lower bounds on the time of one call of ``p`` on its target (``--target``).
 
     None: the target is unknown, or there is no compiled text of the program.
     """

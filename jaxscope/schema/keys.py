@@ -55,8 +55,7 @@ class Leaf(msgspec.Struct, frozen=True, gc=False):
       weak_type: whether the value is weakly typed, so that an operation uses the dtype of its other operand;
         None: unknown.
       sharding: an index into ``Key.shardings``; None: the value has no sharding.
-      committed: whether the array is committed to its devices; None for a value that is not a
-        jax.Array.
+      committed: whether the array is committed to its devices; None for a value that is not a jax.Array.
       memory_kind: ``device``, ``pinned_host``, ...; None: unknown.
       layout: the order of the axes in memory, from major to minor, as JAX prints it; None: unknown.
     """
