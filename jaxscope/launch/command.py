@@ -127,7 +127,7 @@ def ignores_pythonpath() -> str | None:
 
 
 def environment(run: Path, options: dict[str, Any], more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment for the program, with the variables that start a recording in each Python.
+    """Return the environment for the program, with which each Python process in it starts a recording.
 
     Args:
       run: the run directory.

@@ -189,7 +189,7 @@ def _mpi(environ: Environment) -> Job | None:
 def _slurm(environ: Environment) -> Job | None:
     """Return the job that the variables of Slurm's ``srun`` describe; None: they are not set.
 
-    In a script started by ``sbatch``, without ``srun``, only some of them are set: it belongs to no job.
+    In a script started by ``sbatch``, without ``srun``, only some of them are set. The result is then None.
     """
     rank, size = _number(environ, "SLURM_PROCID"), _number(environ, "SLURM_STEP_NUM_TASKS")
     job, step = environ.get("SLURM_JOB_ID"), environ.get("SLURM_STEP_ID")

@@ -212,7 +212,7 @@ def _report(failed: Rank, running: Sequence[Rank]) -> None:
 
 
 class _Lines:
-    """Copies the output of a rank to ``output``, with ``[rank]`` before each line."""
+    """Copies the output of a rank to stdout or stderr of this process, with ``[rank]`` before each line."""
 
     def __init__(self, stream: BinaryIO | object, rank: int, output: BinaryIO) -> None:
         self._stream: BinaryIO = stream  # type: ignore[assignment]

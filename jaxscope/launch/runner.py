@@ -126,7 +126,10 @@ def run(
 def spawn(
     argv: list[str], env: dict[str, str], *, mask: set[int], stderr: int | None = None, **more: Any
 ) -> int:
-    """Start a process by ``posix_spawn``, with signals as the module ``subprocess`` sets them.
+    """Start a process by ``posix_spawn``.
+
+    Python ignores the signals SIGPIPE and SIGXFSZ. In the new process they have their default effect, as in
+    one that the module ``subprocess`` starts.
 
     Args:
       argv, env: the command line and the environment of the process.
@@ -211,7 +214,8 @@ class _Watch:
     def _forward(self, arrived: tuple[int, bool | None, int] | None) -> None:
         """Forward a signal to the program, unless the signal was sent to the whole process group.
 
-        In that case the program has it already, and a second one would do harm (see ``group_signals``).
+        A signal to the group (Ctrl-C in a terminal) has reached the program already. A second one would do
+        harm: a second KeyboardInterrupt breaks the clean-up of the first.
 
         Args:
           arrived: the result of ``_next_signal``.

@@ -267,7 +267,7 @@ TOLERANCE = {m.name: m.tolerance for m in METRICS if m.tolerance}
 
 
 def of(run: Run, p: Program) -> ProgramMetrics:
-    """Return the figures of ``p``, a program of ``run`` that ran or was compiled for a target."""
+    """Return the figures of a program ``p`` that ran, or that was compiled for a target (``--target``)."""
     texts, target = run.texts_of(p), run.retargeted.get(p.id) is p
     fit = target_programs.fit(run, p) if target else None
     memory, peak = memory_of(p, fit)

@@ -79,25 +79,25 @@ class Commitment(_Value, tag="commitment", frozen=True, gc=False):
 
 
 class MemoryKind(_Value, tag="memory_kind", frozen=True, gc=False):
-    """The memory that an array argument is in: ``device``, ``pinned_host``; None: unknown."""
+    """A value of a cause: the memory of an array argument, ``device`` or ``pinned_host``; None: unknown."""
 
     memory_kind: str | None
 
 
 class Layout(_Value, tag="layout", frozen=True, gc=False):
-    """The order of an array's axes in memory, from major to minor, as JAX prints it; None: unknown."""
+    """A value of a cause: the order of an array's axes in memory, as JAX prints it; None: unknown."""
 
     layout: str | None
 
 
 class ArgumentType(_Value, tag="type", frozen=True, gc=False):
-    """The Python type of an argument: ``numpy.ndarray``, ``float``."""
+    """A value of a cause: the Python type of an argument: ``numpy.ndarray``, ``float``."""
 
     type: str
 
 
 class StaticValue(_Value, tag="static", frozen=True, gc=False):
-    """A value that JAX compares by the value's own ``__eq__``: a static argument, or static data in a pytree.
+    """A value of a cause: a static argument or static data in a pytree, which JAX compares by ``__eq__``.
 
     Attributes:
       repr: the text of the value.
@@ -135,7 +135,10 @@ class TreeText(_Value, tag="tree", frozen=True, gc=False):
 
 
 class CallForm(_Value, tag="call_form", frozen=True, gc=False):
-    """Which arguments were passed by position and which by keyword: ``2 positional, keywords: mask``."""
+    """A value of a cause: which arguments were passed by position and which by keyword.
+
+    Example: ``2 positional, keywords: mask``.
+    """
 
     text: str
 
@@ -186,7 +189,7 @@ UNSTABLE_HASH, FUNCTION, PARTS, NO_EQ = "unstable_hash", "function", "parts", "n
 
 
 class StaticDetail(_Detail, tag="static", frozen=True, gc=False):
-    """The reason why JAX treats a static value as different from an earlier value that looks the same.
+    """Why JAX treats a static value as different from an earlier value that looks the same.
 
     Attributes:
       why: SAME_TEXT: the values differ, but the recorded parts of their texts are equal. NO_FIELD: no

@@ -602,12 +602,13 @@ class RanksCompiled(Event, frozen=True, tag="RanksCompiled"):
     """The ranks (processes of a job) disagree: they compiled different programs, or some are far behind.
 
     Only programs for the devices of all processes are compared, in the order in which each rank compiles
-    them. Rank 0 writes the event from what the ranks publish.
+    them. Each rank publishes the names of its programs through JAX's coordination service. Rank 0 compares
+    them and writes this event.
 
     Attributes:
       position: the position in that order, from 0, at which the ranks disagree.
       groups: the ranks, grouped by the program that they compiled at this position.
-      left: the ranks that had left the program.
+      left: the ranks whose program had ended by then.
     """
 
     position: int = 0

@@ -46,7 +46,9 @@ OWN_ROOMS = frozenset({"api.py", "recording.py", "__main__.py", "launch", "cli",
 
 
 def standings(wrapper_libraries: Iterable[str] = ()) -> Callable[[str], Standing]:
-    """Return a function that takes a file name and returns its Standing. The function has a cache.
+    """Return a function that returns the owner of a file as a Standing: USER, INSTALLED or LIBRARY.
+
+    The returned function takes a file name and has a cache.
 
     Args:
       wrapper_libraries: names of further packages that count as libraries.

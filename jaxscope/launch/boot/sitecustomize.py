@@ -54,7 +54,10 @@ def _record():
 
 
 def _end():
-    """End the recording. This atexit handler was registered first, so it runs after those of the program."""
+    """End the recording when Python exits.
+
+    This atexit handler was registered before those of the program, so it runs after them.
+    """
     stop = getattr(sys.modules.get("jaxscope.capture.session"), "stop", None)
     try:
         if stop is not None:
@@ -78,7 +81,10 @@ def _atexit(verb, function):
 
 
 def _leave_no_trace():
-    """Remove this directory from sys.path. PYTHONPATH keeps it, so that child processes are recorded, too."""
+    """Remove the directory of this file from sys.path, so that the program's sys.path is unchanged.
+
+    PYTHONPATH keeps the directory, so that child processes are recorded, too.
+    """
     here = os.path.dirname(__file__)
     sys.path[:] = [entry for entry in sys.path if entry != here]
     sys.path_importer_cache.pop(here, None)
