@@ -72,8 +72,8 @@ def _end() -> None:
 def _follow(directory: str) -> None:
     """Start a process that prints a line to stderr for each recompile, and ends when this process ends.
 
-    The process is started through a shell that ends at once, so that it is not a child of this process. The
-    program may wait for all its children, and must not wait for this one.
+    The new process is started through a shell that ends at once, so that it is no child of this process. The
+    program may wait for all its children, and this wait would not end.
 
     Args:
       directory: the run directory.

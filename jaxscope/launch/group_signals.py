@@ -24,10 +24,10 @@ PATIENCE_S = 1.0
 
 
 class Witness:
-    """A process of this process group that tells which signals were sent to the whole group.
+    """The connection to the witness, a process that knows which signals were sent to the process group.
 
-    All signals are blocked in the witness, so that a signal to the group stays pending there. This object is
-    the connection to it.
+    All signals are blocked in the witness, which belongs to the group. So a signal to the group stays pending
+    there, and a signal to ``jaxscope run`` alone does not.
     """
 
     def __init__(self, link: socket.socket, pid: int) -> None:

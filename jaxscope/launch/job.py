@@ -65,7 +65,7 @@ def create_run(
 ) -> RunDir:
     """Create the directory into which this process records, and return it.
 
-    For a process of a job, it is a directory in the run directory of the job, which the first process
+    For a process of a job, this directory is inside the run directory of the job, which the first process
     creates.
 
     Args:

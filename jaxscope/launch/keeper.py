@@ -235,7 +235,12 @@ def _drain(pty: int, quiet: float | None, listener: Listener) -> bool:
 
 
 def _write_down(data: bytes, listener: Listener) -> None:
-    """Write output of the program to stderr, which is ``output.log``, and search it for XLA's warnings."""
+    """Write output of the program to stderr, which is ``output.log``, and search it for XLA's warnings.
+
+    Args:
+      data: the output.
+      listener: finds the warnings and records them.
+    """
     # If the disk is full, output is lost. The program, which waits until it is read, must not block.
     with contextlib.suppress(OSError):
         os.write(2, data)

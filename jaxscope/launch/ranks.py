@@ -141,10 +141,10 @@ def _send(rank: Rank, number: int) -> None:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill the children of ``process``, which is a ``jaxscope run`` that then records how its program ended.
+    """Kill the program that ``process`` runs. ``process`` is a ``jaxscope run`` that then records the end.
 
-    If it does not end within RECORDED_S seconds, or its children are unknown (macOS), kill its whole process
-    group.
+    If ``process`` does not end within RECORDED_S seconds, or its children are unknown (macOS), its whole
+    process group is killed.
     """
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     with contextlib.suppress(OSError, ValueError):

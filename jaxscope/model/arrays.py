@@ -258,11 +258,11 @@ def sums(s: Snapshot, name: Callable[[Group], str | None]) -> list[Sum]:
 
 
 def tree_of(g: Group) -> str | None:
-    """Return the variable that leads to the arrays of ``g``, with its first attribute: ``state.params``.
+    """Return the variable that leads to the arrays of ``g``, with its first attribute, if it has one.
 
-    Reports sum up bytes by this name, because it mostly stands for all parameters or the whole optimizer
-    state. ``state.params['block0']['w']`` -> ``state.params``; ``opt_state[*].mu['w']`` -> ``opt_state``.
-    None: no variable leads to the arrays.
+    ``state.params['block0']['w']`` -> ``state.params``; ``opt_state[*].mu['w']`` -> ``opt_state``. Reports
+    sum up bytes by this name, because it mostly stands for all parameters or the whole optimizer state. None:
+    no variable leads to the arrays.
     """
     if g.path is None:
         return None

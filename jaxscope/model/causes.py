@@ -62,7 +62,8 @@ def of(run: Run, c: Compilation) -> list[Cause]:
 def further_back(run: Run, c: Compilation) -> int | None:
     """Return the number (3 for ``f#3``) of the earlier compilation with which ``c`` is compared.
 
-    None: it is the compilation right before ``c``, so that a report need not name it, or there is none.
+    None: ``c`` is compared with the compilation right before it, so that a report need not name that one, or
+    with none.
     """
     comparison = compared(run, c)
     before = comparison.nearest if comparison is not None else None
@@ -193,8 +194,8 @@ def _transformed(c: Compilation) -> object:
 def _nearest(run: Run, c: Compilation, key: Key, facts: Facts, level: str) -> int | None:
     """Return the earlier compilation whose key differs least from ``key``: its position in ``key_index.of``.
 
-    None: there is no earlier compilation. Compared are the latest LOOK_BACK keys, and of those before them
-    the latest with the same shapes or the same static values as ``key``. A function may have hundreds of keys
+    None: there is no earlier compilation. The latest LOOK_BACK keys are compared, and of the older keys the
+    latest with the same shapes or the same static values as ``key``. A function may have hundreds of keys
     that differ in shapes or static values, but few that differ in dtypes, settings or containers only.
 
     Args:
@@ -287,7 +288,7 @@ def _circumstances(run: Run, c: Compilation, before: Compilation, level: str) ->
 def _effects(c: Compilation) -> list[str]:
     """Return the names of the effects of the jaxpr that ``c`` runs: JAX takes no fast path with effects.
 
-    If the call recorded none, they are those of the latest earlier trace of the function.
+    If the call recorded none, return the effects of the latest earlier trace of the function.
     """
     if c.missed is not None and c.missed.effects:
         return list(c.missed.effects)
@@ -300,8 +301,9 @@ def _effects(c: Compilation) -> list[str]:
 def _created_at(run: Run, c: Compilation) -> tuple[Frame, bool] | None:
     """Return (user's line that created the function object of ``c``, whether that is certain); None: unknown.
 
-    It is the line of the lambda or def if nothing wraps the function. Otherwise it is the line on the stack
-    that wraps it (``jax.grad(f)``), or else, for a function defined inside another function, its definition.
+    If nothing wraps the function, the line is that of the lambda or def. Otherwise it is the line on the
+    stack that wraps the function (``jax.grad(f)``), or else, for a function defined inside another function,
+    the line of its definition.
     """
     seen = c.function.seen
     if not seen.file or seen.line is None:

@@ -121,8 +121,8 @@ class Changes(msgspec.Struct, frozen=True):
     def same(self) -> bool:
         """Return whether the two programs are equal, both before and after XLA compiled them.
 
-        Equal ids mean the same StableHLO, options and target. They do not suffice: another version of XLA, or
-        other flags, may compile the same StableHLO differently.
+        Equal ids mean the same StableHLO, options and target. Equal ids alone do not suffice: another version
+        of XLA, or other flags, may compile the same StableHLO differently.
         """
         return self.before == self.after and not any(self.parts.values())
 

@@ -136,9 +136,9 @@ def host_memory(process: Process) -> int | None:
 
 
 def stated_capacity(c: Compilation) -> int | None:
-    """Return the bytes of memory of a device of the program of ``c``, as its allocator states them.
+    """Return the bytes of memory of a device of the program of ``c``, as the device's allocator states them.
 
-    If the devices have different sizes, it is the smallest. None: an allocator states no limit.
+    If the devices have different sizes, return the smallest. None: the allocator of a device states no limit.
     """
     ids = sh.device_ids(c.compiled.devices) if c.compiled is not None else None
     stated = capacities(c.process) if ids else {}
@@ -179,8 +179,9 @@ def want(c: Compilation) -> Want | None:
 def _beside(c: Compilation) -> int | None:
     """Return the bytes that other live arrays take while the program of ``c`` runs, on its fullest device.
 
-    They are those of the last snapshot before the compilation (else of the first one of the process), without
-    the program's arguments, which the peak of the program includes. None: unknown.
+    The live arrays are read from the last snapshot before the compilation, or else from the first one of the
+    process. Arguments of the program are subtracted, because the peak of the program includes them. None:
+    unknown.
     """
     assert c.compiled is not None and c.compiled.memory is not None
     before = [e for e in c.process.snapshots if e.t_ns <= c.t_ns]

@@ -68,7 +68,7 @@ class FunctionDiff(msgspec.Struct, frozen=True):
     def moved(self) -> bool:
         """Return whether the function has different ids in the two runs: its file, line or wrappers changed.
 
-        It was then matched by its name.
+        The function of the first run and the one of the second run were then matched by name.
         """
         return self.before is not None and self.after is not None and self.before.id != self.after.id
 

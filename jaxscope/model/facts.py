@@ -74,6 +74,9 @@ def facts(found: RunDiff) -> list[Fact]:
     """Return the compared figures: first those of the whole runs, then those of the user's functions.
 
     Functions that only one of the runs has are left out.
+
+    Args:
+      found: the differences of the two runs.
     """
     both = [f for f in found.functions if f.before is not None and f.after is not None and f.function.user]
     return [
@@ -88,6 +91,9 @@ def verdict(found: Iterable[Fact]) -> str:
 
     BETTER or WORSE if all figures that differ have this verdict, MIXED if some are better and some are worse,
     EQUAL if no figure differs.
+
+    Args:
+      found: the figures with their verdicts.
     """
     seen = {f.verdict for f in found} - {EQUAL}
     return MIXED if len(seen) > 1 else next(iter(seen), EQUAL)
@@ -134,7 +140,7 @@ def _transferred(run: Run) -> dict[str, float]:
 
 
 def _transfers(run: Run, name: str, attribute: str) -> dict[str, float]:
-    """Return the number, or the bytes, of all transfers of the run in either direction.
+    """Return the number, or the bytes, of all transfers of the run, for both directions.
 
     ``_transfers(run, "bytes", "bytes")`` -> ``{"bytes_to_host": 4096, "bytes_to_devices": 1024}``. Empty if
     transfers were not recorded.
@@ -153,7 +159,12 @@ def _transfers(run: Run, name: str, attribute: str) -> dict[str, float]:
 
 
 def _of_function(found: RunDiff, f: FunctionDiff) -> Iterator[Fact]:
-    """Yield the compared figures of a function that both runs have, and of its compiled programs."""
+    """Yield the compared figures of a function that both runs have, and of its compiled programs.
+
+    Args:
+      found: the differences of the two runs.
+      f: the differences of the function.
+    """
     assert f.before is not None and f.after is not None
     before, after = (
         {"compilations": x.compiled, "recompiles": len(recompilations(x))} for x in (f.before, f.after)
@@ -184,6 +195,9 @@ def _largest(metric: Metric, programs: Sequence[ProgramMetrics]) -> Figures | No
     """Return the largest value of each figure in ``programs``, by name of the figure.
 
     None: the figures of one of the programs are unknown.
+
+    Args:
+      metric: the group of figures, which also says how they are read from a program.
     """
     found: dict[str, float | None] = {}
     for program in programs:

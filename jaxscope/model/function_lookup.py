@@ -52,8 +52,8 @@ def find_functions(run: Run, text: str) -> list[Function]:
 def find_compilations(run: Run, text: str) -> tuple[list[Function], int | None]:
     """Return what a text such as ``train_step#4`` names: (functions, number of the compilation).
 
-    The number is None if ``text`` has no ``#``. Several functions may have the name; then at least one of
-    them has a compilation with the number.
+    The number is None if ``text`` has no ``#``. If several functions have the name, at least one of them has
+    a compilation with this number.
 
     Raises:
       UsageError: no such function, or no such number.
@@ -100,8 +100,8 @@ def is_called(f: Function, text: str) -> bool:
 def has_twin(run: Run, f: Function) -> bool:
     """Return whether another function of the run has the name, file and line of ``f``.
 
-    This is so if one function created both (a decorator, a factory). Their names alone do not distinguish
-    them.
+    Both were then created by the same function (a decorator, a factory), and reports need more than the name
+    to distinguish them.
     """
     place = f.seen.name, f.seen.file, f.seen.line
     return any(

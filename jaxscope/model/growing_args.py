@@ -50,7 +50,8 @@ def by_itself(run: Run, c: Compilation, cause: Cause) -> bool:
     """Return whether the argument of ``c`` that has a new shape is the result of an earlier call.
 
     True if the argument has the tree, shapes and dtypes of an earlier result, and is longer than the argument
-    of that earlier call. False if another line than those of the two calls is known to have created it.
+    of that earlier call. False if the argument is known to be created at a line that is not one of these two
+    calls.
 
     Args:
       cause: the cause of the miss of ``c``, which names the argument.

@@ -20,7 +20,7 @@ class Occupied:
             self.add(begin, end)
 
     def add(self, begin: int, end: int) -> None:
-        """Add the span from ``begin`` to ``end`` to the union. It is ignored unless ``begin < end``."""
+        """Add the span from ``begin`` to ``end`` to the union. A span with ``end <= begin`` is ignored."""
         if end <= begin:
             return
         if not self._ends or self._ends[-1] < begin:  # by far the most common case

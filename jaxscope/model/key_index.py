@@ -58,7 +58,9 @@ class Earlier:
         self.by_static.setdefault(self.statics[at], []).append(at)
 
     def before(self, call: int) -> int:
-        """Return the number of keys recorded before the key of a call. Positions below it are earlier keys.
+        """Return the number of keys that were recorded before the key of a certain call.
+
+        Keys at positions (indices) below this number are the earlier ones.
 
         Args:
           call: the number of the call in its process.

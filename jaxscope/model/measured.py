@@ -72,8 +72,8 @@ def profiles(run: Run) -> list[Measured]:
 def by_line(run: Run) -> dict[tuple[str, int], float]:
     """Return the measured seconds of one step on one device, by (file, line) of the user's code.
 
-    They are from the latest profile of the main process, and are means over its steps and devices. The result
-    is empty if there is no profile, or if its number of devices is unknown.
+    The seconds are from the latest profile of the main process, and are means over its steps and devices. The
+    result is empty if there is no profile, or if its number of devices is unknown.
     """
     own = [m for m in profiles(run) if m.process is run.main]
     if not own or own[-1].devices is None:
@@ -129,8 +129,8 @@ def _by_program(times: Sequence[InstructionTime]) -> list[list[InstructionTime]]
 def _programs(run: Run, process: Process, times: Sequence[InstructionTime]) -> list[Mapping[str, Located]]:
     """Return the recorded programs that may be the profiled one: for each {instruction: its line and opcode}.
 
-    They have the same HLO module name as the profiled program and most of its instructions. Several programs
-    are returned if they have equally many of these instructions.
+    Such a program has the same HLO module name as the profiled program, and most of its instructions. Several
+    programs are returned if they have equally many of these instructions.
 
     Args:
       process: the process that ran the profiler.

@@ -312,7 +312,11 @@ def memory_of(p: Program, fit: Fit | None = None) -> tuple[Memory, int | None]:
 
 
 def sizes(compiled: ev.Compiled | None) -> tuple[Memory, int | None]:
-    """Return (the compiler's byte counts for one device, peak bytes or None) of a program that ran."""
+    """Return (the compiler's byte counts for one device, peak bytes or None) of a program that ran.
+
+    Args:
+      compiled: the event of the compilation; None: not recorded.
+    """
     memory = (compiled.memory if compiled is not None else None) or Memory()
     return memory, peak_bytes(memory)
 

@@ -109,8 +109,9 @@ def _of_function(run: Run, f: Function) -> list[Varying]:
 def _calls(f: Function, misses: Sequence[Compilation]) -> tuple[int, ...] | None:
     """Return, for each of ``misses``, the number of calls with the same argument sizes; None: unknown.
 
-    If several misses have the same sizes, the first one gets all their calls and the others get 0. Calls were
-    counted by the bytes of their NumPy arguments, so the sizes must all have different numbers of bytes.
+    If several misses have the same sizes, the first of these misses gets all the calls, and the later ones
+    get 0. Calls were counted by the bytes of their NumPy arguments. So the numbers are known only if no two
+    sizes have the same number of bytes.
 
     Args:
       misses: the calls of ``f`` that missed a cache.

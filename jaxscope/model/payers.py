@@ -70,8 +70,8 @@ class Payer(msgspec.Struct, frozen=True):
 def line_of(c: Compilation) -> Frame | None:
     """Return the user's line that caused ``c``, to which its seconds are assigned; None: unknown.
 
-    It is the line that made the call. But if a library called that line, it is the line that called the
-    library.
+    Mostly, this is the line that made the call. But if a library called that line (a callback), it is the
+    user's line that called the library.
     """
     if c.missed is None or c.site is None:
         return None

@@ -231,9 +231,9 @@ def _status(run: Run, c: Compilation, fed: Fed) -> tuple[str | None, Compilation
 def made_by_it(c: Compilation, later: Compilation, paths: Iterable[str]) -> bool:
     """Return whether the arguments ``paths`` of call ``later`` may be results of call ``c``.
 
-    jaxlib keeps the line at which each array was created. False if such lines are known and none of them is
-    the line of ``c`` or ``later``. One array from such a line suffices, because arrays that a function
-    returns unchanged were created earlier.
+    jaxlib keeps the line at which each array was created. False if such lines are known and all are other
+    lines than those of ``c`` and ``later``. One array from such a line suffices, because arrays that a
+    function returns unchanged were created earlier.
     """
     here = {(f.file, f.line) for f in (c.site, later.site) if f is not None}
     made = {(f.file, f.line) for path in paths if (f := later.made_at(path)) is not None}

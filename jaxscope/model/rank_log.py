@@ -236,7 +236,7 @@ def _decoded(data: bytes, kind: Any) -> Any:
 
 
 class _Process:
-    """What the process that wrote one log did so far. It has only the fields needed to compare ranks."""
+    """What the process that wrote one log did so far: only the fields that are needed to compare ranks."""
 
     def __init__(self, known: Known) -> None:
         self.id = ""  # empty until an event of the process is read
@@ -499,7 +499,10 @@ class RankLog:
         return max(times, default=None)
 
     def rank(self) -> Rank:
-        """Return what the rank did so far. Its ``number`` is 0: the caller, who knows all ranks, sets it."""
+        """Return what the rank did so far, as a Rank with the number 0.
+
+        The caller, who knows all ranks, sets the number.
+        """
         main, how = self.main, state(self, self.directory)
         rank = Rank(0, self.directory, how, last_ns=self._last_ns(how))
         processes = [p for _, p in self.logs()]
@@ -555,8 +558,12 @@ class RankLog:
     def _seen(self, main: _Process, names: _Names) -> Iterator[Seen]:
         """Yield the compilations of programs for the devices of several processes, in order of time.
 
-        A compilation in progress is included only if it is for all devices. If not, its devices are known
-        only when it has ended.
+        A compilation in progress is included only if its program is for all devices. The devices of other
+        programs are known only when the compilation has ended.
+
+        Args:
+          main: the process that the user started.
+          names: looks up functions by their ids.
         """
         if main.process_of is None:
             return

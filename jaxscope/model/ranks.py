@@ -249,10 +249,10 @@ class Job:
     def went_past(self, d: Divergence) -> bool:
         """Return whether the difference ``d`` is certain while the job still runs, so that it is reported.
 
-        It is certain if both the differing ranks and the majority compiled a program at the position. If one
-        of the two groups compiled nothing more, one of its ranks must have ended its program without an
-        error, or must have counted more than one step beyond the step in which the other group compiled the
-        program.
+        The difference is certain if both the differing ranks and the majority compiled a program at the
+        position. If one of the two groups compiled nothing more, it may still do so. Then a rank of that
+        group must have ended its program without an error, or must have counted more than one step beyond the
+        step in which the other group compiled the program.
         """
         if d.here is not None and d.there is not None:
             return True
@@ -348,10 +348,10 @@ class Job:
             yield odd[0][1], most[0][1], [r for r, _ in odd], [r for r, _ in most]
 
     def first_to_leave(self, early_ns: int = LEFT_EARLY_NS) -> Rank | None:
-        """Return the rank that failed, or ended its program, while the others continued; None: there is none.
+        """Return the rank that failed, or ended its program, while the others continued; None: no such rank.
 
-        If jaxscope itself ended the job (``--stop-on-divergence``), it ended the ranks by a signal. So only a
-        rank that raised an error is returned then.
+        If jaxscope ended the job by signals (``--stop-on-divergence``), the ranks did not fail by themselves.
+        Then only a rank that raised an error is returned.
 
         Args:
           early_ns: how long most of the other ranks must have continued, in nanoseconds.
@@ -551,7 +551,7 @@ class Following:
         return self._listed
 
     def _read(self, place: RunDir) -> bool:
-        """Read what is new in the logs of one rank. Return whether it has compiled anything since then.
+        """Read what is new in the logs of one rank. Return whether the rank has compiled anything new.
 
         Args:
           place: the directory with the recording of the rank.

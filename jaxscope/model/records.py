@@ -402,8 +402,8 @@ class StaleCapture(msgspec.Struct, eq=False):
     def status(self) -> str:
         """Return whether the function uses the old value of a variable that changed after the trace.
 
-        ``stale``: it does. ``ended``: it did until a new trace. ``withdrawn``: it was traced again before any
-        call used the old value.
+        ``stale``: it uses the old value. ``ended``: it used the old value until a new trace. ``withdrawn``:
+        the function was traced again before any call used the old value.
         """
         if self.renewed is None:
             return "stale"
@@ -411,7 +411,7 @@ class StaleCapture(msgspec.Struct, eq=False):
 
 
 class Program(msgspec.Struct, eq=False):
-    """A compiled program. If the same program is compiled twice, it is one program with two compilations.
+    """A compiled program. If the same program is compiled twice, there is one Program with two compilations.
 
     A program for a target (a machine given by ``--target``) is in ``Run.retargeted``; the fields after
     ``compilations`` are only for such a program.
@@ -428,8 +428,9 @@ class Program(msgspec.Struct, eq=False):
       asked: the event about its lowering for the target.
       made: the event about its compilation for the target; None: it is not finished.
       compiling: whether the target's compiler has begun.
-      abandoned: whether it waits for a compiling process that has ended.
-      behind: process ids of compilers of other runs for which it waits.
+      abandoned: whether the program waits for a compiling process that has ended, and so will not be
+        compiled.
+      behind: process ids of compilers of other runs for which the program waits.
     """
 
     id: str

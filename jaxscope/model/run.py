@@ -91,9 +91,9 @@ class Run(Fold):
 
     @property
     def last_ns(self) -> int | None:
-        """Return the time of the latest event, or when the program was last known to be alive if it is later.
+        """Return the time of the latest event in nanoseconds since the epoch; None: nothing was recorded.
 
-        In nanoseconds since the epoch. None: nothing was recorded.
+        If the program is known to have been alive later than the latest event, return that later time.
         """
         times = [p.last_ns for p in self.processes.values()]
         if self.exited is not None:
@@ -127,8 +127,8 @@ class Run(Fold):
     def recorded_seconds(self) -> float | None:
         """Return the seconds of the program that were recorded; None: unknown.
 
-        If the recording of the main process stopped early (its files were too large), they are the seconds
-        until then. Otherwise they are all seconds of the program.
+        If the recording of the main process stopped early (its files were too large), return the seconds
+        until then. Otherwise return all seconds of the program.
         """
         main, begin = self.main, self.began_ns
         if main is None or main.stopped is None or begin is None:
@@ -211,8 +211,9 @@ class Run(Fold):
     def lasting(self) -> list[InProgress]:
         """Return those phases of ``in_progress`` that lasted until ``last_ns``, so that their time counts.
 
-        They still run, or the program was killed during them. In a program that ended by itself, a phase
-        without an end is one whose end is missing in the log; it may have ended long before the program.
+        Such a phase still runs, or the program was killed while it ran. In a program that ended by itself, a
+        phase without a recorded end has lost its end in the log. It may have ended long before the program
+        and is left out.
         """
         killed = self.exited is not None and self.exited.signal is not None
         lasts = self.exited is None and self.going_on is not False

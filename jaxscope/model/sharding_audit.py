@@ -28,9 +28,10 @@ MOST_PROGRAMS = 3  # live arrays are compared with the arguments of so many late
 
 
 def of_compilation(run: Run, c: Compilation) -> list[Intent]:
-    """Return an Intent (requested, compiled and actual sharding) for each argument, then for each result.
+    """Return the shardings of the program that ``c`` compiled: an Intent for each argument and result.
 
-    They are those of the program that ``c`` compiled. Empty: ``c`` compiled nothing.
+    An Intent has the requested, the compiled and the actual sharding. The arguments come first. Empty: ``c``
+    compiled nothing.
     """
     if c.compiled is None:
         return []
@@ -66,8 +67,8 @@ def latest(run: Run, f: Function) -> tuple[Compilation, list[Intent]] | None:
 def at_stake(c: Compilation) -> bool:
     """Return whether requested, compiled and actual shardings can differ in the program of ``c``.
 
-    If not, reports leave them out. They can differ if the program runs on several devices, if the user
-    requested a sharding, or if an argument is on other devices than the program.
+    If they cannot, reports leave the shardings out. They can if the program runs on several devices, if the
+    user requested a sharding, or if an argument is on other devices than the program.
     """
     if c.compiled is None:
         return False
@@ -100,6 +101,9 @@ def _stated(run: Run, c: Compilation, compiled: Compiled) -> Stated:
 
     A position counts the caller's flat arguments, or the flat results. Both dicts are empty if there is no
     StableHLO, or if the program runs on one device.
+
+    Args:
+      c, compiled: the call that compiled the program, and the event of the compilation.
     """
     program = run.programs.get(c.program or "")
     if program is None or len(devices(c) or ()) < 2:
@@ -246,9 +250,13 @@ def _results(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> It
 
 
 def _from_type(leaf: OutLeaf, compiled: Sharding | None) -> Sharding | None:
-    """Return the sharding that the type of a result has (sharding in types), as a request.
+    """Return the sharding that the type of a result has (sharding in types), as a request of the user.
 
     None: the type has none, or not all axes of its mesh are of type Explicit.
+
+    Args:
+      leaf: the result, as its trace has it.
+      compiled: the sharding of the result in the compiled program; None: unknown.
     """
     if leaf.sharding is None or compiled is None or not compiled.mesh:
         return None

@@ -27,8 +27,8 @@ class Steps:
     def of(self, c: Compilation) -> Step:
         """Return the number of the step in which ``c`` took place; None: steps were not counted.
 
-        If marks (``jaxscope.step()``) and calls give different numbers, the result is an ``Either`` with
-        both. In a process that counts no steps itself, it is the step of the main process at that time.
+        If marks (``jaxscope.step()``) and calls give different numbers, the result is an ``Either`` with both
+        numbers. In a process that counts no steps itself, it is the step of the main process at that time.
         """
         process, main = c.process, self._main
         counting = self._counting[process.id]

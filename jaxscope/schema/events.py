@@ -193,8 +193,8 @@ class PhaseBegan(Event, frozen=True, tag="PhaseBegan"):
 class Traced(Event, frozen=True, tag="Traced"):
     """The Python body of a function was traced.
 
-    For a trace inside another trace, the event may mean that it raised an exception. This is so only if the
-    log has a Degraded event whose ``seam`` is nested_end: the ends of such traces are then unknown.
+    The event may also stand for a trace inside another trace that raised an exception, but only if the log
+    has a Degraded event with ``seam`` nested_end. That event says that the ends of such traces are unknown.
 
     Attributes:
       call: number of the call (``Missed.call``).
@@ -570,7 +570,7 @@ class CompilerWarned(Event, frozen=True, tag="CompilerWarned"):
 class MainThreadSeen(Event, frozen=True, tag="MainThreadSeen"):
     """Where the main thread of one process of a multi-process job is, written while nothing else is recorded.
 
-    It shows whether the process waits for other processes, and at which line.
+    From these events, a report concludes which processes wait for others, and at which line.
 
     Attributes:
       blocked: whether the thread waits. False: it runs, or runs again.

@@ -132,7 +132,10 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def identity(self) -> Identity:
-        """Return a value that is equal for the same problem under any target and setting, to merge these."""
+        """Return a value that is equal for the same problem under any target and setting.
+
+        Findings of several targets or settings are merged into one if their identities are equal.
+        """
         name = self.title if isinstance(self.title, str) else self.title.slug
         subject = (self.path, self.source, name) if self.subject is None else self.subject
         return Identity(self.code, self.function, subject)
