@@ -196,7 +196,7 @@ def _wait(ranks: Sequence[Rank]) -> int:
 
 
 def _report(failed: Rank, running: Sequence[Rank]) -> None:
-    """Print that a rank failed, and that the ranks that still run are ended."""
+    """Print that the rank ``failed`` has failed, and that the ranks ``running`` are therefore ended."""
     code = failed.process.returncode
     how = f"exit code {code}" if code >= 0 else f"signal {-code}"
     waiting = (

@@ -461,7 +461,8 @@ def _gaining(first: Snapshot, last: Snapshot) -> set[str]:
 def _at_steps(recorded: list[Snapshot]) -> list[tuple[float, Snapshot]]:
     """Return (step, last snapshot of that step) for each step, in order of the steps.
 
-    The snapshot at the exit of the program is left out, because many arrays are already released then.
+    The snapshot at the exit of the program is left out: it may follow the last step without growth in
+    between.
     """
     by_step = {s.step: s for s in recorded if s.step is not None and s.why != "exit"}
     return [(step, by_step[step]) for step in sorted(by_step)]
@@ -470,7 +471,7 @@ def _at_steps(recorded: list[Snapshot]) -> list[tuple[float, Snapshot]]:
 def _at_times(run: Run, recorded: list[Snapshot]) -> list[tuple[float, Snapshot]]:
     """Return (seconds since the run began, snapshot), in order of time.
 
-    The snapshot at the exit of the program is left out, because many arrays are already released then.
+    The snapshot at the exit of the program is left out: it may follow another one without growth in between.
     """
     found = ((run.seconds_at(s.t_ns), s) for s in recorded if s.why != "exit")
     return [(at, s) for at, s in found if at is not None]

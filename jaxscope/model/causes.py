@@ -62,8 +62,7 @@ def of(run: Run, c: Compilation) -> list[Cause]:
 def further_back(run: Run, c: Compilation) -> int | None:
     """Return the number (3 for ``f#3``) of the earlier compilation with which ``c`` is compared.
 
-    None: ``c`` is compared with the compilation right before it, so that a report need not name that one, or
-    with none.
+    None: there is no such compilation, or it is the one right before ``c``, which a report need not name.
     """
     comparison = compared(run, c)
     before = comparison.nearest if comparison is not None else None
@@ -286,7 +285,7 @@ def _circumstances(run: Run, c: Compilation, before: Compilation, level: str) ->
 
 
 def _effects(c: Compilation) -> list[str]:
-    """Return the names of the effects of the jaxpr that ``c`` runs: JAX takes no fast path with effects.
+    """Return the names of the effects of the jaxpr that ``c`` runs. With effects, JAX uses no fast path.
 
     If the call recorded none, return the effects of the latest earlier trace of the function.
     """

@@ -35,7 +35,7 @@ def arguments(run: Run, f: Function) -> frozenset[str]:
 def mostly(run: Run, misses: Sequence[Miss]) -> bool:
     """Return whether the function itself lengthened the argument in most of the latest recompiles.
 
-    The advice then is not to pad the argument to a few sizes, because no size occurs twice.
+    The advice is then to allocate the argument with its final size, not to pad it to a few sizes.
 
     Args:
       misses: (call, its cause of kind ``shape``) of one function, in order of time.

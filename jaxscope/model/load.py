@@ -169,7 +169,10 @@ def load(directory: RunDir, progress: Progress | None = None) -> Run:
 
 
 class _Logged(Protocol):
-    """The fields of a process that ``state`` reads. ``Process`` and ``rank_log._Process`` have them."""
+    """The fields of a process that ``state`` reads, so that ``state`` works with both classes of processes.
+
+    The classes are ``records.Process`` and ``rank_log._Process``.
+    """
 
     last_ns: int
     started: RunStarted | None
@@ -177,7 +180,7 @@ class _Logged(Protocol):
 
 
 class _Ending(Protocol):
-    """The part of a run that ``state`` reads, so that it works with a Run and with a RankLog.
+    """The part of a run that ``state`` reads, so that ``state`` works with a Run and with a RankLog.
 
     ``logs`` returns (name of the log, process) for each log; ``main`` is the process that the user started.
     """

@@ -148,7 +148,7 @@ class ProgramMetrics(SavedMetrics, frozen=True):
 
     @property
     def saved(self) -> SavedMetrics:
-        """Return the figures that a baseline file keeps."""
+        """Return those of the figures that a baseline file keeps."""
         return SavedMetrics(**{name: getattr(self, name) for name in SavedMetrics.__struct_fields__})
 
     @property
@@ -237,7 +237,7 @@ class Metric(msgspec.Struct, frozen=True):
 
 
 def _figures(field: str) -> Callable[[SavedMetrics], Figures | None]:
-    """Return a function that returns the attribute ``field`` of a program's figures; None: unknown."""
+    """Return a function that reads the attribute ``field`` from a program's figures; None: unknown."""
     return lambda metrics: getattr(metrics, field, None)
 
 
@@ -300,9 +300,9 @@ def memory_of(p: Program, fit: Fit | None = None) -> tuple[Memory, int | None]:
     """Return (the compiler's byte counts for one device, peak bytes or None) of a program.
 
     Args:
-      fit: of a program for a target, the result of ``target_programs.fit``; None: the program ran. If the
-        program does not fit into the target's memory, the compiler states only the peak and perhaps the
-        temporaries.
+      fit: for a program compiled for a target (``--target``), the result of ``target_programs.fit``; None:
+        the program ran. If the program does not fit into the target's memory, the compiler states only the
+        peak and perhaps the temporaries.
     """
     if fit is None:
         return sizes(p.compiled)

@@ -471,7 +471,7 @@ class RankLog:
 
     @property
     def main(self) -> _Process | None:
-        """Return the process that the user started."""
+        """Return the process of this rank that the user started; None: no process was recorded."""
         return main_of([p for _, p in self.logs()], self.exited)
 
     @property

@@ -467,7 +467,7 @@ def _mapped(
 
 
 def _begin() -> None:
-    """Prepare a forked process that reads ranks."""
+    """Prepare a forked process that reads ranks: ignore Ctrl-C, and disable the garbage collector."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles Ctrl-C
     gc.disable()  # the records of a rank have no reference cycles
 

@@ -300,7 +300,7 @@ class Compared(_Detail, tag="compared", frozen=True, gc=False):
 
 
 class NotRecorded(_Detail, tag="not_recorded", frozen=True, gc=False):
-    """The cause is unknown, because the cache key was not recorded or an event that it refers to is lost."""
+    """The cause is unknown: the cache key was not recorded, or an event to which the key refers is lost."""
 
 
 class RecordingBegan(_Detail, tag="recording_began", frozen=True, gc=False):
