@@ -26,7 +26,11 @@ SMALL = 0.01  # variables with a smaller share of the bytes are not listed one b
 
 
 def as_json(run: Run) -> contract.Arrays | None:
-    """Return the entry ``arrays`` of the JSON report; None if no snapshot of the live arrays was taken."""
+    """Return the entry ``arrays`` of the JSON report: all snapshots of the live arrays of ``run``, in order
+    of time.
+
+    None if no snapshot was taken.
+    """
     snapshots = model.snapshots(run)
     intents = OfArrays(run, snapshots)
     kind = model.kind_of(run)
@@ -63,10 +67,13 @@ def _group(g: Group, intents: OfArrays) -> contract.ArrayGroup:
 
 
 def exhausted(run: Run, places: Places) -> Iterator[Line]:
-    """Yield lines about the out-of-memory error that ended the program: message, memory table, largest live
-    arrays.
+    """Yield lines about the out-of-memory error that ended the program: its message, the memory that the
+    failed program needed, and the largest live arrays.
 
     No lines if the program did not run out of memory.
+
+    Args:
+      places: shortens file names.
     """
     last = model.of_failure(run)
     died = run.main.died if run.main is not None else None
@@ -97,10 +104,10 @@ def exhausted(run: Run, places: Places) -> Iterator[Line]:
 
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Yield the report's lines about live arrays, taken from the snapshot with the most bytes (see
-    ``fullest``).
+    """Yield the report's lines about live arrays, from one snapshot: the one with the most bytes, or one with
+    nearly as many bytes in which more arrays have a variable's name.
 
-    No lines if there is no snapshot.
+    No lines if there is no snapshot, or if its arrays take less than 1 MiB and ``everything`` is false.
 
     Args:
       places: shortens file names.
@@ -130,7 +137,8 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
 
 
 def _devices(s: Snapshot) -> str:
-    """Return how the bytes are spread over devices, and how full the fullest one is.
+    """Return how the bytes of the live arrays in a snapshot are spread over devices, and how full the fullest
+    device is.
 
     For example `` on 8 devices, 1.0 MiB to 1.2 MiB each; device 0 has 1.1 MiB of 16 GiB in use``.
     """
@@ -149,9 +157,10 @@ def _devices(s: Snapshot) -> str:
 
 
 def _kinds(run: Run, s: Snapshot) -> Iterator[Line]:
-    """Yield lines with the bytes of parameters, optimizer state and batch, and with the bytes of each dtype.
+    """Yield at most two lines about a snapshot: ``by kind: parameters 2.0 GiB, optimizer state 4.0 GiB`` and
+    ``by dtype: float32 5.0 GiB, bfloat16 1.0 GiB``.
 
-    A line is left out if it would have fewer than two entries.
+    A line with only one kind or one dtype is left out, because it says nothing new.
     """
     kinds = model.sums(s, model.kind_of(run))
     dtypes = model.sums(s, lambda g: g.dtype)
@@ -166,10 +175,13 @@ def _kinds(run: Run, s: Snapshot) -> Iterator[Line]:
 
 
 def _groups(s: Snapshot, places: Places, limit: int | None) -> Iterator[Line]:
-    """Yield a line for each variable that leads to arrays, largest first, and a line that sums up the rest.
+    """Yield a line for each variable of the program that holds arrays (``state.params``), the variable with
+    most bytes first, then a line with the sum of the variables that are not listed.
 
     Args:
-      limit: the number of variables to list; None: list each path, shape and sharding by itself.
+      s: the snapshot of the live arrays.
+      places: shortens file names.
+      limit: the number of variables to list; None: a line for each path, shape and sharding instead.
     """
     trees = model.sums(s, model.tree_of) if limit else [model.Sum(g.path, [g]) for g in s.groups]
     shown = [t for t in trees if not limit or _weight(t) >= SMALL * s.known_bytes][:limit]
@@ -194,8 +206,10 @@ def _groups(s: Snapshot, places: Places, limit: int | None) -> Iterator[Line]:
 
 
 def _weight(t: model.Sum) -> int:
-    """Return the bytes of ``t`` on all devices; if they are unknown, the bytes without copies on other
-    devices.
+    """Return the bytes of the arrays in ``t``, by which the lines are sorted.
+
+    Copies of an array on several devices all count. If the number of copies is unknown, each array counts
+    once.
     """
     return sum((g.all_bytes if g.all_bytes is not None else g.global_bytes) or 0 for g in t.groups)
 
@@ -206,7 +220,9 @@ def _most(t: model.Sum) -> str:
 
 
 def _meshes(s: Snapshot) -> Iterator[Line]:
-    """Yield lines that show which device holds which slice, for the largest array of each sharding."""
+    """Yield drawings that show which device holds which slice of an array: one for each sharding in the
+    snapshot ``s``, with the largest array that has this sharding as the example.
+    """
     for g, sharding, shape in layouts(s):
         yield line(
             (escape(g.path, 120), "bold"),
@@ -219,8 +235,11 @@ def _meshes(s: Snapshot) -> Iterator[Line]:
 
 
 def layouts(s: Snapshot) -> Iterator[tuple[Group, Sharding, list[int]]]:
-    """Yield an array for each sharding that splits arrays: the largest one with a name, with its sharding and
-    shape.
+    """Yield an example array for each sharding in ``s`` that splits arrays: the largest array that has a
+    variable's name.
+
+    An example is the array (as a group of equal arrays), its sharding, and its shape. A sharding that puts
+    the whole array on every device is left out.
     """
     shown: set[tuple[str, str | None, int]] = set()
     for g in s.groups:

@@ -20,8 +20,8 @@ def size(value: Any) -> int:
 
 
 def cut(text: str, most: int) -> str:
-    """Return ``text``, or its beginning and ``...``, so that it takes at most ``most`` bytes as JSON, with
-    quotes.
+    """Return ``text`` if it takes at most ``most`` bytes as JSON, quotes included; else its beginning and
+    ``...``, which together take at most ``most`` bytes.
     """
     if len(text) <= most and size(text) <= most:
         return text
@@ -36,11 +36,12 @@ def cut(text: str, most: int) -> str:
 
 
 def first_that_fit(values: Iterable[T], room: int, shorter: Callable[[T], T] | None = None) -> list[T]:
-    """Return the first of ``values`` that together take at most ``room`` bytes as a JSON list.
+    """Return values from the beginning of ``values`` that together take at most ``room`` bytes as a JSON
+    list.
 
     Args:
-      shorter: returns a smaller replacement for a value that does not fit. None: the list ends before this
-        value.
+      shorter: returns a smaller replacement for a value that does not fit. None: the list ends before the
+        first value that does not fit.
     """
     kept: list[T] = []
     for value in values:
@@ -58,12 +59,12 @@ def first_that_fit(values: Iterable[T], room: int, shorter: Callable[[T], T] | N
 def fitted(value: Any, room: int, path: str, left_out: list[str]) -> Any:
     """Return as much of ``value`` as fits into ``room`` bytes as JSON.
 
-    Of an object, keys are left out, the largest first; of a list, the last entries; a text is cut.
+    A dict loses keys, the largest first. A list loses entries at its end. A text loses its end.
 
     Args:
       value: plain data: dicts, lists, texts, numbers.
       path: the path of ``value`` in the report: ``functions/0/key``.
-      left_out: the path of each part that is not complete is appended to this list.
+      left_out: the path of each part that is missing or shortened is appended to this list.
     """
     if size(value) <= room:
         return value

@@ -1,6 +1,7 @@
-"""The JSON report in at most 8 KB: verdict, findings with their fixes, figures, and the next commands.
+"""The brief JSON report (``jaxscope report --format json --brief``), of at most 8 KB: a verdict, the findings
+with their fixes, figures of the run, and commands to run next.
 
-``jaxscope show`` prints the rest, one part at a time.
+``jaxscope show`` prints the parts of the full report, one at a time.
 """
 
 from __future__ import annotations
@@ -73,15 +74,17 @@ class Figures(contract.Entry):
       compiling_seconds: wall time of tracing, lowering and compiling in the main process.
       compilations: compilations of all functions, also those loaded from the persistent cache.
       recompiles: recompiles of the user's functions.
-      recompiling_seconds: the seconds of these recompiles.
+      recompiling_seconds: the wall time of the compilations that ``recompiles`` counts.
       recompiles_outside_jit: recompiles of operations outside jit and of library functions.
       fast_path_misses: calls that missed JAX's fast path and compiled nothing.
-      persistent_cache_hits: programs loaded from the persistent cache.
+      persistent_cache_hits: programs loaded from JAX's persistent compilation cache instead of being
+        compiled.
       programs: number of different programs.
-      largest_peak_bytes: memory on one device of the program that needs the most.
+      largest_peak_bytes: the peak memory on one device of the program that needs the most; null: unknown.
       transfers: copies between host and devices; null: they were not counted.
-      waiting_seconds: the time in which the program waited for copies to the host.
-      degraded: number of parts that could not be recorded.
+      waiting_seconds: the time in which the program waited for copies to the host; null: they were not
+        counted.
+      degraded: number of jaxscope's recording parts that did not work, so that the report may lack something.
     """
 
     compiling_seconds: float | None
@@ -107,12 +110,13 @@ class BriefFinding(contract.Entry):
       code: the code of the rule: ``JX101``.
       severity: error, warning or note.
       certainty: certain or likely.
-      function: id of the function.
-      source: the user's line.
+      function: id of the function that the finding is about.
+      source: the line of the user's code that the finding is about.
       seconds: seconds lost so far; null: unknown.
       fix: what to do, in words.
-      fix_kind, fix_arguments: what to do, for programs: ``donate``, ``{"donate_argnames": ["x"]}``.
-      incomplete: the names of the fields that were cut or left out (null).
+      fix_kind, fix_arguments: the fix as data, for programs that apply it: ``donate`` and
+        ``{"donate_argnames": ["x"]}``.
+      incomplete: the names of the fields of this entry that were shortened, or left out and are null.
     """
 
     path: str
@@ -139,7 +143,7 @@ class BriefFunction(contract.Entry):
       compilations: how often the function was compiled.
       recompiles: how often it was traced, lowered or compiled again.
       seconds: seconds of tracing, lowering and compiling.
-      recompiled: the cause of the recompile that took longest; null: there was none.
+      recompiled: the cause of the function's slowest recompile, in words; null: there was no recompile.
     """
 
     path: str
@@ -189,12 +193,12 @@ class Brief(contract.Entry):
 
 
 def brief(run: Run, directory: RunDir, name: str, job: Job | None = None) -> Brief:
-    """Return the brief report, which takes at most MOST_BYTES as JSON with a newline.
+    """Return the brief report of a run. As JSON with a newline it takes at most MOST_BYTES.
 
     Args:
       directory: the directory of the run.
-      name: the name of the run, for commands.
-      job: the job with several processes of which ``run`` is one.
+      name: the name of the run, for the commands in the report.
+      job: if ``run`` is one process of a run with several processes, that whole run; else None.
     """
     document = Document(run, directory, job)
     found = document.findings()
@@ -218,7 +222,7 @@ def brief(run: Run, directory: RunDir, name: str, job: Job | None = None) -> Bri
 
 
 def dumps(page: Brief) -> str:
-    """Return ``page`` as JSON with a newline."""
+    """Return the brief report ``page`` as one line of JSON with a newline."""
     return compact(page) + "\n"
 
 
@@ -271,7 +275,7 @@ def _run(run: Run, directory: RunDir, name: str) -> BriefRun:
 
 
 def _program(directory: RunDir) -> str:
-    """Return the program and its arguments as a shell command, without the interpreter:
+    """Return the program of a run and its arguments as a shell command, without the Python interpreter:
     ``train.py --lr 0.1``.
     """
     return shlex.join(directory.argv or ())
@@ -321,7 +325,9 @@ def _findings(found: Sequence[contract.Finding]) -> Iterator[BriefFinding]:
 
 
 def _shorter(f: BriefFinding) -> BriefFinding:
-    """Return ``f`` with a shorter title, and without line, function and fix."""
+    """Return a copy of the finding that takes fewer bytes, for a report that is nearly full: its title is
+    shortened, and its source line, function and fix are null.
+    """
     return msgspec.structs.replace(
         f,
         title=cut(f.title, NAME_BYTES),

@@ -1,4 +1,5 @@
-"""Print the programs of one function side by side: a column per target or setting, a row per figure.
+"""Print the compiled programs of one function side by side, as a table with a column for each target or
+setting and a row for each figure, such as memory per device.
 
 A mark shows the smallest value of a row. The figures are counts, sizes and bounds; nothing was measured.
 """
@@ -38,7 +39,8 @@ class Row(NamedTuple):
       name: the name of the figure.
       cells: the values as text.
       values: the values as numbers, to mark the smallest; None: the values cannot be compared.
-      sure: whether each value is exact; False: the true value may be larger. None: all values are exact.
+      sure: for each column, whether its value is exact; False: the true value may be larger. None: all values
+        are exact.
     """
 
     name: str
@@ -48,7 +50,12 @@ class Row(NamedTuple):
 
 
 def rows(columns: Sequence[Column]) -> list[Row]:
-    """Return the rows of the table: headings, then a row for each figure that at least one program has."""
+    """Return the rows of the table that compares programs: headings, then a row for each figure that is known
+    of at least one program.
+
+    Args:
+      columns: the programs of one function, each with the run that compiled it.
+    """
     programs = [metrics.of(c.variant.run, c.program) for c in columns]
     ran = [p.state == OK and (p.fit is None or p.fit.fits is not False) for p in programs]
     found = [
@@ -63,7 +70,11 @@ def rows(columns: Sequence[Column]) -> list[Row]:
 
 
 def headings(columns: Sequence[Column]) -> list[Row]:
-    """Return the rows above the figures: the targets, if there are several, then a row for each setting."""
+    """Return the rows at the top of the table, which say what each column is.
+
+    The first row has the name of each target (a machine that was compiled for), if the targets differ. Then
+    follows a row for each setting of ``--vary`` with its value in each column.
+    """
     targets = [c.target or "" for c in columns]
     names = list(dict.fromkeys(name for c in columns for name in c.variant.settings))
     found = [Row("", [escape(t, 40) for t in targets])] if len(set(targets)) > 1 or not names else []
@@ -88,8 +99,10 @@ def _broken(name: str) -> list[str]:
 
 
 def _shortened(values: list[str]) -> list[str]:
-    """Return ``values`` without the words that all of them begin with, if one is long: ``…full``,
-    ``…none``.
+    """Return ``values`` without the words with which all of them begin: ``policy=full``, ``policy=none`` ->
+    ``…full``, ``…none``.
+
+    The values are only shortened in this way if one of them is too wide for a column.
     """
     if max(map(len, values)) <= NAME or len(set(values)) < 2:
         return [escape(v, WIDEST) for v in values]
@@ -101,10 +114,13 @@ def _shortened(values: list[str]) -> list[str]:
 
 
 def _marked(row: Row, ran: Sequence[bool]) -> Row:
-    """Return ``row`` with a mark at the smallest value, if all values are known and they differ.
+    """Return ``row`` with a mark in the cell of its smallest value.
+
+    There is no mark if a value is unknown, if all values are equal, or if the smallest value is not exact.
 
     Args:
-      ran: for each column, whether its program can run; other columns are not compared.
+      ran: for each column, whether its program was compiled and fits into memory; other columns are not
+        compared.
     """
     known = [v for v, r in zip(row.values or [], ran, strict=False) if r]
     if row.values is None or len(known) < 2 or None in known or len(set(known)) < 2:
@@ -124,12 +140,12 @@ def _marked(row: Row, ran: Sequence[bool]) -> Row:
 def nothing_over(axes: str, known: Mapping[str, object]) -> int | None:
     """Return 0 if a program certainly sends nothing over the mesh axes ``axes``; None if that is unknown.
 
-    It is unknown if the traffic over ``axes`` may be counted under another name: a sub-axis, several axes
-    together, or unknown axes.
+    It is unknown if a collective of the program uses one of these axes together with others or a part of one,
+    or if the axes of a collective are unknown.
 
     Args:
       axes: mesh axes joined with a comma: ``data,model``.
-      known: the axes of the program's collectives, each written like ``axes``.
+      known: a mapping whose keys are the axes of the program's collectives, each written like ``axes``.
     """
     names = _names(axes)
     return None if any(not k.isdisjoint(names) or UNKNOWN_AXES in k for k in map(_names, known)) else 0
@@ -159,7 +175,12 @@ def _over(traffic: Mapping[str, Traffic], axes: str) -> Traffic | None:
 
 
 def _executed(found: Sequence[Traffic] | None) -> str:
-    """Return the number of collectives, and how often they run in one call: ``16, run 40x``."""
+    """Return the number of collectives in a program, and how often they run in one call of the program: ``16,
+    run 40x``.
+
+    Args:
+      found: the collectives, summed for each set of mesh axes; None: unknown, and the text is empty.
+    """
     if found is None:
         return ""
     total, executions = sum(t.count for t in found), [t.executions for t in found]
@@ -203,13 +224,13 @@ def _bound_over(b: Bounds, axes: str) -> tuple[float | None] | None:
 
 
 def _bound(name: str, found: Sequence[tuple[float | None] | None]) -> Row:
-    """Return the row of one bound on the time of a call; the row has no cells if the bound is 0 in all
-    columns.
+    """Return the row with a lower bound on the time of one call. If the bound is 0 in all columns, the cells
+    of the row are empty, so that the table leaves it out.
 
     Args:
       name: what the time is spent on: ``compute``, ``memory``, or mesh axes.
-      found: for each column, a tuple with the seconds, which are None if unknown; None: the column has no
-        such bound.
+      found: for each column, the bound in seconds as a tuple with one number. The number is None if it is
+        unknown; None instead of the tuple: the program of this column has no such bound.
     """
     shown = any(f is not None and f[0] != 0 for f in found)
     cells = [short(f[0]) if shown and f is not None else "" for f in found]
@@ -242,9 +263,13 @@ def _axes(axes: str) -> str:
 
 
 def table(columns: Sequence[Column], width: int) -> Iterator[Line]:
-    """Yield the table as lines of at most ``width`` characters. No lines if no program has a figure.
+    """Yield the table that compares programs, as lines of at most ``width`` characters. No lines if no figure
+    of any program is known.
 
-    If the columns do not fit next to each other, the rest follows below, with the names of the figures again.
+    Columns that do not fit next to each other follow below, with the names of the figures again.
+
+    Args:
+      columns: the programs of one function, each with the run that compiled it.
     """
     table_rows, heads = rows(columns), len(headings(columns))
     if len(table_rows) == heads:
@@ -288,7 +313,12 @@ def _style(cell: str, heading: bool, same: bool) -> str:
 
 
 def as_json(variants: Sequence[Variant]) -> list[contract.Comparison]:
-    """Return ``comparisons`` of the JSON report: an entry for each function that has several columns."""
+    """Return the entry ``comparisons`` of the JSON report: a comparison for each function of which several
+    programs are compared.
+
+    Args:
+      variants: the run, then the runs with other settings or numbers of devices.
+    """
     number = {
         id(v): n - 1 if n else None for n, v in enumerate(variants)
     }  # index in sub_runs; None: the run itself

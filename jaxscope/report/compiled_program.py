@@ -42,10 +42,11 @@ def section(
     everything: bool = False,
     stated: int | None = None,
 ) -> Iterator[Line]:
-    """Yield lines about everything that is known about a program, beginning with the compiled HLO.
+    """Yield lines about a compiled program: its instructions, memory, collectives, donated arguments,
+    constants, and what may be slow.
 
     Args:
-      texts: the parsed StableHLO and HLO.
+      texts: the parsed StableHLO and HLO of the program.
       memory: the sizes that the compiler states; None: unknown.
       places: shortens file names.
       everything: shorten nothing (``--all``).
@@ -203,8 +204,8 @@ def _constants(lowered: Reading, places: Places, *, everything: bool) -> Iterato
 
 
 def _worth_a_look(lowered: Reading, places: Places, *, everything: bool) -> Iterator[Line]:
-    """Yield lines about unrolled loops, conversions to wider types and callbacks, below a heading that names
-    them.
+    """Yield lines about parts of a program that may be slow: unrolled loops, conversions to wider types, and
+    callbacks into Python. A heading above the lines says which of the three kinds follow.
     """
     loops = [
         [f"the same {r.length} operations {r.times} times", "an unrolled loop", places.inside(r.source) or ""]
@@ -247,8 +248,8 @@ def _problems(hlo: Compiled | None, lowered: Reading | None) -> Iterator[Line]:
 
 
 def table(rows: Sequence[Sequence[str]]) -> Iterator[Line]:
-    """Yield ``rows`` as lines with aligned columns. Columns without text are left out; the last may have any
-    width.
+    """Yield each row of cells as a line, with aligned columns. A column that is empty in all rows is left
+    out.
     """
     used = [i for i in range(len(rows[0]) if rows else 0) if any(r[i] for r in rows)]
     widths = {i: max(cell_len(r[i]) for r in rows) for i in used[:-1]}

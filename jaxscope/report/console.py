@@ -1,7 +1,8 @@
-"""Decide how reports are printed: in colour or not, how wide, and how characters that an encoding lacks are
-replaced.
+"""Decide how reports are printed: whether in colour, how wide, and what replaces a character that the
+stream's encoding does not have.
 
-The environment variable NO_COLOR has priority over FORCE_COLOR, and FORCE_COLOR over the kind of stream.
+The environment variable NO_COLOR has priority over FORCE_COLOR; if neither is set, only a terminal gets
+colours.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ codecs.register_error("jaxscope", _spell)
 
 
 def tolerant(stream: TextIO) -> None:
-    """Let ``stream`` replace characters that its encoding does not have (``->`` for an arrow) instead of
-    raising.
+    """Change ``stream`` so that a character which its encoding does not have is replaced (an arrow by
+    ``->``), instead of raising UnicodeEncodeError.
 
     Use this only for streams of jaxscope's command line, not in the user's process.
     """
@@ -63,11 +64,12 @@ def wants_colour(stream: TextIO) -> bool:
 
 
 def console(stream: TextIO, *, width: int | None = None, colour: bool | None = None) -> Console:
-    """Return a console that prints to ``stream`` without interpreting markup or emoji codes, and without
-    highlighting.
+    """Return a Rich console for ``stream`` that prints texts as they are: it does not interpret markup or
+    emoji codes, and does not highlight anything.
 
     Args:
-      width: the width in characters; None: that of the terminal, but at most WIDEST; PLAIN_WIDTH for a file.
+      width: the width in characters. None: the width of the terminal, but at most WIDEST; if ``stream`` is a
+        file, PLAIN_WIDTH.
       colour: whether to use colours; None: ``wants_colour`` decides.
     """
     from rich.console import Console  # takes 30 ms, so it is imported late
@@ -93,8 +95,8 @@ def _width(stream: TextIO) -> int:
 
 
 def terminal_width(stream: TextIO) -> int | None:
-    """Return the width of the terminal, or the environment variable COLUMNS; None: ``stream`` is a file or a
-    pipe.
+    """Return the environment variable COLUMNS, or the width of the terminal, in characters; None if COLUMNS
+    is not set and ``stream`` is a file or a pipe.
     """
     columns = os.environ.get("COLUMNS", "")
     if columns.isdecimal() and int(columns[:6]) > 0:
