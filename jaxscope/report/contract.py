@@ -25,14 +25,17 @@ T = TypeVar("T", bound="Entry")
 
 
 class Entry(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """The base class of all entries of the report."""
+    """The base class of all types in this module: an object of the JSON report, whose keys are the fields of
+    the class.
+    """
 
     @classmethod
     def copy_of(cls: type[T], source: object, /, **more: object) -> T:
-        """Return an entry whose fields have the values of the equally named attributes of ``source``.
+        """Return an entry of this class. Each field has the value of the attribute of ``source`` with the
+        same name.
 
         Args:
-          more: values of the other fields.
+          more: the values of the fields that ``source`` does not have, or that differ from it.
         """
         names, read = _copied(cls, tuple(more))
         more.update(zip(names, read(source), strict=True))
@@ -43,10 +46,9 @@ class Entry(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 def _copied(
     kind: type[Entry], given: tuple[str, ...]
 ) -> tuple[list[str], Callable[[object], tuple[Any, ...]]]:
-    """Return the names of the fields of ``kind`` without those in ``given``, and a function that reads their
-    values.
+    """Return the names of the fields of ``kind`` that are not in ``given``, and a function that reads them.
 
-    The function takes an object and returns the values of its attributes with these names.
+    The function takes an object and returns the values of its attributes with these names, as a tuple.
     """
     names = [name for name in kind.__struct_fields__ if name not in given]
     if len(names) > 1:
@@ -61,8 +63,8 @@ class Stop(Entry):
     """A process whose recording stopped before the process ended.
 
     Attributes:
-      time_seconds: when it stopped, in seconds since the start of the run.
-      reason: why it stopped.
+      time_seconds: when its recording stopped, in seconds since the start of the run.
+      reason: why its recording stopped.
     """
 
     pid: int
@@ -71,15 +73,15 @@ class Stop(Entry):
 
 
 class RemovedName(Entry):
-    """A name or argument that JAX does not have any more.
+    """A name or argument that the user's program used, and that this version of JAX does not have (any more).
 
     Attributes:
+      name: the name: ``jax.tree_map``.
       instead: what to write instead; empty if nothing replaces it.
-      version: the release of JAX that removed it; "never": JAX never had it.
-      changelog: the release under which JAX's changelog names the removal; None: it is not in the
-        changelog.
-      deprecated: JAX still has it, but it does less than its replacement; ``version`` is then the release
-        that deprecated it.
+      version: the release of JAX that removed the name; "never": JAX never had it.
+      changelog: the release under which JAX's changelog names the removal; null: it is not in the changelog.
+      deprecated: true: JAX still has the name, but it does less than its replacement; ``version`` is then the
+        release that deprecated it.
     """
 
     name: str
@@ -93,11 +95,11 @@ class Death(Entry):
     """The exception that ended the program.
 
     Attributes:
-      error: the name of its class.
-      stack: the user's lines, the innermost first.
-      library: the package, other than JAX, whose line made the call that failed; null: the user's line made
+      error: the name of the exception's class.
+      stack: the user's lines on the stack, the innermost first.
+      library: the package, other than JAX, that made the failed call into JAX; null: the user's own line made
         it, or this is unknown.
-      removed_name: the name that caused the exception, if JAX does not have that name any more.
+      removed_name: the name that caused the exception, if JAX does not have that name any more; else null.
     """
 
     error: str
@@ -108,11 +110,12 @@ class Death(Entry):
 
     @classmethod
     def of(cls, died: Died, removed: object | None) -> Death:
-        """Make the entry.
+        """Return the entry for the exception that ended the program.
 
         Args:
           died: the recorded exception.
-          removed: the name that JAX does not have any more, if it caused the exception; else None.
+          removed: what is known about a name that JAX does not have any more, if this name caused the
+            exception; else None.
         """
         return cls.copy_of(died, removed_name=None if removed is None else RemovedName.copy_of(removed))
 
@@ -121,7 +124,7 @@ class Device(Entry):
     """One device of JAX's default backend.
 
     Attributes:
-      id: in JAX's numbering.
+      id: the number of the device in JAX.
       kind: the model: ``cpu``, ``TPU v5 lite``.
       process_index: JAX's index of the process that the device belongs to.
     """
@@ -132,10 +135,10 @@ class Device(Entry):
 
 
 class Target(Entry):
-    """A machine for which the programs were compiled (``run --target``).
+    """A machine for which the programs were compiled, without having the machine (``run --target``).
 
     Attributes:
-      name: ``2*v5e:4x4``.
+      name: ``2*v5e:4x4`` (two slices of 4 by 4 TPU chips).
       platform: ``tpu`` or ``cuda``.
       devices: number of devices in all slices.
       slices: number of slices (groups of TPU chips that a data-center network connects); 1 for GPUs.
@@ -148,11 +151,11 @@ class Target(Entry):
 
 
 class Missing(Entry):
-    """A part of the recording that is not available.
+    """A part of jaxscope's recording that did not work in this run, so that the report may lack something.
 
     Attributes:
-      seam: the name of the part.
-      reason: why it is not available.
+      seam: the name of the part: ``listeners``, ``step_function``, ...
+      reason: why it did not work.
     """
 
     seam: str
@@ -160,12 +163,13 @@ class Missing(Entry):
 
 
 class Phase(Entry):
-    """A phase that began and whose end is not recorded, because it still runs or the program ended in it.
+    """A trace, lowering or compilation that began and whose end is not recorded, because it still runs or the
+    program ended in it.
 
     Attributes:
-      compilation, function: ids.
+      compilation, function: the ids of the call and of the function.
       phase: trace, lower or compile.
-      time_seconds: when it began, in seconds since the start of the run.
+      time_seconds: when the phase began, in seconds since the start of the run.
     """
 
     compilation: str
@@ -180,10 +184,10 @@ class WallTime(Entry):
 
     Attributes:
       seconds: wall time of the program.
-      before_compiling: until the first trace, lowering or compilation began: imports and set-up.
-      compiling: while something was traced, lowered or compiled.
-      waiting: while the program waited for values from the devices, after ``before_compiling``; null:
-        unknown, and part of ``rest``.
+      before_compiling: seconds until the first trace, lowering or compilation began: imports and set-up.
+      compiling: seconds in which something was traced, lowered or compiled.
+      waiting: seconds after ``before_compiling`` in which the program waited for values from the devices;
+        null: unknown, and contained in ``rest``.
       rest: the other seconds.
     """
 
@@ -208,12 +212,12 @@ class RunFacts(Entry):
       died: the exception that ended the program.
       state: ``exited``, ``stopped`` (an orderly end, exit code unknown), ``running`` or ``lost`` (no end in
         the log).
-      processes: number of recorded processes.
+      processes: number of recorded processes of the program.
       compiling_seconds: the part of ``seconds`` in which the main process traced, lowered or compiled.
       wall_time: all parts of ``seconds``; null: nothing was compiled, or the parts are unknown.
       targets: machines for which the programs were also compiled.
-      degraded: parts of the recording that are not available.
-      in_progress: phases whose end is not recorded.
+      degraded: parts of jaxscope's recording that did not work.
+      in_progress: traces, lowerings and compilations whose end is not recorded.
     """
 
     name: str | None
@@ -247,17 +251,21 @@ class Function(Entry):
     """A function that JAX traced.
 
     Attributes:
-      id: qualified name, file and first line, then the wrappers around the function.
-      form: def, lambda, partial, method, callable or primitive.
-      wrappers: names of the layers around the function, outermost first.
-      captures: the functions, classes and callable objects that it captures, as ``loss=l2``. Functions that
-        capture different ones have different ids, even if they have the same name, file and line.
-      library: whether the function is not the user's.
-      eager: whether it is an operation outside jit.
-      watched: whether its calls are counted.
+      id: qualified name, file and first line, then the names in ``wrappers``.
+      form: the kind of function: def, lambda, partial, method, callable (an object with ``__call__``) or
+        primitive.
+      wrappers: names of the transformations around the function, such as ``jax.grad``, outermost first.
+      captures: the functions, classes and callable objects that the function takes from its closure, as
+        ``loss=l2``. Functions that capture different ones have different ids, even if they have the same
+        name, file and line.
+      library: whether the function belongs to a library; false: to the user.
+      eager: whether it is an operation that the program applied outside jit, such as ``jnp.add``.
+      watched: whether jaxscope counts the calls of the function.
       calls: number of calls; null: not counted.
-      traces, lowerings, compilations: how often each phase ran; compilations include persistent-cache hits.
-      fast_path_misses: calls that missed JAX's fast path, and traced or compiled nothing.
+      traces, lowerings, compilations: how often each phase ran; ``compilations`` includes programs loaded
+        from the persistent cache.
+      fast_path_misses: calls that went through Python because JAX's fast path (in C++) did not accept them,
+        although nothing had to be traced or compiled.
     """
 
     id: str
@@ -284,7 +292,9 @@ class Function(Entry):
 
 
 class PhaseSeconds(Entry):
-    """Wall time of each phase of a call; null: the phase did not run, or its length is unknown."""
+    """Wall time of the phases of one call, in seconds; null: the phase did not run, or its length is
+    unknown.
+    """
 
     trace: float | None
     lower: float | None
@@ -292,12 +302,13 @@ class PhaseSeconds(Entry):
 
 
 class Argument(Entry):
-    """One array argument of a cache key.
+    """One array among the arguments of a jitted call, with the properties that JAX compares to look for a
+    trace or a program that it can reuse.
 
     Attributes:
-      path: the path in the call: ``batch['image']``.
+      path: the array's path in the call: ``batch['image']``.
       type: the class: ``jax.Array``, ``numpy.ndarray``, ``float``.
-      weak_type: whether an operation uses the dtype of the other operand instead of this dtype.
+      weak_type: whether an operation uses the dtype of the other operand instead of this array's dtype.
       committed: whether the array is committed to its devices; null: it is not a jax.Array.
       memory_kind: ``device``, ``pinned_host``, ...
       layout: the order of the dimensions in memory, major to minor.
@@ -317,14 +328,15 @@ class Argument(Entry):
 
 
 class Static(Entry):
-    """One static value of a cache key.
+    """One static value of a jitted call, such as a static argument. JAX compares it with the values of
+    earlier calls to look for a trace that it can reuse.
 
     Attributes:
-      path: the path in the call.
+      path: the value's path in the call.
       repr: the value as text.
-      type: its class.
-      compares: how JAX compares it: ``value`` (its own equality), ``identity`` (it has none) or ``parts`` (it
-        contains an object that is compared by identity).
+      type: the value's class.
+      compares: how JAX compares the value: ``value`` (with ``__eq__`` of its class), ``identity`` (its class
+        has no ``__eq__`` of its own) or ``parts`` (it contains an object that is compared by identity).
     """
 
     path: str
@@ -338,13 +350,14 @@ class CacheKey(Entry):
 
     Attributes:
       arguments: the array arguments.
-      static: the values that are compared by their own equality.
-      tree: the tree definition of the arguments, as text.
-      nodes: path -> type of each container in the arguments.
-      call_form: ``2 positional, keywords: mask``.
+      static: the static values, such as static arguments, which JAX compares by their own equality.
+      tree: the tree definition (PyTreeDef) of the arguments, as text.
+      nodes: path of a container in the arguments -> its type.
+      call_form: how the arguments were passed: ``2 positional, keywords: mask``.
       options: options of jit: name -> value.
-      context: JAX's settings: name -> value; null: unknown.
-      function_object: a number that is different for each function object of the process.
+      context: JAX's settings at the time of the call: name -> value; null: unknown.
+      function_object: a number that is different for each function object of the process, because JAX keeps
+        traces for each object.
       missing: parts of the key that were not recorded.
     """
 
@@ -360,17 +373,18 @@ class CacheKey(Entry):
 
 
 class Cause(Entry):
-    """Why a call was not served from a cache.
+    """Why JAX could not reuse an earlier trace or program for a call: what differs from the earlier call.
 
     Attributes:
-      kind: ``shape``, ``static_value``, ``new_function``, ...
-      level: the first cache that missed: trace, lower, compile or fast_path.
-      path: the argument, or the name of the setting; null: the cause has no single path.
-      before, after: the two values as text.
+      kind: what differs: ``shape``, ``static_value``, ``new_function``, ...
+      level: the first of JAX's caches that missed: trace, lower, compile, or fast_path (the cache in C++ that
+        makes repeated calls quick).
+      path: the argument that differs, or the name of the setting; null: the cause has no single path.
+      before, after: the values in the earlier call and in this call, as text.
       certainty: certain or likely.
       text: the cause as a clause of a sentence.
-      count: number of arrays with this cause; ``path`` is then the common path.
-      before_value, after_value: the two values as data.
+      count: number of arrays with this cause; ``path`` is then their common path.
+      before_value, after_value: the values in the earlier call and in this call, as data.
     """
 
     kind: str
@@ -387,8 +401,9 @@ class Cause(Entry):
     @classmethod
     @functools.lru_cache(1024)
     def of(cls, c: causes.Cause) -> Cause:
-        """Return the entry for ``c``, with its text. Callers must not change the result, because equal causes
-        share it.
+        """Return the entry for the cause ``c``, with its text.
+
+        Equal causes share one entry, so callers must not change it.
         """
         before, after = in_words.values(c)
         return cls.copy_of(
@@ -397,18 +412,20 @@ class Cause(Entry):
 
 
 class Intent(Entry):
-    """The shardings of one argument or result: the requested one, the compiled one, and that of the passed
-    array.
+    """The shardings of one argument or result of a compiled program: the requested one, the compiled one, and
+    that of the array that the caller passed.
 
     Attributes:
       path: the path of the argument, or of the result in the returned value.
       of: argument or result.
       asked: the requested sharding; null: no request, or unknown.
-      asked_by: what requests it: in_shardings, out_shardings, constraint (with_sharding_constraint) or type.
-      asked_at: the line of a constraint.
+      asked_by: what requests it: in_shardings, out_shardings, constraint (with_sharding_constraint) or type
+        (explicit sharding).
+      asked_at: the user's line of the with_sharding_constraint.
       compiled: the sharding in the compiled program.
       actual: the sharding of the array that the caller passed; null for a result.
-      agrees: whether all of them are equal; null: unknown.
+      agrees: whether ``asked``, ``compiled`` and ``actual`` are equal, as far as they are known; null:
+        unknown.
       difference: the kind of the difference.
       reason: why they differ.
       times: how many times as much memory the array needs because of the difference.
@@ -428,28 +445,32 @@ class Intent(Entry):
 
 
 class Compilation(Entry):
-    """A call that missed a cache. It was traced, lowered or compiled, or it only missed JAX's fast path.
+    """A call of a jitted function that JAX could not serve from its caches. JAX traced, lowered or compiled
+    it, or the call only missed JAX's fast path (the cache in C++ that makes repeated calls quick).
 
     Attributes:
       id: ``<process>.<number of the call>``.
       function: id of the function.
-      ordinal: its number among the compilations of the function, as in ``train_step#2``.
+      ordinal: the number of this compilation among those of the function: 2 in ``train_step#2``.
       time_seconds: when the call was recorded, in seconds since the start of the run.
-      entry: call, aot (``.trace``, ``.lower``, ``.eval_shape``), transform (under grad, vmap, ...) or nested
-        (inside another trace).
-      inside: id of the call during whose trace this call was made.
-      reached: which of traced, lowered, compiled it completed; fast_path: it only missed the fast path.
-      in_progress: the phase whose end is not recorded.
-      failed: the phase that raised an exception.
-      persistent_cache: hit, miss or off.
+      entry: how the function was called: call, aot (``.trace``, ``.lower``, ``.eval_shape``), transform
+        (under grad, vmap, ...) or nested (while another function was traced).
+      inside: id of the call during whose trace this call was made; null: none.
+      reached: the phases that ended: traced, lowered, compiled; fast_path: the call only missed the fast
+        path.
+      in_progress: the phase whose end is not recorded; null: none.
+      failed: the phase that raised an exception; null: none.
+      persistent_cache: whether the program was in JAX's persistent compilation cache: hit, miss or off.
       call_site: the user's line that made the call.
       stack: the user's lines above ``call_site``, innermost first.
       seconds: wall time of each phase.
-      key: the cache key; null: unknown.
-      compared_with: id of the earlier compilation whose cache key differs least.
+      key: the values that JAX compares to find a trace or a program that it can reuse; null: unknown.
+      compared_with: id of the earlier compilation of the function whose ``key`` differs least; ``causes`` are
+        the differences.
       causes: why JAX could not reuse a trace or a program, the decisive cause first.
-      shardings: the shardings of its arguments and results; null: they cannot differ.
-      program: id of the compiled program.
+      shardings: the shardings of the arguments and results; null: nothing was compiled, or they cannot differ
+        from the requested ones (one device, no request).
+      program: id of the compiled program; null: none.
     """
 
     id: str
@@ -477,18 +498,19 @@ class Compilation(Entry):
 
 
 class Prediction(Entry):
-    """A recompile to be expected, because a result of a function does not have the form of the argument that
-    it becomes.
+    """A recompile to be expected: a result of a call is likely to be passed to the same function as an
+    argument (as the state of a training loop), and its shape, dtype or another property differs from that
+    argument.
 
     Attributes:
       function: id of the function.
       after_compilation: id of the compilation that returns the result.
-      argument, result: their paths.
+      argument, result: the path of the argument, and the path of the result in the returned value.
       causes: why the next call would miss a cache.
       text: the prediction as a sentence.
-      status: pending; confirmed (by a later miss); withdrawn (by a later call without a miss); null: the run
-        ended before.
-      confirmed_by: id of the compilation that confirmed it.
+      status: pending; confirmed (a later call recompiled); withdrawn (a later call did not); null: the run
+        ended before another call.
+      confirmed_by: id of the compilation that confirmed the prediction; null: none.
     """
 
     function: str
@@ -503,14 +525,15 @@ class Prediction(Entry):
 
 
 class Total(Entry):
-    """What one cause of compilations cost at one line.
+    """The sum of the calls at one line of code that missed JAX's caches for the same cause.
 
     Attributes:
-      cause: the kind of the cause: ``shape``, ``first``, ...
-      path: the argument or setting, if the cause has one.
-      function: id of the function; null: operations outside jit and library functions.
+      cause: the kind of the cause: ``shape``, ``static_value``, ..., or ``first`` (the first call of a
+        function).
+      path: the argument or setting that differed; null: the cause has none.
+      function: id of the called function; null: operations outside jit and library functions.
       source: the user's line that made the calls; null: unknown.
-      count: number of calls that missed a cache.
+      count: number of these calls.
       seconds: seconds of these calls in all phases.
     """
 
@@ -529,9 +552,8 @@ class PayingLine(Entry):
     """A line of the user's code, and the compilations that it caused outside jit or inside libraries.
 
     Attributes:
-      library: the package that the line calls most often; None: unknown, or the line calls only JAX.
-      recompiles: number of compilations of an operation or a function that the same line had compiled
-        before.
+      library: the package that the line calls most often; null: unknown, or the line calls only JAX.
+      recompiles: number of these compilations whose operation or function the same line had compiled before.
     """
 
     source: Frame
@@ -542,21 +564,23 @@ class PayingLine(Entry):
 
 
 class StaleCapture(Entry):
-    """A value that a traced function uses without taking it as an argument, and that changed after the trace.
+    """A value that a jitted function uses without taking it as an argument, and that the program changed
+    after the trace, so that the compiled function still uses the old value.
 
     Attributes:
       function: id of the function.
       name: the value's name in the code: ``scale``, ``config['lr']``, ``self.width``.
-      where: closure, global or static (part of a static argument).
-      how: rebound, or in place (the contents of a NumPy array).
-      before, after: the values, shortened.
-      read: the line that reads the value.
+      where: where the function finds the value: closure, global or static (part of a static argument).
+      how: how the program changed the value: rebound (a new object), or in place (the contents of a NumPy
+        array).
+      before, after: the value at the trace and now, as shortened text.
+      read: the line of the function that reads the value.
       after_compilation: id of the compilation that traced the function.
-      seen: when the change was noticed: call, step or exit.
-      seen_at: the user's line at which it was noticed.
+      seen: when jaxscope noticed the change: call (of the function), step (of the training loop) or exit.
+      seen_at: the user's line at which jaxscope noticed the change.
       status: stale; ended (by a new trace, after a call that used the old value); withdrawn (by a new trace,
-        before such a call).
-      ended_by: id of the compilation with the new trace.
+        before such a call); null: unknown.
+      ended_by: id of the compilation with the new trace; null: none.
     """
 
     function: str
@@ -575,12 +599,12 @@ class StaleCapture(Entry):
 
 
 class Padding(Entry):
-    """A set of sizes to which inputs can be padded.
+    """A set of sizes to which the user can pad inputs of varying size, so that fewer programs are compiled.
 
     Attributes:
-      sizes: the sizes, ascending.
-      compilations: number of compilations that remain.
-      padding_share: the share of all elements that is padding.
+      sizes: the sizes, ascending; an input is padded to the next larger one.
+      compilations: number of compilations that remain with padding.
+      padding_share: the share of all elements that would be padding, from 0 to 1.
     """
 
     sizes: list[int]
@@ -589,15 +613,17 @@ class Padding(Entry):
 
 
 class Bucket(Entry):
-    """An axis of an argument that had several sizes, and sizes to which it can be padded.
+    """An axis of an argument that had several sizes, each of which caused a compilation, and sizes to which
+    the axis can be padded.
 
     Attributes:
       function: id of the function.
       path: the argument.
       axis: the axis, from 0.
-      observed: [size, number of calls] of each size; if calls were not counted, number of compilations.
-      calls: number of calls; null: not counted.
-      choices: sets of sizes to pad to.
+      observed: for each size, [size, number of calls with this size]; if calls were not counted, [size,
+        number of compilations].
+      calls: number of all calls; null: not counted.
+      choices: several sets of sizes to pad to, of which the user can take one.
     """
 
     function: str
@@ -612,7 +638,7 @@ class Bucket(Entry):
 
 
 class Problem(Entry):
-    """A line of a program's text that could not be parsed.
+    """A line of the StableHLO or HLO of a program that jaxscope could not parse.
 
     Attributes:
       stage: hlo or stablehlo.
@@ -631,8 +657,8 @@ class Fusion(Entry):
     Attributes:
       kind: XLA's kind of fusion: ``loop``, ``input``, ``output``, ``custom``.
       ops: opcode -> number of instructions in the fusion.
-      bytes_in, bytes_out: bytes of its operands and of its result in one execution.
-      executions: how often it runs in one call of the program; null: unknown.
+      bytes_in, bytes_out: bytes of the fusion's operands, and of its result, in one execution.
+      executions: how often the fusion runs in one call of the program; null: unknown.
       sources: the user's lines of its instructions, the most frequent first.
     """
 
@@ -650,7 +676,7 @@ class Fusions(Entry):
 
     Attributes:
       total: number of fusions that are not inside another fusion.
-      by_kind: kind -> number of these fusions.
+      by_kind: kind -> number of the fusions in ``total``.
       nested: number of fusions inside another fusion.
       each: (``list`` in JSON) the fusions that are not inside another.
     """
@@ -666,24 +692,29 @@ class Collective(Entry):
 
     Attributes:
       kind: ``all-reduce``, ``all-gather``, ...
-      is_async: (``async`` in JSON) whether it is split into a start and a done.
+      is_async: (``async`` in JSON) whether the collective is split into two instructions, a start and a done.
       overlap: whether anything computes between start and done; null: unknown.
       bytes: bytes of the result on one device (of a reduce-scatter, the part that stays on the device).
       operand_bytes: bytes of the operands on one device.
       wire_bytes: bytes that a device sends in one execution.
-      executions: how often it runs in one call; null: unknown. In a branch of a conditional, an upper bound.
-      executions_at_least: a lower bound.
-      conditional: the conditional that has it in a branch; null: none.
-      axes: the mesh axes over which it communicates; null: unknown, or its groups are not mesh axes.
-      group_size, groups: number of devices in a group, and number of groups.
-      origin: asked (written in the program), inserted (by the partitioner) or null (unknown).
-      weight: the parameter that an all-gather gathers, as with fully sharded parameters.
-      constraint: the sharding constraint of the user that makes the communication necessary.
+      executions: how often the collective runs in one call of the program, or, in a branch of a conditional,
+        at most runs; null: unknown.
+      executions_at_least: how often the collective runs at least in one call; null: unknown.
+      conditional: the name of the conditional instruction that has the collective in a branch; null: none.
+      axes: the mesh axes over which the collective communicates; null: unknown, or its groups of devices are
+        not those of mesh axes.
+      group_size, groups: number of devices in a group that communicates, and number of groups.
+      origin: asked (the user's program contains the collective), inserted (by the partitioner), or null
+        (unknown).
+      weight: the parameter that an all-gather collects from all devices before its use (fully sharded
+        parameters); null: none.
+      constraint: the user's sharding constraint that makes the communication necessary; null: none.
       constrained_at: the line of that constraint.
-      source_certainty: certain: the compiler kept the line; likely: it is the line of a neighbouring
-        instruction.
-      axes_around: if the groups are not mesh axes, the axes that contain them.
-      transfer: for a send or recv between slices, the collective of which it is a part.
+      source_certainty: certain: the compiler kept the source line; likely: ``source`` is the line of a
+        neighbouring instruction.
+      axes_around: if the groups are not those of mesh axes, the mesh axes that contain them.
+      transfer: for a send or recv between slices (groups of TPU chips), the kind of the collective of which
+        it is a part; null: none.
     """
 
     kind: str
@@ -721,12 +752,13 @@ class Loop(Entry):
 
 
 class Upcast(Entry):
-    """Conversions of one line from a dtype to a wider one.
+    """The conversions in a program from a dtype to a wider one (bfloat16 to float32) that one line of code
+    causes.
 
     Attributes:
       before, after: the dtypes.
-      count: number of conversions in the program; those in the body of a loop count once.
-      bytes: bytes of all their results.
+      count: number of conversions in the program; a conversion in the body of a loop counts once.
+      bytes: bytes of all their results together.
     """
 
     before: str
@@ -737,14 +769,15 @@ class Upcast(Entry):
 
 
 class Callback(Entry):
-    """Calls from the program into Python.
+    """The calls from a compiled program into Python that one line of code causes (``jax.debug.print``,
+    ``pure_callback``).
 
     Attributes:
       kind: JAX's name of the primitive, or infeed or outfeed.
-      count: number of such calls in the program; those in the body of a loop count once.
-      ordered: whether they keep their order; null: unknown.
-      in_loop: whether they run in every iteration of a loop.
-      bytes_to_host, bytes_from_host: bytes of one call.
+      count: number of such calls in the program; a call in the body of a loop counts once.
+      ordered: whether the calls keep their order; null: unknown.
+      in_loop: whether the calls run in every iteration of a loop.
+      bytes_to_host, bytes_from_host: bytes that one call copies.
     """
 
     kind: str | None
@@ -757,13 +790,13 @@ class Callback(Entry):
 
 
 class RepeatedBlock(Entry):
-    """The same operations, written several times, as in an unrolled loop.
+    """A sequence of operations that a program contains several times, as an unrolled Python loop leaves it.
 
     Attributes:
-      length: number of operations.
-      times: how often they are written.
+      length: number of operations in the sequence.
+      times: how often the program contains the sequence.
       carried: whether each repetition uses a result of the one before.
-      in_loop: whether they are inside a loop.
+      in_loop: whether the repetitions are inside a loop.
     """
 
     length: int
@@ -779,10 +812,10 @@ class Donation(Entry):
     Attributes:
       path: the argument.
       bytes, device_bytes: bytes of the whole array, and of its part on one device.
-      status: aliased (reused), unused (donated without effect) or possible (not donated, though a result
-        would fit); null: donated, with unknown effect.
-      reason: why it is not reused, or what reuse needs.
-      output: the result that uses the memory or could use it.
+      status: aliased (the memory is reused), unused (the argument is donated, but no result uses its memory)
+        or possible (it is not donated, though a result would fit); null: donated, and the effect is unknown.
+      reason: why the memory is not reused, or what has to change so that it can be.
+      output: the result that uses the argument's memory or could use it; null: none.
     """
 
     path: str | None
@@ -794,12 +827,13 @@ class Donation(Entry):
 
 
 class Constant(Entry):
-    """An array that the function captured.
+    """An array that a traced function captured (from its closure, for example), so that the program contains
+    it as a constant.
 
     Attributes:
-      name: the variable; null: unknown.
+      name: the variable that had the array; null: unknown.
       bytes: bytes of the whole array.
-      source: the line of its first use.
+      source: the line at which the program first uses the array.
     """
 
     name: str | None
@@ -815,10 +849,10 @@ class Rematerialization(Entry):
     XLA warns of this as involuntary full rematerialization.
 
     Attributes:
-      name: the instruction.
-      before, after: (``from`` and ``to`` in JSON) the two shardings.
+      name: the HLO instruction that is copied.
+      before, after: (``from`` and ``to`` in JSON) the shardings before and after the change.
       bytes: bytes of the whole array, which every device then has.
-      source: the user's line.
+      source: the user's line that created the instruction.
       text: the warning, shortened.
     """
 
@@ -831,10 +865,10 @@ class Rematerialization(Entry):
 
 
 class Contributor(Entry):
-    """An argument or a result, and its share of the memory.
+    """An argument or a result of a program, and how much of the program's memory it takes.
 
     Attributes:
-      path: the user's name of it.
+      path: the argument or result by the user's names: ``state.params['w']``.
       of: argument or output.
       bytes, global_bytes: bytes on one device, and of the whole array.
     """
@@ -846,16 +880,16 @@ class Contributor(Entry):
 
 
 class Buffer(Entry):
-    """One of the largest buffers that a target's compiler lists, or, if it lists none, one of the largest
-    values.
+    """One of the largest buffers of a program that was compiled for a target, as the target's compiler lists
+    them. If the compiler lists none, one of the largest values of the program instead.
 
     Attributes:
       bytes: bytes on one device; for ``value on all devices``, on all devices together.
       kind: the compiler's kind of buffer; ``value`` or ``value on all devices``: a value of the lowered
         program.
       shape: as HLO writes it: ``f32[8,128]{1,0}``.
-      operation: the operation that writes it.
-      source: the line, as ``file`` and ``line``.
+      operation: the operation that writes the buffer.
+      source: the user's line, as an object with ``file`` and ``line``; null: unknown.
     """
 
     bytes: int | None
@@ -869,16 +903,17 @@ class Memory(Entry):
     """Memory of one program on one device.
 
     Attributes:
-      argument_bytes, output_bytes, temp_bytes: arguments, results and temporaries.
-      alias_bytes: the part of the arguments whose memory the results reuse.
-      code_bytes: the program itself.
+      argument_bytes, output_bytes, temp_bytes: bytes of the arguments, of the results, and of temporary
+        buffers.
+      alias_bytes: bytes of the arguments whose memory the results reuse.
+      code_bytes: bytes of the program itself.
       capacity_bytes: memory of the device.
       by_path: arguments and results by the user's names, largest first.
-      fits: whether the program fits into a target; null: it was not compiled for a target, or unknown. The
-        same is true of the following keys.
-      used_bytes: bytes that the program needs.
-      parts: the compiler's breakdown of ``used_bytes``: name -> bytes.
-      largest: the largest buffers.
+      fits: whether the program fits into the memory of the target for which it was compiled; null: unknown,
+        or the program ran here.
+      used_bytes: bytes that the program needs on the target; null for the same reasons.
+      parts: the compiler's breakdown of ``used_bytes``: name -> bytes; null for the same reasons.
+      largest: the program's largest buffers; null for the same reasons.
     """
 
     argument_bytes: int | None = None
@@ -896,7 +931,8 @@ class Memory(Entry):
 
 
 class Bounds(Entry):
-    """Lower bounds on the time of one call on a target, computed from the target's peak rates.
+    """Lower bounds on the time of one call of a program on a target (a machine that it was compiled for),
+    computed from the machine's peak rates.
 
     Attributes:
       compute_seconds: time of the matrix products.
@@ -904,7 +940,8 @@ class Bounds(Entry):
       axes_seconds: time of the collectives: mesh axes joined with a comma -> seconds.
       least_seconds: the largest of these bounds.
       binds: the name of the largest bound: compute, memory or mesh axes.
-      quoted: the names of bounds whose rate comes from a secondary source that quotes the vendor.
+      quoted: the names of bounds whose peak rate is not from the vendor's own page but from a page that
+        quotes the vendor.
     """
 
     compute_seconds: float | None
@@ -929,13 +966,13 @@ class Texts(Entry):
       instructions: number of HLO instructions.
       mesh: [axis, size] of each mesh axis.
       unfused_elementwise: number of elementwise instructions outside fusions.
-      custom_calls: target -> number of calls.
+      custom_calls: name of the called function -> number of calls.
       wire_bytes_by_axes: mesh axes joined with a comma -> bytes that one device sends in one call.
       matrix_flops: operations of matrix products and convolutions on one device in one call.
-      repeated_blocks: operations that are written several times.
-      op_counts: StableHLO operation -> number.
-      remats: arrays that the partitioner copies to all devices.
-      flops, bytes_accessed: XLA's own estimates.
+      repeated_blocks: sequences of operations that the program contains several times.
+      op_counts: name of a StableHLO operation -> how often the program contains it.
+      remats: arrays that the partitioner copies to all devices to change their sharding.
+      flops, bytes_accessed: XLA's own estimates for one call.
       estimated_cycles: cycles of one call, estimated by a TPU's compiler.
     """
 
@@ -970,19 +1007,21 @@ class Texts(Entry):
 
 
 class Program(Texts):
-    """One compiled program. The fields from ``state`` on are only set for a program for a target.
+    """One compiled program: the one that ran, or one that was compiled for a target (a machine that need not
+    exist here). For a program that ran, the fields from ``state`` on are null.
 
     Attributes:
-      of: for a program for a target, id of the program of the same call that ran.
-      stablehlo, hlo: the names under which the texts are stored in the run.
-      target: the target; null: the program ran.
-      compilations: ids of the calls that compiled it.
-      state: skipped, waiting, compiling, abandoned, or the compiler's outcome (``ok``, ``exhausted``, ...).
-      error: the compiler's message.
+      of: for a program for a target, the id of the program that ran in the same call; else null.
+      stablehlo, hlo: the names of the files in the run directory that contain the texts.
+      target: the name of the target; null: the program ran.
+      compilations: ids of the calls that compiled the program.
+      state: skipped, waiting, compiling, abandoned (the compiling process has ended), or the compiler's
+        outcome (``ok``, ``exhausted``, ...).
+      error: the compiler's error message.
       skipped: why the program was not compiled for the target.
       compiler: the version of the compiler.
-      waited_seconds: how long the user's program waited for the lowering.
-      compiler_process_bytes: memory of the compiler's process.
+      waited_seconds: how long the user's program waited while this program was lowered for the target.
+      compiler_process_bytes: memory that the compiler's process took.
     """
 
     id: str
@@ -1006,14 +1045,16 @@ class Program(Texts):
 
 
 class OnDevice(Entry):
-    """Bytes of live arrays on one device."""
+    """The bytes of all live arrays on the device with the number ``device``."""
 
     device: int
     bytes: int
 
 
 class Allocator(Entry):
-    """The memory of a device, as its allocator reports it."""
+    """The memory of a device, as the device's allocator reports it: bytes in use, most bytes in use so far,
+    and the limit.
+    """
 
     device: int
     in_use_bytes: int | None
@@ -1022,19 +1063,20 @@ class Allocator(Entry):
 
 
 class ArrayGroup(Entry):
-    """Live arrays with one name, shape, dtype and sharding.
+    """The live arrays that have the same variable, shape, dtype and sharding.
 
     Attributes:
-      path: the variable that leads to them, with ``[*]`` for indices of lists; null: none was found.
-      shared: how many of them use the memory of other arrays.
-      global_bytes: bytes of all of them, without copies on other devices.
-      device_bytes: their bytes on each device that has them.
+      path: the variable through which the program reaches the arrays, with ``[*]`` for indices of lists:
+        ``params['layers'][*]``; null: none was found.
+      shared: number of these arrays that use the memory of other arrays; null: none.
+      global_bytes: bytes of the arrays together, without copies on other devices.
+      device_bytes: bytes of the arrays together on each device that has them.
       sharding, spec: the sharding as text, and its PartitionSpec.
       replication: number of devices that have the same part of an array.
       padding_bytes: bytes allocated for padding, on all devices.
-      origin: the user's line that created them.
-      asked, compiled: the sharding that was requested for them, and that of the program which returns or
-        takes them.
+      origin: the user's line that created the arrays.
+      asked, compiled: the sharding that was requested for the arrays, and the sharding in the program that
+        returns or takes them.
     """
 
     path: str | None
@@ -1057,7 +1099,7 @@ class ArrayGroup(Entry):
 
 
 class ArraySum(Entry):
-    """Live arrays of one variable, kind or dtype.
+    """The sum of the live arrays that one variable leads to, that are of one kind, or that have one dtype.
 
     Attributes:
       name: the variable (``state.params``), the kind (parameters, optimizer state, batch, other) or the
@@ -1076,14 +1118,15 @@ class Snapshot(Entry):
     Attributes:
       time_seconds: when the snapshot was taken, in seconds since the start of the run.
       count: number of arrays.
-      parts: number of further arrays that use the memory of these arrays, and to which no variable leads.
-      bytes: bytes on all devices of this process; a buffer that several arrays share counts once.
+      parts: number of further arrays that use the memory of the counted arrays, and that no variable refers
+        to.
+      bytes: bytes on all devices of this process; memory that several arrays share counts once.
       by_device: bytes on each device.
       memory: what each device's allocator reports.
       groups: the arrays by name, shape, dtype and sharding.
-      trees: the arrays by variable.
-      kinds: the arrays by kind: parameters, optimizer state, batch, other.
-      dtypes: the arrays by dtype.
+      trees: the sums of the arrays by variable.
+      kinds: the sums of the arrays by kind: parameters, optimizer state, batch, other.
+      dtypes: the sums of the arrays by dtype.
     """
 
     time_seconds: float | None
@@ -1106,20 +1149,20 @@ class Arrays(Entry):
 
 
 class Transfer(Entry):
-    """All copies of one line in one direction, between host and devices or between devices.
+    """All copies that one line of code makes in one direction, between host and devices or between devices.
 
     Attributes:
       direction: device_to_host, host_to_device or device_to_device.
-      kind: what copies: float, item, np.asarray, device_get, device_put, ...
+      kind: the function that copies: float, item, np.asarray, device_get, device_put, ...
       count: number of copies; null: not counted, and ``bytes`` are those of one call.
-      blocked_seconds: how long the program waited in all of them, also for the computation of the values.
-      steps: number of steps with such a copy; null: steps are not counted.
+      blocked_seconds: how long the program waited in all of these copies, also for the values to be computed.
+      steps: number of steps of the training loop with such a copy; null: steps are not counted.
       source: the user's line.
-      caller: the line that called the function of ``source``; null: several lines, or none of the user's.
-      expression: the expression in the source.
-      views: how many of them copied nothing, because host and device share the memory.
-      function: id of the jitted function, if its arguments were copied.
-      paths: these arguments.
+      caller: the line that called the function of ``source``; null: several lines did, or none of the user's.
+      expression: the copied expression in the source.
+      views: number of the copies that copied nothing, because host and device share the memory.
+      function: id of the jitted function whose arguments were copied in its call; null: no such function.
+      paths: the paths of these arguments.
     """
 
     direction: str
@@ -1141,12 +1184,12 @@ class Transfer(Entry):
 
 
 class MeasuredLine(Entry):
-    """The measured time of one line.
+    """The time that the devices spent on the instructions of one source line, as JAX's profiler measured it.
 
     Attributes:
       source: the line; null: unknown.
-      seconds: seconds in one step on one device, on average.
-      opcodes: HLO opcode -> the part of these seconds.
+      seconds: seconds in one step of the training loop on one device, on average.
+      opcodes: HLO opcode -> the part of ``seconds`` that its instructions took.
     """
 
     source: Frame | None
@@ -1155,15 +1198,15 @@ class MeasuredLine(Entry):
 
 
 class Profile(Entry):
-    """The measurements of JAX's profiler during some steps (``--profile``), by line.
+    """What JAX's profiler measured during some steps of the training loop (``--profile``), by source line.
 
     Attributes:
-      devices: number of devices that executed instructions; null: unknown, and the seconds are those of all
-        devices together.
+      devices: number of devices that executed instructions; null: unknown, and the seconds of ``lines`` are
+        those of all devices together.
       step_seconds: wall time of one step, on average.
       device_seconds: time for which one device executed operations in one step, on average.
-      file: the profile, relative to the run directory.
-      left_out: number of instructions that were not recorded.
+      file: the profile's file, relative to the run directory.
+      left_out: number of instructions that the profiler did not record.
     """
 
     pid: int
@@ -1178,15 +1221,15 @@ class Profile(Entry):
 
 
 class StepLine(Entry):
-    """The part of a step's time that one line takes.
+    """The part of the time of a training step that one source line takes, for one of three causes.
 
     Attributes:
       cause: wait (for a value from a device), copy (to or between devices) or compile (trace, lower,
         compile).
       source: the line; null: unknown.
       expression: the expression in the source; null: several, or unknown.
-      caller: the line that calls the function of ``source``, if that is a helper which several lines call;
-        else null.
+      caller: if ``source`` is in a helper function that several lines call, the line that calls it here; else
+        null.
       seconds: seconds in one step, on average.
     """
 
@@ -1198,17 +1241,18 @@ class StepLine(Entry):
 
 
 class StepTime(Entry):
-    """The mean time of a step of the main process, and where it goes. All seconds are of one step.
+    """The mean wall time of one step of the training loop in the main process, and what takes it. All seconds
+    are those of one step.
 
     Attributes:
-      first_step, last_step: the first and the last step that are counted here.
-      steps: how many steps are counted. Steps that compiled, or ran under the profiler, are left out.
+      first_step, last_step: the first and the last of the steps whose mean is taken.
+      steps: the number of these steps. Steps that compiled, or ran under the profiler, are left out.
       includes_compiling: true: steps that compiled are included, because too few others are left.
       lines: the lines that take time, the most expensive first.
-      rest_seconds: Python code, dispatch, and waiting that was not recorded.
-      device_waits_share: share of ``profiled_steps`` in which a device executed nothing, mean over the
-        devices; null: there is no profile.
-      profiled_steps: first and last step of the profile.
+      rest_seconds: the time of Python code, dispatch, and waiting that was not recorded.
+      device_waits_share: share of the time of ``profiled_steps`` in which a device executed nothing, from 0
+        to 1, mean over the devices; null: there is no profile.
+      profiled_steps: first and last step of the profile; null: there is no profile.
     """
 
     first_step: int
@@ -1229,11 +1273,11 @@ class Evidence(Entry):
     """One observation that supports a finding.
 
     Attributes:
-      text: the observation.
-      compilation, program: ids.
+      text: the observation as a sentence.
+      compilation, program: the ids of the compilation and of the program in which it was observed.
       source: the user's line.
-      target, setting: the target, or the setting of ``--vary``, for which it was observed, if there are
-        several.
+      target, setting: the target (``--target``) or the setting of ``--vary`` for which it was observed, if
+        there are several.
     """
 
     text: str
@@ -1255,15 +1299,18 @@ class Finding(Entry):
       function: id of the function.
       fix: what to do, in words.
       seconds: seconds lost so far; null: unknown.
-      path: the argument or array.
-      targets: the targets whose programs have the finding.
+      path: the argument or array that the finding is about.
+      targets: names of the targets (machines compiled for) whose programs have the finding.
       settings: the settings of ``--vary`` that have the finding.
-      contexts: all forms of the program that have the finding.
+      contexts: in which forms of the program the finding occurs: the program that ran, programs for targets,
+        programs with other settings.
       id: an id that stays the same in later runs.
-      subject: what the finding is about, within its rule and function.
-      fix_kind: what to do, for programs: ``pad``, ``donate``, ``device_put``, ...; ``advice``: in words only.
-      fix_arguments: the arguments of ``fix_kind``.
-      sub_run: the run to which the ids belong, as a position in ``sub_runs``; null: the run itself.
+      subject: what the finding is about, as text, to tell apart several findings of one rule in one function.
+      fix_kind: the fix as data, for programs that apply it: ``pad``, ``donate``, ``device_put``, ...;
+        ``advice``: the fix is only known in words.
+      fix_arguments: the arguments of ``fix_kind``: ``{"donate_argnames": ["x"]}``.
+      sub_run: which run the ids in this entry belong to, as a position in the report's list ``sub_runs``;
+        null: the run of the report.
     """
 
     code: str
@@ -1287,7 +1334,13 @@ class Finding(Entry):
 
     @classmethod
     def of(cls, f: findings.Finding, sub_run: int | None = None) -> Finding:
-        """Return the entry for the finding ``f``, with its texts."""
+        """Return the entry of the JSON report for the finding ``f``, with its title, evidence and fix as
+        text.
+
+        Args:
+          sub_run: which run the ids in ``f`` belong to, as a position in the report's list ``sub_runs``;
+            None: the run of the report.
+        """
         fix = fix_of(f)
         return cls.copy_of(
             f,
@@ -1308,13 +1361,13 @@ class Finding(Entry):
 
 
 class OverAxes(Entry):
-    """The collectives of one program over some mesh axes.
+    """The collectives of one program that communicate over the same mesh axes, summed.
 
     Attributes:
-      axes: the axes; null: unknown.
-      count: number of instructions.
-      executions: how often they run in one call; null: unknown.
-      wire_bytes: bytes that one device sends in one call; null: unknown.
+      axes: the mesh axes; null: unknown.
+      count: number of collective instructions.
+      executions: how often these instructions run in one call of the program, together; null: unknown.
+      wire_bytes: bytes that one device sends for them in one call; null: unknown.
     """
 
     axes: list[str] | None
@@ -1329,7 +1382,7 @@ class Fit(Entry):
     Attributes:
       used_bytes: bytes that the program needs on one device.
       capacity_bytes: memory of the device.
-      fits: null: unknown, or the program was not compiled for a target.
+      fits: whether the program fits; null: unknown, or the program was not compiled for a target.
     """
 
     used_bytes: int | None
@@ -1338,15 +1391,16 @@ class Fit(Entry):
 
 
 class Column(Entry):
-    """The program of one function with one setting or for one target.
+    """One column of a comparison: the program of a function with one setting of ``--vary`` or for one target.
 
     Attributes:
-      sub_run: the run that has the program, as a position in ``sub_runs``; null: the run itself.
-      settings: the settings of ``--vary``.
-      target: the target; null: the devices that the program ran on.
+      sub_run: the run that has the program, as a position in the report's list ``sub_runs``; null: the run of
+        the report.
+      settings: the settings of ``--vary``: option or variable -> value.
+      target: the name of the target; null: the program ran on the devices of this machine.
       program: id of the program.
       fusions: number of fusions.
-      collectives: the collectives by mesh axes.
+      collectives: the sums of the collectives for each set of mesh axes.
       estimated_cycles: cycles of one call, estimated by a TPU's compiler.
       compile_seconds: time that compiling for the target took.
     """
@@ -1365,17 +1419,19 @@ class Column(Entry):
 
 
 class Comparison(Entry):
-    """The programs of one function with several settings or for several targets."""
+    """The programs of one function, compiled with several settings of ``--vary`` or for several targets, side
+    by side: one column for each.
+    """
 
     function: str
     columns: list[Column]
 
 
 class SlowestCompilation(Entry):
-    """The compilation of a rank that took longest.
+    """The compilation that took longest in one rank (process) of a multi-process program.
 
     Attributes:
-      site: the line that called the function.
+      site: the user's line that called the function; null: unknown.
     """
 
     site: Frame | None
@@ -1384,16 +1440,17 @@ class SlowestCompilation(Entry):
 
 
 class Rank(Entry):
-    """One process of a job.
+    """One process (rank) of a program that runs in several processes.
 
     Attributes:
-      rank: its number.
-      directory: the name of its run directory.
-      state: ``exited``, ``stopped``, ``running`` or ``lost``.
-      steps: number of steps; null: not counted.
+      rank: the number of the process.
+      directory: the name of the process's run directory.
+      state: ``exited``, ``stopped`` (an orderly end, exit code unknown), ``running`` or ``lost`` (no end in
+        the log).
+      steps: number of steps of the training loop; null: not counted.
       compilations: number of compilations.
       shared_programs: names of the programs that run on devices of several processes, in the order of
-        compilation. Equal programs of different ranks have the same name.
+        compilation. Equal programs of different processes have the same name.
       program_memory_bytes: memory on one device of the program that needs the most.
     """
 
@@ -1413,12 +1470,13 @@ class Rank(Entry):
 
 
 class Ranks(Entry):
-    """The processes of a job.
+    """The processes (ranks) of a program that runs in several processes.
 
     Attributes:
       size: number of processes; null: unknown.
       missing: numbers of the processes that recorded nothing.
-      groups: numbers of the processes that compiled the same shared programs, one list for each group.
+      groups: a list of process numbers for each group of processes that compiled the same
+        ``shared_programs``; several groups: the processes differ.
       ranks: the recorded processes.
     """
 
@@ -1429,22 +1487,24 @@ class Ranks(Entry):
 
 
 class Report(Entry):
-    """The whole report.
+    """The whole JSON report of a run.
 
     Attributes:
       schema: the version of the format.
       jaxscope: the version of jaxscope.
-      ledger: what each cause of compilations cost.
-      outside_jit: the user's lines that compile outside jit or in libraries.
-      stale_captures: values that traced functions use, and that have changed since.
-      buckets: sizes to which inputs can be padded.
+      ledger: the number and the seconds of compilations, summed for each cause, function and source line.
+      outside_jit: the user's lines that compile operations outside jit or functions of libraries.
+      stale_captures: values that traced functions use without taking them as arguments, and that have changed
+        since the trace.
+      buckets: sizes to which inputs of varying size can be padded.
       arrays: snapshots of the live arrays; null: none was taken.
       transfers: copies between host and devices; null: they were not counted.
       profiles: measurements of JAX's profiler.
-      step_time: where the time of a step goes; null: unknown.
-      sub_runs: runs of the same program with other settings, or on other numbers of devices.
+      step_time: what takes the time of a training step; null: unknown.
+      sub_runs: the reports of runs of the same program with other settings (``--vary``), or on other numbers
+        of devices.
       comparisons: the programs of each function side by side, for several settings or targets.
-      ranks: the processes of the job; null: it has only one process.
+      ranks: the processes of a program that runs in several processes; null: there is only one.
     """
 
     schema: int

@@ -1,4 +1,6 @@
-"""Write the figures of each step for dashboards: to a file, to TensorBoard or to Weights & Biases."""
+"""Write the figures of each training step, such as compile seconds and memory: to a file, to TensorBoard or
+to Weights & Biases (``--metrics``).
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,9 @@ def is_file(where: str) -> bool:
 
 
 def require(where: str) -> None:
-    """Raise an error unless the package for the dashboard ``where`` is installed. The package is not
-    imported.
+    """Raise an error unless the package that writes to the dashboard ``where`` is installed.
+
+    The package is looked for but not imported.
 
     Args:
       where: ``tensorboard:DIRECTORY``, ``wandb``, or the name of a file, which needs no package.
@@ -49,12 +52,16 @@ def require(where: str) -> None:
 
 
 def text(run: Run, where: str) -> Iterator[str]:
-    """Yield the contents of a metrics file: CSV if the name ``where`` ends with ``.csv``, else JSON lines."""
+    """Yield the figures of each step as the text of the metrics file ``where``, in parts: CSV if the file's
+    name ends with ``.csv``, else JSON lines.
+    """
     return csv_lines(run) if where.lower().endswith(".csv") else scalars.lines(run)
 
 
 def csv_lines(run: Run) -> Iterator[str]:
-    """Yield CSV: a line of column names, then a line for each step; an unknown number is an empty cell."""
+    """Yield the figures of each step as CSV: first the names of the columns, then a line for each step. An
+    unknown number is an empty cell.
+    """
     rows = list(_flat(run))
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, list(rows[0]) if rows else _NAMES, lineterminator="\n")
@@ -85,9 +92,10 @@ _NAMES = [name for name in scalars.Row.__struct_fields__ if name != "recompiles_
 
 
 def _flat(run: Run) -> Iterator[dict[str, float | None]]:
-    """Yield a dict for each step: name of a figure -> number; None: unknown.
+    """Yield a dict for each step of the run: name of a figure -> number, or None if it is unknown.
 
-    Recompiles have a name for each cause, ``recompiles/shape``. All dicts have the same names.
+    The dicts have no dicts inside, as dashboards need: the recompiles of each cause are a figure of their
+    own, ``recompiles/shape``. All dicts have the same names.
     """
     rows = scalars.rows(run)
     causes = sorted({cause for row in rows for cause in row.recompiles_by_cause})
@@ -97,7 +105,9 @@ def _flat(run: Run) -> Iterator[dict[str, float | None]]:
 
 
 def _tensorboard(run: Run, directory: str) -> None:
-    """Write a TensorBoard event file to ``directory``. Figures without a step are written as step 0."""
+    """Write the figures of each step as a TensorBoard event file to ``directory``. Figures from before the
+    first counted step are written as step 0.
+    """
     began = (run.began_ns or 0) / 1e9
     writer: Any = importlib.import_module("tensorboardX").SummaryWriter(directory)
     try:
@@ -111,8 +121,8 @@ def _tensorboard(run: Run, directory: str) -> None:
 
 
 def _wandb(run: Run, name: str) -> None:
-    """Log the figures as a run of Weights & Biases. The horizontal axis of the charts is the program's
-    step.
+    """Log the figures of each step as a run of Weights & Biases with the name ``name``. The horizontal axis
+    of its charts is the program's step.
     """
     project = os.environ.get("WANDB_PROJECT", PROJECT)
     logged: Any = importlib.import_module("wandb").init(project=project, name=name, job_type="jaxscope")

@@ -1,4 +1,6 @@
-"""Report the differences of two runs or two compilations, as lines of text and as JSON."""
+"""Report what differs between two runs or between two compilations, as lines of text and as JSON (``jaxscope
+diff``).
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,7 @@ COUNTS = {
 
 
 class Pair(NamedTuple):
-    """The two runs to compare, and their directories."""
+    """Two runs to compare, ``before`` and ``after``, and their directories ``before_at`` and ``after_at``."""
 
     before: Run
     before_at: RunDir
@@ -61,11 +63,11 @@ class Pair(NamedTuple):
 
 
 def render(found: RunDiff | CompilationDiff, pair: Pair, to: Console, *, everything: bool = False) -> None:
-    """Print the differences of two runs, or of two compilations, to the console ``to``.
+    """Print what differs between two runs, or between two compilations, to the console ``to``.
 
     Args:
       found: the differences.
-      pair: the runs and their directories.
+      pair: the runs that were compared (or that the compilations belong to), and their directories.
       everything: shorten nothing (``--all``).
     """
     page = _Page(pair, everything)
@@ -73,11 +75,11 @@ def render(found: RunDiff | CompilationDiff, pair: Pair, to: Console, *, everyth
 
 
 class _Page:
-    """The page of a comparison, as lines.
+    """Turns the differences of two runs, or of two compilations, into lines of text.
 
     Args:
-      pair: the runs and their directories.
-      everything: shorten nothing.
+      pair: the runs that were compared (or that the compilations belong to), and their directories.
+      everything: shorten nothing (``--all``).
     """
 
     def __init__(self, pair: Pair, everything: bool) -> None:
@@ -93,7 +95,9 @@ class _Page:
         return items if self._everything else items[:most]
 
     def runs(self, found: RunDiff) -> Iterator[Line]:
-        """Yield the page about two runs."""
+        """Yield the lines about the differences of two runs: facts of the runs, then each function that
+        differs.
+        """
         sides = self._pair.before, self._pair.after
         for mark, style, name, run in zip("-+", ("error", "good"), self._names(), sides, strict=True):
             compiled = sum(f.compiled for f in run.functions.values())
@@ -126,9 +130,9 @@ class _Page:
             yield line((", ".join(rest), "dim"))
 
     def _names(self) -> tuple[str, str]:
-        """Return the names of the two runs.
+        """Return the names of the two runs, before and after.
 
-        If both are variants of one ``--vary`` run, their names are their settings.
+        If both runs are parts of one ``--vary`` run, their names are their settings, because these differ.
         """
         sides = self._pair.before_at, self._pair.after_at
         before, after = (store.label_of(at) for at in sides)
@@ -164,7 +168,9 @@ class _Page:
             yield line((f"and {more}: --all shows them", "dim"), indent=4)
 
     def compilations(self, found: CompilationDiff) -> Iterator[Line]:
-        """Yield the page about two compilations."""
+        """Yield the lines about the differences of two compilations: their seconds, cache keys and
+        programs.
+        """
         names = self._names() if self._pair.before is not self._pair.after else ("", "")
         for mark, style, run, name, c in (
             ("- ", "error", self._pair.before, names[0], found.before),
@@ -248,8 +254,8 @@ class _Page:
         return f"{escape(d.name, 80)}: {text}" + (f" ({' → '.join(sizes)})" if sizes else "")
 
     def _changed(self, d: Changed) -> str:
-        """Return a change of collectives or fusions with its line:
-        ``train.py:31: +1 all-gather over data, 32.0 MiB x 4``.
+        """Return a line about collectives or fusions that were added, removed or changed: ``train.py:31: +1
+        all-gather over data, 32.0 MiB x 4``.
         """
         item = d.after or d.before
         assert item is not None
@@ -261,7 +267,9 @@ class _Page:
 
 
 def _differing(p: Changes) -> dict[str, Sequence[Difference | Changed | Entry]]:
-    """Return the parts of the programs that differ: name of the part -> its differences."""
+    """Return the parts in which two programs differ: name of the part (``collectives``) -> its
+    differences.
+    """
     parts: dict[str, Any] = dict(p.parts)
     # The part ``fusions`` also has the figure unfused_elementwise: print it once.
     parts["instructions"] = [d for d in p.instructions or () if d.what != "unfused_elementwise"]
@@ -271,10 +279,11 @@ def _differing(p: Changes) -> dict[str, Sequence[Difference | Changed | Entry]]:
 
 
 def _item(i: Item, unlike: Item | None = None) -> str:
-    """Describe a collective or fusion: ``all-gather over data, 32.0 MiB x 4``.
+    """Return a text about a collective or fusion: ``all-gather over data, 32.0 MiB x 4``.
 
     Args:
-      unlike: leave out what is the same in this item.
+      unlike: another collective or fusion, which is printed before; kind, axes and origin are left out if
+        they are equal in both.
     """
     if i.axes is None and i.bytes is None and i.executions is None:
         return escape(i.kind, 40)
@@ -297,10 +306,10 @@ def _arrow(before: str, after: str) -> str:
 
 
 def as_json(found: RunDiff | CompilationDiff, pair: Pair) -> dict[str, Any]:
-    """Return the differences as plain data for JSON.
+    """Return what differs between two runs, or between two compilations, as plain data for JSON.
 
-    The differences of two runs are in ``functions``, those of two compilations in ``compilation``; the other
-    key is null.
+    The differences of two runs are under the key ``functions``, those of two compilations under
+    ``compilation``; the other key is null.
     """
     from jaxscope import __version__
 
@@ -369,8 +378,10 @@ def _compilation_json(found: CompilationDiff, pair: Pair) -> dict[str, Any]:
 
 
 def changes_json(p: Changes) -> dict[str, Any]:
-    """Return the differences of two programs as plain data for JSON.
+    """Return the differences of two programs as plain data for JSON: name of a part (``collectives``) -> list
+    of differences.
 
-    A part is ``[]`` if the programs do not differ in it, and null if it is unknown for one of the programs.
+    The list is empty if the programs do not differ in the part; null if the part is unknown for one of the
+    programs. Further keys: ``before`` and ``after`` (ids of the programs) and ``same``.
     """
     return {"before": p.before, "after": p.after, "same": p.same, **msgspec.to_builtins(p.parts)}
