@@ -1,12 +1,15 @@
-"""Find the part of the JSON report at a path: ``functions/train_step/compilations/2/key``.
+"""Find one part of the JSON report by its path (``jaxscope show``):
+``functions/train_step/compilations/2/key``.
 
-The values are those of the report, made by the same functions. Only what is on the path is computed.
+Only the entries on the path are computed, by the functions that make the whole report.
 
-The parts of a path (segments, separated by ``/``) are keys, positions in lists, or names: of a function
-(``train_step``, ``train.py:88``), a compilation (``train_step#2``; below a function its number), a program
-(the beginning of its id) or a finding (its code, then its position; or its id). Below an id follow the keys
-of the entry with this id: ``.../program/collectives``. In a key, ``/`` is written ``~1`` and ``~`` is written
-``~0``, as in a JSON Pointer.
+A path consists of segments between ``/``. A segment is a key, a position in a list, or a name: of a function
+(``train_step``, ``train.py:88``), a compilation (``train_step#2``; below a function only ``2``), a program
+(the beginning of its id) or a finding (its id; or its code, and its position as the next segment). If the
+value of a key is
+the id of another entry, the path continues in that entry: ``.../program/collectives``. In a key, ``/`` is
+written ``~1`` and
+``~`` is written ``~0``, as in a JSON Pointer.
 """
 
 from __future__ import annotations
@@ -42,11 +45,12 @@ NAMED = 8  # a hint lists so many names
 
 
 class Collection:
-    """A list of entries with names. An entry is computed when it is requested.
+    """A list in the report whose entries have names. An entry is only computed when it is requested.
 
     Args:
-      names: the names, in the order of the report.
-      entry: takes a name, or another name of the same entry, and returns the entry; None: there is none.
+      names: the names of the entries, in the order of the report.
+      entry: a function that takes a name (or another name of the same entry) and returns the entry; None: no
+        entry has this name.
     """
 
     def __init__(self, names: Sequence[str], entry: Callable[[str], Any]) -> None:
@@ -55,11 +59,12 @@ class Collection:
 
 
 class Entry:
-    """One entry of a list, with related lists in other parts of the report.
+    """A part of the report, and the lists in other parts that belong to it, such as the compilations of a
+    function.
 
     Attributes:
-      value: the entry as plain data.
-      links: the related lists: name -> function that returns a Collection.
+      value: the part as plain data.
+      links: name of a list that belongs to the part -> function that returns the list as a Collection.
     """
 
     def __init__(self, value: Any, links: dict[str, Callable[[], Collection]] | None = None) -> None:
@@ -68,11 +73,11 @@ class Entry:
 
 
 class Document:
-    """The JSON report of one run, whose parts are computed when they are requested.
+    """The JSON report of one run, whose parts are only computed when they are requested.
 
     Args:
       directory: the directory of the run.
-      job: the job with several processes of which ``run`` is one.
+      job: if ``run`` is one process of a run with several processes, that whole run; else None.
     """
 
     def __init__(self, run: Run, directory: RunDir | None = None, job: Job | None = None) -> None:
@@ -81,9 +86,8 @@ class Document:
         self._findings: list[contract.Finding] | None = None
 
     def child(self, name: str) -> Any:
-        """Return the part of the report with the key ``name``; None if there is no such key.
-
-        The part is a Collection or an Entry.
+        """Return the part of the report with the key ``name`` as a Collection (for lists such as
+        ``functions``) or an Entry; None if there is no such key.
         """
         special: dict[str, Callable[[], Collection]] = {
             "functions": self._functions,
@@ -104,10 +108,10 @@ class Document:
         )
 
     def by_id(self, section: str, name: str) -> Any:
-        """Return the entry with the id ``name`` in the list ``section``; None if there is none.
+        """Return the entry with the id ``name`` in one list of the report; None if there is none.
 
         Args:
-          section: functions, compilations or programs.
+          section: the key of the list: functions, compilations or programs.
         """
         known: dict[str, Container[str]] = {
             "functions": self._run.functions,
@@ -117,7 +121,9 @@ class Document:
         return self.child(section).entry(name) if name in known[section] else None
 
     def sub_run(self, number: int) -> Document:
-        """Return the report of the run at position ``number`` in ``sub_runs``."""
+        """Return the report of a run inside this run: the one at position ``number``, from 0, in the report's
+        list ``sub_runs``.
+        """
         part = variants.of(self._run, self._directory)[number + 1]
         return Document(part.run, part.directory)
 
@@ -129,7 +135,9 @@ class Document:
         return self._findings
 
     def function_name(self, f: Function) -> str:
-        """Return the shortest name in a path that means only ``f``: the function's name, or its id."""
+        """Return a name by which a path can refer to ``f``: the function's name, or its id if another
+        function has the same name.
+        """
         name = f.display_name
         alone = [g for g in self._run.functions.values() if g.display_name == name] == [f]
         return name if alone and f.user else f.id
@@ -150,7 +158,9 @@ class Document:
         return self.function(found[0])
 
     def function(self, f: Function) -> Entry:
-        """Return the entry of ``f``, with links to its compilations, programs and findings."""
+        """Return the report's entry of the function ``f``, with links to the lists of its compilations,
+        programs and findings.
+        """
         numbered = dict(self._run.numbered(f))
         programs = dict.fromkeys(c.program for c in f.compilations if c.program in self._run.programs)
         return Entry(
@@ -221,7 +231,9 @@ class Document:
 
 
 def finding_paths(found: Sequence[contract.Finding]) -> list[str]:
-    """Return the path of each finding, ``findings/JX101/0``."""
+    """Return the path of each finding in the report: ``findings/JX101/0`` is the first finding of the rule
+    JX101.
+    """
     seen: dict[str, int] = {}
     paths = []
     for f in found:
@@ -232,7 +244,7 @@ def finding_paths(found: Sequence[contract.Finding]) -> list[str]:
 
 
 def escaped(segment: str) -> str:
-    """Return a key or name as one segment of a path: ``a/b`` -> ``a~1b``."""
+    """Return a key or name as one segment of a path in the report: ``a/b`` -> ``a~1b``."""
     return segment.replace("~", "~0").replace("/", "~1")
 
 
@@ -242,10 +254,10 @@ def segments(path: str) -> list[str]:
 
 
 def follow(document: Document, path: str) -> Any:
-    """Return the part of the report at ``path``: a Document, a Collection or an Entry.
+    """Return the part of the report that a path leads to: a Document, a Collection or an Entry.
 
     Raises:
-      UsageError: there is nothing at ``path``; the hint names the possible keys.
+      UsageError: there is nothing at ``path``; its hint lists the keys that are possible there.
     """
     part: Any = document
     done: list[str] = []
@@ -287,7 +299,11 @@ def _child(part: Any, segment: str) -> Any:
 
 
 def below(part: Any) -> Sequence[str]:
-    """Return the segments of a path that can follow ``part``, a part of the report."""
+    """Return the keys and names that can follow a part of the report in a path.
+
+    Args:
+      part: a Document, a Collection or an Entry.
+    """
     if isinstance(part, (Document, Collection)):
         return part.names
     if isinstance(part.value, dict):

@@ -1,7 +1,7 @@
-"""Write the recorded texts to files with readable names: ``train_step.4.stablehlo.mlir``, ``.hlo.txt``,
-``.key.json``.
+"""Write the recorded StableHLO, HLO and cache keys of compilations to files: ``train_step.4.stablehlo.mlir``,
+``train_step.4.hlo.txt``, ``train_step.4.key.json``.
 
-All files are written below the given directory, whatever names the program's functions have.
+No file is written outside the given directory, whatever names the program's functions have.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ STAGES = (("stablehlo", "stablehlo.mlir"), ("hlo", "hlo.txt"))  # stage -> end o
 
 
 class Written(msgspec.Struct, frozen=True):
-    """The files of one compilation.
+    """The files that were written for one compilation.
 
     Attributes:
       function: the name of the function.
-      number: the number of the compilation.
+      number: the number of the compilation among those of the function.
       files: the files that were written.
-      absent: for each missing text, its name and the reason: ``hlo: not captured``.
+      absent: for each text that is missing, its name and the reason: ``hlo: not captured``.
     """
 
     function: str
@@ -41,9 +41,7 @@ class Written(msgspec.Struct, frozen=True):
 
 
 class Names:
-    """A file name for each function, without unsafe characters and different from those of all other
-    functions.
-    """
+    """Chooses a file name for each function: without unsafe characters, and different for each function."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
@@ -71,7 +69,8 @@ class Names:
 def dump(
     run: Run, directory: RunDir, functions: Sequence[Function], out: Path, number: int | None = None
 ) -> Iterator[Written]:
-    """Write the texts and cache keys of the compilations of ``functions`` to files in the directory ``out``.
+    """Write the StableHLO, HLO and cache key of the compilations of ``functions`` to files in the directory
+    ``out``, and yield what was written for each compilation.
 
     Args:
       directory: the directory of the run.
@@ -156,8 +155,10 @@ def why_not(run: Run, c: Compilation, stage: str) -> str:
 
 
 def _write(path: Path, content: bytes) -> Path:
-    """Write the file ``path`` as a whole or not at all. A symbolic link with this name is replaced, not
-    followed.
+    """Write ``content`` to the file ``path`` and return ``path``. The file is written completely or not at
+    all.
+
+    A symbolic link at ``path`` is replaced by the file; nothing is written to where the link points.
     """
     try:
         files.write(path, content, mode=files.SHARED)

@@ -1,6 +1,7 @@
-"""Print everything about one function: its cache keys and how they differ, its shardings and programs.
+"""Print everything about one function: its cache keys (the values that JAX compares to find a trace or a
+program it can reuse), how they differ, its shardings and programs.
 
-Parts of the key that are equal in all compilations are printed once, the others for each compilation.
+Parts of the keys that are equal in all compilations are printed once, other parts for each compilation.
 """
 
 from __future__ import annotations
@@ -38,9 +39,10 @@ Groups = list[tuple[str, list[str]]]  # label, and the names of the rows that it
 def render_function(
     run: Run, name: str, to: Console, directory: RunDir | None = None, *, everything: bool = False
 ) -> None:
-    """Print everything about the function ``name`` to the console ``to``; of ``name#3`` only compilation 3.
+    """Print everything about a function to the console ``to``.
 
     Args:
+      name: the name of the function; ``step#3``: print only compilation 3 of ``step``.
       directory: the directory of the run.
       everything: shorten nothing (``--all``).
 
@@ -111,12 +113,15 @@ def shardings(
     run: Run, f: Function, shown: Sequence[tuple[int, Compilation]], number: int | None, places: Places, *,
     everything: bool,
 ) -> Iterator[Line]:  # fmt: skip
-    """Yield lines with the requested, compiled and actual shardings of the latest compilation, if they can
-    differ.
+    """Yield lines with the requested, the compiled and the actual sharding of each argument and result of the
+    latest compilation of ``f``.
+
+    No lines if the shardings cannot differ, for example because there is one device.
 
     Args:
-      shown: the compilations that are printed, with their numbers.
-      number: the number of the compilation that was requested; None: all.
+      shown: the compilations that are printed, each with its number.
+      number: the number of the compilation that the user requested; None: all.
+      places: shortens file names.
     """
     n, c = next(((n, c) for n, c in reversed(shown) if c.compiled is not None), (0, None))
     if c is None:
@@ -133,7 +138,13 @@ def shardings(
 def _program(
     run: Run, shown: Sequence[tuple[int, Compilation]], places: Places, *, everything: bool
 ) -> Iterator[Line]:
-    """Yield lines about the compiled program of the latest compilation in ``shown``."""
+    """Yield lines about one compiled program: that of the latest compilation in ``shown`` whose program was
+    recorded.
+
+    Args:
+      shown: the compilations that are printed, each with its number.
+      places: shortens file names.
+    """
     for n, c in reversed(shown):
         program = run.programs.get(c.program or "")
         texts = run.texts_of(program) if program is not None else None
@@ -147,7 +158,9 @@ def _program(
 
 
 def _target_programs(run: Run, f: Function, places: Places, *, everything: bool) -> Iterator[Line]:
-    """Yield lines about the programs that were compiled from ``f`` for targets."""
+    """Yield lines about the programs that were compiled from ``f`` for targets (machines that need not exist
+    here).
+    """
     for p in next((ps for g, ps in target_programs.of_run(run) if g is f), []):
         yield BLANK
         yield line((f"Compiled for {escape(p.target or '?', 40)}", "title"))
@@ -155,8 +168,9 @@ def _target_programs(run: Run, f: Function, places: Places, *, everything: bool)
 
 
 def _memory_fit(c: Compilation, *, everything: bool) -> Iterator[Line]:
-    """Yield a line about how much memory of a device the program and other live arrays take, if that is
-    much.
+    """Yield a line that compares the memory of a device with what the program and the other live arrays need.
+
+    No line if they need less than a tenth of it, unless ``everything`` is set.
     """
     w = devices.want(c)
     if w is None or not (everything or w.wanted >= MUCH * w.capacity):
@@ -226,16 +240,18 @@ def _key(
 
 
 def groups_of(rows: Sequence[Row], *, everything: bool) -> tuple[Groups, Groups]:
-    """Combine rows of the cache keys.
+    """Sort the rows of several cache keys into those that are equal in all keys, which are printed once, and
+    those that vary.
 
-    If there are many rows, those of one argument that change in the same keys are combined to one. With
-    ``everything``, no rows are combined.
+    If there are many rows, the rows of one argument that change in the same keys are combined to one row
+    (unless ``everything`` is set): the leaves of ``state``, for example.
 
     Args:
-      rows: the rows of each key: name -> text.
+      rows: for each cache key, its rows: name (``state.params['w']``) -> text.
 
     Returns:
-      The rows that are equal in all keys, and the rows that vary; each as a label and the names of its rows.
+      Two lists: the rows that are equal in all keys, and the rows that vary. Each row is a label and the
+        names of the rows that it combines.
     """
     names = list(dict.fromkeys(name for row in rows for name in row))
     groups: dict[tuple[str, tuple[int, ...]], list[str]] = {}
@@ -280,7 +296,9 @@ def text_of(names: Sequence[str], row: Row) -> str:
 
 
 def _table(rows: Sequence[tuple[str, str, bool]], *, everything: bool) -> Iterator[Line]:
-    """Yield (name, text, changed) rows as aligned lines, with a mark at the changed ones."""
+    """Yield rows of a cache key as aligned lines. A row is (name, text, whether it changed); a changed row
+    gets a mark.
+    """
     left = 0 if everything else max(0, len(rows) - 2 * ROWS)
     if left:
         rows = [r for r in rows if r[2]][: 2 * ROWS] or rows[: 2 * ROWS]

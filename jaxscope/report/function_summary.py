@@ -23,7 +23,13 @@ SITES = 3
 
 
 def entry(run: Run, f: Function, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Yield the lines about one function: name and seconds, counts, largest program, recompiles."""
+    """Yield the lines about one function in the report: its name and seconds, how often it was called and
+    compiled, its largest program, and its recompiles.
+
+    Args:
+      places: shortens file names.
+      everything: shorten nothing (``--all``).
+    """
     site = places.function(f)
     around = [wrapper_name(w) for w in f.seen.wrappers]
     if f.seen.captures and has_twin(run, f):
@@ -50,8 +56,8 @@ def entry(run: Run, f: Function, places: Places, *, everything: bool = False) ->
 
 
 def _largest_program(run: Run, f: Function) -> Iterator[Line]:
-    """Yield a line about the program that takes the most memory, with the number of its compilation if there
-    are several.
+    """Yield a line about the program of ``f`` that takes the most memory. If ``f`` has several programs, the
+    line names the compilation that made it.
     """
     by_program = {c.program: c for c in f.compilations if c.program in run.programs}
     called = [c for c in by_program.values() if run.programs[c.program or ""].called] or [
@@ -75,8 +81,13 @@ def _peak(c: Compilation) -> int | None:
 
 
 def _recompiles(run: Run, group: list[Compilation], places: Places, *, everything: bool) -> Iterator[Line]:
-    """Yield the lines about recompiles with the same causes: the last one's decisive cause, and below it
-    further causes.
+    """Yield the lines about a group of recompiles that have the same causes: first the decisive cause of the
+    latest one, then its other causes.
+
+    Args:
+      group: recompiles of one function, in order of time.
+      places: shortens file names.
+      everything: shorten nothing (``--all``).
     """
     numbers = {id(c): n for n, c in run.numbered(group[0].function)}
     last = group[-1]
@@ -102,8 +113,8 @@ def _recompiles(run: Run, group: list[Compilation], places: Places, *, everythin
 
 
 def _grouped(run: Run, compilations: Sequence[Compilation]) -> list[list[Compilation]]:
-    """Group recompiles whose causes have the same kinds and arguments; the group with most seconds comes
-    first.
+    """Return the recompiles of a function as groups with the same kinds of causes and the same arguments, so
+    that each group is printed once. The group that took most seconds comes first.
     """
     groups: dict[object, list[Compilation]] = {}
     for c in compilations:

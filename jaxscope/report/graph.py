@@ -36,12 +36,13 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def format_of(path: Path) -> Callable[[Graph, str], Iterator[str]]:
-    """Return the function that writes a graph in the format that the extension of ``path`` names.
+    """Return the function that writes a graph to the file ``path``, chosen by the extension: ``.graphml``,
+    ``.dot``, ``.gv``, or ``.json`` (for Model Explorer).
 
     The function takes a graph and its name, and yields the text of the file in parts.
 
     Raises:
-      UsageError: no format has this file extension.
+      UsageError: no format has this extension.
     """
     formats = {".graphml": graphml, ".dot": dot, ".gv": dot, ".json": model_explorer}
     if path.suffix not in formats:
@@ -54,7 +55,9 @@ def format_of(path: Path) -> Callable[[Graph, str], Iterator[str]]:
 
 
 def _facts(node: Node) -> dict[str, Any]:
-    """Return the known attributes of a node: name -> value."""
+    """Return what is known about a node of the graph: name (``opcode``, ``shape``, ``bytes``, ``line``, ...)
+    -> value. Unknown values are left out.
+    """
     line = node.line
     found = {
         "name": node.name,
@@ -73,7 +76,9 @@ def _facts(node: Node) -> dict[str, Any]:
 
 
 def graphml(graph: Graph, name: str) -> Iterator[str]:
-    """Yield the graph as GraphML (http://graphml.graphdrawing.org/specification.html), in parts."""
+    """Yield the text of a GraphML file (http://graphml.graphdrawing.org/specification.html) with the graph,
+    in parts.
+    """
     yield f'<?xml version="1.0" encoding="utf-8"?>\n<graphml xmlns="{GRAPHML}">\n'
     for key, kind in _TYPES.items():
         yield f'<key id="{key}" for="node" attr.name="{key}" attr.type="{kind}"/>\n'
@@ -97,7 +102,9 @@ def _attribute(text: str) -> str:
 
 
 def dot(graph: Graph, name: str) -> Iterator[str]:
-    """Yield the graph in the DOT language, in parts. Fusions, loops and calls are clusters."""
+    """Yield the text of a DOT file (Graphviz) with the graph, in parts. Fusions, loops and calls are clusters
+    of nodes.
+    """
     yield f"digraph {_quoted(name)} {{\n  node [shape=box];\n"
     by_group: dict[tuple[str, ...], list[Node]] = {}
     for node in graph.nodes:
@@ -134,8 +141,10 @@ def _quoted(text: str) -> str:
 
 
 def model_explorer(graph: Graph, name: str) -> Iterator[str]:
-    """Yield the graph as JSON for Model Explorer. Fusions, loops and calls are layers; facts about a node are
-    attributes.
+    """Yield the text of a JSON file for Model Explorer with the graph, in parts.
+
+    Fusions, loops and calls are layers, which the viewer can open and close. What is known about a node are
+    its attributes.
     """
     incoming: dict[str, list[dict[str, str]]] = {}
     for edge in graph.edges:

@@ -17,8 +17,8 @@ OTHERS = 3
 
 
 def header(run: Run, directory: RunDir | None) -> Iterator[Line]:
-    """Yield lines with the command, the seconds spent compiling, other seconds, versions, devices and the
-    exit status.
+    """Yield the first lines of a report: the command, the settings of ``--vary``, the seconds spent compiling
+    and on other things, versions, devices, and how the program ended.
     """
     yield line((title(run, directory), "name"))
     yield from _settings(directory)
@@ -44,8 +44,8 @@ def header(run: Run, directory: RunDir | None) -> Iterator[Line]:
 
 
 def _settings(directory: RunDir | None) -> Iterator[Line]:
-    """Yield a line with the settings (``--vary``) of this run, and the names of the runs with other
-    settings.
+    """Yield a line with the settings of ``--vary`` with which this run ran, and the names of the runs of the
+    same program with other settings. No line if the run has no settings.
     """
     label = store.label_of(directory) if directory is not None else ""
     if directory is None or not label:

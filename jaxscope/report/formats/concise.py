@@ -22,22 +22,26 @@ def line(p: Placed) -> str:
 
 
 def headline(p: Placed) -> str:
-    """Return the code and the title of a finding: ``JX101 step recompiled``. Before the title of a note is
-    ``note:``.
+    """Return the code and the title of a finding: ``JX101 step recompiled``, or for a note ``JX101 note: step
+    recompiled``.
     """
     return f"{p.finding.code} {'note: ' if p.finding.severity == NOTE else ''}{title(p)}"
 
 
 def where(p: Placed) -> str:
-    """Return file and line: ``train.py:88``; empty if they are unknown."""
+    """Return the file and line of a finding: ``train.py:88``; only the file if the line is unknown; empty if
+    the file is unknown.
+    """
     if p.file is None:
         return ""
     return escape(p.file) + (f":{p.line}" if p.line is not None else "")
 
 
 def seen(p: Placed) -> list[str]:
-    """Return the evidence that the title does not contain, without duplicates. The texts are not escaped
-    yet.
+    """Return the observations that support a finding as texts, without those that its title contains, and
+    each only once.
+
+    Control characters in the texts are not escaped yet.
     """
     found = title_of(p.finding)
     return list(
@@ -46,5 +50,7 @@ def seen(p: Placed) -> list[str]:
 
 
 def title(p: Placed) -> str:
-    """Return the title of the finding; that of an uncertain one begins with ``it seems that``."""
+    """Return the title of a finding, shortened and escaped. If the finding is not certain, the title begins
+    with ``it seems that``.
+    """
     return escape(sentence(p.finding), TITLE)

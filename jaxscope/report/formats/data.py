@@ -1,4 +1,4 @@
-"""Write findings as JSON: the entries of the report's ``findings``, and whether the check failed."""
+"""Write the findings of ``jaxscope check`` as JSON, and whether the check failed."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from jaxscope.report.json_report import SCHEMA, dumps
 
 
 def render(findings: Sequence[Placed], *, run: str | None, failed: bool) -> str:
-    """Return the findings as JSON. The key ``place`` of each entry has the file and line as other formats
-    print them.
+    """Return the findings as JSON, in the form in which the JSON report has them, and with a further key
+    ``place``: the file and line, as ``{"file": "train.py", "line": 88}``.
 
     Args:
       run: the name of the run.

@@ -1,7 +1,8 @@
-"""Write a paragraph for each finding: its source line with a mark below the code, its evidence, and its fix.
+"""Write a paragraph for each finding: its source line with a mark (``^^^^``) below the code, its evidence,
+and its fix.
 
-The line is read from the file as it is now. If the file does not exist any more or is shorter, the line is
-left out.
+The source line is read from the file as it is now. If the file cannot be read or is shorter now, the source
+line is left out.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ EVIDENCE = 8
 
 
 def render(findings: Iterable[Placed], text: Callable[[str], str | None] = sources.text) -> str:
-    """Return the paragraphs of all findings.
+    """Return a text with a paragraph for each finding.
 
     Args:
-      text: returns the contents of a file; None: it cannot be read.
+      text: a function that takes a file name and returns the contents of the file; None: the file cannot be
+        read.
     """
     return "\n".join("".join(f"{line}\n" for line in entry(p, text)) for p in findings)
 
@@ -61,10 +63,10 @@ def _excerpt(p: Placed, text: Callable[[str], str | None], margin: str) -> list[
 
 
 def _mark(code: str, title: str) -> tuple[int, int]:
-    """Return the column and the length of the mark below a source line.
+    """Return where to draw the mark (``^^^^``) below the source line ``code``: its column and its length.
 
-    The mark is below the first word of the title, or, if ``code`` does not contain it, below all code of the
-    line.
+    The mark is below the name with which the finding's title begins. If ``code`` does not contain that name,
+    the mark is below all code of the line.
     """
     name = title.partition(" ")[0].rstrip(":,").rpartition(".")[2]
     at = code.find(name) if name.isidentifier() else -1

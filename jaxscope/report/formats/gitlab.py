@@ -20,7 +20,7 @@ _SEVERITIES = {ERROR: "critical", NOTE: "info"}
 
 
 def render(findings: Sequence[Placed]) -> str:
-    """Return the report as JSON.
+    """Return the findings as a code quality report of GitLab, in JSON.
 
     A finding without a file gets the file ``.`` and line 1, because GitLab ignores findings without a file.
     """
@@ -29,11 +29,12 @@ def render(findings: Sequence[Placed]) -> str:
 
 
 def _entry(p: Placed, seen: Counter[str]) -> dict[str, object]:
-    """Return the entry of one finding.
+    """Return the entry of one finding in GitLab's code quality report.
 
     Args:
-      seen: how often each fingerprint has occurred so far. Equal ones get a number, because GitLab keeps only
-        one finding of each.
+      seen: fingerprint -> how many of the entries so far have it; this function counts the new entry. If a
+        fingerprint occurs again, a number is appended to it, because GitLab keeps only one entry for each
+        fingerprint.
     """
     f, mark = p.finding, fingerprint(p)
     seen[mark] += 1

@@ -1,6 +1,6 @@
 """Write findings as JUnit XML, so that CI servers show them as test results.
 
-Each finding is a test case. If there are none, there is one test case that passed.
+Each finding is a test case. If there are no findings, there is one test case, which passed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ SUITE = "jaxscope check"
 
 
 def render(findings: Sequence[Placed]) -> str:
-    """Return the XML in ASCII. Errors and warnings are failed test cases; notes are passed ones."""
+    """Return the findings as JUnit XML in ASCII. Errors and warnings are failed test cases; notes are passed
+    ones.
+    """
     failed = sum(p.finding.severity != NOTE for p in findings)
     counts = f'tests="{max(1, len(findings))}" failures="{failed}" errors="0" skipped="0"'
     lines = [

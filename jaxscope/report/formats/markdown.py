@@ -27,8 +27,11 @@ _SIGNS = {ERROR: "❌", NOTE: "📝"}
 
 
 def render(findings: Sequence[Placed], *, run: str, failed: bool) -> str:
-    """Return the Markdown text. Findings that would exceed LONGEST characters are left out, and the last line
-    gives their number.
+    """Return the findings as Markdown: a table of the first MOST findings, and below it the evidence and fix
+    of each.
+
+    Evidence and fix are left out where the text would exceed LONGEST characters; the last line then says for
+    how many findings.
 
     Args:
       run: the name of the run.
@@ -59,8 +62,9 @@ def render(findings: Sequence[Placed], *, run: str, failed: bool) -> str:
 
 
 def code(text: str) -> str:
-    """Return ``text`` as a Markdown code span on one line, between more backticks than ``text`` has in a
-    row.
+    """Return ``text`` as a Markdown code span on one line: ``a`b`` -> ``"``a`b``"``.
+
+    The span begins and ends with more backticks than ``text`` has in a row, so that ``text`` cannot end it.
     """
     inside = escape(text, 400)
     fence = "`" * (max((len(run) for run in re.findall("`+", inside)), default=0) + 1)
@@ -80,7 +84,9 @@ def _row(p: Placed) -> str:
 
 
 def _details(p: Placed) -> list[str]:
-    """Return the lines with the evidence and the fix of a finding, folded; empty if it has neither."""
+    """Return the lines with the evidence and the fix of a finding, which readers can unfold (``<details>``);
+    empty if the finding has neither.
+    """
     fix = fix_text(p.finding)
     items = [f"- {code(text)}" for text in seen(p)[:EVIDENCE]]
     items += [f"- fix: {code(fix)}"] if fix else []

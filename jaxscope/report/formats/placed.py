@@ -1,4 +1,6 @@
-"""Findings with file names relative to the directory in which the check runs."""
+"""Findings with their file and line, for other programs. File names are relative to the directory in which
+the check runs.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ class Placed(msgspec.Struct, frozen=True):
 
 
 def place(findings: Iterable[Finding], bases: Sequence[str] = ()) -> list[Placed]:
-    """Return each finding with its file and line.
+    """Return each finding with its file name, shortened if possible, and its line.
 
     Args:
       bases: directories; a file name is made relative to the first of them that contains the file.
@@ -43,7 +45,9 @@ def place(findings: Iterable[Finding], bases: Sequence[str] = ()) -> list[Placed
 
 
 def relative(file: str, bases: Sequence[str]) -> str:
-    """Return ``file`` relative to the first of ``bases`` that contains it, with ``/``; else as it is."""
+    """Return ``file`` relative to the first directory in ``bases`` that contains it, else unchanged; with
+    ``/`` between directories.
+    """
     path = PurePath(file)
     for base in bases:
         if base and path.is_absolute() and path.is_relative_to(base):
@@ -52,9 +56,11 @@ def relative(file: str, bases: Sequence[str]) -> str:
 
 
 def fingerprint(p: Placed) -> str:
-    """Return a text that identifies a finding, and that does not change when lines above it change.
+    """Return a text by which other tools recognise the finding in a later run, also if lines above it were
+    added or removed.
 
-    It is a hash of code, file, function and argument, without line numbers and figures.
+    The text is a hash of the rule's code, the file, the function and the argument, without line numbers and
+    figures.
     """
     f = p.finding
     name = (f.function or "").partition("@")[0]

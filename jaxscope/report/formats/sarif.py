@@ -26,8 +26,8 @@ def render(findings: Sequence[Placed], rules: dict[str, Rule], bases: Sequence[s
     """Return the findings as SARIF.
 
     Args:
-      rules: code -> rule; those that have findings are described in the file.
-      bases: directories to which file names are made relative.
+      rules: code -> rule; the file describes the rules that have findings.
+      bases: directories; a file name is made relative to the first of them that contains the file.
     """
     return dumps(document(findings, rules, bases))
 
@@ -107,13 +107,16 @@ def _location(file: str, line: int | None) -> dict[str, Any]:
 
 
 def uri(file: str) -> str:
-    """Return a file name as a relative URI, or as ``file:///...``. Bytes that are not UTF-8 are preserved."""
+    """Return a file name as a URI: ``file:///...`` if it is absolute, else a relative URI.
+
+    Bytes of the name that are not UTF-8 are percent-encoded as they are.
+    """
     text = quote(file, errors="surrogateescape" if _escaped_bytes(file) else "surrogatepass")
     return "file://" + text if PurePath(file).is_absolute() else text
 
 
 def _escaped_bytes(text: str) -> bool:
-    """Return whether every lone surrogate in ``text`` is an undecodable byte of a file name
-    (``os.fsdecode``).
+    """Return whether all lone surrogates in the file name ``text`` stand for bytes that are not UTF-8, as
+    ``os.fsdecode`` represents these bytes. Then the name can be converted back to bytes.
     """
     return all(not 0xD800 <= ord(c) <= 0xDFFF or 0xDC80 <= ord(c) <= 0xDCFF for c in text)
