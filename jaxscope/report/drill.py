@@ -135,8 +135,8 @@ class Document:
         return self._findings
 
     def function_name(self, f: Function) -> str:
-        """Return a name by which a path can refer to ``f``: the function's name, or its id if another
-        function has the same name.
+        """Return a name by which a path can refer to ``f``: the function's name, or its id if the name is not
+        unique or ``f`` is not the user's function.
         """
         name = f.display_name
         alone = [g for g in self._run.functions.values() if g.display_name == name] == [f]

@@ -240,18 +240,18 @@ def _key(
 
 
 def groups_of(rows: Sequence[Row], *, everything: bool) -> tuple[Groups, Groups]:
-    """Sort the rows of several cache keys into those that are equal in all keys, which are printed once, and
-    those that vary.
+    """Divide the rows of several cache keys into those that are equal in all keys, which are printed once,
+    and those that vary.
 
-    If there are many rows, the rows of one argument that change in the same keys are combined to one row
-    (unless ``everything`` is set): the leaves of ``state``, for example.
+    If there are many rows, rows of one argument that change in the same keys are combined to one row (unless
+    ``everything`` is set).
 
     Args:
       rows: for each cache key, its rows: name (``state.params['w']``) -> text.
 
     Returns:
-      Two lists: the rows that are equal in all keys, and the rows that vary. Each row is a label and the
-        names of the rows that it combines.
+      The equal rows and the varying rows, as two lists. Each entry is a label and the names of the rows that
+        it combines.
     """
     names = list(dict.fromkeys(name for row in rows for name in row))
     groups: dict[tuple[str, tuple[int, ...]], list[str]] = {}

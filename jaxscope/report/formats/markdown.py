@@ -62,9 +62,10 @@ def render(findings: Sequence[Placed], *, run: str, failed: bool) -> str:
 
 
 def code(text: str) -> str:
-    """Return ``text`` as a Markdown code span on one line: ``a`b`` -> ``"``a`b``"``.
+    """Return ``text`` as a Markdown code span on one line.
 
-    The span begins and ends with more backticks than ``text`` has in a row, so that ``text`` cannot end it.
+    The span begins and ends with more backticks than ``text`` has in a row, so that ``text`` cannot end the
+    span.
     """
     inside = escape(text, 400)
     fence = "`" * (max((len(run) for run in re.findall("`+", inside)), default=0) + 1)

@@ -1,7 +1,8 @@
-"""Write a run as one HTML document that needs no network: its style and its script are part of it.
+"""Write the report of a run as one HTML document that needs no network, because its styles and its script are
+part of it.
 
-The contents come from the sections of the text report. The document is complete without JavaScript, which
-adds zooming, filters and keys.
+The document has the same sections as the text report. Without JavaScript it is complete; the script adds
+zooming, filters and keys.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ UNLIMITED = 1_000_000  # characters in a line, so that tables of the HTML report
 def pieces(
     run: Run, directory: RunDir | None = None, job: Job | None = None, *, everything: bool = False
 ) -> Iterator[str]:
-    """Yield the HTML document in parts, so that it need not be in memory as a whole.
+    """Yield the HTML report of a run in parts, so that it need not be in memory as a whole.
 
     Args:
       directory: the directory of the run.
-      job: the job with several processes of which ``run`` is one.
+      job: if ``run`` is one process of a run with several processes, that whole run; else None.
       everything: shorten no lists (``--all``).
     """
     script = _packaged("page.js")
@@ -67,11 +68,12 @@ def pieces(
 
 
 def _head(name: str, script: str | None) -> str:
-    """Return the beginning of a document, up to ``<body>``.
+    """Return the beginning of an HTML document, up to ``<body>``, with a policy (Content-Security-Policy)
+    that forbids all other scripts and all requests.
 
     Args:
-      name: the title.
-      script: the only script that the document may run; None: it may run none.
+      name: the title of the document.
+      script: the text of the only script that the document may run; None: it may run none.
     """
     style = _packaged("page.css")
     policy = (
@@ -100,8 +102,14 @@ def _chapters(
     *,
     everything: bool,
 ) -> list[tuple[str, str, Html | None]]:
-    """Return the sections in their order, each as (id, heading, content). A section without content is not
-    shown.
+    """Return the sections of the report in their order, each as (id, heading, content). The content is None
+    or empty if there is nothing to show.
+
+    Args:
+      parts: the run, then the runs inside its directory (other settings or numbers of devices).
+      found: the findings.
+      places: shortens file names.
+      everything: shorten no lists (``--all``).
     """
     return [
         ("timeline-of-the-run", "Timeline", timeline.section(run, job, places)),
@@ -149,30 +157,31 @@ def _chapters(
 
 
 def frame(run: Run, directory: RunDir | None = None) -> str:
-    """Return the document in an ``<iframe>``, for the output of a notebook cell."""
+    """Return the HTML report of a run in an ``<iframe>`` element, for the output of a notebook cell."""
     return _framed("".join(pieces(run, directory)), "jaxscope report", FRAME_HEIGHT, "allow-scripts")
 
 
 def frame_of(body: Html, name: str, height: int) -> str:
-    """Return one part of a report in an ``<iframe>`` with a height of ``height`` pixels. The part has no
-    script.
+    """Return one part of a report in an ``<iframe>`` element, for the output of a notebook cell. No script
+    can run in it.
 
     Args:
+      body: the part of the report.
       name: the title.
+      height: the height of the frame in pixels.
     """
     return _framed(f"{_head(name, None)}<main>{body}</main>\n</body>\n</html>\n", name, height, "")
 
 
 def _framed(document: str, name: str, height: int, allowed: str) -> str:
-    """Return ``document`` inside an ``<iframe>`` element.
-
-    The frame keeps the styles of the notebook and of the report apart, and the report cannot access the
-    notebook.
+    """Return an HTML document inside an ``<iframe>`` element, so that the styles of the notebook and of the
+    document do not mix, and the document cannot access the notebook.
 
     Args:
-      document: the HTML.
+      document: the HTML of the document.
       name: the title.
-      allowed: the permissions of the frame (``sandbox``).
+      height: the height of the frame in pixels.
+      allowed: what the document may do (the attribute ``sandbox``): ``allow-scripts``; empty: nothing.
     """
     # el() would escape control characters, and with them the line ends of the document.
     return (
@@ -184,7 +193,14 @@ def _framed(document: str, name: str, height: int, allowed: str) -> str:
 def _answer(
     run: Run, directory: RunDir | None, name: str, places: Places, found: Sequence[Finding]
 ) -> Iterator[Html]:
-    """Yield the top of the page: the seconds lost, the facts of the run, and the first finding."""
+    """Yield the top of the page: the seconds spent recompiling, facts of the run, how it failed, and what to
+    change first.
+
+    Args:
+      name: the title of the page.
+      places: shortens file names.
+      found: the findings.
+    """
     lost = list(sections.recompile_seconds(run))
     spent = compiling(run)
     yield el("h1", name)
@@ -217,5 +233,7 @@ def _packaged(name: str) -> str:
 
 
 def _digest(content: str) -> str:
-    """Return the hash by which a Content-Security-Policy allows an inline style or script: ``sha256-...``."""
+    """Return the hash of an inline style or script (``sha256-...``), by which a Content-Security-Policy
+    allows it.
+    """
     return f"sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}"

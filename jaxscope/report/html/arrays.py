@@ -1,5 +1,5 @@
-"""The HTML report's section on live arrays: the largest by name, bytes on each device, which device holds
-which slice.
+"""The HTML report's section on live arrays: the variables with the largest arrays, the bytes on each device,
+and which device holds which slice of an array.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ FILLS = 8
 
 
 def section(run: Run, places: Places, *, everything: bool) -> Html | None:
-    """Return the section on the snapshot with the most bytes; None if no snapshot is worth showing."""
+    """Return the section on live arrays, which shows the snapshot with the most bytes; None if no snapshot
+    was taken or its arrays are small.
+    """
     written = lines(arrays.section(run, places, everything=everything), below="Live arrays")
     if not written:
         return None
@@ -39,7 +41,10 @@ def section(run: Run, places: Places, *, everything: bool) -> Html | None:
 
 
 def _devices(s: Snapshot) -> Html | None:
-    """Return a table with the bytes on each device as bars; None for one device, or for too many."""
+    """Return a table with a bar for each device that shows the bytes of its live arrays.
+
+    None if only one device has arrays, or if so many have that the table would be too long.
+    """
     used = [(d, n) for d, n in sorted(s.by_device.items()) if n > 0]
     if not 2 <= len(used) <= MOST_DEVICES:
         return None
@@ -69,13 +74,15 @@ def _devices(s: Snapshot) -> Html | None:
 
 
 def mesh(g: Group, sharding: Sharding, shape: list[int]) -> Html | None:
-    """Return a table of the mesh with the slice of an array that each device holds; equal slices have the
-    same colour.
+    """Return a table of the mesh that shows which slice of an array each device holds. Devices with equal
+    slices have the same colour.
+
+    None if the slices are unknown, or if one device holds the whole array.
 
     Args:
       g: the array.
-      sharding: its sharding.
-      shape: its shape.
+      sharding: the sharding of the array.
+      shape: the shape of the array.
     """
     grid = shards.grid_of(sharding, shape)
     if grid is None:

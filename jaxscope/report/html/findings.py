@@ -23,8 +23,9 @@ SEVERITIES = {ERROR: "errors", WARNING: "warnings", NOTE: "notes"}
 
 
 def section(run: Run, found: Sequence[Finding], places: Places) -> Html:
-    """Return all findings as HTML. The id of each element stays the same in later runs, so that links to it
-    stay valid.
+    """Return the HTML report's section on findings.
+
+    The HTML id of a finding stays the same in later runs, so that a link to the finding stays valid.
     """
     counts = {s: sum(f.severity == s for f in found) for s in SEVERITIES}
     boxes = [
@@ -44,8 +45,10 @@ def entry(run: Run, f: Finding, places: Places, n: int, *, open_: bool) -> Html:
     """Return one finding as HTML.
 
     Args:
-      n: its position, from 0. Only the first findings show lines of source.
-      open_: whether it is unfolded at first.
+      places: shortens file names.
+      n: the position of the finding in the report, from 0. Only the first SOURCES findings show their source
+        lines.
+      open_: whether the finding is unfolded when the page is opened.
     """
     cost = el("span", seconds(f.seconds), class_="right bold") if f.seconds else None
     where = place(f, places, headline(f))
@@ -96,7 +99,9 @@ def _evidence(f: Finding, places: Places) -> Html | None:
 
 
 def first(run: Run, f: Finding, places: Places) -> Html:
-    """Return the first finding for the top of the page: its sentence, its source line and what to change."""
+    """Return the most important finding for the top of the page: what was found, its source line and what to
+    change.
+    """
     where = places.inside(f.source)
     return el(
         "div",
@@ -110,8 +115,11 @@ def first(run: Run, f: Finding, places: Places) -> Html:
 
 
 def needed_once(run: Run, places: Places) -> Html | None:
-    """Return the first compilations that took at least a tenth of all compile time, with their source lines;
-    None: none did.
+    """Return HTML about the longest first compilations, each at least a tenth of the compile time, with their
+    source lines; None if no first compilation took so long.
+
+    The page shows this if there are no findings: such compilations cannot be avoided in the first run, but
+    the persistent cache can save them in later runs.
     """
     found = sections.needed_once(run)
     if not found:

@@ -21,7 +21,9 @@ VALUE = 160
 
 
 def section(run: Run, places: Places, *, everything: bool) -> Html | None:
-    """Return the user's functions, slowest first; None if there are none."""
+    """Return the HTML report's section on the user's functions, the slowest function first; None if no
+    function was called or compiled.
+    """
     found = sections.ranked(run, lambda f: f.user and not sections.inside_others(f))
     if not found:
         return None
@@ -42,10 +44,11 @@ def section(run: Run, places: Places, *, everything: bool) -> Html | None:
 
 
 def entry(run: Run, f: Function, places: Places, *, open_: bool, everything: bool) -> Html:
-    """Return one function as HTML: its work, its recompiles, its cache keys and its shardings.
+    """Return one function as HTML: how often it was called and compiled, its recompiles, its cache keys (the
+    values that JAX compares to find a trace or a program it can reuse) and its shardings.
 
     Args:
-      open_: whether it is unfolded at first.
+      open_: whether the entry is unfolded when the page is opened.
     """
     site = places.function(f)
     head = joined([
@@ -66,10 +69,13 @@ def entry(run: Run, f: Function, places: Places, *, open_: bool, everything: boo
 
 
 def _keys(run: Run, numbered: Sequence[tuple[int, Compilation]], places: Places) -> Html:
-    """Return a table of cache keys, with a column for each compilation, and a row for each part that is not
-    always equal.
+    """Return a table of cache keys: a column for each compilation, and a row for each part of the key that
+    differs between compilations.
 
-    The equal parts are in a second table, which is folded.
+    The parts that are equal in all compilations are in a second table, which is folded at first.
+
+    Args:
+      numbered: the compilations of a function, each with its number.
     """
     every = [(n, c, compared(run, c)) for n, c in numbered]
     keyed = [(n, c, k) for n, c, k in every if k is not None]

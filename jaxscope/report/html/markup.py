@@ -1,7 +1,7 @@
-"""Build HTML elements from data. All texts and attributes are escaped; only ``Html`` values are markup.
+"""Build HTML elements from data. All texts and attributes are escaped; only texts of the type ``Html`` are
+used as markup.
 
-A text from the program also passes through ``present.escape``, so that a control character or a bidi override
-in it becomes visible.
+Control characters and bidi overrides in a text become visible (``present.escape``).
 """
 
 from __future__ import annotations
@@ -27,30 +27,33 @@ _COPIED = {"code", "mark", "title"}  # elements whose text stays as it is
 
 
 class Html(str):
-    """Text that is HTML already, and is not escaped again."""
+    """A text that is HTML already, so that it is not escaped again."""
 
     __slots__ = ()
 
 
 def text(value: object) -> Html:
-    """Return ``value`` escaped as text of the document. A number and its unit stay on one line."""
+    """Return ``value`` as escaped text for an HTML document. The space between a number and its unit becomes
+    a no-break space.
+    """
     return Html(FIGURE.sub("\N{NO-BREAK SPACE}", html.escape(escape(value))))
 
 
 def verbatim(value: object) -> Html:
-    """Return ``value`` escaped as text that can be copied, such as source lines and commands.
+    """Return ``value`` as escaped text for an HTML document, for source lines and commands that readers copy.
 
-    Unlike ``text``, no space is replaced by a no-break space.
+    Unlike in ``text``, all spaces stay as they are.
     """
     return Html(html.escape(escape(value)))
 
 
 def el(tag: str, *content: str | None, **attributes: str | int | bool | None) -> Html:
-    """Return an element: ``el("p", "a < b", class_="dim")`` -> ``<p class="dim">a &lt; b</p>``.
+    """Return an HTML element: ``el("p", "a < b", class_="dim")`` -> ``<p class="dim">a &lt; b</p>``.
 
-    ``content`` that is not ``Html`` is escaped; None is left out. A trailing underscore in the name of an
-    attribute is removed, other underscores become hyphens. An attribute is left out if its value is None or
-    False, and has no value if it is True.
+    Args:
+      content: what is inside the element. A text that is not ``Html`` is escaped; None is left out.
+      attributes: in a name, a trailing underscore is removed and other underscores become hyphens. None or
+        False: the attribute is left out. True: it has no value.
     """
     written = "".join(
         f" {_name(name)}" if value is True else f' {_name(name)}="{html.escape(escape(value))}"'
@@ -69,12 +72,16 @@ def _name(name: str) -> str:
 
 
 def joined(parts: Iterable[str | None]) -> Html:
-    """Return ``parts`` one after another; texts that are not ``Html`` are escaped, None is left out."""
+    """Return ``parts`` one after another as one ``Html``. A text that is not ``Html`` is escaped; None is
+    left out.
+    """
     return Html("".join(p if isinstance(p, Html) else text(p) for p in parts if p is not None))
 
 
 def spans(found: Iterable[Span]) -> Html:
-    """Return texts with roles (``("slow", "warning")``) as ``<span>`` elements with the class of the role."""
+    """Return pieces of text as HTML. A piece with a role, ``("slow", "warning")``, becomes a ``<span>`` with
+    the CSS class of the role.
+    """
     return joined(
         text(s) if isinstance(s, str) else el("span", s[0], class_=ROLES.get(s[1], s[1]) or None)
         for s in found
@@ -82,7 +89,7 @@ def spans(found: Iterable[Span]) -> Html:
 
 
 def styled(found: Text) -> Html:
-    """Return a Rich text as HTML, with CSS classes for its styles."""
+    """Return a Rich text as HTML. Each style of the text becomes a CSS class."""
     plain = found.plain
     parts: list[Html] = []
     at = 0
@@ -97,14 +104,15 @@ def styled(found: Text) -> Html:
 def lines(
     found: Iterable[Line], *, heading: str = "h3", below: str | None = None, names: bool = False
 ) -> Html:
-    """Return report lines as HTML.
+    """Return lines of the text report as HTML.
 
-    Consecutive lines with cells become a table, titles become headings, and other lines become paragraphs.
+    Consecutive lines that are rows of a table become a table, titles become headings, and other lines become
+    paragraphs.
 
     Args:
-      heading: the element of a heading.
-      below: the heading above these lines; a title equal to it is not repeated.
-      names: whether the first cell of each row is a header cell.
+      heading: the HTML element for titles.
+      below: the heading of the page above these lines; a title with the same text is left out.
+      names: whether the first cell of each row is the name of the row (``<th>``).
     """
     elements: list[Html] = []
     for is_table, members in groupby(found, key=lambda line: bool(line.cells)):
@@ -120,8 +128,11 @@ def lines(
 
 
 def _row(found: Line, columns: int, *, names: bool) -> Html:
-    """Return a table row of ``columns`` columns. If the line has fewer cells, the last cell spans the
-    rest.
+    """Return a report line as a row of an HTML table with ``columns`` columns. If the line has fewer cells,
+    its last cell extends over the remaining columns.
+
+    Args:
+      names: whether the first cell is the name of the row (``<th>``).
     """
     first, *rest = found.cells
     name = el("th", first, scope="row") if names else el("td", first)
@@ -147,7 +158,7 @@ def _paragraph(line: Line, heading: str, below: str | None) -> Iterator[Html]:
 
 
 def _indented(line: Line) -> str:
-    """Return the CSS class for the indent of ``line``: ``in2``."""
+    """Return the CSS class that indents ``line`` as in the text report: ``in2`` for two spaces."""
     return f"in{min(line.indent // 2, 6)}"
 
 
@@ -157,11 +168,12 @@ def scrolling(table: Html) -> Html:
 
 
 def fold(summary: Html, *body: Html, open_: bool = False, **attributes: str | int | bool | None) -> Html:
-    """Return an element that opens and closes, also without JavaScript (``<details>``).
+    """Return an element that the reader can open and close, also without JavaScript (``<details>``).
 
     Args:
-      summary: is always visible.
-      body: is visible while the element is open.
-      open_: whether it is open at first.
+      summary: what is always visible.
+      body: what is visible while the element is open.
+      open_: whether the element is open at first.
+      attributes: HTML attributes of the element.
     """
     return el("details", el("summary", summary), el("div", *body, class_="body"), open=open_, **attributes)

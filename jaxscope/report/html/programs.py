@@ -1,5 +1,5 @@
-"""The HTML report's section on compiled programs: memory, source lines with their costs, collectives on the
-mesh.
+"""The HTML report's section on compiled programs: their memory, the source lines with what each costs, and
+drawings of which devices communicate.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ STEP, RADIUS = 44, 13
 
 
 def section(run: Run, places: Places, *, everything: bool) -> Html | None:
-    """Return the programs of the user's functions, those of the slowest function first; None if there are
-    none.
+    """Return the HTML report's section on the programs of the user's functions, those of the slowest function
+    first; None if no program was recorded.
     """
     found: dict[str, list[Compilation]] = {}
     for f in sections.ranked(run, lambda f: f.user):
@@ -52,8 +52,10 @@ def entry(
 
     Args:
       id: the id of the program.
-      compilations: the compilations that produced it.
-      open_: whether it is unfolded at first.
+      compilations: the compilations that produced the program.
+      places: shortens file names.
+      open_: whether the entry is unfolded when the page is opened.
+      everything: shorten no lists (``--all``).
     """
     c = compilations[0]
     texts = run.texts_of(run.programs[id])
@@ -76,7 +78,9 @@ def entry(
 
 
 def _memory(memory: Memory) -> Html | None:
-    """Return a bar with the parts of a program's memory on one device; None if the sizes are unknown."""
+    """Return a bar (SVG) that shows a program's memory on one device: arguments, results, temporaries. None
+    if these sizes are unknown.
+    """
     shared = MEMORY_PARTS["alias_bytes"]  # counted twice: as arguments and as results
     parts = [(name, n) for name, n in memory_parts(memory) if name != shared]
     total = sum(n for _, n in parts)
@@ -115,7 +119,11 @@ def _memory(memory: Memory) -> Html | None:
 
 
 def _meshes(hlo: Compiled) -> Iterator[Html]:
-    """Yield a drawing of the mesh for each set of axes over which collectives communicate."""
+    """Yield HTML with a drawing for each set of mesh axes over which the program's collectives communicate.
+    Each drawing shows the devices and how much they send.
+
+    Nothing is drawn for a mesh of more than two axes or too many devices.
+    """
     mesh = hlo.mesh or []
     large = [(name, n) for name, n in mesh if n > 1]
     drawable = (
@@ -145,7 +153,8 @@ def _meshes(hlo: Compiled) -> Iterator[Html]:
 
 
 def _drawn(large: Sequence[tuple[str, int]], used: set[str], words: str) -> Html:
-    """Return a drawing of the mesh: a circle for each device, and lines between devices that communicate.
+    """Return a drawing (SVG) of the device mesh: a circle for each device, and lines between the devices that
+    communicate.
 
     Args:
       large: (name, size) of the one or two mesh axes with more than one device.

@@ -1,5 +1,5 @@
-"""Show lines of the user's source in the HTML report: around a finding, or lines with a cost in a compiled
-program.
+"""Show lines of the user's source in the HTML report: the lines around a finding, and the lines that cost
+something in a compiled program.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ KINDS = HEADS.index("collectives")
 
 
 def around(run: Run, frame: Frame | None) -> Html | None:
-    """Return the source lines around ``frame``, with its line marked; None if the file cannot be read."""
+    """Return some source lines as HTML: the line of ``frame``, with a mark, and the lines around it; None if
+    the file cannot be read.
+    """
     found = _lines(run, frame.file) if frame is not None else []
     if frame is None or not 1 <= frame.line <= len(found):
         return None
@@ -46,14 +48,15 @@ def _numbered(lines: Sequence[str], numbers: Iterable[int], marked: int) -> Iter
 def with_costs(
     run: Run, costs: Mapping[Place, LineCost], places: Places, measured: Mapping[Place, float]
 ) -> Html | None:
-    """Return tables of the source lines that cost something in a program, with their figures and the lines
-    around them.
+    """Return tables of the source lines that cost something in a compiled program, with flops, bytes and
+    collectives of each line, and with the lines around them; None if no line costs anything.
 
-    Return None if no line has a cost. If a file cannot be read, only the figures are shown.
+    A file that cannot be read is shown without its source text.
 
     Args:
       costs: (file, line) -> cost in the compiled program.
-      measured: (file, line) -> measured seconds; empty: nothing was measured.
+      places: shortens file names.
+      measured: (file, line) -> measured seconds in one step; empty: nothing was measured.
     """
     ranked = sorted(costs, key=lambda p: (-(costs[p].flops or 0), -(costs[p].moved_bytes or 0), p))
     shown = ranked[:MOST]
@@ -123,7 +126,7 @@ def _figures(cost: LineCost) -> list[str]:
 
 
 def _flops(n: int) -> str:
-    """Return a number with a prefix: 432000000 -> ``432 M``; below a thousand the number itself."""
+    """Return a number of operations as short text: 432000000 -> ``432 M``, 512 -> ``512``."""
     power = min((len(str(n)) - 1) // 3, len(PREFIXES) - 1)
     return f"{n / 1000**power:.{max(0, 2 - (len(str(n)) - 1) % 3)}f} {PREFIXES[power]}" if power else f"{n}"
 

@@ -1,5 +1,5 @@
-"""The HTML report's timeline: the phases of each function, the steps and the ranks along the run's time, as
-SVG.
+"""The HTML report's timeline, an SVG: when each function was traced, lowered and compiled, when the steps
+were, and when the ranks (processes) ran.
 """
 
 from __future__ import annotations
@@ -29,10 +29,12 @@ LEGEND = {"trace": "trace", "lower": "lower", "compile": "compile", "hit": "from
 
 
 def section(run: Run, job: Job | None, places: Places) -> Html | None:
-    """Return the timeline, and the same compilations as a table; None if nothing was compiled.
+    """Return the timeline of a run, and a table of the same compilations; None if nothing was compiled.
 
     Args:
-      job: the job with several processes of which ``run`` is one: then its processes are drawn, too.
+      job: if ``run`` is one process of a run with several processes, that whole run: the timeline then has a
+        row for each process. Else None.
+      places: shortens file names.
     """
     found = lanes(run)
     length = _length(run, found)
@@ -88,8 +90,11 @@ def _swatch(name: str) -> Html:
 
 
 def _length(run: Run, found: Sequence[Lane]) -> float:
-    """Return the length of the time axis in seconds: from the start of the recording to its last event or
-    phase.
+    """Return the length of the time axis in seconds: from the start of the recording to the last recorded
+    event.
+
+    Args:
+      found: the rows of the timeline, which can end after the last event.
     """
     ends = [float(lane.spans[:, 1].max()) / 1e9 for lane in found if len(lane.spans)]
     return max([run.seconds_at(run.last_ns) or 0.0 if run.last_ns is not None else 0.0, *ends])
@@ -140,10 +145,13 @@ def _lane(run: Run, lane: Lane, length: float, places: Places) -> Html:
 
 
 def _blocks(lane: Lane, phase: int, length: float) -> Html | None:
-    """Return one SVG path with all blocks of a phase of a lane; None if there are none. Blocks that touch are
-    merged.
+    """Return an SVG path with the blocks of one phase (trace, lower or compile) in one row of the timeline;
+    None if there are none.
+
+    Blocks that touch each other are merged.
 
     Args:
+      lane: the row: the phases of one function.
       phase: the index of the phase in ``PHASES``.
       length: the length of the time axis in seconds.
     """
@@ -163,8 +171,15 @@ def _blocks(lane: Lane, phase: int, length: float) -> Html | None:
 def _marks(
     run: Run, recompiles: Sequence[Compilation], marked: Sequence[Compilation], length: float, places: Places
 ) -> list[Html]:
-    """Return a tick where each compilation in ``marked`` begins. Ticks of ``recompiles`` look different and
-    state the cause.
+    """Return a tick (SVG) at the start of each compilation in ``marked``, with its name and seconds as
+    tooltip.
+
+    Args:
+      recompiles: the compilations that are recompiles; their ticks have another colour, and their tooltips
+        the cause.
+      marked: the compilations that get a tick.
+      length: the length of the time axis in seconds.
+      places: shortens file names.
     """
     again = {c.id for c in recompiles}
     ticks = []
@@ -193,9 +208,14 @@ def _words(run: Run, c: Compilation, places: Places, *, recompiled: bool) -> str
 
 
 def _steps(run: Run, length: float) -> Html | None:
-    """Return a row with a tick for each step whose time is in the log; None if there is none.
+    """Return a row of the timeline with a tick for each step of the training loop whose time is known; None
+    if no time is known.
 
-    The log has the times of some ends of steps, of compilations and of snapshots of the live arrays.
+    A step's time is known if the step's end was recorded, or a compilation or a snapshot of the live arrays
+    during it.
+
+    Args:
+      length: the length of the time axis in seconds.
     """
     main = run.main
     if main is None:
@@ -224,8 +244,12 @@ def _steps(run: Run, length: float) -> Html | None:
 
 
 def _ranks(run: Run, job: Job, length: float) -> Iterable[Html]:
-    """Yield a row for each rank, from its start to its end, with ticks at the compilations of programs that
-    ranks share.
+    """Yield a row of the timeline for each rank (process): a bar from its start to its end, with ticks where
+    it compiled programs that run on several processes.
+
+    Args:
+      job: the run with several processes.
+      length: the length of the time axis in seconds.
     """
     for rank in job.ranks[:MOST_RANKS]:
         begin = None if rank.began_ns is None else run.seconds_at(rank.began_ns)
@@ -248,8 +272,8 @@ def _ranks(run: Run, job: Job, length: float) -> Iterable[Html]:
 
 
 def _table(run: Run, places: Places) -> Html:
-    """Return the compilations of the user's functions in order of time as a table, for readers who cannot see
-    the drawing.
+    """Return the compilations of the user's functions as an HTML table in order of time, for readers who
+    cannot see the drawing of the timeline.
     """
     numbered = [c for f in run.functions.values() if f.user for _, c in run.numbered(f)]
     numbered.sort(key=lambda c: (c.t_ns, c.id))
