@@ -1,5 +1,7 @@
-"""Write the figures of each training step, such as compile seconds and memory: to a file, to TensorBoard or
+"""Write figures of a run by training step, such as compile seconds and memory, to a file, to TensorBoard or
 to Weights & Biases (``--metrics``).
+
+A step without a compilation or a snapshot of the live arrays is left out.
 """
 
 from __future__ import annotations
@@ -92,7 +94,8 @@ _NAMES = [name for name in scalars.Row.__struct_fields__ if name != "recompiles_
 
 
 def _flat(run: Run) -> Iterator[dict[str, float | None]]:
-    """Yield a dict for each step of the run: name of a figure -> number, or None if it is unknown.
+    """Yield a dict for each step that compiled or has a snapshot of the live arrays: name of a figure ->
+    number, or None if it is unknown.
 
     The dicts have no dicts inside, as dashboards need: the recompiles of each cause are a figure of their
     own, ``recompiles/shape``. All dicts have the same names.

@@ -1,4 +1,6 @@
-"""Write a run as the JSON report. ``contract`` has the types; this module fills them."""
+"""Write a run as the JSON report. The module ``contract`` defines the types of the entries; this module
+creates the entries.
+"""
 
 from __future__ import annotations
 
@@ -46,11 +48,11 @@ Section = tuple[str, Any]  # a key of the report; its value, or an iterator over
 
 
 def as_json(run: Run, directory: RunDir | None = None, job: Job | None = None) -> dict[str, Any]:
-    """Return the whole report as plain data, for small runs: all of it is in memory.
+    """Return the whole JSON report of a run as plain data. All of it is in memory, so this is for small runs.
 
     Args:
       directory: the directory of the run.
-      job: the job with several processes of which ``run`` is one.
+      job: if ``run`` is one process of a run with several processes, that whole run; else None.
     """
     found: dict[str, Any] = json.loads(dumps(_collected(sections(run, directory, job))))
     return found
@@ -66,8 +68,12 @@ def _collected(found: Iterable[Section]) -> dict[str, Any]:
 
 
 def pieces(run: Run, directory: RunDir | None = None, job: Job | None = None) -> Iterator[str]:
-    """Yield the text of the report in parts of about PIECE characters, so that it is never in memory as a
-    whole.
+    """Yield the text of the JSON report in parts of about PIECE characters, so that it is never in memory as
+    a whole.
+
+    Args:
+      directory: the directory of the run.
+      job: if ``run`` is one process of a run with several processes, that whole run; else None.
     """
     waiting: list[str] = []
     size = 0
@@ -81,7 +87,9 @@ def pieces(run: Run, directory: RunDir | None = None, job: Job | None = None) ->
 
 
 class Document:
-    """The keys and values of the report of a run that is part of another report (``sub_runs``)."""
+    """The report of a run inside another run's report, as an entry of ``sub_runs``. Iterating over it yields
+    (key, value) pairs.
+    """
 
     def __init__(self, found: Iterable[Section]) -> None:
         self._found = found
@@ -91,13 +99,13 @@ class Document:
 
 
 def sections(run: Run, directory: RunDir | None = None, job: Job | None = None) -> Iterator[Section]:
-    """Yield the keys of the report in their order, each with its value.
+    """Yield the keys of the JSON report in their order, each as (key, value).
 
-    The value of a long list is an iterator over its entries, which can be read once.
+    The value of a long list is an iterator over its entries, which can be read only once.
 
     Args:
       directory: the directory of the run.
-      job: the job with several processes of which ``run`` is one.
+      job: if ``run`` is one process of a run with several processes, that whole run; else None.
     """
     parts = variants.of(run, directory)
     compilations = sorted(run.compilations.values(), key=lambda c: (c.t_ns, c.process.pid, c.call))
@@ -132,11 +140,12 @@ def sections(run: Run, directory: RunDir | None = None, job: Job | None = None) 
 
 
 def findings(parts: Sequence[variants.Variant], job: Job | None = None) -> Iterator[contract.Finding]:
-    """Yield the entries of ``findings``: those about the processes of ``job``, then those of the run and its
-    sub-runs.
+    """Yield the entries of ``findings`` in the JSON report: first those about differences between processes,
+    then those of the run and of the runs inside its directory.
 
     Args:
-      parts: the run, then the runs inside its directory.
+      parts: the run, then the runs inside its directory (other settings or numbers of devices).
+      job: the run with several processes of which the run is one; None: it has only one.
     """
     for f in ranks.of_ranks(job):
         yield contract.Finding.of(f)
@@ -145,11 +154,12 @@ def findings(parts: Sequence[variants.Variant], job: Job | None = None) -> Itera
 
 
 def _written(found: Iterable[Section], depth: int = 0) -> Iterator[str]:
-    """Yield the text of a JSON object with the keys and values ``found``, formatted as ``dumps`` does.
+    """Yield the text of a JSON object in parts, with the line ends and spaces that ``dumps`` writes.
 
     The last line has no line end.
 
     Args:
+      found: the keys of the object with their values; the entries of an iterator become a list.
       depth: number of spaces before each line except the first.
     """
     line = "\n" + " " * depth
@@ -170,8 +180,11 @@ def _written(found: Iterable[Section], depth: int = 0) -> Iterator[str]:
 
 
 def _entries(values: Iterator[Any], depth: int) -> Iterator[Iterable[str]]:
-    """Yield the text of the entries of a list, several at a time: about PIECE bytes before they are
-    indented.
+    """Yield the text of the entries of a JSON list. Entries are formatted together, about PIECE bytes at a
+    time, because this is faster.
+
+    Args:
+      depth: number of spaces before each line except the first.
     """
     waiting: list[bytes] = []
     size = 0
@@ -202,8 +215,8 @@ def _indented(entries: list[bytes], depth: int) -> str:
 
 
 def dumps(value: Any) -> str:
-    """Return formatted JSON in ASCII, so that names from the program cause no errors in a terminal or an
-    unusual locale.
+    """Return ``value`` as JSON with line ends and indents, in ASCII, so that names from the program cause no
+    errors in a terminal with another encoding.
 
     NaN and infinities become null, because JSON does not have them.
     """
@@ -211,7 +224,7 @@ def dumps(value: Any) -> str:
 
 
 def compact(value: Any) -> str:
-    """Return JSON in ASCII on one line, without spaces and without a line end."""
+    """Return ``value`` as JSON in ASCII on one line, without spaces and without a line end."""
     return _ascii(_encoded(value).decode())
 
 
@@ -240,10 +253,10 @@ def _text(value: Any) -> str:
 
 
 def _encoded(value: Any) -> bytes:
-    """Return JSON in UTF-8.
+    """Return ``value`` as JSON in UTF-8.
 
-    A lone surrogate becomes the replacement character, because some readers of JSON do not accept it. Lone
-    surrogates occur in file names that are not UTF-8.
+    A lone surrogate, as in the name of a file that is not UTF-8, becomes the replacement character, because
+    some readers of JSON reject lone surrogates.
     """
     try:
         return msgspec.json.encode(value)
@@ -318,7 +331,7 @@ def _moment(run: Run, meta: dict[str, Any]) -> str | None:
 
 
 def function_json(f: Function) -> contract.Function:
-    """Return the entry of ``functions`` for ``f``."""
+    """Return the entry for the function ``f`` in the list ``functions`` of the JSON report."""
     seen = f.seen
     return contract.Function.copy_of(
         f,
@@ -337,10 +350,11 @@ def function_json(f: Function) -> contract.Function:
 
 
 def compilation_json(run: Run, c: Compilation, number: int | None) -> contract.Compilation:
-    """Return the entry of ``compilations`` for ``c``.
+    """Return the entry for the compilation ``c`` in the list ``compilations`` of the JSON report.
 
     Args:
-      number: the number of the compilation among those of its function: 4 in ``train_step#4``.
+      number: the number of the compilation among those of its function: 4 in ``train_step#4``; None: it has
+        none.
     """
     comparison = compared(run, c)
     nearest = comparison.nearest if comparison is not None else None
@@ -415,12 +429,14 @@ def _bucket(v: observed_sizes.Varying) -> contract.Bucket:
 
 
 def key_json(run: Run, process: Process, key: Key, missed: Missed | None = None) -> contract.CacheKey:
-    """Return a cache key as an entry of the report.
+    """Return a cache key (the values that JAX compares to find a trace or a program it can reuse) as it is in
+    the JSON report.
 
     Args:
       process: the process that recorded the key.
       key: the key.
-      missed: the event with the lines that created the arrays among the arguments.
+      missed: the recorded event of the call, which has the lines that created the arrays among the arguments;
+        None: these lines are unknown.
     """
     lines = missed.made if missed is not None else []
     made_by = missed.made_by if missed is not None else []

@@ -1,4 +1,4 @@
-"""Lines of text with an indent, of which all text reports consist, and printing them to a console."""
+"""Lines of text with an indent, and printing them to a console. All text reports consist of such lines."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ FIGURE = re.compile(r"(?<=\d) (?=(?:s|ms|µs|min|h|%|B|[KMGT]iB)\b|%)")
 
 
 class Line(NamedTuple):
-    """One paragraph, which is wrapped to the console's width.
+    """One paragraph of a text report. When it is printed, it is wrapped to the console's width.
 
     Attributes:
       text: the text with its styles.
-      indent: number of spaces before each of its lines.
-      hang: number of further spaces before the second and all later lines.
-      right: text at the right edge.
-      cells: the cells, if it is a row of a table, without the spaces that align them; else empty.
+      indent: number of spaces before each printed line of the paragraph.
+      hang: number of further spaces before the second and all later printed lines.
+      right: a text that is printed at the right edge; None: none.
+      cells: the cells without the spaces that align them, if the paragraph is a row of a table; else empty.
     """
 
     text: Text
@@ -49,10 +49,15 @@ BLANK = Line(Text())
 
 
 def line(*spans: Span, indent: int = 0, hang: int = 0, right: Span | None = None) -> Line:
-    """Return a line made of ``spans``, each a text or a pair of text and role (``bold``, ``dim``, ``error``,
-    ...).
+    """Return a line of a report from pieces of text: ``line("took ", ("6.9 s", "bold"))``.
 
-    Control characters are escaped, and nothing is interpreted as markup.
+    A piece is a text, or a pair of text and role; a role (``bold``, ``dim``, ``error``, ...) becomes a colour
+    or style. Control characters are escaped, and nothing is interpreted as markup.
+
+    Args:
+      indent: number of spaces before the line.
+      hang: number of further spaces before its continuation, if the line is wrapped.
+      right: a piece of text at the right edge.
     """
     return Line(text(*spans), indent, hang, None if right is None else text(right))
 
@@ -86,7 +91,9 @@ def put(console: Console, lines: Iterable[Line]) -> None:
 
 
 def _split(console: Console, body: Text, room: int) -> tuple[Text, Text]:
-    """Return as much of ``body`` as fits into ``room`` cells, and the rest."""
+    """Return the beginning of ``body`` that fits into ``room`` character cells of the console, and the rest
+    of ``body``.
+    """
     if cell_len(body.plain) <= room:
         return body, Text()
     first = body.wrap(console, room)[0]

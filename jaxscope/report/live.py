@@ -1,5 +1,5 @@
-"""Write one line for each recompile while the program runs, and a warning before an expected one
-(``--live``).
+"""Describe each recompile in one line while the program runs, and warn before a recompile that can be
+expected (``--live``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ DIFFERENCES = 3
 
 
 class Follower:
-    """Reads the growing logs of a run, and describes the recompiles of the user's functions."""
+    """Reads the logs of a run while the program writes them, and describes the recompiles of the user's
+    functions.
+    """
 
     def __init__(self, directory: RunDir) -> None:
         self._tail = Tail(directory)
@@ -32,12 +34,12 @@ class Follower:
 
     @property
     def run(self) -> Run:
-        """Return the run as it is known so far."""
+        """Return the run as far as its logs have been read."""
         return self._tail.run
 
     def poll(self) -> list[str]:
-        """Read what was logged since the last call. Return the lines about new recompiles and expected
-        ones.
+        """Read what the program has logged since ``poll`` was last called. Return a line for each new
+        recompile and for each recompile that can be expected.
         """
         lines = []
         for event, c in self._tail.poll():
@@ -52,7 +54,7 @@ class Follower:
 
 
 def warning(run: Run, p: predictions.Prediction) -> str:
-    """Return a line about an expected recompile, and how to avoid it."""
+    """Return a line about a recompile that can be expected at the next call, and how to avoid it."""
     prediction = f"{escape(text(predictions.sentence(p)), 300)}; {escape(text(fix(p).words), 200)}"
     return f"jaxscope: {compilation_name(run, p.after)}: {prediction}"
 

@@ -1,5 +1,5 @@
-"""Write a line as soon as some ranks (processes) of a running job compile other programs than the rest, or
-hang.
+"""Compare the ranks (processes) of a running program, and describe in a line if some compile other programs
+than the rest, or if they hang.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ LENGTH = 1_000  # longer lines are cut
 
 
 class Comparison:
-    """Compares the ranks of a running job.
+    """Compares the ranks (processes) of a running program.
 
     Args:
-      whole: the directory of the job.
-      patience_s: seconds without progress after which the waiting ranks are named.
-      holds: whether each rank waits after a compilation until all ranks have compiled the program. If only
-        one rank compiled a program, the difference is then certain when the others have waited for
+      whole: the directory of the run with all ranks.
+      patience_s: seconds without progress after which a line says where the ranks wait.
+      holds: whether each rank waits after a compilation until all ranks have compiled the same program. If
+        only one rank compiled a program, the difference is then certain when the others have waited for
         ``patience_s``.
       clock: returns the time in ns.
 
@@ -67,11 +67,12 @@ class Comparison:
         self._lines = 0
 
     def poll(self, *, last: bool = False) -> list[str]:
-        """Read what the ranks logged since the last call. Return new lines about their differences.
+        """Read what the ranks have logged since ``poll`` was last called. Return a line for each new
+        difference between ranks, and one if they hang.
 
         Args:
-          last: whether this is the last call; then a difference is reported even if more ranks might compile
-            the program later.
+          last: whether ``poll`` is not called again; then a difference is reported at once, although other
+            ranks may still compile the program.
         """
         job = self._following.poll()
         if self._holds:
@@ -90,10 +91,10 @@ class Comparison:
         return lines
 
     def _published(self) -> list[str]:
-        """Return new lines about differences between ranks that share no directory, from the recording of
-        rank 0.
+        """Return lines about new differences between ranks that write to different machines, so that only the
+        log of rank 0 can be read here.
 
-        Such ranks send the names of their programs to rank 0.
+        Such ranks send the names of their programs to rank 0, which logs them.
         """
         run = self._following.alone()
         found = [] if run is None else [f for f in rules.published(run) if f.identity not in self._first]
@@ -126,15 +127,21 @@ class Comparison:
                     yield rules.differs(job, ahead)
 
     def _held(self, d: Divergence, now: int) -> bool:
-        """Return whether a rank waits after compiling a program of its own, while all others wait for
-        something else.
+        """Return whether a difference between ranks is certain because of ``holds``: a few ranks compiled an
+        additional program, and all other ranks have waited for ``patience_s``.
+
+        Args:
+          d: the difference.
+          now: the present time in ns.
         """
         ahead = _ahead(d) if self._holds else None
         since = [blocked_since(r) for r in ahead.most] if ahead is not None else []
         return bool(since) and all(s is not None and now - s >= self._patience_ns for s in since)
 
     def _caught_up(self, job: Job) -> Iterator[Message]:
-        """Yield a message if ranks that seemed to lack a program have compiled it meanwhile."""
+        """Yield a message for each reported difference that no longer exists: the ranks that lacked a program
+        have compiled it meanwhile.
+        """
         for numbers, d in list(self._likely.items()):
             shown = d.here
             assert shown is not None
@@ -158,9 +165,9 @@ class Comparison:
             yield rules.ended_first(job, rank)
 
     def _stalled(self, job: Job) -> Iterator[Message]:
-        """Yield a message about where each rank is, if ranks wait without progress.
+        """Yield a message about where each rank is, if ranks have waited too long without progress.
 
-        It is written once; again only after one of the waiting ranks has continued.
+        The message comes once, and again only after one of the waiting ranks has continued.
         """
         now = self._clock()
         since = {r.number: s for r in job.ranks if r.left_ns is None and (s := blocked_since(r)) is not None}
@@ -178,18 +185,19 @@ class Comparison:
 
 
 def _all_came(job: Job, d: Divergence) -> bool:
-    """Return whether every rank of the job has compiled as many programs as it takes to reach the
-    difference.
+    """Return whether every rank of the job has compiled so many programs that the difference ``d`` is final:
+    no other rank can still join either side.
     """
     complete = job.size is None or len(job.ranks) >= job.size
     return complete and all(sum(s.ordered for s in r.seen) > d.position for r in job.ranks)
 
 
 def _ahead(d: Divergence) -> Divergence | None:
-    """Return a difference between ranks as an additional program of few ranks; None if it is something else.
+    """Return the difference ``d`` as a program that a few ranks compiled in addition to the programs of the
+    others; None if it cannot be seen so.
 
-    The others have not compiled this program. The result is also None before the first program, and while the
-    others compile something, because they may only be late.
+    The result is also None if the ranks have no program in common before it, or while the others compile
+    something, because they may only be late.
     """
     if d.kind == MISSING and d.here is None and len(d.most) <= len(d.ranks):
         d = d._replace(kind=EXTRA, ranks=d.most, most=d.ranks, here=d.there, there=None)

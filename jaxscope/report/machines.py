@@ -1,4 +1,6 @@
-"""Print the machines that can be targets, as lines of text and as plain data."""
+"""Print the machines for which jaxscope can compile programs without having them (``jaxscope targets``), as
+lines of text and as plain data.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,10 @@ UNITS = ("", "K", "M", "G", "T", "P")
 
 
 def machine_json(m: Machine) -> dict[str, Any]:
-    """Return one machine as plain data for JSON; each figure has its source. A figure that no public page
-    states is null.
+    """Return the facts about a machine as plain data for JSON: memory, peak rates, bandwidths, each with the
+    page that states it.
+
+    A figure that no public page states is null.
     """
     return {
         "name": m.name,
@@ -42,10 +46,11 @@ def _figure(f: Figure | None) -> dict[str, Any] | None:
 
 
 def machine_lines(machines: Sequence[Machine], *, sources: bool = False) -> Iterator[Line]:
-    """Yield the lines of ``jaxscope targets``.
+    """Yield the lines of ``jaxscope targets``: the name, memory, peak rates and possible topologies of each
+    machine.
 
     Args:
-      sources: whether to add the source of each figure.
+      sources: whether to add the page that states each figure.
     """
     for m in machines:
         peaks = ", ".join(f"{dtype} {_rate(f, 'flop/s')}" for dtype, f in m.flops.items())
@@ -69,8 +74,8 @@ def machine_lines(machines: Sequence[Machine], *, sources: bool = False) -> Iter
 
 
 def _memory(m: Machine) -> str:
-    """Return the memory of a chip, as the vendor states it, and of a device, as the compiler states it, as
-    text.
+    """Return a machine's memory as text: that of a chip, as the vendor states it, and that of a device, as
+    the compiler states it: ``16 GiB, 15.7 GiB of a device usable``.
 
     The compiler's figure comes first if it is larger, because a vendor's page may round down.
     """

@@ -1,5 +1,5 @@
-"""Report what the profiler of ``--profile`` measured, by line of the user's code, as lines of text and as
-JSON.
+"""Report what JAX's profiler measured (``--profile``): the time on the devices for each line of the user's
+code, as lines of text and as JSON.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ LEAST = 0.01  # lines with a smaller share of the devices' time are counted toge
 
 
 def as_json(run: Run) -> list[contract.Profile]:
-    """Return the entry ``profiles`` of the JSON report; empty if nothing was measured."""
+    """Return the entry ``profiles`` of the JSON report: what JAX's profiler measured; empty if nothing was
+    measured.
+    """
     return [
         contract.Profile(
             pid=m.process.pid,
@@ -38,8 +40,12 @@ def as_json(run: Run) -> list[contract.Profile]:
 
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Yield lines about the slowest lines of code in each profile, with their seconds in one step on one
-    device.
+    """Yield lines about what JAX's profiler measured: for each profile, the lines of code that took most
+    time, with the seconds that they take on one device in one step.
+
+    Args:
+      places: shortens file names.
+      everything: list all lines of code (``--all``).
     """
     for m in model.profiles(run):
         yield BLANK

@@ -18,7 +18,7 @@ MOST = 10  # so many findings are written
 
 
 def render(found: Sequence[Finding]) -> str:
-    """Return ``found`` as text: at most MOST findings, and how many more there are."""
+    """Return findings as text: the first MOST findings, and a line with the number of the others."""
     parts = ["\n".join(lines(f)) for f in found[:MOST]]
     if len(found) > MOST:
         parts.append(f"and {len(found) - MOST:,} more")
@@ -37,8 +37,9 @@ def lines(f: Finding) -> list[str]:
 
 
 def place(frame: Frame | None) -> str | None:
-    """Return a line as ``train.py:110 in main``; the file is relative to the current directory if it is below
-    that.
+    """Return a place in the source as ``train.py:110 in main``; None if ``frame`` is None.
+
+    If the file is below the current directory, its name is relative to that directory.
     """
     if frame is None:
         return None

@@ -17,10 +17,10 @@ from jaxscope.schema.keys import Memory
 
 
 def program_json(p: Program, texts: Texts) -> contract.Program:
-    """Return the entry of a program that ran.
+    """Return the entry for a program that ran in the list ``programs`` of the JSON report.
 
     Args:
-      texts: its parsed StableHLO and HLO.
+      texts: the parsed StableHLO and HLO of the program.
     """
     compiled = p.compiled
     cost = compiled.cost if compiled is not None else {}
@@ -53,10 +53,12 @@ NO_TEXTS = contract.Program(**_NULL)  # entries are copies of it: most programs 
 
 
 def texts_json(texts: Texts, memory: Memory | None = None) -> contract.Texts:
-    """Return the part of the entry that is read from the texts; null where unknown.
+    """Return the part of a program's entry in the JSON report that comes from its StableHLO and HLO; unknown
+    values are null.
 
     Args:
-      memory: the sizes that the compiler states; None: take them from the texts.
+      texts: the parsed StableHLO and HLO.
+      memory: the sizes that the compiler states; None: take them from the HLO.
     """
     hlo, lowered = texts.hlo, texts.stablehlo
     partitions = [x.num_partitions for x in (hlo, lowered) if x is not None and x.num_partitions is not None]
@@ -141,7 +143,9 @@ def _memory(memory: Memory | None, hlo: Compiled | None, lowered: Reading | None
 
 
 def _by_path(lowered: Reading | None) -> list[contract.Contributor] | None:
-    """Return the arguments and results by the user's names, largest first, with their bytes on one device."""
+    """Return the arguments and results of a program by the user's names, largest first, with their bytes on
+    one device; None if the StableHLO is unknown.
+    """
     if lowered is None:
         return None
     values = [("argument", v) for v in lowered.arguments] + [("output", v) for v in lowered.results]

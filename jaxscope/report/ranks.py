@@ -1,5 +1,5 @@
-"""Report the ranks (processes) of a job: which compiled the same programs, fastest and slowest seconds, and
-how they ended.
+"""Report on the ranks (processes) of one run: which ranks compiled the same programs, the fastest and the
+slowest rank, and how each ended.
 """
 
 from __future__ import annotations
@@ -23,22 +23,29 @@ PROGRAMS = 500  # for so many programs, hits of the persistent cache are compare
 
 
 def findings(job: Job | None, of_run: Sequence[Finding]) -> list[Finding]:
-    """Return the findings about differences between the ranks, followed by those of one rank's run.
+    """Return the findings about differences between the ranks of a job, followed by the findings of one
+    rank's run.
 
     Args:
-      of_run: the findings of that run.
+      job: the run with all ranks (processes); None: the run has only one process.
+      of_run: the findings of one rank's run.
     """
     return [*of_ranks(job), *rules.without_published(of_run, job)]
 
 
 def of_ranks(job: Job | None) -> list[Finding]:
-    """Return the findings about differences between the ranks; empty for a run of one process."""
+    """Return the findings about differences between the ranks (processes) of a run; empty if it has one
+    process.
+    """
     return [] if job is None else rules.findings(job)
 
 
 def section(job: Job, places: Places) -> Iterator[Line]:
-    """Yield a line for each group of ranks with equal programs, then seconds, memory, and ends that
-    differ.
+    """Yield lines about the ranks (processes) of a run: one for each group of ranks that compiled the same
+    programs, then the fastest and slowest seconds, the memory, and how the ranks ended.
+
+    Args:
+      places: shortens file names.
     """
     groups = job.groups()
     yield BLANK
@@ -75,7 +82,9 @@ def section(job: Job, places: Places) -> Iterator[Line]:
 
 
 def _where(job: Job) -> Iterator[Line]:
-    """Yield where each rank is, if ranks still run or were killed while they waited."""
+    """Yield lines that say where each rank waits or runs. No lines unless a rank still runs, or was killed
+    while it waited.
+    """
     killed = any(
         r.code is not None and r.code < 0 and waiting_ranks.blocked_since(r) is not None for r in job.ranks
     )
@@ -85,7 +94,9 @@ def _where(job: Job) -> Iterator[Line]:
 
 
 def _cached(job: Job) -> Iterator[Line]:
-    """Yield a line for each program that some ranks compiled and others loaded from the persistent cache."""
+    """Yield a line for each program that some ranks had to compile although others loaded it from the
+    persistent compilation cache.
+    """
     alike: dict[object, list[Rank]] = {}
     for rank in job.ranks:
         alike.setdefault(tuple((s.program, s.cache) for s in rank.seen), []).append(rank)
@@ -149,7 +160,9 @@ def _slowest(job: Job, places: Places) -> Iterator[Line]:
 
 
 def _ends(job: Job) -> dict[str, list[Rank]]:
-    """Return how ranks ended -> these ranks; empty if all ended with exit code 0."""
+    """Group the ranks by how they ended: ``exit code 1`` -> these ranks. Empty if all ranks ended with exit
+    code 0, because there is nothing to report then.
+    """
     found: dict[str, list[Rank]] = {}
     for rank in job.ranks:
         code = rank.code
@@ -162,7 +175,9 @@ def _ends(job: Job) -> dict[str, list[Rank]]:
 
 
 def as_json(job: Job | None) -> contract.Ranks | None:
-    """Return the entry ``ranks`` of the JSON report; None for a run of one process."""
+    """Return the entry ``ranks`` of the JSON report, about the processes of a run; None for a run of one
+    process.
+    """
     if job is None:
         return None
     return contract.Ranks(

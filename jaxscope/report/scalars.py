@@ -1,5 +1,5 @@
-"""Write figures of a run by step, for dashboards. A step without a compilation or a snapshot of arrays has no
-row.
+"""Write figures of a run by training step, for dashboards. A step without a compilation or a snapshot of the
+live arrays is left out.
 """
 
 from __future__ import annotations
@@ -16,19 +16,21 @@ from jaxscope.report.json_report import compact
 
 
 class Row(msgspec.Struct):
-    """The figures of one step.
+    """The figures of one training step.
 
     Attributes:
-      step: the step; null for events while steps were not counted.
-      time_seconds: time of the first event of the row, since the run began.
-      compilations, compile_seconds: compilations of all functions, and the seconds of tracing, lowering and
-        compiling; phases inside other phases count once.
+      step: the number of the step; null: what happened while steps were not counted.
+      time_seconds: time of the first compilation or snapshot of the step, in seconds since the run began.
+      compilations: compilations of all functions.
+      compile_seconds: the seconds of tracing, lowering and compiling; if one function is traced inside
+        another, the time counts once.
       recompiles: recompiles of the user's functions.
-      recompiles_by_cause: kind of the decisive cause -> number of these recompiles.
-      total_recompiles: recompiles from the beginning up to this row.
-      peak_bytes: memory of the largest program compiled in this step, on one device.
+      recompiles_by_cause: kind of the decisive cause (``shape``) -> number of these recompiles.
+      total_recompiles: recompiles from the beginning of the run to the end of this step.
+      peak_bytes: memory on one device of the program compiled in this step that needs the most; null:
+        unknown, or none was compiled.
       live_bytes: bytes of the live arrays on all devices of the program's process, in the largest snapshot of
-        the step.
+        the step; null: there is none.
     """
 
     step: int | None
@@ -43,7 +45,9 @@ class Row(msgspec.Struct):
 
 
 def rows(run: Run) -> list[Row]:
-    """Return a row for each step with a compilation or a snapshot of the live arrays, in order of time."""
+    """Return the figures of each training step that compiled something or has a snapshot of the live arrays,
+    in order of time.
+    """
     found: dict[int | None, Row] = {}
     again = {c.id for f in run.functions.values() if f.user for c in recompilations(f)}
 
@@ -78,7 +82,7 @@ def rows(run: Run) -> list[Row]:
 
 
 def schema() -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of a row."""
+    """Return the JSON Schema (draft 2020-12) of a line of ``--metrics``."""
     found: dict[str, Any] = msgspec.json.schema(Row)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "jaxscope --metrics", **found}
 
@@ -88,6 +92,6 @@ def _larger(a: int | None, b: int | None) -> int | None:
 
 
 def lines(run: Run) -> Iterator[str]:
-    """Yield the rows as JSON lines."""
+    """Yield the figures of each training step as a line of JSON."""
     for r in rows(run):
         yield compact(r) + "\n"
