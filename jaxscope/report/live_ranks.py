@@ -91,8 +91,8 @@ class Comparison:
         return lines
 
     def _published(self) -> list[str]:
-        """Return lines about new differences between ranks that write to different machines, so that only the
-        log of rank 0 can be read here.
+        """Return lines about new differences between ranks that do not record into a common directory, so
+        that only the log of rank 0 can be read here.
 
         Such ranks send the names of their programs to rank 0, which logs them.
         """

@@ -1,7 +1,7 @@
 """Report the run as a whole: how it ended, the seconds spent recompiling, what was not recorded.
 
-Each function yields lines, or none if there is nothing to report. The text report and the HTML report use
-them.
+Most functions yield lines, or no lines if there is nothing to report. The text report and the HTML report
+both use these functions.
 """
 
 from __future__ import annotations
@@ -32,10 +32,13 @@ LONG = 0.1  # compilations that took a smaller share of the compile time are not
 
 
 def death(run: Run, places: Places, *, out_of_memory: bool = False) -> Iterator[Line]:
-    """Yield lines about the exception that ended the program; for a deleted array, also about who may have
-    donated it.
+    """Yield lines about the exception that ended the program. If the exception says that an array was
+    deleted, the lines also say which call may have donated the array.
 
-    An out-of-memory error has a section of its own, so it is left out here unless ``out_of_memory`` is set.
+    Args:
+      places: shortens file names.
+      out_of_memory: whether to report an out-of-memory error, too; the report has a section of its own for
+        it.
     """
     main = run.main
     died = main.died if main is not None else None
@@ -48,8 +51,8 @@ def death(run: Run, places: Places, *, out_of_memory: bool = False) -> Iterator[
 
 
 def no_problems(run: Run) -> Line:
-    """Return the line of a report without findings; it ends with ``so far`` unless the program ended without
-    an exception.
+    """Return the line ``No problems found.`` of a report without findings; ``No problems found so far.`` if
+    the program still runs or ended with an exception.
     """
     died = run.main is not None and run.main.died is not None
     ended = not died and (run.exited is not None or (run.main is not None and run.main.ended is not None))
@@ -57,8 +60,9 @@ def no_problems(run: Run) -> Line:
 
 
 def recompile_seconds(run: Run) -> Iterator[Line]:
-    """Yield a line with the seconds spent recompiling the user's functions, by kind of cause, and one for
-    other functions.
+    """Yield at most two lines with the seconds spent recompiling: one for the user's functions, divided by
+    kind of cause (``2 shapes, 1 static value``), and one for operations outside jit and functions of
+    libraries.
     """
     spent: dict[str, tuple[int, float]] = {}
     again = [c for f in run.functions.values() if f.user for c in recompilations(f)]
@@ -88,8 +92,11 @@ def recompile_seconds(run: Run) -> Iterator[Line]:
 
 
 def without_advice(run: Run, places: Places) -> Iterator[Line]:
-    """Yield a line about first compilations that took at least a tenth of the compile time, and that have no
-    finding.
+    """Yield a line about long first compilations, for which no finding says how to avoid them. Long means at
+    least a tenth of the compile time.
+
+    Args:
+      places: shortens file names.
     """
     parts = [
         f"{names}: {cost}" + (f" ({where})" if (where := places.frame(entry.line)) else "")
@@ -105,11 +112,12 @@ def without_advice(run: Run, places: Places) -> Iterator[Line]:
 
 
 def needed_once(run: Run) -> list[tuple[payers.Unadvised, str, str]]:
-    """Return the lines of code that took at least a tenth of the compile time, and about which there is no
-    finding.
+    """Return the lines of code whose compilations took at least a tenth of the compile time, although no
+    finding is about them. Such compilations are mostly first ones, which a program cannot avoid.
 
     Returns:
-      For each line: its compilations, the names of the functions that were compiled, and the cost in words.
+      For each line of code: its compilations, the names of the compiled functions, and the cost (``2.1 s, 40
+        %``).
     """
     total = payers.total_seconds(run)
     entries = payers.unadvised(run, registry.findings(run))
@@ -129,8 +137,8 @@ def needed_once(run: Run) -> list[tuple[payers.Unadvised, str, str]]:
 
 
 def each_step(run: Run, places: Places) -> Iterator[Line]:
-    """Yield a line about what each iteration of the training loop runs, if operations outside jit are part of
-    it.
+    """Yield a line that says how many programs and how many operations outside jit an iteration of the
+    training loop runs. No line if there are no operations outside jit in the loop.
     """
     step = payers.step(run)
     if step is not None and step.operations:
@@ -143,7 +151,9 @@ def each_step(run: Run, places: Places) -> Iterator[Line]:
 
 
 def inside_others(f: Function) -> bool:
-    """Return whether ``f`` was only traced inside the traces of other functions."""
+    """Return whether ``f`` was only traced while another function was traced, so that its time is part of
+    that function's time.
+    """
     return bool(f.compilations) and all(c.entry == "nested" for c in f.compilations)
 
 
@@ -165,9 +175,11 @@ def in_progress(run: Run, directory: RunDir | None, places: Places) -> Iterator[
 
 
 def not_yours(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
-    """Yield lines about what was compiled outside the user's functions, and which lines of code caused it.
+    """Yield lines about what was compiled outside the user's functions (operations outside jit, functions of
+    libraries), and which of the user's lines caused it.
 
     Args:
+      places: shortens file names.
       everything: add a line for each operation or function (``--all``).
     """
     functions = ranked(run, lambda f: not f.user)
@@ -204,11 +216,13 @@ def slowest_recompile(run: Run, functions: list[Function], places: Places, *, in
     """Yield a line about the slowest recompile of ``functions``, if it took at least a tenth of the compile
     time.
 
-    ``payers.recompiled_outside`` decides what a recompile is, as for the sum at the top of the report: if a
-    library compiles an operation once for each of its layers, none of these compilations is a recompile.
+    A compilation is a recompile here if the same line of code had compiled the same operation or function
+    before. If a library compiles an operation once for each of its layers, none of these compilations is a
+    recompile.
 
     Args:
       functions: functions that are not the user's.
+      places: shortens file names.
       indent: number of spaces before the line.
     """
     least = LONG * payers.total_seconds(run)

@@ -1,4 +1,6 @@
-"""Report the requested, compiled and actual shardings of one program, as lines of text and as JSON."""
+"""Report the requested, the compiled and the actual sharding of each argument and result of a program, as
+lines of text and as JSON.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +34,10 @@ BY = {CONSTRAINT: "constrained", TYPE: "typed"}
 
 
 def as_json(run: Run, c: Compilation) -> list[contract.Intent] | None:
-    """Return ``shardings`` of an entry of ``compilations``.
+    """Return the requested, the compiled and the actual sharding of each argument and result of the
+    compilation ``c``, for its entry in the JSON report.
 
-    None if nothing was compiled, or if the shardings cannot differ, because there is one device and no
-    requested sharding.
+    None if ``c`` compiled nothing, or if the shardings cannot differ (one device, and no requested sharding).
     """
     if not model.at_stake(c):
         return None
@@ -65,13 +67,14 @@ def _entry(i: Intent, found: Disagreement | None) -> contract.Intent:
 
 
 def section(intents: Sequence[Intent], places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Yield a line for each argument and result, those whose shardings differ first; only these if there are
-    many.
+    """Yield a line for each argument and result of a program with its requested, compiled and actual
+    sharding. Those whose shardings differ come first, with the reason; if there are many, the others are
+    left out.
 
     Args:
-      intents: the requested, compiled and actual sharding of each argument and result.
+      intents: the shardings of each argument and result.
       places: shortens file names.
-      everything: include all rows (``--all``).
+      everything: leave nothing out (``--all``).
     """
     audited = [(i, disagreement(i)) for i in intents if not i.dropped and (i.asked or i.compiled)]
     shown = (
@@ -101,7 +104,11 @@ def section(intents: Sequence[Intent], places: Places, *, everything: bool = Fal
 
 
 def _cells(row: Sequence[str], widths: Sequence[int]) -> tuple[str, ...]:
-    """Return the cells of a row without the columns that are empty in all rows, which have the width 0."""
+    """Return the cells of a table row without the cells of columns that are empty in all rows.
+
+    Args:
+      widths: the width of each column; an empty column has the width 0.
+    """
     return tuple(t for t, w in zip(row, widths, strict=True) if w)
 
 
@@ -121,8 +128,8 @@ def _row(i: Intent) -> tuple[str, str, str, str, str]:
 
 
 def why(found: Disagreement) -> str:
-    """Return why two shardings differ, and what it costs:
-    ``17 is not divisible by 8; 8 times the memory``.
+    """Return why two shardings of an argument or result differ, and what the difference costs: ``17 is not
+    divisible by 8; 8 times the memory``.
     """
     parts = [render.text(found.reason)] if found.reason is not None else []
     if found.times is not None and found.times > 1:

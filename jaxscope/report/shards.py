@@ -19,13 +19,15 @@ MOST_ROWS, MOST_COLUMNS = 32, 8
 
 
 class Grid(NamedTuple):
-    """The shards of an array on its mesh, as a table.
+    """A table that shows which device holds which slice of an array. Its rows and columns are the axes of the
+    mesh.
 
     Attributes:
-      heads: the headings of the columns, which are the coordinates of the last mesh axis; empty if there is
-        only one column.
-      rows: for each row, the coordinates of the other axes, and the cells.
-      devices: the number of devices that hold a part.
+      heads: the headings of the columns: the coordinates of the last mesh axis (``model 0``, ``model 1``);
+        empty if there is only one column.
+      rows: for each row, its heading (the coordinates of the other mesh axes) and its cells (a device and its
+        slice).
+      devices: the number of devices that hold a part of the array.
     """
 
     heads: list[str]
@@ -34,15 +36,15 @@ class Grid(NamedTuple):
 
 
 def grid_of(s: Sharding, shape: Sequence[int]) -> Grid | None:
-    """Return the table of the shards: a column for each coordinate of the last mesh axis, a row for those of
-    the others.
+    """Return a table that shows which device holds which slice of an array. It has a column for each
+    coordinate of the last mesh axis, and a row for each combination of coordinates of the other axes.
 
-    Without a mesh, there is a row for each device. None if the slices are unknown, or if one device holds the
-    whole array.
+    If the sharding has no mesh, the table has a row for each device. None if the slices are unknown, or if
+    one device holds the whole array.
 
     Args:
       s: the sharding of the array.
-      shape: its shape.
+      shape: the shape of the array.
     """
     cells = sh.cells(s, shape)
     if cells is None or len(cells) < 2:
@@ -65,7 +67,15 @@ def grid_of(s: Sharding, shape: Sequence[int]) -> Grid | None:
 
 
 def drawing(s: Sharding, shape: Sequence[int]) -> Iterator[Line]:
-    """Yield the table of the shards as aligned lines; no lines if ``grid_of`` returns None."""
+    """Yield lines of text that show which device holds which slice of an array, as a table with the axes of
+    the mesh.
+
+    No lines if the slices are unknown, or if one device holds the whole array.
+
+    Args:
+      s: the sharding of the array.
+      shape: the shape of the array.
+    """
     grid = grid_of(s, shape)
     if grid is None:
         return
@@ -87,8 +97,10 @@ def drawing(s: Sharding, shape: Sequence[int]) -> Iterator[Line]:
 
 
 def _labels(axes: Sequence[tuple[str, int]]) -> list[str]:
-    """Return the coordinates of all shards in the order of the mesh:
+    """Return a heading for each combination of coordinates on some mesh axes, the last axis changing fastest:
     ``["data 0, fsdp 0", "data 0, fsdp 1", ...]``.
+
+    The list ends early if it is longer than a table can show.
 
     Args:
       axes: (name, size) of each mesh axis.

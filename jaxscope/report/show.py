@@ -19,11 +19,11 @@ LONGEST = 1 << 62
 
 
 class Command(contract.Entry):
-    """A command that is useful next.
+    """A command that is useful next, for programs that call jaxscope.
 
     Attributes:
-      command: the command.
-      shows: what it prints.
+      command: the command line: ``jaxscope rule JX101``.
+      shows: what the command prints.
     """
 
     command: str
@@ -31,15 +31,16 @@ class Command(contract.Entry):
 
 
 class Shown(contract.Entry):
-    """The part of the report at a path.
+    """What ``jaxscope show`` prints: the part of the JSON report at a path.
 
     Attributes:
-      path: the path from the top of the report.
-      value: the value at the path. Without ``--all`` it has at most a few kilobytes: ``complete`` is false
-        if keys, entries or the ends of texts are left out.
-      entries: the number of entries, if the value is a list; else null.
-      left_out: the first paths of what is not shown; each can be passed to ``jaxscope show``.
-      below: paths of related lists in other parts of the report.
+      path: the path from the top of the report: ``findings/JX101/0``.
+      value: the part at the path. Without ``--all`` it has at most a few kilobytes.
+      complete: whether ``value`` is the whole part; false: keys, entries or the ends of texts are left out.
+      entries: the number of entries, if the part is a list; else null.
+      left_out: paths of what is left out (the first ones), each of which can be passed to ``jaxscope show``.
+      below: paths of lists in other parts of the report that belong to this part, as a function's
+        compilations.
       next: further commands that are useful.
     """
 
@@ -55,12 +56,12 @@ class Shown(contract.Entry):
 
 
 def show(document: Document, path: str, name: str, *, everything: bool = False) -> Shown:
-    """Return the part of the report at ``path``.
+    """Return the part of the report at ``path``, in at most MOST_BYTES of JSON.
 
     Args:
       document: the report.
-      path: ``findings/JX101/0``.
-      name: the name of the run, for commands.
+      path: for example ``findings/JX101/0``.
+      name: the name of the run, for the commands in the result.
       everything: do not limit the number of bytes.
 
     Raises:
@@ -114,8 +115,11 @@ def _value(part: Any, path: str, room: int, left_out: list[str]) -> Any:
 
 
 def _listed(part: Collection, path: str) -> Iterator[dict[str, Any]]:
-    """Yield the path of each entry of a list with its short values: numbers and texts. Dicts and lists are
-    left out.
+    """Yield a short form of each entry of a list in the report: its path, and those of its values that are
+    numbers or texts.
+
+    Args:
+      path: the path of the list.
     """
     for name in part.names:
         at = f"{path}/{escaped(name)}"
@@ -140,7 +144,14 @@ def _whole(part: Any) -> Any:
 
 
 def _next(part: Any, path: str, name: str) -> list[Command]:
-    """Return commands that are useful after a finding: for its evidence, and for the page of its rule."""
+    """Return commands that are useful after ``part`` if it is a finding: one prints its evidence, one the
+    page of its rule. Empty if ``part`` is not a finding.
+
+    Args:
+      part: a part of the report.
+      path: the path of the part.
+      name: the name of the run.
+    """
     value = part.value if isinstance(part, Entry) else None
     if not isinstance(value, dict) or "code" not in value or "fix_kind" not in value:
         return []

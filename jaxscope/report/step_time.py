@@ -1,4 +1,4 @@
-"""Report where the time of a step goes, by line of the user's code, as lines of text and as JSON."""
+"""Report what takes the time of a training step, by line of the user's code, as lines of text and as JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ LEAST = 0.01  # lines with a smaller share of a step are counted together
 
 
 def as_json(run: Run) -> contract.StepTime | None:
-    """Return the entry ``step_time`` of the JSON report; None if too few steps were counted."""
+    """Return the entry ``step_time`` of the JSON report, about what takes the time of a training step; None
+    if too few steps were counted.
+    """
     s = step_seconds(run)
     if s is None:
         return None
@@ -35,8 +37,14 @@ def as_json(run: Run) -> contract.StepTime | None:
 
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Yield lines about the lines of code that take most of a step, and the rest; no lines if none takes
-    much.
+    """Yield lines about the lines of code that take most of the time of a training step, with their seconds,
+    and about the rest of the step.
+
+    Nothing is yielded if no line of code takes much, unless ``everything`` is set.
+
+    Args:
+      places: shortens file names.
+      everything: list all lines of code (``--all``).
     """
     s = step_seconds(run)
     if s is None or not (everything or words.worth_showing(s)):

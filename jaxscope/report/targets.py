@@ -1,4 +1,6 @@
-"""Report programs that were compiled for targets, as lines of text and as JSON."""
+"""Report programs that were compiled for targets (machines that need not exist here), as lines of text and as
+JSON.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,12 @@ LARGEST = 5  # so many buffers are listed
 
 
 def in_summary(run: Run, most: int, label: str = "") -> Iterator[Line]:
-    """Yield a line for each program for a target, of the functions that took longest to compile.
+    """Yield lines about the programs that were compiled for targets, for the summary at the end of ``jaxscope
+    run``: a line for each program, and whether it fits into memory.
 
     Args:
-      most: the number of functions.
-      label: the settings of the run, as text.
+      most: the number of functions to include; those that took longest to compile come first.
+      label: the settings of ``--vary`` of the run, as text.
     """
     for f, programs in of_run(run)[:most]:
         for p in programs:
@@ -49,7 +52,9 @@ def in_summary(run: Run, most: int, label: str = "") -> Iterator[Line]:
 
 
 def devices(run: Run) -> Iterator[Line]:
-    """Yield lines about how this machine differed from the targets, such as in the number of devices."""
+    """Yield warnings about differences between this machine, on which the program ran, and the targets that
+    it was compiled for, such as the number of devices.
+    """
     have = len(run.devices)
     for t in run.targets:
         if have and have != t.devices:
@@ -70,10 +75,11 @@ def devices(run: Run) -> Iterator[Line]:
 
 
 def program_lines(run: Run, p: Program, *, label: str = "", everything: bool = False) -> Iterator[Line]:
-    """Yield lines about one program for a target: its state, and if it was compiled, its figures.
+    """Yield lines about one program for a target: whether it was compiled, and if so, whether it fits into
+    memory, its estimated cycles and lower bounds on its time.
 
     Args:
-      label: the settings of its run, as text.
+      label: the settings of ``--vary`` of the run, as text.
       everything: shorten nothing (``--all``).
     """
     status, style = state(p)
@@ -98,7 +104,13 @@ def program_lines(run: Run, p: Program, *, label: str = "", everything: bool = F
 
 
 def whole(run: Run, p: Program, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Yield lines about one program for a target, with its function and everything that its texts contain."""
+    """Yield lines about one program for a target: the name of its function, whether it was compiled and fits
+    into memory, and its instructions, collectives, donated arguments and so on.
+
+    Args:
+      places: shortens file names.
+      everything: shorten nothing (``--all``).
+    """
     f = p.function
     if f is not None:
         site = places.function(f)
@@ -107,7 +119,13 @@ def whole(run: Run, p: Program, places: Places, *, everything: bool = False) -> 
 
 
 def with_contents(run: Run, p: Program, places: Places, *, everything: bool) -> Iterator[Line]:
-    """Yield lines about one program for a target, with everything that its texts contain."""
+    """Yield lines about one program for a target: whether it was compiled and fits into memory, and its
+    instructions, collectives, donated arguments and so on.
+
+    Args:
+      places: shortens file names.
+      everything: shorten nothing (``--all``).
+    """
     yield from program_lines(run, p, everything=everything)
     memory = p.made.memory if p.made is not None else None
     yield from compiled_program.section(
@@ -120,7 +138,13 @@ def with_contents(run: Run, p: Program, places: Places, *, everything: bool) -> 
 
 
 def fit_lines(found: Fit, texts: Texts, *, everything: bool = False) -> Iterator[Line]:
-    """Yield lines that say whether a program fits into memory; if not, they list the largest buffers."""
+    """Yield lines that say whether a program fits into the memory of a target; if it does not, they list its
+    largest buffers.
+
+    Args:
+      texts: the parsed StableHLO and HLO of the program.
+      everything: list all known buffers (``--all``).
+    """
     fit_text = memory_fit(found)
     if fit_text:
         yield line(*fit_text, indent=6, hang=4)
@@ -142,8 +166,8 @@ def bounds_json(found: Bounds | None) -> contract.Bounds | None:
 
 
 def program_json(run: Run, p: Program) -> contract.Program:
-    """Return the entry of ``programs`` for a program for a target. Its key ``of`` is the id of the program
-    that ran.
+    """Return the entry for a program for a target in the list ``programs`` of the JSON report. Its key ``of``
+    is the id of the program that ran in the same call.
     """
     texts = run.texts_of(p)
     result, found = p.made, fit(run, p)

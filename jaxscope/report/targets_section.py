@@ -1,4 +1,6 @@
-"""Report the programs for targets and with several settings, side by side for each function."""
+"""Report the programs of each function side by side: one for each target (a machine compiled for) and for
+each setting of ``--vary``.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,13 @@ WIDTH = 80
 def section(
     variants: Sequence[Variant], places: Places, *, width: int = WIDTH, everything: bool = False
 ) -> Iterator[Line]:
-    """Yield the lines of the section; no lines if there are no targets and only one run.
+    """Yield the lines of the report's section on targets and settings: for each function, its programs side
+    by side.
+
+    No lines if nothing was compiled for a target and there is only one run.
 
     Args:
-      variants: the runs of the program with its settings and numbers of devices.
+      variants: the run, then the runs inside its directory (other settings or numbers of devices).
       places: shortens file names.
       width: the width of tables in characters.
       everything: shorten nothing (``--all``).
@@ -82,7 +87,13 @@ def _function(
 
 
 def of_function(f: Function, variants: Sequence[Variant], width: int) -> Iterator[Line]:
-    """Yield the programs of ``f`` side by side; no lines if there is only one."""
+    """Yield a table with the programs of the function ``f`` side by side; no lines if there is only one
+    program.
+
+    Args:
+      variants: the run, then the runs inside its directory (other settings or numbers of devices).
+      width: the width of the table in characters.
+    """
     columns = next((columns for g, columns in by_function(variants) if g.id == f.id), [])
     rows = list(comparison_table.table(columns, width)) if len(columns) > 1 else []
     if rows:
@@ -94,8 +105,11 @@ def of_function(f: Function, variants: Sequence[Variant], width: int) -> Iterato
 
 
 def failed(variants: Sequence[Variant]) -> Iterator[Line]:
-    """Yield a line for each run that failed, and therefore may lack programs; no lines if there is only one
-    run.
+    """Yield a line for each run that failed, because its programs may be missing in the tables. No lines if
+    there is only one run.
+
+    Args:
+      variants: the run, then the runs inside its directory (other settings or numbers of devices).
     """
     if len(variants) < 2:
         return
@@ -112,8 +126,8 @@ def failed(variants: Sequence[Variant]) -> Iterator[Line]:
 
 
 def _unfinished(variants: Sequence[Variant]) -> Iterator[Line]:
-    """Yield a line with the command that compiles the remaining programs, if a compiler's process crashed or
-    timed out.
+    """Yield a line with the command that compiles the programs which are still missing, because a compiler's
+    process crashed, timed out or ended. No line if none is missing.
     """
     n = sum(p.state in (CRASHED, LATE, "abandoned") for v in variants for p in v.run.retargeted.values())
     directory = variants[0].directory

@@ -1,6 +1,7 @@
 """Print the text report of a run, and the summary at the end of ``jaxscope run``.
 
-This module defines the order of the sections. It reads a Run and the state of its directory, never the log.
+This module defines the order of the sections. It reads the loaded run and the state of its directory, but not
+the log.
 """
 
 from __future__ import annotations
@@ -53,9 +54,9 @@ IN_SUMMARY = 3
 def print_report(
     run: Run, *, file: TextIO | None = None, directory: RunDir | None = None, everything: bool = False
 ) -> None:
-    """Print the report of ``run``.
+    """Print the text report of ``run``.
 
-    The text is written at once, because a notebook shows each write separately.
+    The whole text is written in one piece, because a notebook shows each piece separately.
 
     Args:
       file: where to print; None: stdout.
@@ -77,12 +78,13 @@ def render(
     everything: bool = False,
     job: Job | None = None,
 ) -> None:
-    """Print the report of ``run`` to the console ``to``.
+    """Print the text report of ``run`` to the console ``to``.
 
     Args:
       directory: the directory of the run.
       everything: shorten nothing (``--all``).
-      job: the job with several processes of which ``run`` is one; then all of its processes are shown, too.
+      job: if ``run`` is one process of a run with several processes, that whole run: the report then also
+        compares the processes. Else None.
     """
     put(to, _page(run, directory, to.width, everything=everything, job=job))
 
@@ -94,14 +96,15 @@ def summary(
     unseen: bool = False,
     job: Job | None = None,
 ) -> str:
-    """Return a few lines for stderr at the end of ``jaxscope run``, in colour if stderr supports it.
+    """Return the few lines that ``jaxscope run`` prints to stderr at its end, in colour if stderr supports
+    it.
 
     Args:
       directory: the directory of the run.
-      parts: the run and the runs inside its directory, if they are already loaded.
-      unseen: whether the program's output is not on the terminal; then the summary includes the exception
+      parts: the run and the runs inside its directory; None: load them.
+      unseen: whether the terminal does not show the program's output; then the lines include the exception
         that ended the program.
-      job: the job with several processes of which the run is one.
+      job: if the run is one process of a run with several processes, that whole run; else None.
     """
     parts = variants.of(load(directory), directory) if parts is None else parts
     to = console(sys.stderr)
@@ -165,7 +168,11 @@ def _page(
 
 
 def _next(run: Run, directory: RunDir | None, users: list[Function]) -> Iterator[Line]:
-    """Yield commands that are useful after this report."""
+    """Yield lines with commands that are useful after reading this report, each with what it prints.
+
+    Args:
+      users: the user's functions, slowest first.
+    """
     name = which(directory, latest="")
     commands = []
     again = next((f for f in users if recompilations(f)), None)
@@ -202,8 +209,11 @@ def _next(run: Run, directory: RunDir | None, users: list[Function]) -> Iterator
 
 
 def _quick_to_check(parts: Sequence[variants.Variant]) -> bool:
-    """Return whether all rules take at most about two seconds, because the shell prompt waits for the
-    summary.
+    """Return whether the run is so small that the rules find all findings within about two seconds. If not,
+    the summary has no findings, because the user waits for it.
+
+    Args:
+      parts: the run and the runs inside its directory.
     """
     texts = sum(sum(p.text_bytes.values()) for part in parts for p in part.run.programs.values())
     compilations = sum(len(part.run.compilations) for part in parts)
@@ -281,10 +291,11 @@ def _function_in_summary(run: Run, f: Function, places: Places) -> Iterator[Line
 
 
 def which(directory: RunDir | None, *, latest: str | None = None) -> str:
-    """Return the run's name for a command line, with a space before it; empty if the directory is unknown.
+    """Return the argument that names a run in a jaxscope command, with a space before it: ``
+    20260101-train``; empty if the directory is unknown.
 
     Args:
-      latest: what to return for the newest run; None: its name.
+      latest: what to return for the newest run, which commands take by default; None: its name, too.
     """
     if directory is None:
         return ""
@@ -297,7 +308,7 @@ def which(directory: RunDir | None, *, latest: str | None = None) -> str:
 
 
 def quoted(f: Function) -> str:
-    """Return the name of ``f``, quoted for the shell."""
+    """Return the name of the function ``f``, quoted for the shell."""
     return _shell(f.display_name)
 
 

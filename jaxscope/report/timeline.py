@@ -1,10 +1,10 @@
 """Write a run as a timeline in the Trace Event Format, which Perfetto (ui.perfetto.dev) and chrome://tracing
-open.
+can show.
 
-https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU (Trace Event Format) describes
-it. Every process of the run, of all ranks of a job, is a process of the timeline. Its tracks are the phases
-(trace, lower, compile) of each call, the steps, the waits for copies by line, and the bytes of live arrays.
-Times are microseconds since the first process began.
+The format: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU. Every recorded
+process is a process of the timeline. Its tracks are the phases (trace, lower, compile) of each call, the
+training steps, the waits for copies by line, and the bytes of live arrays. Times are microseconds since the
+first process began.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ LONGEST_NS = 1 << 62
 
 
 class Recorded(NamedTuple):
-    """One recording: a run, or that of one rank of a job.
+    """What the timeline shows: a run, or the part of it that one rank (process) recorded.
 
     Attributes:
       run: the run.
-      directory: its directory.
-      rank: the number of the rank; None: it is not part of a job.
+      directory: the directory of the run.
+      rank: the number of the rank; None: the run has only one process.
     """
 
     run: Run
@@ -51,7 +51,7 @@ class Slice(NamedTuple):
     """One bar on a track of the timeline.
 
     Attributes:
-      begin, end: in ns.
+      begin, end: the times at which the bar begins and ends, in ns.
       name: the text on the bar.
       category: the kind of bar, by which the viewer can filter.
       args: facts that are shown when the bar is selected.
@@ -65,7 +65,11 @@ class Slice(NamedTuple):
 
 
 def pieces(recorded: Sequence[Recorded]) -> Iterator[str]:
-    """Yield the text of the timeline file in parts."""
+    """Yield the text of the timeline file, in parts.
+
+    Args:
+      recorded: the run, or what each of its ranks (processes) recorded.
+    """
     began = [r.run.began_ns for r in recorded if r.run.began_ns is not None]
     zero = min(began, default=0)
     yield '{"displayTimeUnit":"ms","traceEvents":[\n'
@@ -123,11 +127,12 @@ def _process_name(part: Recorded, process: Process) -> str:
 
 
 class _Counted(NamedTuple):
-    """Steps and transfers over time. A Run has only the last of these events, so they are read from the log.
+    """The steps and copies of a run at each time they were logged. They are read from the log, because a
+    loaded run has only the totals.
 
     Attributes:
-      steps: process id -> (time in ns, steps so far), in order of time.
-      transfers: process id -> events, in order of time.
+      steps: process id -> list of (time in ns, number of steps so far), in order of time.
+      transfers: process id -> logged events about copies, in order of time.
     """
 
     steps: dict[str, list[tuple[int, int]]]
@@ -158,10 +163,11 @@ def _counted(part: Recorded) -> _Counted:
 
 
 def _steps(counted: Sequence[tuple[int, int]]) -> Iterator[Slice]:
-    """Yield a bar for each step. If the end of a step was not recorded, a bar covers several steps.
+    """Yield a bar for each training step. If the time of a step's end is unknown, one bar covers several
+    steps.
 
     Args:
-      counted: (time in ns, steps so far), in order of time.
+      counted: (time in ns, number of steps so far), in order of time.
     """
     for (begin, before), (end, after) in itertools.pairwise(counted):
         if after > before and end > begin:
@@ -170,9 +176,10 @@ def _steps(counted: Sequence[tuple[int, int]]) -> Iterator[Slice]:
 
 
 def _waits(found: Iterable[ev.Transferred], places: Places) -> dict[str, list[Slice]]:
-    """Return the waits for copies: line -> bars.
+    """Return bars for the time that the program waited for copies: source line -> bars.
 
-    The log has sums. A bar is as long as all waits since the sum before, and ends with the last of them.
+    The log has only sums of several waits. A bar is as long as all waits that one log entry adds, and ends
+    with the last of them.
     """
     slices: dict[str, list[Slice]] = {}
     before: dict[object, ev.Transferred] = {}
@@ -219,8 +226,8 @@ def _about(run: Run, c: Compilation, places: Places) -> Json:
 
 
 def _tracks(first: int, name: str, found: Iterable[Slice]) -> list[tuple[int, str, list[Slice]]]:
-    """Distribute bars over as few tracks as possible. On one track, two bars do not overlap, or one is inside
-    the other.
+    """Distribute bars over tracks of the timeline, as few as possible, so that bars on one track do not
+    overlap unless one is completely inside the other.
 
     Args:
       first: the id of the first track.

@@ -1,4 +1,4 @@
-"""Report copies between host and devices: the costly ones as lines of text, all of them as JSON."""
+"""Report copies between host and devices: the large and slow ones as lines of text, all of them as JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ RESHARDED = "through the host, for another sharding"
 
 
 def as_json(run: Run) -> list[contract.Transfer] | None:
-    """Return the entry ``transfers`` of the JSON report; None if copies were not counted."""
+    """Return the entry ``transfers`` of the JSON report, with all copies between host and devices; None if
+    copies were not counted.
+    """
     return [_entry(t) for t in model.transfers(run)] if model.counted(run) else None
 
 
@@ -33,8 +35,12 @@ def _entry(t: Transfer) -> contract.Transfer:
 
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Yield lines about the lines of code where the program waited long or copied much. If there are none,
-    yield the totals.
+    """Yield lines about the lines of code at which the program waited long for copies or copied many bytes.
+    If there are no such lines of code, yield one line with the number of copies.
+
+    Args:
+      places: shortens file names.
+      everything: list all lines of code that copy (``--all``).
     """
     found = [t for t in model.transfers(run) if t.process is run.main]
     shown = [t for t in found if long(run, t.blocked_seconds or 0.0) or (t.bytes or 0) >= LARGE]
@@ -72,7 +78,9 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
 
 
 def _in_short(found: Sequence[Transfer]) -> Iterator[str]:
-    """Yield a clause for each direction with the number of copies, and how many of them copied nothing."""
+    """Yield a text for each direction (to the host, to devices, between devices): the number of copies, and
+    how many of them copied nothing because host and device share the memory.
+    """
     for direction, words in DIRECTIONS.items():
         transfers = [t for t in found if t.direction == direction]
         times = sum(t.count or 0 for t in transfers)

@@ -1,5 +1,5 @@
-"""Report what ``jaxscope try`` finds: the figures of a program before and after a change, as lines and as
-JSON.
+"""Report what ``jaxscope try`` finds: the figures of a program before and after a change of its source, as
+lines of text and as JSON.
 """
 
 from __future__ import annotations
@@ -45,15 +45,16 @@ _NAMES = {
 
 
 class Side(NamedTuple):
-    """The run before or after the change.
+    """The run before the change of the source, or the run after it.
 
     Attributes:
-      label: its name in the report.
+      label: what the report calls the run.
       name: the run's name, for commands.
       run: the run.
-      findings: the findings, computed while the program's source files were those of this run.
+      findings: the findings of the run. They were computed while the source files were those of this run,
+        because some rules read the source.
       exit_code: the exit code of the program.
-      output: what the program printed.
+      output: what the program printed on stdout.
     """
 
     label: str
@@ -65,13 +66,13 @@ class Side(NamedTuple):
 
 
 class OneFact(contract.Entry):
-    """One figure of the run or of a function.
+    """One figure, such as the number of recompiles, before and after the change.
 
     Attributes:
       name: the name of the figure.
       function: the function; null: a figure of the whole run.
-      target: the target, if the figure is of a program for a target.
-      verdict: better, worse or equal.
+      target: the target (a machine compiled for), if the figure is of a program for it; else null.
+      verdict: whether the change made the figure better, worse or left it equal.
     """
 
     name: str
@@ -84,11 +85,12 @@ class OneFact(contract.Entry):
 
 
 class FirstDifference(contract.Entry):
-    """The first line of the outputs that differs.
+    """The first line in which the outputs of the program before and after the change differ by more than the
+    tolerance.
 
     Attributes:
-      line: its number.
-      before, after: the line in both outputs; null: that output is shorter.
+      line: the number of the line, from 1.
+      before, after: the line in the output before and after the change; null: that output is shorter.
     """
 
     line: int
@@ -97,13 +99,14 @@ class FirstDifference(contract.Entry):
 
 
 class Outputs(contract.Entry):
-    """What both programs printed on stdout.
+    """How what the program printed on stdout differs before and after the change.
 
     Attributes:
-      equal: the texts are equal, except for numbers that differ by at most the relative ``tolerance``.
-      identical: the texts are identical.
-      largest_difference: the largest relative difference of two numbers; null: the words differ, or no
-        number is finite.
+      equal: the outputs are equal, except for numbers that differ by at most ``tolerance``.
+      identical: the outputs are identical.
+      tolerance: the largest relative difference of two numbers that counts as equal: 0.01 is 1 %.
+      largest_difference: the largest relative difference of two numbers at the same place; null: words
+        differ, too, or a number is not finite.
     """
 
     equal: bool
@@ -114,7 +117,7 @@ class Outputs(contract.Entry):
 
 
 class OneFinding(contract.Entry):
-    """A finding that only the run before or only the run after the change has."""
+    """A finding that disappeared with the change, or that is new after it."""
 
     code: str
     function: str | None
@@ -122,10 +125,11 @@ class OneFinding(contract.Entry):
 
 
 class OneSide(contract.Entry):
-    """The run before or after the change.
+    """The run before the change of the source, or the run after it.
 
     Attributes:
-      run: its name, for commands.
+      label: what the report calls the run.
+      run: the run's name, for commands.
     """
 
     label: str
@@ -134,15 +138,18 @@ class OneSide(contract.Entry):
 
 
 class Trial(contract.Entry):
-    """The result of ``jaxscope try``.
+    """What ``jaxscope try --format json`` prints: a comparison of the program before and after a change of
+    its source.
 
     Attributes:
-      verdict: better, worse, equal or mixed; ``outputs differ`` or ``failed`` if that decides.
-      outputs: the comparison of what both programs printed.
-      facts: the figures of the run, then of the functions that both versions have. Without ``--all``, only
-        the figures of functions that differ.
+      verdict: better, worse, equal or mixed (some figures better, some worse); ``failed`` if the changed
+        program failed; ``outputs differ`` if what it prints has changed.
+      outputs: the comparison of what the program printed before and after the change.
+      facts: the figures of the whole run, then those of the functions that both runs have. Without ``--all``,
+        figures of functions are left out if they are equal.
       facts_equal: how many figures of functions are left out.
-      findings_gone, findings_new: findings that only the first, or only the second, run has.
+      findings_gone, findings_new: findings that only the run before the change has, and findings that only
+        the run after it has.
       findings_left: number of findings that both runs have.
       next: useful commands.
     """
@@ -162,11 +169,12 @@ class Trial(contract.Entry):
 
 
 class Compared(NamedTuple):
-    """The result of a comparison.
+    """The comparison of a program before and after a change, as JSON and with what the text report needs in
+    addition.
 
     Attributes:
-      page: the JSON document.
-      facts: the figures in the document, for the text report.
+      page: the comparison as it is written in JSON.
+      facts: the figures in ``page`` in their original form.
       after: the run after the change.
     """
 
@@ -176,10 +184,11 @@ class Compared(NamedTuple):
 
 
 def compare(before: Side, after: Side, tolerance: float, *, everything: bool = False) -> Compared:
-    """Compare the runs before and after a change, and their outputs.
+    """Compare a program before and after a change: figures, findings and outputs.
 
     Args:
-      tolerance: the relative amount by which numbers in the outputs may differ.
+      before, after: the run before the change, and the run after it.
+      tolerance: the largest relative difference at which two numbers in the outputs count as equal.
       everything: include figures of functions that are equal.
     """
     found = facts.facts(diff.runs(before.run, after.run))
@@ -227,9 +236,10 @@ def _fact(f: Fact) -> OneFact:
 
 
 def _identity(run: Run, f: Finding) -> tuple[str, str | None, str | None]:
-    """Return what a finding has in common with the same finding of the other version of the program.
+    """Return a key by which a finding before the change and the same finding after it are recognised: the
+    rule's code, the function's name and the argument.
 
-    It is the code, the function and the argument, because lines may have moved.
+    Lines are no part of the key, because a change of the source moves them.
     """
     function = run.functions.get(f.function or "")
     return f.code, None if function is None else function.name, f.path
@@ -253,8 +263,10 @@ def _finding(run: Run, f: Finding) -> OneFinding:
 
 
 def compare_outputs(before: str, after: str, tolerance: float) -> Outputs:
-    """Compare two outputs, line by line: their words must be equal, and their numbers within ``tolerance``, a
-    share.
+    """Compare what a program printed before and after a change, line by line.
+
+    The outputs count as equal if all words are equal and no number differs by more than ``tolerance``,
+    relative to the larger one.
     """
     if before == after:
         return Outputs(True, True, tolerance, 0.0, None)
@@ -274,8 +286,10 @@ def compare_outputs(before: str, after: str, tolerance: float) -> Outputs:
 
 
 def _largest_difference(x: str, y: str) -> float | None:
-    """Return the largest relative difference of two numbers at the same position; None if other words
-    differ.
+    """Return the largest relative difference between a number in line ``x`` and the number at the same place
+    in line ``y``: 2.0 and 2.5 -> 0.2.
+
+    None if the lines differ in anything but numbers, or if a difference is not finite.
     """
     if _NUMBER.sub("0", x).split() != _NUMBER.sub("0", y).split():
         return None
@@ -294,8 +308,8 @@ def _largest_difference(x: str, y: str) -> float | None:
 
 
 def lines(found: Compared) -> Iterator[Line]:
-    """Yield the text report: the verdict, the outputs, the figures, and the findings that disappeared or are
-    new.
+    """Yield the text report of ``jaxscope try``: the verdict, how the outputs differ, the figures, and the
+    findings that disappeared or are new.
     """
     page = found.page
     role = {BETTER: "good", EQUAL: "bold"}.get(page.verdict, "error")

@@ -1,5 +1,5 @@
-"""Collect the runs of one program with several settings or numbers of devices, and the programs of each
-function.
+"""Collect the runs of one program with other settings (``--vary``) or numbers of devices, and the programs
+that each function has in these runs.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from jaxscope.schema.findings import Finding
 
 
 class Variant(NamedTuple):
-    """One run of the program.
+    """One of the runs of a program with different settings (``--vary``) or numbers of devices.
 
     Attributes:
       run: the run.
-      directory: its directory; None: unknown.
-      settings: its settings of ``--vary``: option or variable -> value.
+      directory: the directory of the run; None: unknown.
+      settings: the settings of ``--vary`` with which it ran: option or variable -> value.
     """
 
     run: Run
@@ -33,17 +33,17 @@ class Variant(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Return the settings as text: ``MESH=4x4 --remat=full``; empty without settings."""
+        """Return the settings of ``--vary`` as text: ``MESH=4x4 --remat=full``; empty if the run has none."""
         return store.label_of(self.directory) if self.directory is not None else ""
 
 
 class Column(NamedTuple):
-    """A function's program in one run: one column of a comparison.
+    """The program that a function has in one run: a column of the table that compares programs.
 
     Attributes:
       variant: the run.
       program: the program.
-      target: the target; None: the devices on which the program ran.
+      target: the target (a machine compiled for); None: the program ran on the devices of this machine.
     """
 
     variant: Variant
@@ -52,16 +52,16 @@ class Column(NamedTuple):
 
 
 def of(run: Run, directory: RunDir | None) -> list[Variant]:
-    """Return ``run`` itself, then the runs inside its directory: those with other settings or numbers of
-    devices.
+    """Return ``run`` itself, then the runs inside its directory: those of the same program with other
+    settings (``--vary``) or numbers of devices.
     """
     subs = store.sub_runs(directory) if directory is not None else ()
     return [one(run, directory), *(one(load(sub), sub) for sub in subs)]
 
 
 class Ended:
-    """A run that has just ended, and the runs inside its directory. They are loaded when they are first
-    needed.
+    """A run that has just ended, and the runs inside its directory. The logs are only loaded when they are
+    first needed.
     """
 
     def __init__(self, directory: RunDir) -> None:
@@ -69,12 +69,14 @@ class Ended:
 
     @functools.cached_property
     def parts(self) -> list[Variant]:
-        """The run itself, then the runs inside its directory."""
+        """Return the run itself, then the runs inside its directory (other settings or numbers of
+        devices).
+        """
         return of(load(self.directory), self.directory)
 
     @property
     def something(self) -> bool:
-        """Return whether at least one call missed a cache of JAX."""
+        """Return whether anything was traced or compiled in the run, so that there is something to report."""
         every = self.parts[0].run.compilations.values()
         return any(c.missed is not None or c.reached_phases for c in every)
 
@@ -84,10 +86,14 @@ def one(run: Run, directory: RunDir | None) -> Variant:
 
 
 def by_function(variants: Sequence[Variant]) -> list[tuple[Function, list[Column]]]:
-    """Return the user's functions, slowest first, each with its latest program for each target in each run.
+    """Return the user's functions, slowest first, each with the programs to compare: its latest program for
+    each target in each run.
 
-    If nothing was compiled for targets but there are several runs, the programs are those that ran. Functions
-    with the same id in several runs are one function.
+    If nothing was compiled for targets but there are several runs, the programs are the latest that ran in
+    each run. A function is the same in several runs if it has the same id.
+
+    Args:
+      variants: the run, then the runs inside its directory (other settings or numbers of devices).
     """
     found: dict[str, tuple[Function, list[Column]]] = {}
     elsewhere = any(v.run.retargeted for v in variants)
@@ -111,10 +117,11 @@ def _here(run: Run) -> Iterable[tuple[Function, list[Program]]]:
 
 
 def groups(variants: Sequence[Variant]) -> dict[str, list[Variant]]:
-    """Group the runs by their settings. A key has the settings that are not equal in all runs:
-    ``--remat=full``.
+    """Return the runs grouped by their settings of ``--vary``: settings as text -> the runs with these
+    settings.
 
-    Runs that differ only in the number of devices are one group.
+    The text has only the settings that differ between runs: ``--remat=full``. Runs that differ only in the
+    number of devices are one group.
     """
     everywhere_alike = {
         item for item in variants[0].settings.items() if all(item in v.settings.items() for v in variants)
@@ -127,17 +134,24 @@ def groups(variants: Sequence[Variant]) -> dict[str, list[Variant]]:
 
 
 def findings(variants: Sequence[Variant]) -> list[Finding]:
-    """Return the findings of the rules in all of ``variants``, errors first, then by seconds."""
+    """Return the findings of all rules in all runs, errors first, then by seconds. If several runs have the
+    same finding, it is returned once.
+
+    Args:
+      variants: the run, then the runs inside its directory (other settings or numbers of devices).
+    """
     return of_each(variants, lambda runs: merging.findings(runs[0].run, [v.run for v in runs[1:]]))
 
 
 def of_each(
     variants: Sequence[Variant], findings_of: Callable[[Sequence[Variant]], Sequence[Finding]]
 ) -> list[Finding]:
-    """Call ``findings_of`` for the runs of each setting, and merge equal findings of several settings.
+    """Return the findings of the runs with each setting of ``--vary``. A finding that occurs with several
+    settings is returned once, with the names of the settings.
 
     Args:
-      findings_of: returns the findings of the runs with one setting.
+      variants: the run, then the runs inside its directory (other settings or numbers of devices).
+      findings_of: takes the runs with one setting and returns their findings.
     """
     by_setting = groups(variants)
     found = {label: findings_of(runs) for label, runs in by_setting.items()}
@@ -145,9 +159,11 @@ def of_each(
 
 
 def sub_run(f: Finding, variants: Sequence[Variant]) -> int | None:
-    """Return to which of ``variants`` the ids in the evidence of ``f`` belong, as an index in ``sub_runs``.
+    """Return which run the ids in the evidence of ``f`` belong to: a position in the report's list
+    ``sub_runs``, or None for the run of the report itself.
 
-    None: to the run itself.
+    Args:
+      variants: the run of the report, then the runs in ``sub_runs``.
     """
     same_settings = [
         v

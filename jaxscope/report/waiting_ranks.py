@@ -1,5 +1,5 @@
-"""Describe what each rank of a job does at the moment: it waits, runs or compiles, at which line, and since
-when.
+"""Describe what each rank (process) of a run does at the moment: whether it waits, runs or compiles, at which
+line, and since when.
 """
 
 from __future__ import annotations
@@ -16,15 +16,18 @@ Doing = tuple[str, Frame | None]  # the slug of a message, ``rank-waits-at``, an
 
 
 def blocked_since(rank: Rank) -> int | None:
-    """Return since when (ns) the main thread of ``rank`` waits; None if it does not wait.
-
-    The latest recorded state of the main thread decides.
+    """Return since when the main thread of ``rank`` has been waiting, as a time in ns; None if it was not
+    waiting when its state was last recorded.
     """
     return rank.look.since_ns if rank.look is not None and rank.look.blocked else None
 
 
 def doing(rank: Rank) -> Doing:
-    """Return what ``rank`` does, or did when it was killed, and at which line."""
+    """Return what the rank (process) does, or did when it was killed, and at which line: ``("rank-waits-at",
+    frame)``.
+
+    The line is None if it is unknown.
+    """
     if rank.left_ns is not None and (rank.left or rank.code in (None, 0)):
         return "rank-has-left", rank.seen[-1].site if rank.seen else None
     if rank.phase is not None:
@@ -36,8 +39,8 @@ def doing(rank: Rank) -> Doing:
 
 
 def groups(job: Job) -> dict[Doing, list[Rank]]:
-    """Return what ranks do -> the ranks that do it, the smallest group first, because the others wait
-    for it.
+    """Return the ranks grouped by what they do and at which line: what they do -> ranks. The smallest group
+    comes first, because the other ranks probably wait for it.
     """
     found: dict[Doing, list[Rank]] = {}
     for rank in job.ranks:
@@ -46,8 +49,8 @@ def groups(job: Job) -> dict[Doing, list[Rank]]:
 
 
 def sentences(job: Job, now_ns: int | None = None) -> list[Message]:
-    """Return a message for each group: its ranks, their line, how long they have waited, the step and the
-    last program.
+    """Return a message for each group of ranks that do the same at the same line: the ranks, the line, since
+    when, the step and the last program.
 
     Args:
       now_ns: the present time; None: for each rank, the time at which it was last known to be alive.
