@@ -1,3 +1,3 @@
-"""Keep figures of compiled programs in a small file of the user's repository, and compare later runs with
-them.
+"""Keep figures of compiled programs in a baseline, a small file in the user's repository, and compare later
+runs with them.
 """

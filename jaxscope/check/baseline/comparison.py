@@ -1,9 +1,9 @@
-"""Compare a run with a baseline file. Each figure that became worse is an error, each that became better a
-note.
+"""Compare a run with a baseline, the saved figures of an earlier run. A figure that became worse is an error,
+a figure that became better is a note.
 
-The title of an error names what changed. A baseline that was written with another JAX minor version, on
-another platform or on other devices is not compared, and a note names the difference: another compiler makes
-other programs from the same source.
+If the baseline was written with another JAX minor version, on another platform or on other devices, nothing
+is compared, because another compiler makes other programs from the same source. A note then says what
+differs.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ OPERATIONS = 3  # so many operations are named in a title
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """The result of comparing a run with a baseline.
+    """The result of comparing a run with a baseline (the saved figures of an earlier run).
 
     Attributes:
       findings: figures that became worse (errors), and figures that became better or were not compared
         (notes).
-      new: findings of jaxscope's rules (problems such as JX101) that the baseline does not have. If the
-        baseline is from the same environment, notes among them become warnings.
-      known: findings of the rules that the baseline has.
+      new: findings of jaxscope's rules (problems such as JX101) that the baseline does not have. If
+        ``comparable``, notes among them become warnings.
+      known: findings of the rules that the baseline has, too.
       comparable: whether the baseline is from the same JAX minor version, platform and devices. If not, the
         figures were not compared.
     """
@@ -49,19 +49,19 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 def extract_run(run: Run, chosen: Filter, roots: Sequence[str] = ()) -> Extracted:
-    """Return the figures of ``run`` as a baseline file keeps them, with the records that they come from.
+    """Return the figures of ``run`` in the form in which a baseline file keeps them, with the records that
+    they come from.
 
     Args:
       chosen: leaves out findings that comments or options exclude.
-      roots: directories to which file names are made relative (see ``extract``).
+      roots: directories to which file names are made relative; empty: the directory in which the program ran.
     """
     return extract.extract(run, chosen.keep(registry.findings(run)), roots)
 
 
 def findings(baseline: Baseline, now: Extracted, chosen: Filter) -> list[Finding]:
-    """Return what a check reports about a run that is compared with ``baseline``.
-
-    These are figures that became worse, findings of the rules that are not in the baseline, and notes.
+    """Return what a check reports about a run after comparing it with a baseline: figures that became worse,
+    problems that the baseline does not have, and notes.
 
     Args:
       baseline: the contents of the baseline file.
@@ -75,17 +75,21 @@ def findings(baseline: Baseline, now: Extracted, chosen: Filter) -> list[Finding
 
 
 def failing(found: Iterable[Finding], *, strict: bool) -> list[Finding]:
-    """Return the findings that make a check fail: errors and warnings.
+    """Return the findings that make a check fail: errors and warnings, with ``strict`` also notes.
 
-    With ``strict``, notes fail, too, except those about figures that became better.
+    A note about a figure that became better never makes a check fail.
     """
     return [f for f in found if f.severity != NOTE or (strict and f.code != IMPROVED)]
 
 
 def compare(baseline: Baseline, now: Extracted) -> Comparison:
-    """Compare the figures of a run with those of ``baseline``.
+    """Compare the figures of a run with those of a baseline.
 
-    If the environments differ, the result has one note, and no figure is compared.
+    If JAX's version, the platform or the devices differ, no figure is compared, and a note says what differs.
+
+    Args:
+      baseline: the contents of the baseline file.
+      now: the figures of the run.
     """
     baseline, renamed = _with_current_names(baseline, now)
     different = _environment_differences(baseline, now.baseline)
@@ -108,10 +112,12 @@ def compare(baseline: Baseline, now: Extracted) -> Comparison:
 
 
 def _with_current_names(baseline: Baseline, now: Extracted) -> tuple[Baseline, dict[str, str]]:
-    """Rename functions of ``baseline`` whose file was moved, or run from another directory.
+    """Rename the functions in a baseline whose file has been moved since, or was run from another directory,
+    so that they can be compared with those of the run.
 
     Returns:
-      The renamed baseline, and a dict from each old name to its new one.
+      The baseline with the new names, and a dict from each old name to its new one: ``old.py::step`` ->
+        ``new.py::step``.
     """
     moved = {
         **_moved(baseline.functions, now.functions),
@@ -139,10 +145,14 @@ def _with_current_names(baseline: Baseline, now: Extracted) -> tuple[Baseline, d
 
 
 def _moved(before: Collection[str], after: Collection[str]) -> dict[str, str]:
-    """Return old name -> new name for functions whose file was moved: ``old.py::step`` -> ``new.py::step``.
+    """Return the functions whose file was moved: old name -> new name, ``old.py::step`` -> ``new.py::step``.
 
-    A name that only ``before`` has belongs to a name that only ``after`` has if the part behind ``::`` is
-    equal, and no other of these names has that part.
+    A function was moved if ``before`` has one name with ``::step`` that ``after`` lacks, and ``after`` has
+    one name with ``::step`` that ``before`` lacks.
+
+    Args:
+      before: names of functions in the baseline.
+      after: names of functions in the run.
     """
 
     def by_tail(names: Iterable[str]) -> dict[str, list[str]]:
@@ -161,8 +171,12 @@ def _moved(before: Collection[str], after: Collection[str]) -> dict[str, str]:
 
 
 def _environment_differences(before: Baseline, after: Baseline) -> list[Message]:
-    """Return a message for each difference in JAX version, platform and devices; empty: figures can be
-    compared.
+    """Return a message for each difference in JAX version, platform and devices. If the list is empty, the
+    figures of the baseline and of the run can be compared.
+
+    Args:
+      before: the baseline file.
+      after: the run in the form of a baseline.
     """
 
     def devices(b: Baseline) -> str | None:
@@ -182,10 +196,10 @@ def _environment_differences(before: Baseline, after: Baseline) -> list[Message]
 
 
 def merged(found: list[Finding]) -> list[Finding]:
-    """Remove findings of the recompile rules (JX10x to JX12x) about compilations that the comparison reports
-    as well.
+    """Return ``found`` without findings that report the same recompiles a second time.
 
-    The remaining finding (JX701) gets the advice of the removed one.
+    The comparison with a baseline reports recompiles as JX701. If a rule (JX10x to JX12x) reports them, too,
+    its finding is removed, and JX701 gets its advice.
     """
     reported: dict[str | None, int] = {}
     for n, f in enumerate(found):
@@ -202,11 +216,13 @@ def merged(found: list[Finding]) -> list[Finding]:
 
 
 def _split(baseline: Baseline, now: Extracted, *, raised: bool) -> tuple[list[Finding], list[Finding]]:
-    """Return the findings of the rules in the run: those that the baseline does not have, and those that it
-    has.
+    """Divide the findings of the rules in a run into new ones, which the baseline does not have, and known
+    ones. Return both lists.
 
-    If a finding occurs more often than in the baseline, only the surplus is new. With ``raised``, new notes
-    become warnings.
+    If the run has a finding more often than the baseline, only the surplus is new.
+
+    Args:
+      raised: whether new notes become warnings.
     """
     new: list[Finding] = []
     known: list[Finding] = []
@@ -226,7 +242,9 @@ def _resolved(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
 
 
 def _some(parts: Sequence[Field]) -> Parts:
-    """Return the first five of ``parts``, joined by ``;``, with ``...`` at the end if there are more."""
+    """Return the first five of ``parts`` as one field of a message, joined by ``;``, with ``...`` at the end
+    if there are more.
+    """
     return Parts((*parts[:SHOWN], *([message("and-so-on")] if len(parts) > SHOWN else [])), "; ")
 
 
@@ -250,11 +268,14 @@ def _functions(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
 
 
 def _with_unmatched_programs(counts: list[Finding], unmatched: Finding | None) -> Iterator[Finding]:
-    """Yield the findings ``counts``, about numbers of compilations, and ``unmatched``, about programs that
-    the baseline lacks.
+    """Yield the findings about one function, so that additional compilations are reported once.
 
-    If a finding about more compilations exists, ``unmatched`` becomes part of its evidence, because the new
-    programs are these compilations.
+    If ``counts`` says that there are more compilations than in the baseline, ``unmatched`` becomes part of
+    its evidence, because the additional programs come from these compilations.
+
+    Args:
+      counts: findings about the numbers of compilations.
+      unmatched: the finding about programs that the baseline does not have; None: there are none.
     """
     for f in counts:
         if unmatched is not None and f.code == COMPILATIONS:
@@ -290,11 +311,12 @@ def _new_function(entry: FunctionEntry) -> Finding:
 
 
 def _recompiled(f: Function, surplus: Sequence[tuple[Compilation, Cause]], total: Message | None) -> Finding:
-    """Report recompiles for one cause that the baseline does not have, or has less often.
+    """Return an error about recompiles for a cause that the baseline does not have, or has less often.
 
     Args:
-      surplus: these recompiles and their causes, in order of time.
-      total: the numbers of compilations now and in the baseline; None if they did not grow.
+      f: the function.
+      surplus: the additional recompiles and their causes, in order of time.
+      total: a message with the numbers of compilations now and in the baseline; None if they did not grow.
     """
     last, cause = surplus[-1]
     times = message("baseline-times", n=len(surplus)) if len(surplus) > 1 else None
@@ -320,8 +342,12 @@ def _recompiled(f: Function, surplus: Sequence[tuple[Compilation, Cause]], total
 
 
 def _counts(old: schema.Function, entry: FunctionEntry) -> Iterator[Finding]:
-    """Report that ``entry`` was traced, lowered or compiled more or less often than in the baseline, or for
-    other causes.
+    """Yield findings if a function was traced, lowered or compiled more often than in the baseline, or for
+    other causes (errors), or less often (a note).
+
+    Args:
+      old: the function in the baseline.
+      entry: the function in the run.
     """
     f, new = entry.function, entry.saved
     name = f.display_name
@@ -357,8 +383,8 @@ def _counts(old: schema.Function, entry: FunctionEntry) -> Iterator[Finding]:
 
 
 def _eager(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
-    """Report operations that were compiled one by one outside jit more or less often, by the function that
-    calls them.
+    """Yield findings about operations outside jit that were compiled more often than in the baseline (an
+    error for each calling function), or less often (one note).
     """
     for where, ops in now.eager.items():
         old = baseline.eager.get(where, {})
@@ -399,7 +425,9 @@ def _eager(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
 
 
 def _first(parts: list[Message]) -> Parts:
-    """Return the first three of ``parts``, and how many more there are: ``a, b, c and 4 more``."""
+    """Return the first three of ``parts`` as one field of a message, and how many more there are: ``a, b, c
+    and 4 more``.
+    """
     left = len(parts) - OPERATIONS
     listed = Parts((*parts[:OPERATIONS],))
     return Parts((listed, message("and-more", n=left) if left > 0 else None), "")

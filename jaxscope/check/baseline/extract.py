@@ -1,5 +1,5 @@
-"""Extract from a run the figures that a baseline file keeps, together with the records that they come
-from.
+"""Extract from a run the figures that a baseline file keeps, together with the records that these figures
+come from, because findings need the records.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from jaxscope.schema.keys import Frame
 
 
 class ProgramEntry(msgspec.Struct):
-    """One program of the run: its figures, its record, and its parsed StableHLO and HLO."""
+    """One program of a run that is compared with a baseline: its figures (``metrics``), its record, and its
+    parsed StableHLO and HLO.
+    """
 
     metrics: ProgramMetrics
     program: Program
@@ -32,13 +34,15 @@ class ProgramEntry(msgspec.Struct):
 
 
 class FunctionEntry(msgspec.Struct):
-    """One function of the run: its figures for a baseline, and the records that they come from.
+    """One function of a run that is compared with a baseline: its figures, and the records that they come
+    from.
 
     Attributes:
-      saved: the figures that a baseline file keeps.
+      saved: the figures in the form in which a baseline file keeps them.
       function: the record of the function.
-      programs: its compiled programs, in the order in which they were compiled.
-      recompiles: compilations with their decisive causes, by the keys of ``saved.causes``.
+      programs: the function's compiled programs, in the order in which they were compiled.
+      recompiles: cause, as in ``saved.causes`` -> the compilations with this cause, each with the cause
+        itself.
     """
 
     saved: schema.Function
@@ -51,14 +55,14 @@ class Extracted(msgspec.Struct):
     """The contents of a baseline of ``run``, and the records that they come from.
 
     Attributes:
-      baseline: the contents of a baseline file.
+      baseline: the figures of the run in the form of a baseline file.
       run: the run.
-      names: the names of the run's functions that stay the same when lines move: ``train.py::step``.
-      functions: the functions, by such a name.
-      eager: compilations of operations outside jit, by the calling function, then by operation.
-      findings: findings of the rules, by their key in the file: ``JX101 train.py::step batch['x']``.
-      transfers: copies between host and devices, by the function that requests them, then by kind and
-        direction: ``float, device_to_host``.
+      names: gives each function of the run a name that stays the same when lines move: ``train.py::step``.
+      functions: name (``train.py::step``) -> function.
+      eager: name of the calling function -> operation outside jit -> its compilations.
+      findings: key in the file (``JX101 train.py::step batch['x']``) -> findings of the rules with this key.
+      transfers: name of the function that requests copies -> kind and direction (``float, device_to_host``)
+        -> copies.
     """
 
     baseline: schema.Baseline
@@ -71,12 +75,12 @@ class Extracted(msgspec.Struct):
 
 
 def extract(run: Run, findings: Iterable[Finding], roots: Sequence[str] = ()) -> Extracted:
-    """Return the contents of a baseline of ``run``, and the records that they come from.
+    """Return the figures of ``run`` in the form of a baseline file, and the records that they come from.
 
     Args:
       findings: the findings of the rules in ``run``.
-      roots: the directories to which file names are made relative. If empty, file names are relative to the
-        directory in which the program ran; otherwise that directory has no influence.
+      roots: the directories to which file names are made relative; empty: the directory in which the program
+        ran.
     """
     main = run.main
     started = main.started if main is not None else None
@@ -111,7 +115,9 @@ def extract(run: Run, findings: Iterable[Finding], roots: Sequence[str] = ()) ->
 
 
 def minor(version: str | None) -> str | None:
-    """Return the minor version: ``0.10.2`` -> ``0.10``. Return None if ``version`` is None or empty."""
+    """Return a version without its last number: ``0.10.2`` -> ``0.10``; None if ``version`` is None or
+    empty.
+    """
     return None if not version else ".".join(clean(version).split(".")[:2])
 
 
@@ -127,10 +133,10 @@ def finding_key(names: Names, run: Run, f: Finding) -> str:
 
 
 def cause_key(cause: Cause) -> str:
-    """Return a cause as the key of a baseline file, without values: ``shape of batch['x'] (trace)``.
+    """Return the cause of a recompile as a key in a baseline file: ``shape of batch['x'] (trace)``.
 
-    The text in parentheses is the first of JAX's caches that missed. Values are left out because some, such
-    as a loss, differ in every run.
+    The word in parentheses is the first of JAX's caches that missed. The key has no values, such as the
+    shapes, because some values differ in every run.
     """
     return f"{cause.kind}{f' of {clean(cause.path)}' if cause.path else ''} ({cause.level})"
 
@@ -140,10 +146,10 @@ def _caller(names: Names, site: Frame) -> str:
 
 
 def _eager(run: Run, names: Names) -> dict[str, dict[str, list[Compilation]]]:
-    """Collect operations and library functions that the user's lines compile outside jit.
+    """Return the operations and library functions that the user's lines compiled outside jit.
 
     Returns:
-      The compilations, by the calling function (``train.py::main``), then by name of the operation.
+      Name of the calling function (``train.py::main``) -> name of the operation -> its compilations.
     """
     found: dict[str, dict[str, list[Compilation]]] = {}
     for f in run.functions.values():
@@ -154,11 +160,11 @@ def _eager(run: Run, names: Names) -> dict[str, dict[str, list[Compilation]]]:
 
 
 def _transfers(run: Run, names: Names) -> dict[str, dict[str, list[Transfer]]]:
-    """Collect copies between host and devices that the user's lines request, where copies were counted.
+    """Return the copies between host and devices that the user's lines requested, if copies were counted.
 
     Returns:
-      The copies, by the requesting function (``train.py::main``), then by kind and direction: ``float,
-        device_to_host``.
+      Name of the function that requested them (``train.py::main``) -> kind and direction (``float,
+        device_to_host``) -> copies.
     """
     found: dict[str, dict[str, list[Transfer]]] = {}
     for t in transfers.transfers(run):

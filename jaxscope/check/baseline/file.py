@@ -1,5 +1,5 @@
-"""Read and write baseline files: sorted JSON with one value per line, so that git merges and shows changes
-well.
+"""Read and write baseline files (figures of a run that later runs are compared with). They are JSON with
+sorted keys and one value per line, so that git can merge them and shows changes well.
 
 Reading checks everything in a file, because it may have been merged by hand or come from somebody else.
 """
@@ -30,7 +30,9 @@ def _again(name: str) -> str:
 
 
 class BaselineError(JaxscopeError):
-    """A baseline cannot be read or must not be written. ``jaxscope check`` then ends with exit code 2."""
+    """The error that a baseline file cannot be read, or must not be written. ``jaxscope check`` then ends
+    with exit code 2.
+    """
 
 
 class _Version(msgspec.Struct):
@@ -159,7 +161,9 @@ def read(path: Path) -> Baseline:
 
 
 def looks_like_one(path: Path) -> bool:
-    """Return whether the file is a baseline, perhaps a damaged one: it contains ``"jaxscope_baseline"``."""
+    """Return whether the file is a baseline, even if it is damaged: whether it contains
+    ``"jaxscope_baseline"``. Only such a file may be overwritten.
+    """
     try:
         with files.open_regular(path) as f:
             return b'"jaxscope_baseline"' in f.read(MAX_BYTES)
@@ -168,7 +172,9 @@ def looks_like_one(path: Path) -> bool:
 
 
 def permitted(environ: Mapping[str, str]) -> None:
-    """Raise BaselineError if the environment variable CI is set: nobody would review an update made there."""
+    """Raise BaselineError if the environment variable CI is set, because nobody would review a baseline that
+    is written in CI.
+    """
     if environ.get("CI", "").casefold() not in ("", "0", "false"):
         raise BaselineError(
             f"the baseline is not updated in CI (CI={environ['CI']})",
@@ -178,13 +184,13 @@ def permitted(environ: Mapping[str, str]) -> None:
 
 
 def write(path: Path, baseline: Baseline, environ: Mapping[str, str]) -> None:
-    """Write ``baseline`` to the file ``path``, atomically.
+    """Write ``baseline`` to the file ``path``, completely or not at all.
 
     Args:
       environ: the environment variables, usually ``os.environ``.
 
     Raises:
-      BaselineError: the program runs in CI, or ``path`` cannot be written.
+      BaselineError: the environment variable CI is set, or ``path`` cannot be written.
     """
     permitted(environ)
     try:

@@ -1,5 +1,5 @@
-"""Match the programs of a function in a run with those in a baseline, by the shapes and dtypes of their
-arguments.
+"""Decide which programs of a function in a run are compared with which programs in a baseline, by the shapes
+and dtypes of their arguments.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _SHAPE = re.compile(r"\w+(\[[^\]]*\])")  # the shape in bf16[64,32] P('data',)
 
 
 class ArgumentChange(NamedTuple):
-    """An argument that differs between a program of the baseline and one of the run.
+    """An argument that differs between a program in the baseline and the corresponding program in the run.
 
     Attributes:
       path: the argument: ``batch['x']``.
-      before, after: its dtype, shape and sharding, ``f32[64,32] P('data',)``; None where the program does not
-        have the argument.
+      before, after: the argument's dtype, shape and sharding, ``f32[64,32] P('data',)``, in the baseline and
+        in the run; None where the program does not have the argument.
     """
 
     path: str
@@ -46,21 +46,21 @@ class ArgumentChange(NamedTuple):
 
     @property
     def advice(self) -> Message:
-        """Return advice on how to undo the change."""
+        """Return advice on how to get the argument of the baseline again: ``pass batch['x'] as f32[64]``."""
         if self.before is None or self.after is None:
             return message("fix-same-arguments")
         return message("fix-argument-as-before", path=self.path, before=self.before)
 
 
 class Pair(NamedTuple):
-    """A program in the baseline, and the corresponding program in the run.
+    """A program in the baseline, and the program in the run that is compared with it.
 
     Attributes:
-      old: the figures in the baseline.
+      old: the figures of the program in the baseline.
       entry: the program in the run.
-      function: the function that it belongs to.
+      function: the function whose program it is.
       label: the name of the program in messages.
-      changed: the arguments that differ.
+      changed: the arguments that differ between the two programs.
     """
 
     old: SavedMetrics
@@ -71,25 +71,26 @@ class Pair(NamedTuple):
 
     @property
     def new(self) -> ProgramMetrics:
-        """Return the figures in the run."""
+        """Return the figures of the program in the run."""
         return self.entry.metrics
 
     @property
     def resized(self) -> bool:
-        """Return whether the arguments have other shapes, so that larger figures do not mean a worse
-        program.
+        """Return whether the shapes of arguments differ between the two programs. Then larger figures do not
+        mean a worse program.
         """
         return bool(self.changed) and not _same_shapes(self.old.arguments, self.new.arguments)
 
     def finding(
         self, code: str, title: Words, source: Frame | None, evidence: Iterable[Words], advice: Words
     ) -> Finding:
-        """Return an error about this program. Its evidence includes the changed arguments, which explain it.
+        """Return an error about this program. Its evidence includes the arguments that changed, because they
+        may explain the error.
 
         Args:
           code: the code of the rule.
           title: what became worse.
-          source: the line; None: the line that defines the function.
+          source: the line of the user's code; None: the line that defines the function.
           evidence: texts about details.
           advice: what to do.
         """
@@ -125,12 +126,13 @@ def definition(f: Function) -> Frame | None:
 
 
 def note(code: str, text: Message, fix: Words, f: Function | None = None, about: str = "") -> Finding:
-    """Return a note: a finding that makes a check fail only with ``--strict``.
+    """Return a finding with the severity note, which makes a check fail only with ``--strict``.
 
     Args:
+      code: the code of the rule.
       text: the title.
       fix: what to do.
-      f: the function of the run that the note is about.
+      f: the function of the run that the note is about; None: none.
       about: the name of what the note is about, if that is not a function of the run. Notes with different
         names are not merged.
     """
@@ -149,19 +151,19 @@ def note(code: str, text: Message, fix: Words, f: Function | None = None, about:
 
 
 def pairs(old: schema.Function, entry: FunctionEntry) -> tuple[list[Pair], list[Pair]]:
-    """Match the programs of one function in the run with those in the baseline.
+    """Decide which program of a function in the run is compared with which program in the baseline.
 
-    Programs with equal arguments match first. Of the others, programs whose arguments have equal shapes
-    match: another dtype or sharding is a change of a program, another batch size makes another program. If
-    the baseline and the run have one program each, these two always match.
+    First, programs with equal arguments are paired; then, of the others, programs whose arguments have equal
+    shapes. So another dtype or sharding counts as a change of a program, and another batch size as another
+    program. If there is only one program in the baseline and one in the run, they are always paired.
 
     Args:
       old: the function in the baseline.
       entry: the function in the run.
 
     Returns:
-      The matching programs; then the programs of the run that match none, each paired with a program of the
-        baseline that also matches none, to show how they differ.
+      The pairs; then the programs of the run without a counterpart, each with a program of the baseline that
+        has no counterpart either, to show how they differ.
     """
     left, rest = list(old.programs), list(entry.programs)
     found: list[tuple[SavedMetrics, ProgramEntry]] = []
@@ -198,11 +200,12 @@ def pairs(old: schema.Function, entry: FunctionEntry) -> tuple[list[Pair], list[
 
 
 def _same_shapes(before: Mapping[str, int], after: Mapping[str, int]) -> bool:
-    """Return whether each argument that ``before`` and ``after`` have in common has the same shapes in both.
+    """Return whether the arguments that occur in both programs have the same shapes in both. False if no
+    argument occurs in both.
 
     Args:
-      before, after: ``batch['x']: f32[64,32] P('data',)`` -> number of such arrays. The number does not
-        matter.
+      before, after: the arguments of the programs: ``batch['x']: f32[64,32] P('data',)`` -> number of such
+        arrays. The number does not matter here.
     """
     old, new = _shapes(before), _shapes(after)
     both = old.keys() & new.keys()

@@ -1,7 +1,8 @@
 """Compare the programs of one function with those in a baseline, figure by figure.
 
-For each kind of figure (memory, collectives, fusions, ...) a function compares one pair of programs, and
-returns what became worse, with the line that causes it, and what became better.
+For each kind of figure (memory, collectives, fusions, ...) there is a function. It takes a program in the
+baseline and the corresponding program in the run, and returns what became worse, with the responsible line,
+and what became better.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ class Regression(NamedTuple):
 
     Attributes:
       code: the code of the rule.
-      title: the figure and its change.
-      source: the line that causes it; None: unknown.
-      evidence: texts about all figures that changed with it.
+      title: the figure and how it changed, as a message.
+      source: the user's line that causes the change; None: unknown.
+      evidence: texts about all figures that changed with this one.
       advice: what to do.
     """
 
@@ -51,15 +52,15 @@ Result = tuple[list[Regression], Sequence[Words]]  # what became worse, and text
 
 
 def compare(baseline: schema.Baseline, entry: FunctionEntry, paired: Iterable[Pair]) -> Iterator[Finding]:
-    """Yield a finding for each figure that is worse than in the baseline, and notes about better and unknown
-    figures.
+    """Yield an error for each figure of a function's programs that is worse than in the baseline, and notes
+    about figures that are better or unknown.
 
-    Regressions of programs with the same changed arguments become one finding.
+    If several figures became worse because the same arguments changed, they are one error.
 
     Args:
-      baseline: the baseline; of its contents only the tolerances are read here.
+      baseline: the baseline, of which only the tolerances are read here.
       entry: the function in the run.
-      paired: its programs that have a counterpart in the baseline.
+      paired: the programs of the function that have a counterpart in the baseline, with this counterpart.
     """
     tolerance = {**TOLERANCE, **baseline.tolerance}
     improved: list[Message] = []
@@ -93,9 +94,12 @@ def compare(baseline: schema.Baseline, entry: FunctionEntry, paired: Iterable[Pa
 
 
 def _with_one_reason(found: list[tuple[Pair, Regression]]) -> Finding:
-    """Return one finding for regressions that the same changed arguments explain.
+    """Return one error for several figures that became worse because the same arguments changed.
 
-    The most important regression makes the title, the others become evidence.
+    The most important figure is the title of the error, the other figures are its evidence.
+
+    Args:
+      found: the programs and their figures that became worse.
     """
     order = ORDER_RESIZED if found[0][0].resized else ORDER
     (pair, first), *rest = sorted(found, key=lambda item: order.index(item[1].code))
@@ -116,11 +120,12 @@ def _with_one_reason(found: list[tuple[Pair, Regression]]) -> Finding:
 
 
 def without_counterpart(entry: FunctionEntry, unmatched: list[Pair]) -> Finding | None:
-    """Return an error about programs of the run for arguments that the baseline does not have; None if
-    ``unmatched`` is empty.
+    """Return an error about programs that were compiled for arguments which no program in the baseline has;
+    None if there are no such programs.
 
     Args:
-      unmatched: such programs, each with a program of the baseline to compare its arguments with.
+      entry: the function in the run.
+      unmatched: these programs, each with a program of the baseline, to show how the arguments differ.
     """
     if not unmatched:
         return None
@@ -154,10 +159,14 @@ def without_counterpart(entry: FunctionEntry, unmatched: list[Pair]) -> Finding 
 
 
 def _sorted(metric: Metric, pair: Pair, tolerance: float = 0.0) -> tuple[list[Difference], list[Difference]]:
-    """Return the figures that grew and those that shrank by more than ``tolerance``, a share.
+    """Return two lists: the figures of ``metric`` that grew since the baseline, and those that shrank.
 
     In both lists a figure ``total`` comes first, ``peak_bytes`` last, and of the others the largest change
     first.
+
+    Args:
+      pair: the program in the baseline and in the run.
+      tolerance: changes up to this share of the old figure are left out.
     """
 
     def rank(d: Difference) -> tuple[Any, ...]:
@@ -170,11 +179,12 @@ def _sorted(metric: Metric, pair: Pair, tolerance: float = 0.0) -> tuple[list[Di
 def _together(
     metric: Metric, code: str, advice: Message, per_device: bool = False, shown: int = 1
 ) -> Callable[..., Result]:
-    """Return a function that compares ``metric`` of two programs and makes one regression of all figures that
-    grew.
+    """Return a function that compares one kind of figure (``metric``) of a program in the baseline and in the
+    run. It reports all figures that grew as one regression.
 
     Args:
       code: the code of the rule.
+      advice: what to do.
       per_device: whether the title says that the figures are per device.
       shown: how many figures the title has.
     """
@@ -198,14 +208,15 @@ def _together(
 def _each(
     metric: Metric, code: str, advice: Message, items: str, key: Callable[[Any], str]
 ) -> Callable[..., Result]:
-    """Return a function that compares ``metric`` of two programs and makes a regression of each figure that
-    grew.
+    """Return a function that compares one kind of figure (``metric``) of a program in the baseline and in the
+    run. It reports each figure that grew as a regression of its own.
 
     Args:
       code: the code of the rule.
-      items: the attribute of the parsed StableHLO that lists what is counted, for example ``upcasts``: it is
-        searched for the line.
-      key: returns the name under which such an item is counted.
+      advice: what to do.
+      items: the attribute of the parsed StableHLO with the list of what ``metric`` counts, for example
+        ``upcasts``; the user's line is taken from this list.
+      key: returns the name under which an entry of this list is counted.
     """
 
     def check(pair: Pair, tolerance: float) -> Result:
@@ -232,9 +243,13 @@ def _first_source(pair: Pair, items: str, key: Callable[[Any], str], name: str) 
 
 
 def _products(pair: Pair, _: float) -> Result:
-    """Report matrix products of a new kind, or fewer of one kind and more of another.
+    """Report matrix products of a new kind, or fewer of one kind and more of another. A kind is the dtypes
+    and the precision.
 
-    A kind is the dtypes and the precision. More products of the same kind only mean a larger program.
+    More products of the same kind are no regression: they only mean a larger program.
+
+    Args:
+      pair: the program in the baseline and in the run.
     """
     grew, fell = _sorted(metrics.PRODUCTS, pair)
     changed = [d for d in grew if fell or not d.before]
@@ -247,9 +262,11 @@ def _products(pair: Pair, _: float) -> Result:
 
 
 def _loops(pair: Pair, _: float) -> Result:
-    """Report any change in the number of loops.
+    """Report any change in the number of loops. Fewer loops are not better, because loops may have been
+    unrolled.
 
-    Neither more nor fewer are better by themselves: fewer loops may be unrolled loops.
+    Args:
+      pair: the program in the baseline and in the run.
     """
     grew, fell = _sorted(metrics.LOOPS, pair)
     if not grew and not fell:
@@ -318,10 +335,12 @@ def _title(name: Words, old: Collectives, new: Collectives, change: Words) -> Me
 def _new_collective(
     pair: Pair, key: str, old: Collectives, new: Collectives
 ) -> tuple[Frame | None, str | None]:
-    """Return the line and the user's function of a new collective; None where unknown.
+    """Return the line of a collective that the baseline does not have, and the user's function around the
+    line; None where unknown.
 
-    Only collectives with the name ``key`` are searched. Of those in functions that now contain more of them,
-    the last is returned, because in the HLO text the earlier ones were usually there before.
+    Only collectives with the name ``key`` are candidates. If the run has more of them in some function than
+    the baseline, the last one in these functions is chosen, because earlier ones in the HLO text were usually
+    there before.
 
     Args:
       pair: the program in the baseline and in the run.

@@ -1,4 +1,5 @@
-"""The data in a baseline file: functions, their programs, findings, transfers.
+"""The types of the data in a baseline file, which keeps the figures of a run: functions, their programs,
+findings, transfers.
 
 A field that is None was unknown when the file was written. An empty field was known to be empty.
 """
@@ -11,13 +12,14 @@ SCHEMA = 1
 
 
 class Function(Saved, frozen=True):
-    """One of the user's functions.
+    """One of the user's functions in a baseline file (the saved figures of a run).
 
     Attributes:
-      traces, lowerings, compilations: how often each phase ran, including programs loaded from the
-        persistent cache.
-      causes: the decisive causes of all but the first compilation, ``shape of batch['x'] (trace)`` -> count.
-      programs: the programs, in the order in which they were compiled.
+      traces, lowerings, compilations: how often each phase ran; ``compilations`` includes programs loaded
+        from the persistent cache.
+      causes: decisive cause of a recompile, ``shape of batch['x'] (trace)`` -> number of recompiles with this
+        cause.
+      programs: the figures of the function's programs, in the order in which they were compiled.
     """
 
     traces: int = 0
@@ -34,14 +36,15 @@ class Baseline(Saved, frozen=True):
       jaxscope_baseline: the version of the file format.
       jax: JAX's minor version, ``0.10``; None: not recorded.
       platform: ``cpu``, ``gpu`` or ``tpu``.
-      devices: kind -> count.
-      tolerance: metric -> the share by which its figures may differ: ``"memory": 0.05``.
-      functions: the functions, by ``file.py::qualified.name``.
-      eager: number of compilations of operations outside jit, by calling function, then by operation.
-      findings: ``JX101 train.py::step batch['x']`` -> count.
+      devices: kind of device -> number of devices.
+      tolerance: kind of figure -> the share by which such figures may differ: ``"memory": 0.05`` is 5 %.
+      functions: name (``file.py::qualified.name``) -> function.
+      eager: name of the calling function -> operation outside jit -> number of its compilations.
+      findings: key of a finding of the rules (``JX101 train.py::step batch['x']``) -> number of findings with
+        this key.
       steps: number of steps of the main process; None: steps were not counted.
-      transfers: number of copies between host and devices, by the function that requests them, then by kind
-        and direction: ``float, device_to_host``; None: they were not counted.
+      transfers: name of the function that requests copies between host and devices -> kind and direction
+        (``float, device_to_host``) -> number of copies; None: they were not counted.
     """
 
     jaxscope_baseline: int = SCHEMA

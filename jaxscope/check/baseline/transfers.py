@@ -1,5 +1,5 @@
-"""Compare the number of copies between host and devices with that in a baseline, relative to the number of
-steps.
+"""Compare the number of copies between host and devices with that in a baseline (the saved figures of an
+earlier run), relative to the number of training steps.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from jaxscope.schema.messages import Count, Message, Parts, message
 
 
 def compare(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
-    """Report functions that request more copies than in the baseline for the same number of steps.
+    """Yield an error for each function and kind of copy (``float, device_to_host``) with more copies than in
+    the baseline for the same number of steps.
 
-    One note lists functions that request fewer. If the run did not count copies, a note reports that.
+    One note lists those with fewer copies. If the run did not count copies, a note says so.
     """
     if baseline.transfers is None:
         return

@@ -1,4 +1,4 @@
-"""Write a baseline from a run."""
+"""Write a baseline file (figures that later runs are compared with) from a run."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from jaxscope.model.run import Run
 def update(path: Path, run: Run, state: str, chosen: Filter) -> int:
     """Write the figures of ``run`` to the baseline file ``path``. Return the number of functions in the file.
 
-    Tolerances that people have set in an existing file are kept.
+    Tolerances that people have written into an existing file are kept.
 
     Args:
-      state: the state of the run: ``exited``, ``stopped``, ``running`` or ``lost`` (see
-        ``model.load.state``).
+      state: how the run ended: ``exited``, ``stopped``, ``running`` or ``lost``; only a complete run is
+        written.
       chosen: leaves out findings that comments or options exclude.
 
     Raises:
-      BaselineError: in CI, or the file cannot be read or written.
+      BaselineError: the environment variable CI is set, or the file cannot be read or written.
       JaxscopeError: the run is not complete, or compiled nothing.
     """
     file.permitted(os.environ)
@@ -38,17 +38,20 @@ def update(path: Path, run: Run, state: str, chosen: Filter) -> int:
 
 
 def updated(old: Baseline | None, now: Baseline) -> Baseline:
-    """Return ``now`` with the tolerances of ``old``, which people may have set by hand."""
+    """Return the new baseline ``now`` with the tolerances of the baseline ``old`` that it replaces, because
+    people may have set them by hand.
+    """
     if old is None:
         return now
     return msgspec.structs.replace(now, tolerance={**now.tolerance, **old.tolerance})
 
 
 def _previous(path: Path) -> Baseline | None:
-    """Read the existing baseline file ``path``; None if it is damaged.
+    """Return the existing baseline at ``path``, whose tolerances are kept; None if it is damaged, and can be
+    overwritten.
 
     Raises:
-      BaselineError: the file is something else than a baseline, and must not be overwritten.
+      BaselineError: the file is not a baseline, so it must not be overwritten.
     """
     try:
         return file.read(path)
@@ -84,10 +87,11 @@ def _require_complete(run: Run, state: str) -> None:
 
 
 def roots(path: Path) -> list[str]:
-    """Return the directories to which file names in the baseline are relative: the one that contains
-    ``path``.
+    """Return the directories to which file names in a baseline are relative: the directory that contains the
+    baseline file ``path``.
 
-    The list has two entries if this directory is reached through a symbolic link: as given, and resolved.
+    If this directory is reached through a symbolic link, the list has both names of it: as given, and
+    resolved.
     """
     folder = path.absolute().parent
     return list(dict.fromkeys([os.path.normpath(folder), str(folder.resolve())]))
