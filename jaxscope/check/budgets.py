@@ -1,7 +1,7 @@
-"""Report that a run, or one function, compiles more often or longer than a limit allows, and what causes most
-of it.
+"""Report that a run, or one function, is compiled more often or longer than a limit allows, and what causes
+most of it.
 
-If a figure was not recorded, a note (JX901) reports that; the limit does not count as met.
+If a figure was not recorded, a note (JX901) says so, because the limit can then not be checked.
 """
 
 from __future__ import annotations
@@ -47,12 +47,13 @@ def over(
     Args:
       limits: limits on compilations and seconds of the whole run, and on the figures of each program of the
         user's functions.
-      functions: limits of functions by name or pattern. If such a limit is for a figure of a program, it
-        replaces the general limit.
+      functions: name or pattern of functions -> their limits. If such a limit is for a figure of a program,
+        it replaces the one in ``limits``.
       part: the compilations of a test or a block; None: check the whole run.
-      programs: check each program, too; False if the programs for a target are checked instead.
-      late: findings about compilations after step N, which are already reported. If a limit is exceeded only
-        because of these compilations, there is no separate finding: see ``with_counts``.
+      programs: whether to check each program, too; False if the programs for a target are checked instead.
+      late: findings about compilations after step N, which the caller reports. Limits that only these
+        compilations exceed are left out, so that nothing is reported twice; ``with_counts`` names them in the
+        evidence of ``late``.
     """
     functions = functions or {}
     reported = {id for item in late for id in item.compilations}
@@ -67,11 +68,12 @@ def over(
 def with_counts(
     run: Run, limits: Limits, functions: Mapping[str, Limits] | None, late: Sequence[Late]
 ) -> list[Finding]:
-    """Return the findings of ``late``. Their evidence also names limits that these compilations alone exceed.
+    """Return the findings of ``late``, with the limits in their evidence that are exceeded only because of
+    the compilations which these findings report.
 
     Args:
-      limits: limits of the whole run.
-      functions: limits of functions by name or pattern.
+      limits: limits on the whole run.
+      functions: name or pattern of functions -> their limits.
       late: findings about compilations after step N.
     """
     reported = {id for item in late for id in item.compilations}
@@ -89,8 +91,8 @@ def with_counts(
 
 
 def _no_such_axes(run: Run, limits: Sequence[Limits]) -> Iterator[Finding]:
-    """Report limits on collectives over an axis that no mesh of the run has, because nothing can exceed such
-    a limit.
+    """Yield an error for each limit on collectives over a mesh axis (``all-gather@data``) that does not exist
+    in the run, because nothing could ever exceed such a limit.
     """
     limited = {k.partition("@")[2] for x in limits for k in (*x.collectives, *x.collective_bytes)} - {""}
     known = axes(run) if limited else set()
@@ -106,7 +108,9 @@ def _no_such_axes(run: Run, limits: Sequence[Limits]) -> Iterator[Finding]:
 
 
 def axes(run: Run) -> set[str]:
-    """Return the names of the mesh axes of all arrays, jitted functions and programs of ``run``."""
+    """Return the names of all mesh axes that occur in ``run``: in shardings of arrays and jitted functions,
+    and in collectives.
+    """
     shardings = [
         s
         for c in run.compilations.values()
@@ -150,13 +154,13 @@ def _over(
 
 
 class _Count(msgspec.Struct, frozen=True):
-    """More compilations than a limit allows.
+    """The compilations that exceed a limit on the number of compilations.
 
     Attributes:
       function: the name of the function that has the limit; None: the limit is on all functions together.
-      limit: the number that is allowed.
-      compilations: all of them, in order of time.
-      several: whether they belong to several functions.
+      limit: the number of compilations that is allowed.
+      compilations: all compilations that count, in order of time; they are more than ``limit``.
+      several: whether the compilations may belong to several functions.
     """
 
     function: str | None
@@ -173,7 +177,8 @@ class _Count(msgspec.Struct, frozen=True):
         return message("compiled-own-times", function=self.function, times=times, limit=self.limit)
 
     def allowed_without(self, reported: Collection[str]) -> bool:
-        """Return whether the number meets the limit without the compilations in ``reported``.
+        """Return whether the limit is met if the compilations in ``reported`` do not count. Then no further
+        finding is needed.
 
         Args:
           reported: ids of compilations that another finding reports.
@@ -198,10 +203,11 @@ def _counts(run: Run, limits: Limits, functions: Mapping[str, Limits], part: Par
 
 
 def _too_many(run: Run, count: _Count, reported: Collection[str]) -> Finding:
-    """Return the finding that there are too many compilations. It lists those that no other finding reports.
+    """Return the error that a limit on the number of compilations is exceeded. Its evidence lists only
+    compilations that no other finding reports.
 
     Args:
-      count: the compilations and the limit.
+      count: the limit, and the compilations that exceed it.
       reported: ids of compilations that another finding reports.
     """
     others = [c for c in count.compilations if c.id not in reported]
@@ -246,10 +252,11 @@ def _evidence(run: Run, c: Compilation) -> Evidence:
 
 
 def _advice(run: Run, compilations: Sequence[Compilation], cause: Cause) -> Fix:
-    """Return how to avoid compilations of one function.
+    """Return advice on how to avoid compilations of one function.
 
     Args:
-      cause: the cause of the last compilation; the advice is about compilations with this cause.
+      compilations: compilations of the function.
+      cause: the cause of the last one; the advice is about the compilations with this cause.
     """
     if cause.kind == "first":
         return Fix(message("fix-one-jit"))
@@ -298,10 +305,9 @@ def _seconds_of_run(run: Run, limit: float, part: Part | None) -> Iterator[Findi
 
 
 def seconds_within(compilations: Sequence[Compilation]) -> float:
-    """Return the wall time in seconds in which at least one of ``compilations`` was traced, lowered or
-    compiled.
+    """Return the wall time in seconds that tracing, lowering and compiling took in ``compilations``.
 
-    Time in which several threads did so counts once.
+    Time in which several threads traced or compiled at once counts once.
     """
     phases = [
         (event.t_ns, event.seconds)

@@ -1,5 +1,5 @@
-"""Find functions that are traced, lowered or compiled after step N (rule JX190), in a run, a block or a
-test.
+"""Find functions that are traced, lowered or compiled after training step N, when nothing should compile any
+more (rule JX190): in a run, in a block of code, or in a test.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ Part = Mapping[str, Step]
 
 
 class Late(msgspec.Struct, frozen=True):
-    """A finding about compilations after step N.
+    """A finding about compilations after step N, the last step that may compile.
 
     Attributes:
-      finding: the finding (JX190, or JX901 if the step of a compilation is unknown).
+      finding: the finding (JX190, or JX901 if it is unknown in which step a function was compiled).
       compilations: ids of the compilations that the finding is about.
     """
 
@@ -54,19 +54,35 @@ def recompiles_after(
     part: Part | None = None,
     since: str | None = None,
 ) -> list[Finding]:
-    """Return the findings about compilations after step ``n``. :func:`late_after` describes the arguments."""
+    """Return the findings about what was traced, lowered or compiled after step ``n``.
+
+    Args:
+      n: the last step that may compile; 0: nothing may compile at all.
+      functions: names or patterns of the functions to check; None: all.
+      allow_cache_hits: ignore programs that were loaded from the persistent cache.
+      part: the compilations of a block or a test, with their steps; None: the whole run.
+      since: the name of what is recorded, for messages (``this block``), if functions may have been compiled
+        before the recording started; None: everything is recorded.
+    """
     return [late.finding for late in late_after(run, n, functions, allow_cache_hits, part, since)]
 
 
 def of_part(
     run: Run, n: int, functions: Sequence[str] | None, part: Part, since: str | None = None
 ) -> list[Finding]:
-    """Return the findings about compilations after step ``n`` of a block or a test.
+    """Return the findings about what was traced, lowered or compiled after step ``n`` of a block of code or a
+    test.
 
-    If nothing was compiled, steps need not be counted. :func:`late_after` describes the arguments.
+    Args:
+      n: the last step that may compile; 0: nothing may compile at all.
+      functions: names or patterns of the functions to check; None: all.
+      part: the compilations of the block or the test, with their steps.
+      since: the name of what is recorded, for messages (``this block``), if functions may have been compiled
+        before the recording started; None: everything is recorded.
 
     Raises:
-      UsageError: something was compiled, and steps are not counted.
+      UsageError: something was compiled, and steps are not counted, so that nobody knows in which step it
+        was.
     """
     if not n or None not in part.values():
         return recompiles_after(run, n, functions, part=part, since=since)
@@ -85,18 +101,18 @@ def late_after(
     since: str | None = None,
     keep: Callable[[str, Frame | None], bool] = lambda code, site: True,
 ) -> list[Late]:
-    """Report user-visible functions that were traced, lowered or compiled in steps n + 1, n + 2, ...
+    """Return findings about functions that were traced, lowered or compiled in steps n + 1, n + 2, ...
 
-    User-visible functions are functions of the user, or functions that the user passed to jit. An eager
-    operation counts if it was compiled. Calls that only miss the fast path never count. A compilation inside
-    the trace of another reported compilation is part of it, and not reported itself. The findings are errors,
-    also if it is unknown whether a compilation was before or after step n; for a library function that a
-    user's line compiled, the finding is a note.
+    Functions of the user count, and functions that the user passed to jit. An operation outside jit counts if
+    it was compiled. A call that only misses JAX's fast path does not count. If one reported function is
+    traced inside another, only the outer one is reported. The findings are errors, also if it is unknown
+    whether a compilation was before or after step n; for a library function that a user's line compiled, the
+    finding is a note.
 
     Args:
       n: the last step that may compile; 0: nothing may compile at all, and steps need not be counted.
-      functions: names or patterns; None: all.
-      allow_cache_hits: ignore compilations from the persistent cache.
+      functions: names or patterns of the functions to check; None: all.
+      allow_cache_hits: ignore programs that were loaded from the persistent cache.
       part: the compilations of a block or a test, with their steps; None: the whole run, with the steps of
         the run.
       since: the name of what is recorded, for messages (``this block``), if functions may have been compiled
@@ -150,16 +166,18 @@ def _cause(run: Run, c: Compilation, since: str | None) -> Cause:
 
 
 def within(part: Part | None, compilations: Sequence[Compilation]) -> list[Compilation]:
-    """Return those of ``compilations`` that are in ``part``; all if ``part`` is None."""
+    """Return those of ``compilations`` that belong to ``part``, a block of code or a test; all if ``part`` is
+    None.
+    """
     return [c for c in compilations if part is None or c.id in part]
 
 
 def unknown_steps(run: Run | None = None, part: Part | None = None) -> UsageError:
-    """Return an error that explains how to count steps.
+    """Return the error that nothing counted the training steps, with a hint on how to count them.
 
     Args:
-      run: if given, the error suggests to count the calls of the function that is compiled most often.
-      part: the compilations of a block or a test, among which this function is searched; None: all.
+      run: if given, the hint suggests to count the calls of the function that is compiled most often.
+      part: the compilations of a block or a test; only their functions are suggested. None: all.
     """
     busiest = None
     if run is not None:
@@ -193,24 +211,27 @@ def _meant(c: Compilation, functions: Sequence[str]) -> bool:
 
 
 def _of_library(c: Compilation) -> bool:
-    """Return whether ``c`` is a library's jitted function that a user's line calls."""
+    """Return whether ``c`` compiled a library's jitted function that a line of the user calls. Such
+    compilations are only reported as notes.
+    """
     library = c.function.seen.library and not eager(c.function) and not _nameless(c.function)
     return library and c.entry == "call" and c.site is not None and bool(c.reached_phases & 4)
 
 
 def _nameless(f: Function) -> bool:
-    """Return whether ``f`` was lowered before the recording began, so that only its compiled program is
-    recorded.
+    """Return whether the name of ``f`` is unknown, because it was lowered before the recording began and only
+    its compilation is recorded.
     """
     seen = f.seen
     return seen.library and not seen.eager and seen.file is None and seen.module is None
 
 
 def _outermost(run: Run, late: Sequence[Miss]) -> list[Miss]:
-    """Remove compilations that happened inside the trace of another compilation in ``late`` of a user's
-    function.
+    """Return ``late`` without compilations that happened while another function in ``late`` was traced,
+    because that function's finding covers them.
 
-    The times decide: recorded nesting alone may be wrong, because Python reuses the addresses of frames.
+    Whether one was inside the other is decided by the times, too: the recorded nesting may be wrong, because
+    Python reuses the addresses of frames.
     """
     by_id = {m.compilation.id: m for m in late if not _of_library(m.compilation)}
     return [m for m in late if not any(_runs_at(by_id.get(o.id), m) for o in _around(run, m.compilation))]
@@ -225,7 +246,7 @@ def _runs_at(outer: Miss | None, inner: Miss) -> bool:
 
 
 def _around(run: Run, c: Compilation) -> Iterator[Compilation]:
-    """Yield the compilations whose traces enclose ``c``, innermost first."""
+    """Yield the compilations during whose traces ``c`` happened, the innermost first."""
     seen = {c.id}
     while c.missed is not None and c.missed.inside is not None:
         outer = run.compilation(c.process, c.missed.inside)
@@ -237,10 +258,10 @@ def _around(run: Run, c: Compilation) -> Iterator[Compilation]:
 
 
 def _grouped(late: Sequence[Miss]) -> list[list[Miss]]:
-    """Group compilations with the same function and cause, in order of time; the group with most seconds
-    comes first.
+    """Return the late compilations as groups that become one finding each: those of one function with the
+    same cause, in order of time. The group with most seconds comes first.
 
-    Eager operations are also grouped by line.
+    Operations outside jit are also grouped by line.
     """
     groups: dict[object, list[Miss]] = {}
     for one in sorted(late, key=lambda x: (x.compilation.t_ns, x.compilation.call)):
@@ -290,7 +311,11 @@ def _finding(run: Run, n: int, change: Change, since: str | None) -> Finding:
 
 
 def _shown(group: Sequence[Miss], change: Change) -> list[Miss]:
-    """Return the compilations of ``group`` to list: the first ones and the last."""
+    """Return the compilations of ``group`` that the finding lists: the first few and the last.
+
+    Args:
+      change: what caused the compilations; if other functions are listed for it, too, fewer are shown.
+    """
     most = EVIDENCE_AMONG_OTHERS if change.others else EVIDENCE
     return [*group[: most - 1], *group[most - 1 :][-1:]]
 
@@ -325,7 +350,9 @@ def _fix(run: Run, n: int, change: Change, since: str | None) -> Fix | None:
 
 
 def _done(group: Sequence[Miss]) -> Message:
-    """Return what was done: ``traced and compiled``, ``lowered and compiled 3 times``, ``traced``."""
+    """Return what happened to the function in ``group``, as a message: ``traced and compiled``, ``lowered and
+    compiled 3 times``, ``traced``.
+    """
     traced, lowered, compiled = (
         any(x.compilation.reached_phases & phase for x in group) for phase in (1, 2, 4)
     )
@@ -348,7 +375,8 @@ def _done(group: Sequence[Miss]) -> Message:
 
 
 def _when(n: int, group: Sequence[Miss]) -> Message:
-    """Return in which steps ``group`` was compiled: `` in steps 3 to 5, after step 2``.
+    """Return in which steps the compilations of ``group`` were, as a message: `` in steps 3 to 5, after step
+    2``.
 
     Args:
       n: the last step that may compile.
@@ -362,9 +390,15 @@ def _when(n: int, group: Sequence[Miss]) -> Message:
 
 
 def _unplaced(n: int, compilations: Sequence[Compilation], part: Part) -> Iterator[Finding]:
-    """Report compilations of which it is unknown whether they were before or after step ``n``.
+    """Yield an error about compilations of which it is unknown whether they were before or after step ``n``.
 
-    Either their process does not count steps, or two ways of counting give different numbers.
+    The reason is that their process does not count steps, or that two ways of counting give different
+    numbers.
+
+    Args:
+      n: the last step that may compile.
+      compilations: these compilations.
+      part: compilation id -> step, or why the step is unknown.
     """
     by_reason: dict[object, tuple[Message, list[Compilation]]] = {}
     for c in compilations:
@@ -398,8 +432,11 @@ def _missing(run: Run, functions: Sequence[str] | None) -> Iterator[Finding]:
 
 
 def without_late(found: Sequence[Finding], late: Sequence[Finding]) -> list[Finding]:
-    """Return ``found`` without the findings of the recompile rules about compilations that ``late`` reports,
-    too.
+    """Return the findings ``found`` without those of the recompile rules about compilations that ``late``
+    reports, so that no compilation is reported twice.
+
+    Args:
+      late: findings about compilations after step N.
     """
     reported = {e.compilation for f in late for e in f.evidence} - {None}
     codes = {r.code for r in registry.rules().values() if r.recompiles}

@@ -1,6 +1,6 @@
-"""The limits of ``[tool.jaxscope.check]``: their names, and how to parse their values.
+"""The limits that users can set in ``[tool.jaxscope.check]``: their names, and how to parse their values.
 
-This module imports nothing slow. ``budgets`` and ``program_limits`` check a run against these limits.
+This module imports nothing slow. ``budgets`` and ``program_limits`` check a run against the limits.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ OF_A_RUN = ("compilations", "seconds")  # limits on a whole run; all others limi
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """The limits of a check; None, or an empty mapping: no limit.
+    """The limits of a check, on a run or on each program. None or an empty dict means that there is no limit.
 
     Attributes:
-      compilations: number of compilations of the user's functions, without eager operations; programs
+      compilations: number of compilations of the user's functions, without operations outside jit; programs
         loaded from the persistent cache count.
       seconds: seconds of tracing, lowering and compiling.
-      collectives: number of collectives in one program, by ``kind``, ``kind@axis`` or ``*@axis``; ``*``
-        means all.
-      collective_bytes: bytes of the results of collectives on one device in one call, counting the
-        iterations of loops; by the same keys.
+      collectives: which collectives -> number of such collectives in one program. The key is ``kind``,
+        ``kind@axis`` or ``*@axis``, as in ``all-gather@data``; ``*`` means all.
+      collective_bytes: which collectives, as in ``collectives`` -> bytes of their results on one device in
+        one call, counting the iterations of loops.
       temp_bytes, peak_bytes: temporaries and peak memory of one program, on one device.
-      replicated_bytes: bytes, on one device, of arguments of one program of which another device has a
+      replicated_bytes: bytes on one device of those arguments of one program of which another device has a
         copy.
       constant_bytes: bytes of the arrays that one program captured.
     """
@@ -54,11 +54,15 @@ class Limits(msgspec.Struct, frozen=True):
 
     @property
     def of_programs(self) -> Limits:
-        """The limits on single programs: without those on a run or a function (compilations, seconds)."""
+        """Return only the limits on single programs, without those on a run or a function (``compilations``,
+        ``seconds``).
+        """
         return msgspec.structs.replace(self, **dict.fromkeys(OF_A_RUN))
 
     def without(self, special: Iterable[Limits]) -> Limits:
-        """Return these limits without those that also occur in one of ``special``, which replace them."""
+        """Return these limits without those that one of ``special`` sets, too, because the special limits (of
+        a function or a target) replace the general ones.
+        """
         nothing = Limits()
         names = Limits.__struct_fields__
         replaced = {n for own in special for n in names if getattr(own, n) != getattr(nothing, n)}
@@ -69,7 +73,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 def count(value: Any) -> int:
-    """Parse a count: ``3`` or ``"3"`` -> 3."""
+    """Parse a number of compilations or collectives: ``3`` or ``"3"`` -> 3."""
     if isinstance(value, str) and re.fullmatch(r"\s*\d{1,18}\s*", value):
         return int(value)
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
@@ -78,7 +82,7 @@ def count(value: Any) -> int:
 
 
 def seconds(value: Any) -> float:
-    """Parse seconds: ``60``, ``0.5`` or ``"60"``."""
+    """Parse a number of seconds, 0 or more: ``60``, ``0.5`` or ``"60"``."""
     try:
         number = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
@@ -102,13 +106,13 @@ def size(value: Any) -> int:
 
 
 def by_kind(read: Callable[[Any], int]) -> Callable[[Any], dict[str, int]]:
-    """Return a parser for a limit on collectives.
+    """Return a parser for a limit on collectives, which returns a dict: kind of collective -> limit.
 
-    The parser accepts one value for all collectives, ``"64 MiB"``, or a table by ``kind``, ``kind@axis`` or
-    ``*@axis``, ``{"all-gather": 2}``. It returns a table; the key ``*`` means all collectives.
+    The parser accepts one value for all collectives (``"64 MiB"`` -> ``{"*": 67108864}``), or a table by
+    ``kind``, ``kind@axis`` or ``*@axis`` (``{"all-gather@data": 2}``).
 
     Args:
-      read: parses one value, ``count`` or ``size``.
+      read: parses one value: ``count`` or ``size``.
     """
 
     def table(value: Any) -> dict[str, int]:
@@ -146,21 +150,25 @@ SPELLED: dict[str, tuple[str, Callable[[Any], Any], str]] = {
 
 
 def of(values: Mapping[str, Any]) -> Limits:
-    """Make limits from parsed options by name: ``{"max-compilations": 3}``. Names that are no limits are
-    ignored.
+    """Return the limits among the options of a check: ``{"max-compilations": 3}`` ->
+    ``Limits(compilations=3)``. Options that are no limits are ignored.
+
+    Args:
+      values: name of an option -> its parsed value.
     """
     return Limits(**{SPELLED[k][0]: v for k, v in values.items() if k in SPELLED})
 
 
 def read(name: str, value: Any, where: str) -> Any:
-    """Parse the value of one limit.
+    """Parse the value of one limit and return it.
 
     Args:
-      name: the name in the configuration, ``max-compilations``.
-      where: the place of the value, for messages: a file or an option.
+      name: the name of the limit in the configuration: ``max-compilations``.
+      value: the value as written in TOML or on the command line.
+      where: where the value is written, for error messages: a file or an option.
 
     Raises:
-      UsageError: the value is not valid for ``name``.
+      UsageError: the value is not valid for this limit.
     """
     _, reader, example = SPELLED[name]
     try:
@@ -174,26 +182,30 @@ def read(name: str, value: Any, where: str) -> Any:
 
 
 def functions(value: Any, where: str) -> dict[str, Limits]:
-    """Parse ``[tool.jaxscope.check.functions."train_*"]``: limits by function name or pattern.
+    """Parse the tables ``[tool.jaxscope.check.functions."train_*"]``. Return name or pattern of functions ->
+    their limits.
 
     Args:
-      where: the place of the value, for messages.
+      value: the contents of ``functions`` in the configuration.
+      where: where the tables are written, for error messages.
 
     Raises:
-      UsageError: not a table of tables, an unknown limit, or an invalid value.
+      UsageError: a value is not a table, a limit does not exist, or its value is invalid.
     """
     return _by_name("functions", value, where, "train_*", SPELLED)
 
 
 def targets(value: Any, where: str) -> dict[str, Limits]:
-    """Parse ``[tool.jaxscope.check.targets."v5e:16x16"]``: limits of programs by target or pattern
-    (``v5e:*``).
+    """Parse the tables ``[tool.jaxscope.check.targets."v5e:16x16"]``. Return name or pattern of targets
+    (``v5e:*``) -> limits on programs compiled for them.
 
     Args:
-      where: the place of the value, for messages.
+      value: the contents of ``targets`` in the configuration.
+      where: where the tables are written, for error messages.
 
     Raises:
-      UsageError: as for ``functions``; or a limit that applies to a run, not to a program.
+      UsageError: a value is not a table, a limit does not exist or is for a run, not for a program, or its
+        value is invalid.
     """
     of_programs = {name: spelled for name, spelled in SPELLED.items() if spelled[0] not in OF_A_RUN}
     return _by_name("targets", value, where, "v5e:16x16", of_programs)

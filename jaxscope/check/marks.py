@@ -1,9 +1,8 @@
-"""Check a test against its pytest marks.
+"""Check a test against its pytest marks: ``no_recompiles(after=1, functions=None)``, ``max_compilations(n,
+function=None)``, ``max_compile_seconds(s)``, ``max_collectives(kind=None, count=None, bytes=None)``.
 
-``no_recompiles(after=1, functions=None)``, ``max_compilations(n, function=None)``,
-``max_compile_seconds(s)``, ``max_collectives(kind=None, count=None, bytes=None)``. Each function of this name
-returns another one, which checks the recorded run and the test's part of it. This module does not import
-pytest.
+For each mark, the function with the same name takes the mark's arguments and returns the check: a function
+that takes the recorded run and the compilations of the test. This module does not import pytest.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ class Outcome(msgspec.Struct, frozen=True):
 
     Attributes:
       failure: why the test fails; None: it passes.
-      unknown: texts about what could not be measured.
-      surely: whether the mark fails even if the test body ended early: what was compiled until then already
-        exceeds a limit. False if ``failure`` is only about unknown figures.
+      unknown: texts about what could not be checked, because it was not recorded.
+      surely: whether the test would also fail if its body had run to its end: a limit is already exceeded.
+        False if ``failure`` is only about figures that are unknown.
     """
 
     failure: str | None = None
@@ -42,9 +41,10 @@ Judge = Callable[[Run, gate.Part], Outcome]
 
 
 def no_recompiles(after: int = 1, functions: str | Sequence[str] | None = None) -> Judge:
-    """Return a check that nothing is traced, lowered or compiled after step ``after`` of the test.
+    """Return a check that nothing is traced, lowered or compiled after training step ``after`` of the test.
 
     Args:
+      after: the last step that may compile; 0: nothing may compile at all.
       functions: names or patterns of the functions to check; None: all.
     """
     if isinstance(after, bool) or not isinstance(after, int) or after < 0:
@@ -60,9 +60,10 @@ def no_recompiles(after: int = 1, functions: str | Sequence[str] | None = None) 
 
 
 def max_compilations(n: int, function: str | None = None) -> Judge:
-    """Return a check that the user's functions are compiled at most ``n`` times in the test, all together.
+    """Return a check that the user's functions, all together, are compiled at most ``n`` times in the test.
 
-    With ``function``, only the function with this name counts.
+    Args:
+      function: count only the compilations of the function with this name; None: of all functions.
     """
     most = _read(limits.count, "n", n)
     names = _names("function", function)
@@ -83,12 +84,14 @@ def max_compile_seconds(s: float) -> Judge:
 
 
 def max_collectives(kind: str | None = None, count: int | None = None, bytes: Any = None) -> Judge:
-    """Return a check of the number or size of collectives in each program compiled in the test.
+    """Return a check of each program that is compiled in the test: how many collectives it has, or how many
+    bytes they communicate.
 
     Args:
       kind: ``all-gather``, or ``all-gather@axis`` for one mesh axis; None: all collectives.
-      count: how many collectives a program may have.
-      bytes: how many bytes, on one device in one call; a number or a text (``"64 MiB"``).
+      count: the number of collectives that a program may have; None: any.
+      bytes: the bytes of their results, on one device in one call, that a program may have; a number or a
+        text (``"64 MiB"``). None: any.
     """
     if count is None and bytes is None:
         raise UsageError(
@@ -128,20 +131,20 @@ MARKS: dict[str, Callable[..., Judge]] = {
 
 
 def usage(name: str) -> str:
-    """Return the signature of a mark: ``no_recompiles(after=1, functions=None)``."""
+    """Return how to write the mark with this name: ``no_recompiles(after=1, functions=None)``."""
     parameters = inspect.signature(MARKS[name]).parameters.values()
     return f"{name}({', '.join(str(p.replace(annotation=p.empty)) for p in parameters)})"
 
 
 def read(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Judge:
-    """Return the check for a mark with these arguments.
+    """Return the check that a mark of a test asks for.
 
     Args:
       name: the name of the mark.
-      args, kwargs: the arguments as written in the test.
+      args, kwargs: the arguments of the mark, as written in the test.
 
     Raises:
-      UsageError: the mark does not accept these arguments; the hint shows its signature.
+      UsageError: the mark does not accept these arguments; the hint shows how to write it.
     """
     known = inspect.signature(MARKS[name]).parameters
     for word in kwargs:
@@ -160,8 +163,9 @@ def read(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Judge:
 
 
 def judged(name: str, judge: Judge, run: Run, part: gate.Part) -> Outcome:
-    """Run the check of one mark. If the check fails or cannot be made, the failure begins with the mark's
-    name.
+    """Run the check of one mark and return its result. The text of a failure begins with the mark's name.
+
+    An error that prevents the check (JaxscopeError) is returned as a failure, too.
 
     Args:
       name: the name of the mark.

@@ -1,4 +1,6 @@
-"""Run all checks of a run, for each of its settings of ``--vary``: limits, targets, and the baseline."""
+"""Run all checks of a run: limits, programs for targets, and the comparison with a baseline. If the program
+ran with several settings (``--vary``), the runs of each setting are checked.
+"""
 
 from __future__ import annotations
 
@@ -42,10 +44,11 @@ class Result(NamedTuple):
 
     Attributes:
       findings: the findings, errors first.
-      unchecked: errors about options that cannot be checked in this run, because its steps are unknown or
-        nothing was compiled for a target. Everything else was checked.
-      baseline: the file that the run was compared with; None: no file.
-      setting: the setting of ``--vary`` that was compared with the baseline, if there are several.
+      unchecked: errors about options that could not be checked in this run, for example because its steps are
+        unknown. Everything else was checked.
+      baseline: the baseline file that the run was compared with; None: it was not compared.
+      setting: the setting of ``--vary`` whose run was compared with the baseline, if there are several
+        settings; else empty.
     """
 
     findings: list[Finding]
@@ -54,8 +57,8 @@ class Result(NamedTuple):
     setting: str = ""
 
     def failing(self, *, strict: bool) -> list[Finding]:
-        """Return the findings that make the check fail; with ``strict``, notes, too (see
-        ``comparison.failing``).
+        """Return the findings that make the check fail: errors and warnings; with ``strict`` also notes,
+        except those about figures that became better.
         """
         return comparison.failing(self.findings, strict=strict)
 
@@ -63,11 +66,11 @@ class Result(NamedTuple):
 class Plan:
     """All checks that the options and the configuration select.
 
-    Without a limit or a baseline, the findings of the rules are checked. Programs that do not fit into a
-    target always fail.
+    If there is neither a limit nor a baseline file (saved figures of an earlier run), each finding of the
+    rules is reported. Programs that do not fit into the memory of a target are always reported.
 
     Args:
-      options: the values of options, by their names in ``[tool.jaxscope.check]``.
+      options: name of an option in ``[tool.jaxscope.check]`` -> value.
       project: the directory of pyproject.toml; None: there is none.
     """
 
@@ -78,14 +81,15 @@ class Plan:
         self._functions: Mapping[str, limits.Limits] = options.get("functions") or {}
 
     def filter(self, run: Run | None = None) -> Filter:
-        """Return the filter that keeps findings of the selected codes and files, without those that a comment
-        excludes.
+        """Return the filter that decides which findings are reported: those whose code and file the options
+        select, unless a comment in the source excludes them.
 
         Args:
-          run: the run that is checked; it has the text of notebook cells. None: read only files.
+          run: the run that is checked, which has the source of notebook cells; None: comments are only read
+            from files.
 
         Raises:
-          UsageError: a code does not exist.
+          UsageError: an option names a code that does not exist.
         """
         given = self.options
         codes = selection(
@@ -97,7 +101,9 @@ class Plan:
 
     @property
     def baseline(self) -> Path | None:
-        """The baseline file to compare with: the given one, else the project's, if it exists; None: none."""
+        """Return the baseline file to compare with: the one given as option, else the one in the project's
+        directory; None if neither exists.
+        """
         if self.options.get("baseline") is not None:
             return Path(self.options["baseline"])
         path = self._default_baseline
@@ -108,13 +114,14 @@ class Plan:
         return (self._project or store.here()) / file.NAME
 
     def update_baseline(self, run: Run, directory: RunDir) -> tuple[Path, int]:
-        """Write the figures of ``run`` to the baseline file. Later checks of this plan compare with it.
+        """Write the figures of ``run`` to the baseline file. Later checks of this plan compare with this
+        file.
 
         Returns:
-          The file, and the number of functions in it.
+          The path of the file, and the number of functions in it.
 
         Raises:
-          BaselineError: in CI, or the file cannot be read or written.
+          BaselineError: the environment variable CI is set, or the file cannot be read or written.
           JaxscopeError: the run is not complete, or compiled nothing.
         """
         path = self.baseline or self._default_baseline
@@ -128,17 +135,17 @@ class Plan:
         parts: Sequence[Variant] | None = None,
         job: Job | None = None,
     ) -> Result:
-        """Check ``run``, and the runs of the same program with other settings and on other numbers of
-        devices.
+        """Check ``run``, and the runs of the same program inside its directory (other settings or numbers of
+        devices).
 
         Args:
-          directory: the directory of ``run``, which contains the other runs; None: there are no other runs.
-          parts: ``run`` and the other runs, if they are already loaded.
-          job: the job with several processes of which ``run`` is one. Differences between its processes are
-            always checked.
+          directory: the directory of ``run``; None: there are no other runs.
+          parts: ``run`` and the other runs, if they are already loaded; None: load them.
+          job: if ``run`` is one process of a run with several processes, that whole run: differences between
+            its processes are then reported, too. Else None.
 
         Raises:
-          BaselineError: the baseline cannot be read.
+          BaselineError: the baseline file cannot be read.
         """
         chosen, path = self.filter(run), self.baseline
         every = variants.of(run, directory) if parts is None else parts
@@ -175,11 +182,12 @@ class Plan:
         return Result(found, unchecked, path, setting)
 
     def _limited(self, *, steps: bool) -> bool:
-        """Return whether there is a limit to check.
+        """Return whether at least one limit is set, so that findings of the rules are not reported by
+        default.
 
         Args:
-          steps: whether steps are known: if not, the limit ``no-recompiles-after`` does not count, as it
-            cannot be checked.
+          steps: whether the steps of the run are known. If not, the limit ``no-recompiles-after`` does not
+            count, because it cannot be checked.
         """
         after = steps and self.options.get("no-recompiles-after") is not None
         return bool(after or self._limits or self._functions or self.options.get("targets"))
@@ -193,15 +201,16 @@ class Plan:
         unchecked: list[UsageError],
         first: bool,
     ) -> list[Finding]:
-        """Check one setting of ``--vary``: its run, and those on other numbers of devices.
+        """Check the runs with one setting of ``--vary`` and return the findings.
 
         Args:
-          runs: these runs; on the first, everything is checked, on the others only the programs for targets.
+          runs: the run with this setting, then the runs on other numbers of devices, of which only the
+            programs for targets are checked.
           chosen: leaves out findings that comments or options exclude.
           argv: the program's command line, for hints.
           path: the baseline file to compare with; None: no comparison.
           unchecked: errors about options that cannot be checked are appended to this list.
-          first: whether this is the first setting, which is the one that is compared with the baseline.
+          first: whether this is the first setting; only its run is compared with the baseline.
         """
         run, given = runs[0], self.options
         aim = target_limits.aim(runs, given.get("target") or (), given.get("targets") or {})
@@ -241,10 +250,10 @@ class Plan:
         return found + chosen.keep(target_limits.over(aim, self._limits, self._functions))
 
     def _not_selected(self, chosen: Filter) -> list[UsageError]:
-        """Return an error for each given limit that can never be reported, because ``select`` leaves out its
-        code.
+        """Return an error for each limit that is set in vain, because the option ``select`` leaves out the
+        code that reports it.
 
-        A code in ``ignore`` is no error: whoever writes it wants that.
+        If the option ``ignore`` leaves out the code, there is no error, because the user wants that.
         """
         return [
             UsageError(
@@ -263,8 +272,11 @@ def argv_of(directory: RunDir | None) -> list[str]:
 
 
 def _incomplete(run: Run, directory: RunDir, parts: Sequence[Variant]) -> list[Finding]:
-    """Return findings about a run that still runs, that failed, or that was recorded only in part (an
-    error).
+    """Return findings that say why the check may not see everything: the run has not ended, the program
+    failed, or a part was not recorded (an error).
+
+    Args:
+      parts: the run, then the runs inside its directory.
     """
     found = []
     died = deaths.of_run(run)
@@ -282,7 +294,9 @@ def _incomplete(run: Run, directory: RunDir, parts: Sequence[Variant]) -> list[F
 
 
 def _cut_short(run: Run, directory: RunDir) -> Message | None:
-    """Return why the recording ends before the program does; None if it is complete."""
+    """Return a message that says why the recording ends before the program does; None if the recording is
+    complete.
+    """
     if run.stopped:
         first = run.stopped[0]
         assert first.stopped is not None
@@ -304,6 +318,6 @@ def _cut_short(run: Run, directory: RunDir) -> Message | None:
 
 
 def one_error(errors: Sequence[UsageError]) -> UsageError:
-    """Combine errors about options that were not checked into one."""
+    """Return one error with the texts and hints of several errors about options that could not be checked."""
     hint = "; ".join(e.hint for e in errors if e.hint) or None
     return UsageError(f"not checked: {'; '.join(e.message for e in errors)}", hint=hint, slug=errors[0].slug)

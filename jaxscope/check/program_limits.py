@@ -1,7 +1,7 @@
-"""Report programs that exceed a limit on memory, constants or communication.
+"""Report programs of the user's functions that exceed a limit on memory, constants or communication: programs
+that ran, and programs that were compiled for a target (a machine that need not exist here).
 
-These are the programs of the user's functions, those that ran and those that were compiled for a target. If a
-figure is unknown, a note (JX901) reports that; the limit does not count as met.
+If a figure is unknown, a note (JX901) says so, because the limit can then not be checked.
 """
 
 from __future__ import annotations
@@ -33,15 +33,16 @@ MOST = 3  # so many arguments, constants or collectives are named in a title
 
 
 class Limited(msgspec.Struct, frozen=True):
-    """One program, and those of its figures that can be limited.
+    """One program, with the figures that can be limited.
 
     Attributes:
       compilation: the first compilation of the program.
       program: the program; None: it was not recorded.
-      name: ``train_step#2 for v5e:4x4``; 2 is the number of the compilation.
-      memory: its arguments, results and temporaries in bytes on one device.
+      name: the program's name in messages: ``train_step#2 for v5e:4x4``, where 2 is the number of the
+        compilation.
+      memory: the bytes of arguments, results and temporaries on one device.
       peak: peak memory in bytes on one device; None: unknown.
-      target: the target for which it was compiled; None: the program ran.
+      target: the target for which the program was compiled; None: the program ran.
     """
 
     compilation: Compilation
@@ -59,12 +60,13 @@ class Limited(msgspec.Struct, frozen=True):
         source: Frame | None = None,
         evidence: Sequence[Words] = (),
     ) -> Finding:
-        """Return an error about this program.
+        """Return the error that this program exceeds a limit.
 
         Args:
           code: the code of the rule.
+          title: the figure and the limit.
           fix: what to do.
-          source: the line; None: the line of the call that compiled the program.
+          source: the user's line; None: the line of the call that compiled the program.
           evidence: texts about details; empty: the title.
         """
         c = self.compilation
@@ -80,16 +82,20 @@ class Limited(msgspec.Struct, frozen=True):
         )
 
     def unknown(self, text: Message) -> Finding:
-        """Return a note that a figure of this program is unknown."""
+        """Return a note that a figure of this program is unknown, so that its limit cannot be checked.
+
+        Args:
+          text: what is unknown.
+        """
         return not_known(text, self.compilation)
 
 
 def of_programs(run: Run, f: Function, limits: Limits, part: Part | None) -> Iterator[Finding]:
-    """Yield a finding for each limit that a program of ``f`` exceeds, or that cannot be checked.
-
-    A program that was compiled several times is checked once.
+    """Yield a finding for each limit that a program of the function ``f`` exceeds, or that cannot be checked.
+    Only programs that ran are checked, each once.
 
     Args:
+      limits: the limits of each program.
       part: the compilations of a test or a block; None: all.
     """
     if not limits.of_programs:
@@ -108,11 +114,15 @@ def of_programs(run: Run, f: Function, limits: Limits, part: Part | None) -> Ite
 
 
 def of_target(run: Run, f: Function, target: str, limits: Limits) -> Iterator[Finding]:
-    """Yield a finding for each limit that a program of ``f`` for ``target`` exceeds, or that cannot be
-    checked.
+    """Yield a finding for each limit that a program of the function ``f`` for ``target`` exceeds, or that
+    cannot be checked.
 
-    If a program does not fit into the target's memory, its peak is the number in the compiler's error
-    message. Programs that were not compiled are left out.
+    If a program does not fit into the target's memory, the peak memory is the number in the compiler's error
+    message. Programs for which the compiler gave no result are left out.
+
+    Args:
+      target: the name of the target, ``v5e:4x4``.
+      limits: the limits of each program.
     """
     if not limits.of_programs:
         return
@@ -174,11 +184,12 @@ def _sizes(named: Iterable[tuple[str, int]]) -> Parts:
 
 
 def _parts(memory: Memory, peak: int | None) -> list[Field]:
-    """Return the parts of a program's memory as texts, largest first.
+    """Return the parts of a program's memory as fields of a message, largest first: ``arguments 2.0 GiB``,
+    ``temporaries 1.0 GiB``.
 
     Args:
-      peak: the peak memory in bytes; then the texts also name what the peak has beyond the sum of the parts,
-        and what it saves by sharing. None: leave that out.
+      peak: the peak memory in bytes; then further texts say why it is not the sum of the parts (other
+        buffers, shared memory). None: leave that out.
     """
     parts = {
         "arguments": memory.argument_bytes,
@@ -201,14 +212,19 @@ def _parts(memory: Memory, peak: int | None) -> list[Field]:
 
 
 def _largest(key: Key | None) -> list[tuple[str, int]]:
-    """Return the three array arguments with the most bytes on one device, as (path, bytes)."""
+    """Return the three array arguments with the most bytes on one device, as (path, bytes).
+
+    Args:
+      key: the cache key of the call, which has the shapes and shardings; None: unknown, and the list is
+        empty.
+    """
     sizes = [(path, part) for path, part, _ in _on_device(key) if part] if key is not None else []
     return sorted(sizes, key=lambda s: -s[1])[:MOST]
 
 
 def _on_device(key: Key, c: Compilation | None = None) -> Iterator[tuple[str, int | None, int | None]]:
-    """Yield each array argument: path, bytes on one device, number of devices that have a copy of the same
-    part.
+    """Yield (path, bytes, copies) for each array argument: its bytes on one device, and the number of devices
+    that have the same part of it.
 
     A number is None if it is unknown.
 
@@ -235,9 +251,10 @@ def _on_device(key: Key, c: Compilation | None = None) -> Iterator[tuple[str, in
 
 
 def _sharding_of(c: Compilation | None, argument: int) -> Sharding | None:
-    """Return the sharding that an argument has in the compiled program, else the one that was passed to jit.
+    """Return the sharding that an argument has in the compiled program. If that was not recorded, return the
+    one that was passed to jit (``in_shardings``).
 
-    None if the argument has no mesh, or if that was not recorded.
+    None if neither was recorded, or if it has no mesh.
 
     Args:
       c: the compilation.
@@ -326,9 +343,8 @@ def _communication(run: Run, p: Limited, limits: Limits) -> Iterator[Finding]:
 
 
 def _bytes(x: Collective) -> int | None:
-    """Return at most how many bytes the results of a collective have in one call; None: unknown.
-
-    This is the size of the result times the number of executions in loops.
+    """Return how many bytes the results of a collective have in one call of the program, at most: the size of
+    one result times the number of executions. None: unknown.
     """
     return None if x.bytes is None or x.executions is None else x.bytes * x.executions
 
@@ -341,9 +357,10 @@ def _too_many(
     figure: Callable[[Collective], int | None],
     amount: Callable[[int], Field],
 ) -> Iterator[Finding]:
-    """Report that the collectives of a program exceed a limit.
+    """Yield an error if the collectives of a program exceed a limit, or a note if it cannot be checked.
 
     Args:
+      p: the program.
       key: which collectives the limit is for: ``kind``, ``kind@axis`` or ``*@axis``.
       limit: the largest allowed sum of ``figure``.
       collectives: all collectives of the program.

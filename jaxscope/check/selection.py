@@ -1,4 +1,6 @@
-"""Select findings by their code and file; leave out those that a comment on the user's line excludes."""
+"""Decide which findings are reported: options select codes and files, and a comment on the user's line can
+exclude a finding.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,13 @@ ALL = "ALL"
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """The selected codes. Each code may be a prefix, such as ``JX1``.
+    """Which codes of findings are reported. Each code here may be a prefix: ``JX1`` means ``JX101``,
+    ``JX102``, ...
 
     Attributes:
       select: codes to report; empty: all.
       ignore: codes to leave out.
-      per_file: pattern of file names, and codes to leave out in these files.
+      per_file: (pattern of file names, codes to leave out in these files).
     """
 
     select: tuple[str, ...] = ()
@@ -35,10 +38,10 @@ class Selection(msgspec.Struct, frozen=True):
     per_file: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def takes(self, code: str) -> bool:
-        """Return whether ``code`` is selected.
+        """Return whether findings with ``code`` are reported.
 
-        If both ``select`` and ``ignore`` have a prefix of ``code``, the longer one decides; if both are
-        equally long, ``code`` is ignored.
+        If both ``select`` and ``ignore`` have a prefix of ``code``, the longer prefix decides; if both are
+        equally long, ``code`` is left out.
         """
         chosen = _longest(self.select, code) if self.select else 0
         return chosen is not None and ((left := _longest(self.ignore, code)) is None or chosen > left)
@@ -49,14 +52,16 @@ def selection(
     ignore: Iterable[str] = (),
     per_file: Mapping[str, Iterable[str]] | None = None,
 ) -> Selection:
-    """Parse the selected codes. Each may be a code (``JX101``), a prefix (``JX1``), a rule
-    (``changing-shape``) or ``ALL``.
+    """Parse the options that select codes of findings. Each entry may be a code (``JX101``), a prefix
+    (``JX1``), the name of a rule (``changing-shape``) or ``ALL``.
 
     Args:
-      per_file: pattern of file names -> codes to ignore in these files.
+      select: codes to report; empty: all.
+      ignore: codes to leave out.
+      per_file: pattern of file names -> codes to leave out in these files.
 
     Raises:
-      UsageError: there is no such code or rule; the hint names the nearest.
+      UsageError: there is no such code or rule; the hint names the nearest one.
     """
     return Selection(
         tuple(_known(c, "--select") for c in select),
@@ -86,13 +91,13 @@ def _longest(codes: Sequence[str], code: str) -> int | None:
 
 
 class Filter:
-    """Keeps findings that are selected and that no comment excludes. It remembers which comments excluded a
-    finding.
+    """Decides which findings are reported: those whose codes are selected, unless a comment in the source
+    excludes them. It remembers which comments excluded a finding, because other comments are useless.
 
     Args:
       chosen: the selected codes.
-      relative: returns the name of a file relative to the project's directory, with ``/``.
-      text: returns the contents of a file; None: it cannot be read.
+      relative: takes a file name and returns it relative to the project's directory, with ``/``.
+      text: takes a file name and returns the contents of the file; None: it cannot be read.
     """
 
     def __init__(
@@ -108,22 +113,26 @@ class Filter:
         self._used: dict[tuple[str, int], set[str]] = {}
 
     def selects(self, code: str) -> bool:
-        """Return whether ``select`` includes ``code``, ignored or not."""
+        """Return whether the option ``select`` includes ``code``, even if the option ``ignore`` leaves it
+        out.
+        """
         return not self._chosen.select or _longest(self._chosen.select, code) is not None
 
     def takes(self, code: str) -> bool:
-        """Return whether ``code`` is selected and not ignored. Options for single files have no influence."""
+        """Return whether findings with ``code`` are reported, as far as this does not depend on their file
+        and line.
+        """
         return self._chosen.takes(code)
 
     def keep(self, findings: Iterable[Finding]) -> list[Finding]:
-        """Return the findings that are not excluded."""
+        """Return the findings that are reported: those that no option and no comment excludes."""
         return [f for f in findings if self.looks_at(f.code, f.source)]
 
     def looks_at(self, code: str, source: Frame | None) -> bool:
         """Return whether a finding with ``code`` on the line ``source`` is reported: no option and no comment
         excludes it.
 
-        It is also used for single compilations, before they are grouped into a finding.
+        Single compilations are asked about, too, before they are combined into a finding.
         """
         if not self._chosen.takes(code) or source is None:
             return self._chosen.takes(code)
@@ -148,13 +157,14 @@ class Filter:
         return self._comments[file]
 
     def unused(self, run: Run, looked_at: Callable[[str], bool] = lambda _: True) -> list[Finding]:
-        """Return a note (JX902) for each comment in the user's files of ``run`` that excluded no finding.
+        """Return a note (JX902) for each comment that was written to exclude findings, and excluded none.
+        Comments in all user's files of ``run`` are checked.
 
         Call this method after all findings have passed the filter.
 
         Args:
-          looked_at: returns whether the check could report a code at all. Comments with other codes are left
-            out.
+          looked_at: takes a code and returns whether this check could report it at all. If not, a comment
+            with this code is not useless.
         """
         found = []
         for file in sorted(_files(run)):
@@ -191,7 +201,9 @@ def _covers(comment: Ignore, code: str) -> bool:
 
 
 def _files(run: Run) -> set[str]:
-    """Return the user's files that define a function of the run, or call one."""
+    """Return the names of the user's files that define a function of the run, or have a line that calls
+    one.
+    """
     functions = {f.seen.file for f in run.functions.values() if f.user and f.seen.file}
     sites = {c.site.file for c in run.compilations.values() if c.site is not None}
     return functions | sites

@@ -1,7 +1,8 @@
-"""Check programs that were compiled for targets: which exceed a limit, and which could not be compiled.
+"""Check programs that were compiled for targets: whether they exceed a limit, and whether some could not be
+compiled.
 
 A target is a machine that need not exist here: jaxscope compiles for it (``--target v5e:4x4``), and nothing
-runs.
+runs on it.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ LONGEST = 200  # a compiler's message is cut to so many characters
 
 
 class Aim(msgspec.Struct, frozen=True):
-    """The targets of a check.
+    """The targets (machines compiled for) that a check is about.
 
     Attributes:
-      runs: the run, and the runs of the same program on other numbers of devices.
-      names: the targets given on the command line, whether or not the run has programs for them.
-      tables: limits for programs, by target or pattern of targets.
+      runs: the run, then the runs of the same program on other numbers of devices.
+      names: the targets given on the command line; the run need not have programs for them.
+      tables: target, or pattern of targets (``v5e:*``) -> limits on programs for it.
     """
 
     runs: Sequence[Run]
@@ -45,12 +46,13 @@ class Aim(msgspec.Struct, frozen=True):
 
 
 def aim(runs: Sequence[Run], given: Iterable[str], tables: Mapping[str, Limits]) -> Aim:
-    """Parse the names of the targets to check.
+    """Parse the names of the targets (``v5e:4x4``) that a check is about, and return them with the runs and
+    limits to check.
 
     Args:
-      runs: the run, and the runs of the same program on other numbers of devices.
+      runs: the run, then the runs of the same program on other numbers of devices.
       given: the names given on the command line.
-      tables: the tables in ``[tool.jaxscope.check.targets]``.
+      tables: the tables in ``[tool.jaxscope.check.targets]``: target or pattern -> limits.
 
     Raises:
       UsageError: a name in ``given`` or ``tables`` is not a target.
@@ -62,11 +64,11 @@ def aim(runs: Sequence[Run], given: Iterable[str], tables: Mapping[str, Limits])
 
 
 def not_recorded(a: Aim, argv: Sequence[str]) -> UsageError | None:
-    """Return an error if nothing was compiled for one of the given targets; else None.
+    """Return an error if nothing was compiled for one of the targets given on the command line; else None.
 
     Args:
       a: the targets to check.
-      argv: the program's command line, used to suggest the command that compiles for them.
+      argv: the program's command line, used to suggest the command that compiles for the target.
     """
     there = [t.name for run in a.runs for t in run.targets]
     missing = [name for name in a.names if name not in there]
@@ -87,15 +89,15 @@ def _command(targets: Sequence[str], argv: Sequence[str]) -> str:
 
 
 def of_rules(a: Aim, found: Sequence[Finding], *, rules: bool) -> list[Finding]:
-    """Add findings about targets to the findings of a run.
+    """Return the findings of a run, together with those about its programs for targets.
 
     If targets were given on the command line, findings that are only about other targets are left out.
 
     Args:
       a: the targets to check.
       found: the findings of the run.
-      rules: whether to add the findings of all rules for runs on other numbers of devices; else only programs
-        that do not fit are added.
+      rules: whether to add all findings of the rules in the runs on other numbers of devices; if not, only
+        programs that do not fit into a target's memory are added.
     """
     every = list(found)
     if rules:
@@ -135,8 +137,12 @@ def over(a: Aim, limits: Limits, functions: Mapping[str, Limits]) -> list[Findin
 
 
 def tables_for(name: str, tables: Mapping[str, Limits]) -> list[Limits]:
-    """Return the limits in ``[tool.jaxscope.check.targets]`` whose name or pattern matches the target
-    ``name``.
+    """Return the limits in ``tables`` for the target ``name``: those of this target, and those of patterns
+    that match it.
+
+    Args:
+      name: the name of a target: ``v5e:4x4``.
+      tables: the tables in ``[tool.jaxscope.check.targets]``: target or pattern (``v5e:*``) -> limits.
     """
     found = []
     for text, limits in tables.items():
@@ -147,7 +153,8 @@ def tables_for(name: str, tables: Mapping[str, Limits]) -> list[Limits]:
 
 
 def alone(text: str) -> str | None:
-    """Return the target that ``text`` names (``2*v5e:4x4``); None if ``text`` is a pattern (``v5e:*``).
+    """Return the name of the target that ``text``, a key in the configuration, means (``2*v5e:4x4``); None if
+    ``text`` is a pattern of several targets (``v5e:*``).
 
     Raises:
       UsageError: ``text`` is neither a target nor a pattern.
@@ -165,13 +172,13 @@ def alone(text: str) -> str | None:
 def _over(
     run: Run, name: str, limits: Limits, functions: Mapping[str, Limits], tables: Mapping[str, Limits]
 ) -> Iterator[Finding]:
-    """Yield a finding for each limit that a program of ``run`` for the target ``name`` exceeds, or whose
-    figure is unknown.
+    """Yield a finding for each limit that a program of ``run`` for the target ``name`` exceeds, or that
+    cannot be checked because a figure is unknown.
 
     Args:
       limits: the limits of each program. Limits in ``functions`` and ``tables`` replace them.
-      functions: limits by name or pattern of a function.
-      tables: limits by name or pattern of a target.
+      functions: name or pattern of functions -> limits.
+      tables: target or pattern of targets -> limits.
     """
     own = tables_for(name, tables)
     for f in _users(run):
@@ -181,8 +188,8 @@ def _over(
 
 
 def _unknown(run: Run, name: str) -> Iterator[Finding]:
-    """Yield a note for each program and each function that was not compiled for the target ``name``, with the
-    reason.
+    """Yield a note for each program, and for each of the user's functions, that was not compiled for the
+    target ``name``, so that its limits cannot be checked. The note has the reason.
     """
     programs = [p for p in run.retargeted.values() if p.target == name]
     for p in programs:

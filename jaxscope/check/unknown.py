@@ -1,5 +1,5 @@
-"""Findings about what a check cannot know (JX901). They are notes, which fail only with ``--strict``, or
-errors.
+"""Make findings about what a check cannot know (JX901): notes, which let a check fail only with ``--strict``,
+and errors.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ CODE = "JX901"
 
 
 def not_known(text: Words, c: Compilation | None = None) -> Finding:
-    """Return a note that something was not recorded.
+    """Return a note (JX901) that something was not recorded, so that the check does not know it.
 
     Args:
       text: what is unknown.
-      c: the compilation that the note is about; None: the run.
+      c: the compilation that the note is about; None: the note is about the whole run.
     """
     if c is None:
         return Finding(CODE, NOTE, CERTAIN, text)
@@ -32,26 +32,31 @@ def not_known(text: Words, c: Compilation | None = None) -> Finding:
 
 
 def not_recorded(text: Words) -> Finding:
-    """Return an error that a part of the run was not recorded, so that the check knows nothing about it."""
+    """Return an error (JX901) that a part of the run was not recorded, so that the check knows nothing about
+    this part.
+
+    Args:
+      text: what was not recorded, and why.
+    """
     return msgspec.structs.replace(not_known(text), severity=ERROR)
 
 
 def program_failed(failure: Words, source: Frame | None, *, surely: bool) -> Finding:
-    """Return a warning that the program failed, so that only what ran before was checked.
+    """Return a warning (JX901) that the program failed, so that only what it did before was checked.
 
     Args:
-      failure: how the program failed.
-      source: the line that raised.
-      surely: whether it is certain that the program failed; if not (an exit code may be intended), return a
-        note.
+      failure: how the program failed, in words.
+      source: the line that raised the exception; None: unknown.
+      surely: whether it is certain that the program failed. If not (an exit code may be intended), the
+        finding is a note.
     """
     found = not_known(message("checked-until-failure", failure=failure))
     return msgspec.structs.replace(found, severity=WARNING if surely else NOTE, source=source)
 
 
 def no_such_function(run: Run, pattern: str) -> Finding:
-    """Return an error that no recorded function has the name or pattern ``pattern``; it suggests a similar
-    name.
+    """Return an error (JX901) that no recorded function matches a name or pattern in the options of a check.
+    Its fix suggests a similar name.
     """
     names = {f.display_name for f in run.functions.values() if f.user}
     near = difflib.get_close_matches(pattern, names, 1, 0.5)

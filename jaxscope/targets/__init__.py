@@ -1,1 +1,3 @@
-"""Compile programs for accelerators that this machine does not have, in separate processes."""
+"""Compile programs for targets, which are accelerators that this machine need not have. The compilers run in
+separate processes.
+"""

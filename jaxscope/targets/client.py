@@ -1,8 +1,8 @@
-"""The compiler's own process. It reads the paths of job files from stdin, one in each line. It compiles each
-job (one module for one target) and writes the result to a file in the queue of the run.
+"""The process in which the compiler of a target runs. A target is a machine that need not exist here.
 
-A target's compiler is large (libtpu: 640 MB), prints to stderr, takes locks and may abort. In a separate
-process it cannot end the process that started it.
+The process reads the names of job files from stdin, one in each line. A job is one program to compile for one
+target; its result is written to a file in the queue of the run. The compiler is large (libtpu: 640 MB),
+prints to stderr, takes locks and may abort, so it must not run in a process that does other work.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ NO_MEMORY = "RESOURCE_EXHAUSTED"
 
 
 def main(directory: str) -> None:
-    """Compile the jobs of the run in ``directory`` as their paths arrive on stdin, until stdin ends."""
+    """Compile jobs (one program for one target each) of the run in ``directory``, until stdin ends. Each line
+    of stdin is the name of a job file.
+    """
     run = RunDir(directory)
     queue = Queue(run)
     if gpus.plugin() is not None:
@@ -43,12 +45,15 @@ def main(directory: str) -> None:
 
 
 def serve(run: RunDir, queue: Queue, path: Path, topologies: dict[str, list[Any]]) -> Result:
-    """Compile one job and return its result. An exception of the compiler becomes a result, too.
+    """Compile one program for one target and return the result. If the compiler raises an exception, the
+    result has its message.
 
     Args:
-      path: the file of the job.
-      topologies: the devices of the targets that earlier jobs used, by the name of the target. This function
-        adds the target of this job.
+      run: the directory of the run, to which the compiled HLO is written.
+      queue: the queue that has the program's StableHLO.
+      path: the file that describes the job: the program, the target and compile options.
+      topologies: name of a target -> its devices, kept for later jobs. This function adds the target of this
+        job.
     """
     job = queue.job(path)
     lacking = missing(job.target.platform)
@@ -99,8 +104,10 @@ def serve(run: RunDir, queue: Queue, path: Path, topologies: dict[str, list[Any]
 
 
 def missing(platform: str) -> str | None:
-    """Return a sentence about what to install for ``platform``; None if its compiler is installed. The
-    command comes after a colon: ``the TPU compiler (libtpu) is not installed: pip install 'jaxscope[tpu]'``.
+    """Return a sentence that says what to install to compile for ``platform``; None if its compiler is
+    installed.
+
+    For example ``the TPU compiler (libtpu) is not installed: pip install 'jaxscope[tpu]'``.
 
     Args:
       platform: ``tpu``; any other value means CUDA GPUs.
@@ -131,8 +138,11 @@ def install(extra: str) -> str:
 
 
 def compiler(platform: str) -> str | None:
-    """Return the name and version of the compiler's package (``libtpu 0.0.42``), or None if no such package
-    is installed.
+    """Return the name and version of the package that has the compiler for ``platform`` (``libtpu 0.0.42``);
+    None if it is not installed.
+
+    Args:
+      platform: ``tpu``; any other value means CUDA GPUs.
     """
     name = "libtpu" if platform == "tpu" else (gpus.plugin() or "").replace("_", "-")
     try:
@@ -142,8 +152,8 @@ def compiler(platform: str) -> str | None:
 
 
 def devices_of(target: Target) -> list[Any]:
-    """Return the devices of the target's topology, as device objects of JAX. They are in the order in which
-    the compiler lists them.
+    """Return JAX device objects for all devices of a target, in the compiler's order. They can be compiled
+    for, though the machine does not exist here.
 
     Raises:
       Exception: the compiler does not support this grid of chips.
@@ -172,12 +182,12 @@ def devices_of(target: Target) -> list[Any]:
 
 
 def compile_job(job: Job, module: bytes, devices: list[Any]) -> Any:
-    """Compile a program as JAX does, and return XLA's executable.
+    """Compile a program for a target as JAX does, and return XLA's executable.
 
     Args:
-      job: the number of devices and the compile options of the program.
+      job: the compile options of the program, and which devices of the target it uses.
       module: the program as MLIR bytecode.
-      devices: all devices of the target.
+      devices: JAX device objects for all devices of the target.
 
     Raises:
       Exception: an error of the compiler.
@@ -215,8 +225,8 @@ def compile_job(job: Job, module: bytes, devices: list[Any]) -> Any:
 
 
 def _end_with(parent: int) -> None:
-    """Wait until the process ``parent`` has ended, then end this process. Otherwise an abandoned compilation
-    would use a gigabyte of memory and all cores for minutes.
+    """Wait until the process ``parent``, which started this one, has ended. Then end this process, too,
+    because nobody needs its compilation, which would use a gigabyte of memory and all cores for minutes.
     """
     while os.getppid() == parent:
         time.sleep(1.0)
@@ -224,8 +234,9 @@ def _end_with(parent: int) -> None:
 
 
 def _most_memory() -> int:
-    """Return the peak memory of this process in bytes. ``ru_maxrss`` is in KiB on Linux and in bytes on
-    macOS.
+    """Return the peak memory of this process in bytes.
+
+    The operating system states ``ru_maxrss`` in KiB on Linux and in bytes on macOS.
     """
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else most * 1024

@@ -1,4 +1,4 @@
-"""Descriptions of GPUs for XLA's compiler, which needs them if the machine has no such GPU.
+"""Descriptions of GPUs, which XLA's compiler needs to compile for a GPU that this machine does not have.
 
 The figures are those of XLA's own specifications of the cards:
 https://github.com/openxla/xla/tree/main/xla/backends/gpu/target_config/specs (h100_sxm, a100_sxm_80).
@@ -54,9 +54,9 @@ CARDS = {
 
 
 def config(card: Card) -> str:
-    """Return the description of ``card`` that XLA reads: a ``GpuTargetConfigProto`` in text form.
+    """Return a description of the GPU ``card`` for XLA: a ``GpuTargetConfigProto`` in text form.
 
-    Figures that all cards in ``CARDS`` have in common are constants in the text.
+    Figures that are equal for all cards in ``CARDS`` are constants in the text.
     """
     return f"""
 platform_name: "CUDA"
@@ -86,15 +86,16 @@ gpu_device_info {{
 
 
 def plugin() -> str | None:
-    """Return the name of JAX's installed CUDA plugin (``jax_cuda12_plugin``). Return None if no plugin is
-    installed, or if nvcc is missing, which the compilation needs.
+    """Return the name of JAX's CUDA plugin, if programs can be compiled for GPUs: ``jax_cuda12_plugin``. None
+    if no plugin is installed, or if the nvcc wheel, which is needed, too, is missing.
     """
     found = next((name for name in PLUGINS if importlib.util.find_spec(name) is not None), None)
     return found if found is not None and tools() is not None else None
 
 
 def tools() -> Path | None:
-    """Return the folder of the nvcc wheel, which contains ptxas and libdevice; None if it is not installed.
+    """Return the folder of the installed nvcc wheel, which contains ptxas and libdevice; None if the wheel is
+    not installed.
 
     The folder is ``nvidia/cuda_nvcc`` for CUDA 12, and ``nvidia/cu13`` for CUDA 13.
     """
@@ -108,10 +109,13 @@ def tools() -> Path | None:
 
 
 def flags(given: str) -> str:
-    """Return the value ``given`` of ``XLA_FLAGS`` with the flags added that a compilation without a GPU
-    needs. Flags that ``given`` sets are kept.
+    """Return a value for the environment variable XLA_FLAGS with which XLA can compile for a GPU that this
+    machine does not have.
 
-    Autotuning is switched off, because it measures kernels on a GPU.
+    Autotuning is switched off, because it measures kernels on a GPU, and the folder of ptxas is added.
+
+    Args:
+      given: the present value of XLA_FLAGS. Flags in it are kept and not overridden.
     """
     found = given.split()
     folder = tools()

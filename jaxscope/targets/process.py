@@ -1,7 +1,8 @@
-"""Start the compiler's process for the first job of a run, and start it again after it has ended.
+"""Start the process in which a target's compiler runs, give it one compile job after the other, and start it
+again after it has ended.
 
-A job whose compilation ends the process loses only its own result. This module also keeps what the process
-writes to stderr, for the error message of such a job.
+If a compilation ends the process, only this job fails. What the process writes to stderr is kept for the
+error message of such a job.
 """
 
 from __future__ import annotations
@@ -30,11 +31,13 @@ _NOT_OURS = ("JAXSCOPE", "JAXSCOPE_RUN", "JAXSCOPE_OPTIONS", "PYTHONSTARTUP", "J
 
 
 class Compiler:
-    """Compiles the jobs of ``run``, one at a time, in a process of its own.
+    """Compiles jobs of a run (a job is one program to compile for one target), one at a time, in a process of
+    its own.
 
     Args:
-      command: the command that starts the process; default: ``jaxscope.targets.client`` in this Python. The
-        paths of the jobs are written to its stdin, one in each line.
+      run: the directory of the run.
+      command: the command that starts the process; None: ``jaxscope.targets.client`` in this Python. The
+        names of the job files are written to its stdin, one in each line.
       limit: seconds that a job may take. After that the process is killed.
     """
 
@@ -50,13 +53,15 @@ class Compiler:
         return self._queue.path / "compiler.log"
 
     def compile(self, job: Job, path: Path) -> Result:
-        """Compile the job, wait, and return its result. Never raises: an error becomes a result.
+        """Compile one program for one target, wait for the end, and return the result. An error becomes a
+        result, too.
+
+        If the process ends during the job and has compiled other jobs before, the job is tried once more in a
+        new process, because one of the earlier jobs may be the reason.
 
         Args:
-          path: the file of the job, whose name is written to the compiler's process.
-
-        A process that compiled other jobs before may end because of one of those jobs. So the job is tried
-        once more in a new process.
+          job: the program, the target and compile options.
+          path: the file that describes the job; its name is written to the stdin of the compiler's process.
         """
         used = self._process is not None
         found = self._attempt(job, path)
@@ -89,7 +94,7 @@ class Compiler:
             time.sleep(POLL_S)
 
     def close(self) -> None:
-        """End the process and its children."""
+        """End the compiler's process and its children, if it runs."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -140,14 +145,16 @@ class Compiler:
 
 
 def environment(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment variables of the compiler's process: those of the program (``given``), with
-    changes.
+    """Return the environment variables for the compiler's process: those of the user's program, with changes.
 
     A forced number of CPU devices is removed. TPU_SKIP_MDS_QUERY is set, because libtpu otherwise asks a
     cloud's metadata server for its machine and waits for an answer. TPU_LOG_DIR is set, because libtpu
-    otherwise leaves up to four files a process in /tmp/tpu_logs and never removes them. Its log levels are
-    set to 3, so that only fatal errors go to stderr, which is stored beside the jobs. If the user set the
-    directory or the levels, these values are kept.
+    otherwise leaves up to four files for each process in /tmp/tpu_logs. The log levels of libtpu are set to
+    3, so that only fatal errors go to stderr, which is stored in the run directory. If the user's program
+    sets TPU_LOG_DIR or a log level, its value is kept.
+
+    Args:
+      given: the environment variables of the user's program.
     """
     env = {k: v for k, v in given.items() if k not in _NOT_OURS}
     flags = [f for f in env.get("XLA_FLAGS", "").split() if "xla_force_host_platform_device_count" not in f]
@@ -165,8 +172,11 @@ def environment(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _how(code: int) -> str:
-    """Return a sentence about how a process with the exit code ``code`` ended:
-    ``the compiler's process died of SIGABRT`` for -6.
+    """Return a sentence about how the compiler's process ended: -6 -> ``the compiler's process died of
+    SIGABRT``.
+
+    Args:
+      code: the exit code; negative: the number of the signal.
     """
     if code >= 0:
         return f"the compiler's process ended with exit code {code}"

@@ -1,8 +1,7 @@
-"""Compile the queued jobs of one run until the queue is closed, and write the results to the log of this
-process.
+"""Compile the queued jobs of one run until the queue is closed, and write the results to the run's log.
 
-A job is one program to compile for one target; the recorded program adds jobs while it runs. The command
-``python -m jaxscope.targets.worker RUN`` compiles the jobs of RUN.
+A job is one program to compile for one target (a machine that need not exist here). The recorded program adds
+jobs while it runs. The command ``python -m jaxscope.targets.worker RUN`` compiles the jobs of RUN.
 """
 
 from __future__ import annotations
@@ -37,7 +36,14 @@ DEAD_S = 15.0  # heartbeats come every second: after this the starter is conside
 
 
 class Worker:
-    """Compiles the queued jobs of one run. For ``command`` and ``limit`` see ``process.Compiler``."""
+    """Compiles the queued jobs of one run. A job is one program to compile for one target.
+
+    Args:
+      run: the directory of the run.
+      command: the command that starts the compiler's process; None: ``jaxscope.targets.client`` in this
+        Python.
+      limit: seconds that a job may take.
+    """
 
     def __init__(self, run: RunDir, command: Sequence[str] | None = None, limit: float = 3600.0) -> None:
         self._run = run
@@ -46,16 +52,17 @@ class Worker:
         self._writer: Writer | None = None
 
     def once(self) -> None:
-        """Compile the jobs that are queued now. Several workers of one run may do so at the same time: each
-        job is compiled by one of them.
+        """Compile the jobs (one program for one target each) that are in the queue now.
+
+        Several workers of one run may do so at the same time: each job is compiled by one of them.
         """
         with self._beating():
             for path in self._queue.waiting():
                 self._one(path)
 
     def drain(self) -> None:
-        """Compile jobs until the queue is empty, and nobody will add a job: it was closed, or the process
-        that watched the program is gone.
+        """Compile jobs (one program for one target each) until the queue is empty and no job can follow: the
+        queue was closed, or ``jaxscope run``, which watched the program, has ended.
         """
         with self._beating():
             while True:
@@ -70,8 +77,10 @@ class Worker:
 
     @contextlib.contextmanager
     def _beating(self) -> Iterator[None]:
-        """Write heartbeats from a thread while the ``with`` statement runs, because a compilation, or the
-        wait for another run, may take minutes. At the end, close the compiler's process and the log.
+        """Write a heartbeat every second while the ``with`` statement runs, so that others see that this
+        worker lives, although a compilation may take minutes.
+
+        At the end, close the compiler's process and the log.
         """
         over = threading.Event()
 
@@ -121,8 +130,9 @@ class Worker:
             self._writer.emit(event)
 
     def _abandoned(self) -> bool:
-        """Return whether the process that watched the program (``jaxscope run``) has ended without closing
-        the queue. False if no process watches.
+        """Return whether no more jobs can come although the queue was not closed: ``jaxscope run``, which
+        watched the program, has ended, or the run directory was deleted. False if the program ran without
+        ``jaxscope run``.
         """
         if not self._run.path.is_dir():
             return True
@@ -150,10 +160,10 @@ def _event(job: Job, result: Result) -> TargetCompiled:
 
 
 def places() -> int:
-    """Return how many compilers may run at the same time on this machine, because each needs one or two
-    gigabytes of memory and uses all cores that it gets.
+    """Return how many compilers may run at the same time on this machine. Each needs one or two gigabytes of
+    memory, and uses all cores that it gets.
 
-    libtpu itself allows any number beside one another (ALLOW_MULTIPLE_LIBTPU_LOAD, see process.environment).
+    libtpu itself sets no limit, because ``process.environment`` sets ALLOW_MULTIPLE_LIBTPU_LOAD.
     """
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     with contextlib.suppress(OSError, ValueError):  # of a container
@@ -163,12 +173,13 @@ def places() -> int:
 
 @contextlib.contextmanager
 def place(waits: Callable[[Sequence[int]], None], limit: float = WAIT_S) -> Iterator[None]:
-    """Wait until fewer compilers than ``places()`` run on this machine, those of other runs included, and
-    count as one of them while the ``with`` statement runs. After ``limit`` seconds, do not wait longer.
+    """Wait until fewer than ``places()`` compilers run on this machine, for this or other runs. Then count as
+    one of them while the ``with`` statement runs.
 
     Args:
-      waits: is called with the ids of the compiling processes when the wait begins and when they change, and
-        with [] when the waiting is over.
+      waits: is called with the ids of the processes that are compiling when the wait begins and when they
+        change, and with [] when the wait is over.
+      limit: seconds after which the wait ends in any case.
     """
     end, reported, fd = time.monotonic() + limit, list[int](), -1
     while fd < 0:
@@ -205,8 +216,8 @@ def place(waits: Callable[[Sequence[int]], None], limit: float = WAIT_S) -> Iter
 
 
 def _opened(path: Path) -> int:
-    """Open the file at ``path`` for a lock, and return the file descriptor. Return -1 if the file belongs to
-    another user or its directory is missing.
+    """Open the lock file ``path``, create it if it does not exist, and return the file descriptor. Return -1
+    if it cannot be opened, for example because it belongs to another user.
     """
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -215,8 +226,11 @@ def _opened(path: Path) -> int:
 
 
 def _holder(fd: int) -> int:
-    """Return the id of the process that has locked the file ``fd``, which the process writes there; 0 if it
+    """Return the id of the process that has locked a file: the process writes its id into the file. 0 if it
     has not written it yet.
+
+    Args:
+      fd: the file descriptor of the lock file.
     """
     try:
         return int(os.pread(fd, 20, 0))
@@ -240,12 +254,13 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def start(run: RunDir, environ: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-    """Start a worker for ``run`` and return its process. It is in a new session, so that it continues when
-    the process that started it has ended.
+    """Start a worker process that compiles the queued jobs of ``run``, and return the process.
+
+    The worker is in a new session, so that it continues when the process that started it has ended.
 
     Args:
-      environ: the environment of the program (default: of this process). Its XLA_FLAGS and
-        LIBTPU_INIT_ARGS apply to the compiler, too.
+      environ: the environment variables of the recorded program; None: those of this process. XLA_FLAGS and
+        LIBTPU_INIT_ARGS in it apply to the compiler, too.
 
     Raises:
       OSError: the worker cannot be started.
@@ -264,8 +279,8 @@ def start(run: RunDir, environ: Mapping[str, str] | None = None) -> subprocess.P
 
 
 def main(directory: str) -> None:
-    """Compile the jobs of the run in ``directory`` until its queue is closed. Ctrl-C does not end this
-    process.
+    """Compile the jobs of the run in ``directory`` (one program for one target each) until its queue is
+    closed. Ctrl-C does not end this process.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)

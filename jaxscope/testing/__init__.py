@@ -1,4 +1,5 @@
-"""Record the tests of a pytest session, and compare what they compile with baselines.
+"""Record the tests of a pytest session, and compare what the tests compile with baselines (saved figures of
+earlier runs).
 
-The pytest plugin uses this package.
+jaxscope's pytest plugin uses this package.
 """

@@ -1,5 +1,5 @@
-"""The baseline files of a test suite, one for each test: compare with them, write them, and remove unused
-ones.
+"""The baseline files of a test suite, which keep the figures of what each test compiles. Compare a test with
+its file, write the file, and remove the files of tests that no longer exist.
 
 This module does not import pytest.
 """
@@ -25,16 +25,16 @@ _BLOCK = "@"  # in a file name, separates the test from the name of a block in i
 
 
 class Baselines:
-    """The baseline files in one folder.
+    """The baseline files (saved figures of what each test compiles) in one folder.
 
     Args:
       folder: the folder.
-      update: none (compare), new (write missing files), all (write every file), trim (compare, and remove the
-        files of tests that no longer exist).
-      root: the directory to which file names in the baselines are relative.
+      update: what to do with the files: none (compare), new (write missing files), all (write every file),
+        trim (compare, and remove the files of tests that no longer exist).
+      root: the directory to which names of source files in the baselines are relative.
 
     Raises:
-      BaselineError: an update was requested in CI.
+      BaselineError: ``update`` is not none, and the environment variable CI is set.
     """
 
     def __init__(self, folder: Path, update: str, root: Path) -> None:
@@ -47,17 +47,18 @@ class Baselines:
         self._root = root
 
     def check(self, run: Run, test: str, name: str | None = None) -> None:
-        """Compare ``run`` with the baseline of a test, or write the baseline, depending on ``update``.
+        """Compare what a test compiled with its baseline file, or write the file, depending on the option
+        ``update``.
 
         Args:
-          run: a run with only what the test compiled.
+          run: a run that has only what the test compiled.
           test: the pytest id of the test.
-          name: the name of the block in the test; None: the test has one block.
+          name: the name of the block in the test; None: the test has only one block that is compared.
 
         Raises:
           NotAsPinned: the run differs from the baseline.
           BaselineError: the baseline is missing, or it cannot be read or written.
-          UsageError: none of the user's functions was compiled.
+          UsageError: none of the user's functions was compiled, so there is nothing to compare.
         """
         from jaxscope.check.baseline import comparison, file, update
         from jaxscope.check.selection import Filter, selection
@@ -87,8 +88,11 @@ class Baselines:
             raise NotAsPinned(f"differs from {path.name}\n{plain_text.render(wrong)}")
 
     def trim(self, tests: Iterable[str]) -> list[Path]:
-        """Remove the baselines of tests that are not in ``tests``, if ``update`` is trim. Return the removed
-        files.
+        """Remove the baseline files of tests that no longer exist, and return the removed files. Unless the
+        option ``update`` is trim, do nothing.
+
+        Args:
+          tests: the pytest ids of all existing tests.
         """
         if self._update != TRIM:
             return []
@@ -100,7 +104,9 @@ class Baselines:
 
 
 def _stem(text: str) -> str:
-    """Return a file name for a test, without extension: readable, and different for different tests."""
+    """Return a readable file name for a test, without extension: ``test_train.py::test_step`` ->
+    ``test_train.py.test_step``. Different tests get different names.
+    """
     from jaxscope.log.store import clean_name
 
     plain = text.replace("::", ".").replace("/", ".")

@@ -1,4 +1,4 @@
-"""Run a job with several processes in a test, for the fixture ``jaxscope_ranks``."""
+"""Run a program in several processes (ranks) within a test, for the fixture ``jaxscope_ranks``."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ SHOWN = 4_000  # so many characters of the output are in the message of a failur
 
 
 class Ended(NamedTuple):
-    """The result of a job with several processes (ranks).
+    """The result of running a program in several processes (ranks).
 
     Attributes:
-      job: the recorded ranks; ``groups()`` returns groups of ranks that compiled the same programs. None:
-        nothing was recorded.
-      findings: findings about differences between the ranks.
-      returncode: the exit code of the first rank that failed, or 0; None: the job did not end in time.
-      output: the output of all ranks; each line begins with the rank.
+      job: what the processes recorded; ``job.groups()`` returns groups of processes that compiled the same
+        programs. None: nothing was recorded.
+      findings: findings about differences between the processes.
+      returncode: the exit code of the first process that failed, or 0; None: the program did not end in time.
+      output: the output of all processes; each line begins with the number of the process.
     """
 
     job: ranks.Job | None
@@ -39,7 +39,9 @@ class Ended(NamedTuple):
 
     @property
     def failure(self) -> str | None:
-        """Return what is wrong, as text; None if all ranks ran the same programs and ended with 0."""
+        """Return what is wrong, as text; None if all processes ran the same programs and ended with exit code
+        0.
+        """
         if self.job is None:
             return f"no rank recorded anything; their output:\n{self.output[-SHOWN:]}"
         found = []
@@ -57,13 +59,13 @@ class Ended(NamedTuple):
 
 
 def run(folder: Path, size: int, program: list[str], timeout: float = TIMEOUT_S) -> Ended:
-    """Run a program as a job of several processes on the CPU, record it, and compare the processes.
+    """Run a program in several processes on the CPU, record it, and compare what the processes compiled.
 
     Args:
-      folder: the recording is written below it.
+      folder: the folder in which the recording is written.
       size: the number of processes.
       program: the program and its arguments.
-      timeout: seconds after which the job is ended.
+      timeout: seconds after which the program is ended.
     """
     where = folder / "run"
     argv = [
@@ -101,8 +103,10 @@ def run(folder: Path, size: int, program: list[str], timeout: float = TIMEOUT_S)
 
 
 def _stopped(process: subprocess.Popen[str]) -> str:
-    """End a job, and return its output. It passes the first signal on to its ranks; the second one kills
-    them.
+    """End a program that runs in several processes, and return its output.
+
+    ``process`` is ``jaxscope launch``. It passes the first signal on to the program's processes; at the
+    second signal, it kills them.
     """
     for _ in range(2):
         process.send_signal(signal.SIGTERM)

@@ -28,14 +28,14 @@ __tracebackhide__ = to_be_read
 
 
 class SuiteRecording:
-    """One recording for all tests of a process. If the process is already being recorded, that recording is
-    used.
+    """One recording for all tests that a process runs. If the process is already being recorded when the
+    tests begin, that recording is used.
 
     Args:
-      folder: the directory in which the recording is kept; None: it is removed at the end.
+      folder: the directory in which the recording is kept; None: the recording is removed at the end.
       name: the name of the recording.
-      texts: whether to keep the texts of programs.
-      baselines: the baseline files of the suite.
+      texts: whether to keep the StableHLO and HLO of programs.
+      baselines: the baseline files of the suite (saved figures of what each test compiles).
     """
 
     def __init__(self, folder: str | None, name: str, *, texts: bool, baselines: Baselines) -> None:
@@ -46,9 +46,9 @@ class SuiteRecording:
         self._recording: Recording | None = None
 
     def start(self) -> None:
-        """Begin to record, unless the process is already being recorded. Import jax.
+        """Begin to record, unless the process is already being recorded. This imports jax.
 
-        It is called before each test, because a test may end the recording.
+        The method is called before each test, because a test may have ended the recording.
         """
         from jaxscope.capture import session
 
@@ -65,21 +65,23 @@ class SuiteRecording:
 
 
 class TestRecording:
-    """The compilations of one test: a context manager around the body of the test.
+    """What one test compiles. It is a context manager, inside which the body of the test runs, and the value
+    of the fixture that tests use.
 
-    The names of the package ``jaxscope`` (``step``, ``watch``, ...) are attributes of it, too.
+    The functions of the package ``jaxscope`` (``step``, ``watch``, ...) are also attributes of this object.
 
     Args:
       test: the pytest id of the test.
-      suite: the recording of the session.
+      suite: the recording of all tests.
 
     Attributes:
-      failure: why an earlier attempt of the test failed (``--reruns``). JAX keeps its programs, so a later
-        attempt compiles nothing and must fail, too.
-      entered, raised: whether the test began, and whether it ended with an exception.
+      failure: why an earlier attempt of the test failed (``--reruns``); None: it did not. JAX keeps the
+        compiled programs, so a later attempt compiles nothing and must fail for the same reason.
+      entered: whether the body of the test has begun.
+      raised: whether the body of the test ended with an exception.
 
     Raises:
-      UsageError: there is no recording, and a function that needs it is called.
+      UsageError: by methods that need the recording, if there is none.
     """
 
     __test__ = False
@@ -121,17 +123,17 @@ class TestRecording:
             self._session.tracker.close(self._block)
 
     def reset(self) -> None:
-        """Forget an earlier attempt, because the next one may fail before its body begins (in a
-        ``setUp``).
+        """Forget how an earlier attempt of the test ended, because the next attempt may fail before the body
+        of the test begins (in a ``setUp``).
         """
         self.entered = self.raised = False
 
     def recorded(self, *, tries: bool = False) -> tuple[Opened, dict[str, Step]]:
-        """Return the whole recording so far, and the compilations of this test: id -> step, counted from the
-        test's start.
+        """Return the whole recording so far, and what this test compiled: compilation id -> step, counted
+        from the test's start.
 
         Args:
-          tries: whether to include the compilations of earlier attempts (``--reruns``).
+          tries: whether to include the compilations of earlier attempts of this test (``--reruns``).
         """
         if self._session is None:
             raise UsageError(
@@ -158,32 +160,38 @@ class TestRecording:
 
     @property
     def path(self) -> Path:
-        """The run directory. It is removed with the session unless ``--jaxscope-dir`` keeps it."""
+        """Return the run directory. It is removed at the end of the pytest session, unless ``--jaxscope-dir``
+        is given.
+        """
         self.recorded()
         assert self._session is not None
         return self._session.run.path
 
     @property
     def compilations(self) -> list[Compilation]:
-        """The calls in this test that missed JAX's fast path, in order of time."""
+        """Return the calls in this test that JAX traced, lowered or compiled, or that missed its fast path,
+        in order of time.
+        """
         run, part = self.recorded()
         return sorted((run.compilations[i] for i in part if i in run.compilations), key=lambda c: c.call)
 
     def causes(self, compilation: Compilation) -> list[Cause]:
-        """Return why ``compilation`` was not served from a cache, the decisive cause first."""
+        """Return why JAX could not serve the call ``compilation`` from a cache, the decisive cause first."""
         return self.read().causes(compilation)
 
     def pinned(self, name: str | None = None) -> Pinned:
-        """Compare the programs that the block compiles with the test's baseline.
+        """Return a context manager: what is compiled in its ``with`` block is compared with the test's
+        baseline (saved figures of an earlier run).
 
         Compilations and their causes, collectives, fusions, memory and donation are compared. JAX's caches
-        are cleared first, so that earlier tests have no influence.
+        are cleared when the block begins, so that earlier tests have no influence.
 
         Args:
-          name: distinguishes several blocks of one test.
+          name: a name for the block, if the test has several such blocks.
 
         Raises:
-          NotAsPinned: a figure differs (an AssertionError); the message names the change and its line.
+          NotAsPinned: a figure differs (an AssertionError, raised when the block ends); the message names the
+            change and its line.
           BaselineError: there is no baseline yet (``--jaxscope-update=new`` writes it), or it cannot be read.
         """
         self.recorded()
@@ -199,13 +207,14 @@ class TestRecording:
 
 
 class Pinned:
-    """A context manager whose block is compared with a baseline, unless the block raises an exception.
+    """A context manager: what is compiled in its ``with`` block is compared with a baseline (saved figures of
+    an earlier run), unless the block raises an exception.
 
     Args:
       session: the recording.
       baselines: the baseline files of the suite.
       test: the pytest id of the test.
-      name: the name of the block in the test; None: the test has one block.
+      name: the name of the block in the test; None: the test has only one such block.
     """
 
     def __init__(self, session: Session, baselines: Baselines, test: str, name: str | None) -> None:
