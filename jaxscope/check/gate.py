@@ -350,8 +350,8 @@ def _fix(run: Run, n: int, change: Change, since: str | None) -> Fix | None:
 
 
 def _done(group: Sequence[Miss]) -> Message:
-    """Return what happened to the function in ``group``, as a message: ``traced and compiled``, ``lowered and
-    compiled 3 times``, ``traced``.
+    """Return what happened to the function in ``group``, as a message: ``traced and compiled``,
+    ``lowered and compiled 3 times``, ``traced``.
     """
     traced, lowered, compiled = (
         any(x.compilation.reached_phases & phase for x in group) for phase in (1, 2, 4)
@@ -375,8 +375,8 @@ def _done(group: Sequence[Miss]) -> Message:
 
 
 def _when(n: int, group: Sequence[Miss]) -> Message:
-    """Return in which steps the compilations of ``group`` were, as a message: `` in steps 3 to 5, after step
-    2``.
+    """Return in which steps the compilations of ``group`` were, as a message:
+    `` in steps 3 to 5, after step 2``.
 
     Args:
       n: the last step that may compile.

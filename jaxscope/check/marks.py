@@ -1,5 +1,6 @@
-"""Check a test against its pytest marks: ``no_recompiles(after=1, functions=None)``, ``max_compilations(n,
-function=None)``, ``max_compile_seconds(s)``, ``max_collectives(kind=None, count=None, bytes=None)``.
+"""Check a test against its pytest marks: ``no_recompiles(after=1, functions=None)``,
+``max_compilations(n, function=None)``, ``max_compile_seconds(s)``,
+``max_collectives(kind=None, count=None, bytes=None)``.
 
 For each mark, the function with the same name takes the mark's arguments and returns the check: a function
 that takes the recorded run and the compilations of the test. This module does not import pytest.

@@ -49,7 +49,8 @@ class BriefRun(contract.Entry):
 
     Attributes:
       name: the name of the run, which commands accept as RUN.
-      state: ``exited``, ``stopped`` (an orderly end, exit code unknown), ``running`` or ``lost``.
+      state: ``exited``, ``stopped`` (an orderly end, exit code unknown), ``running`` or ``lost`` (no end in
+        the log).
       ending: how the program ended, in words.
       seconds: wall time of the program; null: unknown.
     """

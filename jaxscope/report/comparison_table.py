@@ -138,10 +138,11 @@ def _marked(row: Row, ran: Sequence[bool]) -> Row:
 
 
 def nothing_over(axes: str, known: Mapping[str, object]) -> int | None:
-    """Return 0 if a program certainly sends nothing over the mesh axes ``axes``; None if that is unknown.
+    """Return 0 if a program certainly sends nothing over the mesh axes ``axes``, so that the table can show
+    0; None if that is unknown.
 
-    It is unknown if a collective of the program uses one of these axes together with others or a part of one,
-    or if the axes of a collective are unknown.
+    It is unknown if a collective of the program uses one of these axes together with other axes, or only a
+    part of one of them, or if the axes of a collective are unknown.
 
     Args:
       axes: mesh axes joined with a comma: ``data,model``.
@@ -175,8 +176,8 @@ def _over(traffic: Mapping[str, Traffic], axes: str) -> Traffic | None:
 
 
 def _executed(found: Sequence[Traffic] | None) -> str:
-    """Return the number of collectives in a program, and how often they run in one call of the program: ``16,
-    run 40x``.
+    """Return the number of collectives in a program, and how often they run in one call of the program:
+    ``16, run 40x``.
 
     Args:
       found: the collectives, summed for each set of mesh axes; None: unknown, and the text is empty.

@@ -1,5 +1,5 @@
-"""Report what differs between two runs or between two compilations, as lines of text and as JSON (``jaxscope
-diff``).
+"""Report what differs between two runs or between two compilations, as lines of text and as JSON
+(``jaxscope diff``).
 """
 
 from __future__ import annotations
@@ -254,8 +254,8 @@ class _Page:
         return f"{escape(d.name, 80)}: {text}" + (f" ({' → '.join(sizes)})" if sizes else "")
 
     def _changed(self, d: Changed) -> str:
-        """Return a line about collectives or fusions that were added, removed or changed: ``train.py:31: +1
-        all-gather over data, 32.0 MiB x 4``.
+        """Return a line about collectives or fusions that were added, removed or changed:
+        ``train.py:31: +1 all-gather over data, 32.0 MiB x 4``.
         """
         item = d.after or d.before
         assert item is not None

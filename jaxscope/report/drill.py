@@ -1,4 +1,4 @@
-"""Find one part of the JSON report by its path (``jaxscope show``):
+"""Find one part of the JSON report by its path (``jaxscope show``), for example
 ``functions/train_step/compilations/2/key``.
 
 Only the entries on the path are computed, by the functions that make the whole report.
@@ -6,10 +6,8 @@ Only the entries on the path are computed, by the functions that make the whole 
 A path consists of segments between ``/``. A segment is a key, a position in a list, or a name: of a function
 (``train_step``, ``train.py:88``), a compilation (``train_step#2``; below a function only ``2``), a program
 (the beginning of its id) or a finding (its id; or its code, and its position as the next segment). If the
-value of a key is
-the id of another entry, the path continues in that entry: ``.../program/collectives``. In a key, ``/`` is
-written ``~1`` and
-``~`` is written ``~0``, as in a JSON Pointer.
+value of a key is the id of another entry, the path continues in that entry: ``.../program/collectives``. In a
+key, ``/`` is written ``~1`` and ``~`` is written ``~0``, as in a JSON Pointer.
 """
 
 from __future__ import annotations

@@ -170,7 +170,7 @@ def _target_programs(run: Run, f: Function, places: Places, *, everything: bool)
 def _memory_fit(c: Compilation, *, everything: bool) -> Iterator[Line]:
     """Yield a line that compares the memory of a device with what the program and the other live arrays need.
 
-    No line if they need less than a tenth of it, unless ``everything`` is set.
+    No line if they need less than a tenth of the device's memory, unless ``everything`` is set.
     """
     w = devices.want(c)
     if w is None or not (everything or w.wanted >= MUCH * w.capacity):

@@ -37,8 +37,8 @@ def death(run: Run, places: Places, *, out_of_memory: bool = False) -> Iterator[
 
     Args:
       places: shortens file names.
-      out_of_memory: whether to report an out-of-memory error, too; the report has a section of its own for
-        it.
+      out_of_memory: whether to yield lines about an out-of-memory error, too. The full report has a section
+        of its own for this error, and sets False.
     """
     main = run.main
     died = main.died if main is not None else None
@@ -116,8 +116,8 @@ def needed_once(run: Run) -> list[tuple[payers.Unadvised, str, str]]:
     finding is about them. Such compilations are mostly first ones, which a program cannot avoid.
 
     Returns:
-      For each line of code: its compilations, the names of the compiled functions, and the cost (``2.1 s, 40
-        %``).
+      For each line of code: its compilations, the names of the compiled functions, and the cost
+        (``2.1 s, 40 %``).
     """
     total = payers.total_seconds(run)
     entries = payers.unadvised(run, registry.findings(run))

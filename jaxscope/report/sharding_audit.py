@@ -128,8 +128,8 @@ def _row(i: Intent) -> tuple[str, str, str, str, str]:
 
 
 def why(found: Disagreement) -> str:
-    """Return why two shardings of an argument or result differ, and what the difference costs: ``17 is not
-    divisible by 8; 8 times the memory``.
+    """Return why two shardings of an argument or result differ, and what the difference costs:
+    ``17 is not divisible by 8; 8 times the memory``.
     """
     parts = [render.text(found.reason)] if found.reason is not None else []
     if found.times is not None and found.times > 1:

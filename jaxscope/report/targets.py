@@ -28,8 +28,8 @@ LARGEST = 5  # so many buffers are listed
 
 
 def in_summary(run: Run, most: int, label: str = "") -> Iterator[Line]:
-    """Yield lines about the programs that were compiled for targets, for the summary at the end of ``jaxscope
-    run``: a line for each program, and whether it fits into memory.
+    """Yield lines about the programs that were compiled for targets, for the summary at the end of
+    ``jaxscope run``: a line for each program, and whether it fits into memory.
 
     Args:
       most: the number of functions to include; those that took longest to compile come first.

@@ -291,8 +291,8 @@ def _function_in_summary(run: Run, f: Function, places: Places) -> Iterator[Line
 
 
 def which(directory: RunDir | None, *, latest: str | None = None) -> str:
-    """Return the argument that names a run in a jaxscope command, with a space before it: ``
-    20260101-train``; empty if the directory is unknown.
+    """Return the argument that names a run in a jaxscope command, such as ``train-2``, with a space before
+    it; empty if the directory is unknown.
 
     Args:
       latest: what to return for the newest run, which commands take by default; None: its name, too.

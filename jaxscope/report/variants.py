@@ -76,7 +76,9 @@ class Ended:
 
     @property
     def something(self) -> bool:
-        """Return whether anything was traced or compiled in the run, so that there is something to report."""
+        """Return whether the run has anything to report: whether at least one call missed a cache of JAX, and
+        so was traced, lowered or compiled, or was slow.
+        """
         every = self.parts[0].run.compilations.values()
         return any(c.missed is not None or c.reached_phases for c in every)
 

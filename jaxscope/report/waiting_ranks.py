@@ -23,8 +23,8 @@ def blocked_since(rank: Rank) -> int | None:
 
 
 def doing(rank: Rank) -> Doing:
-    """Return what the rank (process) does, or did when it was killed, and at which line: ``("rank-waits-at",
-    frame)``.
+    """Return what the rank (process) does, or did when it was killed, and at which line:
+    ``("rank-waits-at", frame)``.
 
     The line is None if it is unknown.
     """

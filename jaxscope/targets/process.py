@@ -172,8 +172,8 @@ def environment(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _how(code: int) -> str:
-    """Return a sentence about how the compiler's process ended: -6 -> ``the compiler's process died of
-    SIGABRT``.
+    """Return a sentence about how the compiler's process ended: -6 ->
+    ``the compiler's process died of SIGABRT``.
 
     Args:
       code: the exit code; negative: the number of the signal.

@@ -425,8 +425,8 @@ def _eager(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
 
 
 def _first(parts: list[Message]) -> Parts:
-    """Return the first three of ``parts`` as one field of a message, and how many more there are: ``a, b, c
-    and 4 more``.
+    """Return the first three of ``parts`` as one field of a message, and how many more there are:
+    ``a, b, c and 4 more``.
     """
     left = len(parts) - OPERATIONS
     listed = Parts((*parts[:OPERATIONS],))

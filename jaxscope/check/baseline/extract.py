@@ -163,8 +163,8 @@ def _transfers(run: Run, names: Names) -> dict[str, dict[str, list[Transfer]]]:
     """Return the copies between host and devices that the user's lines requested, if copies were counted.
 
     Returns:
-      Name of the function that requested them (``train.py::main``) -> kind and direction (``float,
-        device_to_host``) -> copies.
+      Name of the function that requested them (``train.py::main``) -> kind and direction
+        (``float, device_to_host``) -> copies.
     """
     found: dict[str, dict[str, list[Transfer]]] = {}
     for t in transfers.transfers(run):

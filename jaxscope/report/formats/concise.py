@@ -22,8 +22,8 @@ def line(p: Placed) -> str:
 
 
 def headline(p: Placed) -> str:
-    """Return the code and the title of a finding: ``JX101 step recompiled``, or for a note ``JX101 note: step
-    recompiled``.
+    """Return the code and the title of a finding: ``JX101 step recompiled``, or for a note
+    ``JX101 note: step recompiled``.
     """
     return f"{p.finding.code} {'note: ' if p.finding.severity == NOTE else ''}{title(p)}"
 

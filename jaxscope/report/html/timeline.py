@@ -91,10 +91,10 @@ def _swatch(name: str) -> Html:
 
 def _length(run: Run, found: Sequence[Lane]) -> float:
     """Return the length of the time axis in seconds: from the start of the recording to the last recorded
-    event.
+    event, or to the end of the last phase in ``found`` if that is later.
 
     Args:
-      found: the rows of the timeline, which can end after the last event.
+      found: the rows of the timeline, each with the phases (trace, lower, compile) of a function.
     """
     ends = [float(lane.spans[:, 1].max()) / 1e9 for lane in found if len(lane.spans)]
     return max([run.seconds_at(run.last_ns) or 0.0 if run.last_ns is not None else 0.0, *ends])
