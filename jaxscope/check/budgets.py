@@ -50,7 +50,8 @@ def over(
       functions: name or pattern of functions -> their limits. If such a limit is for a figure of a program,
         it replaces the one in ``limits``.
       part: the compilations of a test or a block; None: check the whole run.
-      programs: whether to check each program, too; False if the programs for a target are checked instead.
+      programs: whether to check each program, too; False if the programs for a target (another machine) are
+        checked instead.
       late: findings about compilations after step N, which the caller reports. Limits that only these
         compilations exceed are left out, so that nothing is reported twice; ``with_counts`` names them in the
         evidence of ``late``.
@@ -68,13 +69,13 @@ def over(
 def with_counts(
     run: Run, limits: Limits, functions: Mapping[str, Limits] | None, late: Sequence[Late]
 ) -> list[Finding]:
-    """Return the findings of ``late``, with the limits in their evidence that are exceeded only because of
-    the compilations which these findings report.
+    """Return the findings of ``late``. If a limit on the number of compilations is exceeded only because of
+    the compilations in these findings, their evidence names the limit.
 
     Args:
       limits: limits on the whole run.
       functions: name or pattern of functions -> their limits.
-      late: findings about compilations after step N.
+      late: findings about compilations after step N, the last step that may compile.
     """
     reported = {id for item in late for id in item.compilations}
     extra: dict[int, list[Evidence]] = {}

@@ -432,11 +432,12 @@ def _missing(run: Run, functions: Sequence[str] | None) -> Iterator[Finding]:
 
 
 def without_late(found: Sequence[Finding], late: Sequence[Finding]) -> list[Finding]:
-    """Return the findings ``found`` without those of the recompile rules about compilations that ``late``
-    reports, so that no compilation is reported twice.
+    """Return the findings ``found`` without those about recompiles that ``late`` reports, too, so that no
+    compilation is reported twice.
 
     Args:
-      late: findings about compilations after step N.
+      found: findings of the rules.
+      late: findings about compilations after step N, the last step that may compile.
     """
     reported = {e.compilation for f in late for e in f.evidence} - {None}
     codes = {r.code for r in registry.rules().values() if r.recompiles}

@@ -73,7 +73,11 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 def count(value: Any) -> int:
-    """Parse a number of compilations or collectives: ``3`` or ``"3"`` -> 3."""
+    """Parse a whole number, 0 or more, as the value of a limit: ``3`` or ``"3"`` -> 3.
+
+    Raises:
+      ValueError: ``value`` is anything else; the text says what is valid.
+    """
     if isinstance(value, str) and re.fullmatch(r"\s*\d{1,18}\s*", value):
         return int(value)
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
@@ -82,7 +86,11 @@ def count(value: Any) -> int:
 
 
 def seconds(value: Any) -> float:
-    """Parse a number of seconds, 0 or more: ``60``, ``0.5`` or ``"60"``."""
+    """Parse a number of seconds, 0 or more, as the value of a limit: ``60``, ``0.5`` or ``"60"``.
+
+    Raises:
+      ValueError: ``value`` is anything else; the text says what is valid.
+    """
     try:
         number = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
@@ -93,7 +101,11 @@ def seconds(value: Any) -> float:
 
 
 def size(value: Any) -> int:
-    """Parse a size and return bytes: ``1048576``, ``"64 MiB"``, ``"1.5GB"``."""
+    """Parse a size as the value of a limit, and return bytes: ``1048576``, ``"64 MiB"`` or ``"1.5GB"``.
+
+    Raises:
+      ValueError: ``value`` is anything else; the text says what is valid.
+    """
     if isinstance(value, str):
         found = _SIZE.fullmatch(value)
         if found is not None:

@@ -67,7 +67,8 @@ class Plan:
     """All checks that the options and the configuration select.
 
     If there is neither a limit nor a baseline file (saved figures of an earlier run), each finding of the
-    rules is reported. Programs that do not fit into the memory of a target are always reported.
+    rules is reported. Programs that do not fit into the memory of a target (a machine to compile for) are
+    always reported.
 
     Args:
       options: name of an option in ``[tool.jaxscope.check]`` -> value.
@@ -205,7 +206,7 @@ class Plan:
 
         Args:
           runs: the run with this setting, then the runs on other numbers of devices, of which only the
-            programs for targets are checked.
+            programs for targets (machines to compile for) are checked.
           chosen: leaves out findings that comments or options exclude.
           argv: the program's command line, for hints.
           path: the baseline file to compare with; None: no comparison.

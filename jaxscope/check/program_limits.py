@@ -114,8 +114,8 @@ def of_programs(run: Run, f: Function, limits: Limits, part: Part | None) -> Ite
 
 
 def of_target(run: Run, f: Function, target: str, limits: Limits) -> Iterator[Finding]:
-    """Yield a finding for each limit that a program of the function ``f`` for ``target`` exceeds, or that
-    cannot be checked.
+    """Yield a finding for each limit that a program of the function ``f``, compiled for a target (a machine
+    to compile for), exceeds, or that cannot be checked.
 
     If a program does not fit into the target's memory, the peak memory is the number in the compiler's error
     message. Programs for which the compiler gave no result are left out.

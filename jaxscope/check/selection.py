@@ -133,6 +133,10 @@ class Filter:
         excludes it.
 
         Single compilations are asked about, too, before they are combined into a finding.
+
+        Args:
+          code: the code of a rule: ``JX101``.
+          source: the user's line; None: unknown, so that only the options decide.
         """
         if not self._chosen.takes(code) or source is None:
             return self._chosen.takes(code)

@@ -64,7 +64,8 @@ def aim(runs: Sequence[Run], given: Iterable[str], tables: Mapping[str, Limits])
 
 
 def not_recorded(a: Aim, argv: Sequence[str]) -> UsageError | None:
-    """Return an error if nothing was compiled for one of the targets given on the command line; else None.
+    """Return an error if nothing was compiled for one of the targets (machines to compile for, ``v5e:4x4``)
+    that were given on the command line; else None.
 
     Args:
       a: the targets to check.
@@ -89,7 +90,8 @@ def _command(targets: Sequence[str], argv: Sequence[str]) -> str:
 
 
 def of_rules(a: Aim, found: Sequence[Finding], *, rules: bool) -> list[Finding]:
-    """Return the findings of a run, together with those about its programs for targets.
+    """Return the findings of a run, together with those about its programs for targets (machines to compile
+    for, ``v5e:4x4``).
 
     If targets were given on the command line, findings that are only about other targets are left out.
 
@@ -114,14 +116,14 @@ def of_rules(a: Aim, found: Sequence[Finding], *, rules: bool) -> list[Finding]:
 
 
 def over(a: Aim, limits: Limits, functions: Mapping[str, Limits]) -> list[Finding]:
-    """Return a finding for each limit that a program for a target exceeds, and for each that cannot be
-    checked.
+    """Return a finding for each limit that a program for a target (a machine to compile for, ``v5e:4x4``)
+    exceeds, and for each that cannot be checked.
 
     Args:
       a: the targets to check. If targets were given on the command line, all limits apply to them. If not,
         only the limits of ``a.tables`` apply, to every recorded target.
       limits: the limits of each program.
-      functions: limits of functions by name or pattern.
+      functions: name or pattern of functions -> their limits.
     """
     found: list[Finding] = []
     for run in a.runs:
@@ -137,11 +139,11 @@ def over(a: Aim, limits: Limits, functions: Mapping[str, Limits]) -> list[Findin
 
 
 def tables_for(name: str, tables: Mapping[str, Limits]) -> list[Limits]:
-    """Return the limits in ``tables`` for the target ``name``: those of this target, and those of patterns
-    that match it.
+    """Return the limits in ``tables`` that apply to the target ``name``: those of this target, and those of
+    patterns that match it.
 
     Args:
-      name: the name of a target: ``v5e:4x4``.
+      name: the name of a target (a machine to compile for): ``v5e:4x4``.
       tables: the tables in ``[tool.jaxscope.check.targets]``: target or pattern (``v5e:*``) -> limits.
     """
     found = []
@@ -153,8 +155,8 @@ def tables_for(name: str, tables: Mapping[str, Limits]) -> list[Limits]:
 
 
 def alone(text: str) -> str | None:
-    """Return the name of the target that ``text``, a key in the configuration, means (``2*v5e:4x4``); None if
-    ``text`` is a pattern of several targets (``v5e:*``).
+    """Return the name of the target (a machine to compile for) that ``text``, a key in the configuration,
+    means: ``2*v5e:4x4``. None if ``text`` is a pattern of several targets (``v5e:*``).
 
     Raises:
       UsageError: ``text`` is neither a target nor a pattern.
@@ -172,8 +174,8 @@ def alone(text: str) -> str | None:
 def _over(
     run: Run, name: str, limits: Limits, functions: Mapping[str, Limits], tables: Mapping[str, Limits]
 ) -> Iterator[Finding]:
-    """Yield a finding for each limit that a program of ``run`` for the target ``name`` exceeds, or that
-    cannot be checked because a figure is unknown.
+    """Yield a finding for each limit that a program of ``run`` for the target ``name`` (a machine to compile
+    for) exceeds, or that cannot be checked because a figure is unknown.
 
     Args:
       limits: the limits of each program. Limits in ``functions`` and ``tables`` replace them.
@@ -189,7 +191,8 @@ def _over(
 
 def _unknown(run: Run, name: str) -> Iterator[Finding]:
     """Yield a note for each program, and for each of the user's functions, that was not compiled for the
-    target ``name``, so that its limits cannot be checked. The note has the reason.
+    target ``name`` (a machine to compile for), so that its limits cannot be checked. The note has the
+    reason.
     """
     programs = [p for p in run.retargeted.values() if p.target == name]
     for p in programs:
@@ -214,7 +217,9 @@ def _users(run: Run) -> list[Function]:
 
 
 def _why(p: Program) -> Message:
-    """Return why a program for a target was not compiled."""
+    """Return a message that says why a program was not compiled for a target (a machine to compile for): it
+    was skipped, it still waits, it is being compiled, or the compiler failed.
+    """
     if p.state == "skipped":
         reason = (p.asked.skipped or "")[:LONGEST] if p.asked is not None else ""
         return message("target-program-skipped", reason=reason)

@@ -1,5 +1,5 @@
-"""Print the compiled programs of one function side by side, as a table with a column for each target or
-setting and a row for each figure, such as memory per device.
+"""Print the compiled programs of one function side by side, as a table with a column for each target (a
+machine to compile for) or setting of ``--vary``, and a row for each figure, such as memory per device.
 
 A mark shows the smallest value of a row. The figures are counts, sizes and bounds; nothing was measured.
 """

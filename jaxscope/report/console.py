@@ -55,7 +55,9 @@ def tolerant(stream: TextIO) -> None:
 
 
 def wants_colour(stream: TextIO) -> bool:
-    """Return whether text printed to ``stream`` should have ANSI colour codes."""
+    """Return whether text printed to ``stream`` should have ANSI colour codes: as the environment variables
+    NO_COLOR or FORCE_COLOR say, else whether ``stream`` is a terminal.
+    """
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR", "0") not in ("", "0"):

@@ -1382,7 +1382,8 @@ class Fit(Entry):
     Attributes:
       used_bytes: bytes that the program needs on one device.
       capacity_bytes: memory of the device.
-      fits: whether the program fits; null: unknown, or the program was not compiled for a target.
+      fits: whether the program fits; null: unknown, or the program was not compiled for a target (another
+        machine).
     """
 
     used_bytes: int | None
@@ -1391,7 +1392,8 @@ class Fit(Entry):
 
 
 class Column(Entry):
-    """One column of a comparison: the program of a function with one setting of ``--vary`` or for one target.
+    """One column of a comparison: the program of a function with one setting of ``--vary``, or for one target
+    (a machine to compile for, ``v5e:4x4``).
 
     Attributes:
       sub_run: the run that has the program, as a position in the report's list ``sub_runs``; null: the run of
@@ -1419,8 +1421,8 @@ class Column(Entry):
 
 
 class Comparison(Entry):
-    """The programs of one function, compiled with several settings of ``--vary`` or for several targets, side
-    by side: one column for each.
+    """The programs of one function side by side: one column for each setting of ``--vary``, or for each
+    target (a machine to compile for, ``v5e:4x4``).
     """
 
     function: str

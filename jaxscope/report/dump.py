@@ -126,7 +126,7 @@ def _one(run: Run, directory: RunDir, f: Function, n: int, c: Compilation, base:
 
 
 def _file_name(target: str | None) -> str:
-    """Return a file name for a target: ``2*v5e:4x4`` -> ``2xv5e-4x4``.
+    """Return a file name for a target (a machine to compile for): ``2*v5e:4x4`` -> ``2xv5e-4x4``.
 
     Unsafe characters are replaced, because the name of a target comes from a log, which may be hostile.
     """

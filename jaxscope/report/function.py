@@ -240,8 +240,8 @@ def _key(
 
 
 def groups_of(rows: Sequence[Row], *, everything: bool) -> tuple[Groups, Groups]:
-    """Divide the rows of several cache keys into those that are equal in all keys, which are printed once,
-    and those that vary.
+    """Divide the rows of several cache keys (the values that JAX compares to find a trace or a program it can
+    reuse) into rows that are equal in all keys, and are printed once, and rows that vary.
 
     If there are many rows, rows of one argument that change in the same keys are combined to one row (unless
     ``everything`` is set).

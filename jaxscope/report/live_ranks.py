@@ -127,8 +127,11 @@ class Comparison:
                     yield rules.differs(job, ahead)
 
     def _held(self, d: Divergence, now: int) -> bool:
-        """Return whether a difference between ranks is certain because of ``holds``: a few ranks compiled an
+        """Return whether a difference between ranks (processes) is certain already: a few ranks compiled an
         additional program, and all other ranks have waited for ``patience_s``.
+
+        This is certain only if the ranks wait after each compilation until all have compiled the same program
+        (``holds``); otherwise return False.
 
         Args:
           d: the difference.
@@ -185,16 +188,16 @@ class Comparison:
 
 
 def _all_came(job: Job, d: Divergence) -> bool:
-    """Return whether every rank of the job has compiled so many programs that the difference ``d`` is final:
-    no other rank can still join either side.
+    """Return whether every rank (process) of the run has compiled so many programs that the difference ``d``
+    between ranks is final: it is known to which side each rank belongs.
     """
     complete = job.size is None or len(job.ranks) >= job.size
     return complete and all(sum(s.ordered for s in r.seen) > d.position for r in job.ranks)
 
 
 def _ahead(d: Divergence) -> Divergence | None:
-    """Return the difference ``d`` as a program that a few ranks compiled in addition to the programs of the
-    others; None if it cannot be seen so.
+    """Return the difference ``d`` between ranks (processes) as a program that a few ranks compiled in
+    addition to the programs of the others; None if it is another kind of difference.
 
     The result is also None if the ranks have no program in common before it, or while the others compile
     something, because they may only be late.

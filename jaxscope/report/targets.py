@@ -28,8 +28,9 @@ LARGEST = 5  # so many buffers are listed
 
 
 def in_summary(run: Run, most: int, label: str = "") -> Iterator[Line]:
-    """Yield lines about the programs that were compiled for targets, for the summary at the end of
-    ``jaxscope run``: a line for each program, and whether it fits into memory.
+    """Yield lines about the programs that were compiled for targets (machines to compile for, ``v5e:4x4``): a
+    line for each program, and whether it fits into memory. They are for the summary at the end of
+    ``jaxscope run``.
 
     Args:
       most: the number of functions to include; those that took longest to compile come first.
@@ -52,8 +53,8 @@ def in_summary(run: Run, most: int, label: str = "") -> Iterator[Line]:
 
 
 def devices(run: Run) -> Iterator[Line]:
-    """Yield warnings about differences between this machine, on which the program ran, and the targets that
-    it was compiled for, such as the number of devices.
+    """Yield warnings about differences between this machine, on which the program ran, and the targets (the
+    machines that it was compiled for), such as the number of devices.
     """
     have = len(run.devices)
     for t in run.targets:
@@ -75,8 +76,8 @@ def devices(run: Run) -> Iterator[Line]:
 
 
 def program_lines(run: Run, p: Program, *, label: str = "", everything: bool = False) -> Iterator[Line]:
-    """Yield lines about one program for a target: whether it was compiled, and if so, whether it fits into
-    memory, its estimated cycles and lower bounds on its time.
+    """Yield lines about one program for a target (a machine to compile for, ``v5e:4x4``): whether it was
+    compiled, and if so, whether it fits into memory, its estimated cycles and lower bounds on its time.
 
     Args:
       label: the settings of ``--vary`` of the run, as text.
@@ -104,8 +105,9 @@ def program_lines(run: Run, p: Program, *, label: str = "", everything: bool = F
 
 
 def whole(run: Run, p: Program, places: Places, *, everything: bool = False) -> Iterator[Line]:
-    """Yield lines about one program for a target: the name of its function, whether it was compiled and fits
-    into memory, and its instructions, collectives, donated arguments and so on.
+    """Yield lines about one program for a target (a machine to compile for, ``v5e:4x4``): the name of its
+    function, whether it was compiled and fits into memory, and its instructions, collectives, donated
+    arguments and so on.
 
     Args:
       places: shortens file names.
@@ -119,8 +121,8 @@ def whole(run: Run, p: Program, places: Places, *, everything: bool = False) -> 
 
 
 def with_contents(run: Run, p: Program, places: Places, *, everything: bool) -> Iterator[Line]:
-    """Yield lines about one program for a target: whether it was compiled and fits into memory, and its
-    instructions, collectives, donated arguments and so on.
+    """Yield lines about one program for a target (a machine to compile for, ``v5e:4x4``): whether it was
+    compiled and fits into memory, and its instructions, collectives, donated arguments and so on.
 
     Args:
       places: shortens file names.
@@ -138,10 +140,11 @@ def with_contents(run: Run, p: Program, places: Places, *, everything: bool) -> 
 
 
 def fit_lines(found: Fit, texts: Texts, *, everything: bool = False) -> Iterator[Line]:
-    """Yield lines that say whether a program fits into the memory of a target; if it does not, they list its
-    largest buffers.
+    """Yield lines that say whether a program fits into the memory of a target (a machine to compile for,
+    ``v5e:4x4``); if it does not, they list its largest buffers.
 
     Args:
+      found: the memory that the program needs, and that of the target.
       texts: the parsed StableHLO and HLO of the program.
       everything: list all known buffers (``--all``).
     """
@@ -166,8 +169,9 @@ def bounds_json(found: Bounds | None) -> contract.Bounds | None:
 
 
 def program_json(run: Run, p: Program) -> contract.Program:
-    """Return the entry for a program for a target in the list ``programs`` of the JSON report. Its key ``of``
-    is the id of the program that ran in the same call.
+    """Return the entry for a program that was compiled for a target (a machine to compile for, ``v5e:4x4``)
+    in the list ``programs`` of the JSON report. Its key ``of`` is the id of the program that ran in the
+    same call.
     """
     texts = run.texts_of(p)
     result, found = p.made, fit(run, p)

@@ -25,8 +25,8 @@ WIDTH = 80
 def section(
     variants: Sequence[Variant], places: Places, *, width: int = WIDTH, everything: bool = False
 ) -> Iterator[Line]:
-    """Yield the lines of the report's section on targets and settings: for each function, its programs side
-    by side.
+    """Yield the lines of the report's section on targets (machines to compile for, ``v5e:4x4``) and settings
+    of ``--vary``: for each function, the programs that were compiled for them, side by side.
 
     No lines if nothing was compiled for a target and there is only one run.
 
@@ -87,8 +87,8 @@ def _function(
 
 
 def of_function(f: Function, variants: Sequence[Variant], width: int) -> Iterator[Line]:
-    """Yield a table with the programs of the function ``f`` side by side; no lines if there is only one
-    program.
+    """Yield a table with the programs of the function ``f`` side by side: those for each target (a machine to
+    compile for) and each setting of ``--vary``. No lines if there is only one program.
 
     Args:
       variants: the run, then the runs inside its directory (other settings or numbers of devices).
@@ -105,8 +105,8 @@ def of_function(f: Function, variants: Sequence[Variant], width: int) -> Iterato
 
 
 def failed(variants: Sequence[Variant]) -> Iterator[Line]:
-    """Yield a line for each run that failed, because its programs may be missing in the tables. No lines if
-    there is only one run.
+    """Yield a line for each run that failed, because programs of it may be missing in the tables that compare
+    runs. No lines if there is only one run.
 
     Args:
       variants: the run, then the runs inside its directory (other settings or numbers of devices).
@@ -126,8 +126,9 @@ def failed(variants: Sequence[Variant]) -> Iterator[Line]:
 
 
 def _unfinished(variants: Sequence[Variant]) -> Iterator[Line]:
-    """Yield a line with the command that compiles the programs which are still missing, because a compiler's
-    process crashed, timed out or ended. No line if none is missing.
+    """Yield a line with the command that compiles the programs for targets (machines to compile for) which
+    are still missing, because a compiler's process crashed, timed out or ended. No line if none is
+    missing.
     """
     n = sum(p.state in (CRASHED, LATE, "abandoned") for v in variants for p in v.run.retargeted.values())
     directory = variants[0].directory

@@ -89,7 +89,7 @@ def one(run: Run, directory: RunDir | None) -> Variant:
 
 def by_function(variants: Sequence[Variant]) -> list[tuple[Function, list[Column]]]:
     """Return the user's functions, slowest first, each with the programs to compare: its latest program for
-    each target in each run.
+    each target (a machine to compile for, ``v5e:4x4``) in each run.
 
     If nothing was compiled for targets but there are several runs, the programs are the latest that ran in
     each run. A function is the same in several runs if it has the same id.

@@ -39,8 +39,8 @@ def doing(rank: Rank) -> Doing:
 
 
 def groups(job: Job) -> dict[Doing, list[Rank]]:
-    """Return the ranks grouped by what they do and at which line: what they do -> ranks. The smallest group
-    comes first, because the other ranks probably wait for it.
+    """Return the ranks (processes) of a run grouped by what they do and at which line: what they do -> ranks.
+    The smallest group comes first, because the other ranks probably wait for it.
     """
     found: dict[Doing, list[Rank]] = {}
     for rank in job.ranks:

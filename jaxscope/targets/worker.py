@@ -77,8 +77,8 @@ class Worker:
 
     @contextlib.contextmanager
     def _beating(self) -> Iterator[None]:
-        """Write a heartbeat every second while the ``with`` statement runs, so that others see that this
-        worker lives, although a compilation may take minutes.
+        """Write a heartbeat every second while the ``with`` statement runs, so that others see that jobs are
+        being compiled, although a compilation may take minutes.
 
         At the end, close the compiler's process and the log.
         """

@@ -118,8 +118,8 @@ def needed_once(run: Run, places: Places) -> Html | None:
     """Return HTML about the longest first compilations, each at least a tenth of the compile time, with their
     source lines; None if no first compilation took so long.
 
-    The page shows this if there are no findings: such compilations cannot be avoided in the first run, but
-    the persistent cache can save them in later runs.
+    The page shows this if there are no findings. The first run of a program cannot avoid such compilations,
+    but the persistent cache can save them in later runs.
     """
     found = sections.needed_once(run)
     if not found:

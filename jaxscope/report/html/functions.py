@@ -69,8 +69,8 @@ def entry(run: Run, f: Function, places: Places, *, open_: bool, everything: boo
 
 
 def _keys(run: Run, numbered: Sequence[tuple[int, Compilation]], places: Places) -> Html:
-    """Return a table of cache keys: a column for each compilation, and a row for each part of the key that
-    differs between compilations.
+    """Return a table of cache keys (the values that JAX compares to find a trace or a program it can reuse):
+    a column for each compilation, and a row for each part of the key that differs between compilations.
 
     The parts that are equal in all compilations are in a second table, which is folded at first.
 
