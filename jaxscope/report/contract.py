@@ -573,7 +573,7 @@ class StaleCapture(Entry):
       where: where the function finds the value: closure, global or static (part of a static argument).
       how: how the program changed the value: rebound (a new object), or in place (the contents of a NumPy
         array).
-      before, after: the value at the trace and now, as shortened text.
+      before, after: the value at the trace, and when the change was noticed, as shortened text.
       read: the line of the function that reads the value.
       after_compilation: id of the compilation that traced the function.
       seen: when jaxscope noticed the change: call (of the function), step (of the training loop) or exit.
@@ -613,8 +613,8 @@ class Padding(Entry):
 
 
 class Bucket(Entry):
-    """An axis of an argument that had several sizes, each of which caused a compilation, and sizes to which
-    the axis can be padded.
+    """An axis of an argument that had several sizes, so that the function was compiled several times, and
+    sizes to which the axis can be padded.
 
     Attributes:
       function: id of the function.
