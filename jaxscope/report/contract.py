@@ -706,8 +706,8 @@ class Collective(Entry):
       group_size, groups: number of devices in a group that communicates, and number of groups.
       origin: asked (the user's program contains the collective), inserted (by the partitioner), or null
         (unknown).
-      weight: the parameter that an all-gather collects from all devices before its use (fully sharded
-        parameters); null: none.
+      weight: the parameter that an all-gather collects from the devices before a matrix product (fully
+        sharded parameters); null: none.
       constraint: the user's sharding constraint that makes the communication necessary; null: none.
       constrained_at: the line of that constraint.
       source_certainty: certain: the compiler kept the source line; likely: ``source`` is the line of a
@@ -1012,7 +1012,8 @@ class Program(Texts):
 
     Attributes:
       of: for a program for a target, the id of the program that ran in the same call; else null.
-      stablehlo, hlo: the names of the files in the run directory that contain the texts.
+      stablehlo, hlo: the hashes under which the run directory keeps the StableHLO and the HLO; null: not
+        kept.
       target: the name of the target; null: the program ran.
       compilations: ids of the calls that compiled the program.
       state: skipped, waiting, compiling, abandoned (the compiling process has ended), or the compiler's
