@@ -427,7 +427,9 @@ def describe(function: Any, extra_wrappers: list[str] | None = None) -> Function
     captured = {} if eager else _captures(inner) | layers.bound
     named = [f"{n}={_name_of(v)}" for n, v in captured.items() if callable(v)]
     try:
-        signature = _signature_text(inner) if code is not None and not eager else None
+        # What a transform of haiku returns has parameters of its own.
+        called = function if "_original_fn" in getattr(function, "__dict__", ()) else inner
+        signature = _signature_text(called) if code is not None and not eager else None
     except Exception:  # the user's own __signature__
         signature = None
     return FunctionSeen(

@@ -136,4 +136,5 @@ def test_a_network_of_haiku_has_the_name_of_the_users_function():
         ["haiku.transform.init"],
         ["haiku.without_apply_rng.apply"],
     ]
+    assert [s.signature.partition(":")[0] for s in seen[:2]] == ["(rng", "(params"]
     assert len({s.function for s in seen}) == 5  # without_apply_rng keeps ``init``

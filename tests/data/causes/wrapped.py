@@ -360,7 +360,7 @@ def haiku_net():
     return net, net.init(jax.random.PRNGKey(0), X, False)
 
 
-@case("haiku: is_training of a jitted apply", Cause("static_value", "trace", ("is_training", "kwargs['is_training']")), function="apply_fn", says=r"is_training")
+@case("haiku: is_training of a jitted apply", Cause("static_value", "trace", ("is_training", "kwargs['is_training']")), function="forward", says=r"is_training")
 def _():
     net, params = haiku_net()
     apply, rng = jax.jit(net.apply, static_argnames="is_training"), jax.random.PRNGKey(1)
@@ -393,7 +393,7 @@ def _():
     return (lambda: update(a, X)), (lambda: update(b, X))
 
 
-@case("haiku: transformed and jitted in every epoch", Cause("new_function", "trace", None), function="apply_fn", says=r"re-?defin|new function|made anew")
+@case("haiku: transformed and jitted in every epoch", Cause("new_function", "trace", None), function="forward", says=r"re-?defin|new function|made anew")
 def _():
     rng = jax.random.PRNGKey(1)
 
