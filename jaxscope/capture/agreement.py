@@ -1,9 +1,9 @@
-"""For ``--stop-on-divergence``: make a process of a job wait after it has compiled a program, before it runs
-it, until all ranks have compiled the same one.
+"""For ``--stop-on-divergence``: make a process of a job of several processes wait after each compilation,
+until all processes (ranks) have compiled the same program. Only then the program runs.
 
 No message is sent and no collective runs. The ranks write their logs to one shared directory. The process of
-jaxscope that watches rank 0 compares these logs, and writes there which programs are the same in all ranks. A
-rank waits for a limited time.
+jaxscope that watches rank 0 compares these logs, and writes to this directory which programs are the same in
+all ranks. A rank waits for a limited time.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ UNCOMPARED_S = 10.0  # the longest wait while no watcher compares the logs
 
 
 class Agreement:
-    """Waits for the other ranks.
+    """Makes this process wait, after a compilation, until all other ranks have compiled the same program.
 
     Args:
       run: the recording of this process.
-      given_up: is called with the reason, once, when a wait took too long; no program waits afterwards.
+      given_up: is called with the reason, once, when a wait took too long. From then on ``wait`` returns at
+        once.
     """
 
     def __init__(self, run: RunDir, given_up: Callable[[str], None]) -> None:
@@ -33,8 +34,12 @@ class Agreement:
         self._given_up = given_up
 
     def wait(self, call: int) -> None:
-        """Return when all ranks have compiled the program that the call number ``call`` compiled here, or
-        after HELD_S."""
+        """Wait until all ranks have compiled the same program as the call with the number ``call`` in this
+        process.
+
+        After HELD_S seconds, or earlier if nothing compares the ranks' logs, give up: call ``given_up`` and
+        return.
+        """
         if self._whole is None:
             return
         began = time.monotonic()

@@ -14,15 +14,16 @@ _listeners: list[Callable[[Any], None]] = []
 
 
 def subscribe(listener: Callable[[Any], None]) -> None:
-    """Call ``listener`` with the recording in progress, if there is one, then with each new one, and with
-    None at its end."""
+    """Call ``listener(session)`` whenever a recording of this process begins, and ``listener(None)`` when the
+    recording ends. If a recording is in progress already, also call ``listener(session)`` at once."""
     _listeners.append(listener)
     if current is not None:
         listener(current)
 
 
 def notify(session: Any) -> None:
-    """Make ``session`` the recording in progress (None: there is none), and call all listeners with it."""
+    """Make ``session`` the recording in progress (None: there is none), and call all listeners with
+    ``session``."""
     global current
     current = session
     for listener in _listeners:

@@ -1,8 +1,8 @@
 """Record what became of a call's array arguments: deleted (donated), released, or kept by the program.
 
-Only weak references to the arrays are kept. They are checked at the next event of the same thread (a call
-that misses the fast path, the end of a step, a watched call), or at exit. The event ``ArgumentFate`` has the
-occasion.
+Only weak references to the arrays are kept. The arrays are checked at the next event of the thread that made
+the call (another call that misses the fast path, the end of a step, a watched call), or at exit. The event
+``ArgumentFate`` has the result and the occasion of the check.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ MAX_PENDING = 64
 
 
 class BufferLifetimes:
-    """The calls whose arguments have not been checked yet. It is true if there are any.
+    """The calls whose array arguments have not been checked yet for deletion or release. ``bool()`` of this
+    object is True if there are such calls.
 
     Attributes:
       fresh: whether a call was added since the last check.
-      noticed: is called when a call is added.
+      noticed: is called, without arguments, when a call is added.
     """
 
     def __init__(self, emit: Callable[[ArgumentFate], None]) -> None:
@@ -35,8 +36,11 @@ class BufferLifetimes:
         return bool(self._pending)
 
     def expect(self, call: int, refs: list[tuple[str, weakref.ref[Any]]]) -> None:
-        """Check the arguments of the call number ``call`` later. ``refs`` are pairs (path, weak reference to
-        the array)."""
+        """Have the array arguments of the call number ``call`` checked at the next ``look``.
+
+        Args:
+          refs: (path of the argument, weak reference to the array) pairs.
+        """
         if refs:
             self._pending.append((call, threading.get_ident(), refs))
             self.fresh = True
@@ -45,15 +49,16 @@ class BufferLifetimes:
                 self._pending.pop(0)
 
     def forget(self) -> None:
-        """Check none of the calls added so far."""
+        """Discard all calls added so far, so that their arguments are not checked."""
         self._pending = []
 
     def look(self, seen: str, running: set[int]) -> None:
-        """Write what became of the arguments of this thread's calls, except those in progress; at exit, of
-        all threads' calls.
+        """Check the array arguments of the calls that this thread has made and that are over. At exit, check
+        those of all threads. For each call, write an event ``ArgumentFate``: which arrays were deleted,
+        released or kept.
 
         Args:
-          seen: the occasion: next_call, next_event or exit.
+          seen: the occasion of this check: next_call, next_event or exit.
           running: the numbers of the calls in progress.
         """
         here = threading.get_ident()

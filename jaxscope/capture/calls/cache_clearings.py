@@ -1,8 +1,8 @@
-"""Detect whether JAX's caches were cleared between two calls that missed the fast path, and how full the
-caches are.
+"""Detect whether JAX's caches were cleared between two calls that missed the fast path, and which caches are
+nearly full.
 
-JAX announces neither. Its cache of call signatures counts misses, and clearing it sets this count to 0. Each
-call that traces adds one. If the count has not grown since the last trace, the cache was cleared.
+JAX announces neither. Its cache of call signatures counts misses, and clearing the cache sets this count to
+0. Each call that traces adds one. If the count has not grown since the last trace, the cache was cleared.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class Clearings:
         self._misses = -1
 
     def look(self, traces: bool) -> dict[str, tuple[int, int]]:
-        """At the beginning of a call, increase ``count`` if the caches were cleared since the call before.
-        Return the caches that are nearly full: name -> (entries, capacity).
+        """Check at the beginning of a call whether JAX's caches were cleared since the previous ``look``, and
+        increase ``count`` if so. Return the caches that are nearly full: name -> (entries, capacity).
 
         Args:
-          traces: whether this call will trace.
+          traces: whether this call will trace its function, which adds a miss to JAX's count of misses.
         """
         gauge = jax_internals.cache_gauge()
         if gauge.misses < self._misses or (traces and gauge.misses == self._misses):

@@ -1,7 +1,8 @@
 """Find the user's function inside the object that was passed to jit, and describe both.
 
-The user's function may be wrapped in partials, bound methods, transforms and wrappers of libraries. Objects
-are numbered by weak reference and not by ``id()``, because a new lambda often gets the address of a dead one.
+The user's function may be wrapped in partials, bound methods, transforms and wrappers of libraries. Each
+object gets a number, which is stored with a weak reference. ``id()`` is not used as the number, because a new
+lambda often gets the address of a dead one.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ class Layers(NamedTuple):
       function: the user's function.
       wrappers: the names of the wrappers, outermost first: ``["jax.vmap", "functools.partial"]``.
       form: what was wrapped: def, lambda, partial, method or callable (an object with ``__call__``).
-      bound: the arguments that partials pass to the function, by name or position; ``self`` with the object's
-        class, if the function is a method that this class inherits.
+      bound: name or position -> value of the arguments that partials pass to the function. If the function is
+        a method that the object's class inherits from a base class, also ``self`` -> the object's class.
     """
 
     function: Any
@@ -72,8 +73,10 @@ class Serials:
 
     def equal_with_another_hash(self, path: str, value: Any, hashed: int | None) -> bool:
         """Return whether ``value`` is equal to the last value of its class at ``path`` but has another hash.
+        JAX's cache then misses although the values are equal, because the class's ``__hash__`` contradicts
+        ``__eq__``.
 
-        This calls the value's own ``__eq__`` if its class defines one in Python, as JAX has done before.
+        This calls an ``__eq__`` that the value's class defines in Python, as JAX has done before.
 
         Args:
           path: the path of the value in the arguments.
@@ -156,8 +159,8 @@ def _is_users(value: Any) -> bool:
 
 
 def _held(layer: Any) -> list[Any]:
-    """Return the callables that a wrapper refers to: in its closure and in its attributes of the names
-    INNER."""
+    """Return the callables that a wrapper refers to, in which the user's function is searched: those in its
+    closure and in its attributes with a name of ``INNER`` (``__wrapped__``, ``fun``, ...)."""
     values = []
     for cell in getattr(layer, "__closure__", None) or ():
         try:
@@ -173,8 +176,8 @@ def _held(layer: Any) -> list[Any]:
 
 
 def _step_in(layer: Any) -> tuple[Any, str] | None:
-    """Return the object that ``layer`` wraps, and the name of ``layer``; None if ``layer`` wraps nothing: it
-    is the user's function."""
+    """Return (the object that ``layer`` wraps, the name of the wrapper ``layer``). The name of a bound method
+    is empty. Return None if ``layer`` wraps nothing, which means that ``layer`` is the user's function."""
     if isinstance(layer, functools.partial):
         return layer.func, "functools.partial"
     if isinstance(layer, MethodType):
@@ -234,8 +237,9 @@ def unwrap(function: Any) -> Layers:
 
 
 def _place(code: Any, line: int | None) -> int | str | None:
-    """Return the line of a function for its id. Functions on the same line get different ones: a lambda's has
-    its column too, and that of code that was run by ``exec`` a hash.
+    """Return what distinguishes a function from others in its file, for the function's id: its first line,
+    ``12``. For a lambda, the column is added: ``12:8``. For code that was run by ``exec``, a hash of the code
+    is added: ``1#1f0c9a``.
 
     Args:
       code: the code of the function; None: it has none.
@@ -253,12 +257,12 @@ def _place(code: Any, line: int | None) -> int | str | None:
 
 
 def is_jitted_where_defined(function: Any) -> bool:
-    """Return whether the function's name, in its module, class or object, refers to a jitted function
-    (``@jax.jit``).
+    """Return whether the name of ``function``, in its module, class or object, refers to a jitted function,
+    as after ``@jax.jit``. If so, the author of the function passed it to jit, and not the code that calls it.
 
-    If so, the author of the function passed it to jit. For functions of JAX any object that is no plain
-    function counts, because some jitted functions are inside a ufunc. False for a function that is defined
-    inside another function (``<locals>``), because its name is not visible from outside.
+    For a function of JAX, the name may refer to any object that is no plain function or class, because some
+    of JAX's jitted functions are inside a ufunc. The result is False for a function that is defined inside
+    another function (``<locals>``), because its name cannot be looked up from outside.
     """
     if isinstance(function, MethodType):
         own = vars(function.__self__) if hasattr(function.__self__, "__dict__") else {}
@@ -287,10 +291,11 @@ def _is_jitted(value: Any) -> bool:
 
 
 def is_defined(pattern: str) -> bool:
-    """Return whether this process has a Python function with the name ``pattern``: a name, the end of a
-    dotted name, or a shell pattern such as ``train_*``.
+    """Return whether a Python function with the name ``pattern`` exists in this process, so that a message
+    can say that a name is misspelt. ``pattern`` is a name, the end of a dotted name, or a shell pattern such
+    as ``train_*``. For the id of a function (with ``@``), the result is True.
 
-    It visits all objects of the process. Use it only for a message that ends a test or a block, never in a
+    This visits all objects of the process. Use it only for a message that ends a test or a block, not in a
     call.
     """
     wanted = pattern.strip()
@@ -314,9 +319,9 @@ def function_id(
     Args:
       qualname: its qualified name.
       file: its file; None: unknown.
-      line: its line, perhaps with what distinguishes it from others on this line; None: unknown.
+      line: its line, as ``_place`` returns it: ``12``, or ``12:8`` for a lambda at column 8; None: unknown.
       wrappers: the names of the wrappers around it.
-      captured: what ``_code_of`` returns for the values that it captures; the id contains a hash of it.
+      captured: text that is equal for equal captured functions (``_code_of``); the id contains a hash of it.
     """
     around = "".join(f" | {w}" for w in wrappers)
     digest = f" | captures {hashlib.sha256(captured.encode()).hexdigest()[:8]}" if captured else ""
@@ -324,7 +329,8 @@ def function_id(
 
 
 def _captures(function: Any) -> dict[str, Any]:
-    """Return the variables of its enclosing function that ``function`` captures, with their values."""
+    """Return the variables that ``function`` captures from the functions around its definition: name ->
+    value."""
     names = getattr(getattr(function, "__code__", None), "co_freevars", ())
     found = {}
     for name, cell in zip(names, getattr(function, "__closure__", None) or (), strict=False):
@@ -334,14 +340,16 @@ def _captures(function: Any) -> dict[str, Any]:
 
 
 def _code_of(value: Any, seen: list[Any]) -> str:
-    """Return text that is equal for two values that contain the same functions (by their code) and callable
-    objects (by their class); empty where there are none.
+    """Return a text that is equal for two values that contain the same functions (compared by their code) and
+    callable objects (compared by their class). The text is empty for a value without functions.
 
-    Numbers, arrays and other data do not count: a function that is defined again for each learning rate is
-    the same function, one that is defined again for another loss function is another.
+    Numbers, arrays and other data do not change the text. So a function that is defined again for each
+    learning rate counts as one function, but a function that is defined again for another loss function as a
+    new one.
 
     Args:
-      seen: the values read so far; at most MAX_CAPTURED are read.
+      value: a function or another captured value; lists and tuples are searched.
+      seen: the values read so far, to which ``value`` is added; at most MAX_CAPTURED are read.
     """
     if len(seen) >= MAX_CAPTURED or any(s is value for s in seen):
         return ""
@@ -401,11 +409,12 @@ def _signature_text(function: Any) -> str:
 
 
 def describe(function: Any, extra_wrappers: list[str] | None = None) -> FunctionSeen:
-    """Return the event that introduces ``function``, an object that was passed to jit.
+    """Return the event ``FunctionSeen`` that describes the user's function inside ``function``: id, name,
+    file, line, wrappers, signature.
 
     Args:
-      function: the object.
-      extra_wrappers: names of further wrappers around it, which are in the event too.
+      function: the object that was passed to jit.
+      extra_wrappers: names of further wrappers around ``function``, which the event lists first.
     """
     eager = jax_internals.is_eager(function)
     layers = unwrap(function)
@@ -451,8 +460,8 @@ def describe(function: Any, extra_wrappers: list[str] | None = None) -> Function
 
 
 def describe_traced(jaxpr: Any) -> FunctionSeen:
-    """Return the event that introduces the function that was traced to ``jaxpr``, where only the jaxpr is
-    known: under grad and vmap, or lowered ahead of time."""
+    """Return the event ``FunctionSeen`` that describes the function that was traced to ``jaxpr``. It is used
+    where the function object is unknown: under grad and vmap, or in a lowering ahead of time."""
     name, file, line = jax_internals.function_source(jaxpr)
     library = frames.library_of(file)
     return FunctionSeen(

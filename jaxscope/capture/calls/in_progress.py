@@ -1,8 +1,8 @@
 """Find the call of a jitted function that an event of JAX belongs to.
 
-The call is identified by the ``id()`` of its frame on the stack. Another frame may get the same ``id()`` when
-the call is over. So the order of events is used too: trace < miss < lower < compile, each at most once per
-call. Of a call only numbers and text are kept, never an argument, a frame or a function.
+The call is identified by the ``id()`` of its frame on the stack. When the call is over, another frame may get
+the same ``id()``. So the order of a call's events is used too: trace < miss < lower < compile, each at most
+once per call. Only numbers and text of a call are kept, never an argument, a frame or a function.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ Place = tuple[int, int]  # id() of a call's frame and of its function, valid whi
 
 
 def place(frame: FrameType | None) -> Place:
-    """Return what identifies the call at ``frame``: the ``id()`` of its frame and of its function; (0, 0) if
-    there is no frame.
+    """Return what identifies the call at ``frame``: (``id()`` of its frame, ``id()`` of its function). Return
+    (0, 0) if there is no frame.
 
-    Frames of two calls may have the same address one after the other, but rarely the same function too.
+    Two calls, one after the other, may have frames with the same address, but rarely also the same function.
     """
     if frame is None:
         return 0, 0
@@ -60,17 +60,17 @@ class Call:
     """A call that missed JAX's fast path.
 
     Attributes:
-      number: its number in the process.
-      frame: what identifies it (``place``).
-      function: the id of its function.
-      detail: whether the function is the user's; only then the program's texts are stored.
+      number: the number of the call in this process.
+      frame: what identifies the call: the ids of its frame and of its function (``place``).
+      function: the id of the function in the log.
+      detail: whether the function is the user's; only then the texts of its program are stored.
       paths: the paths of the flat arguments; None: unknown.
-      rank: the rank of its last event.
-      retraced: whether its Python function was run.
-      trace_written: whether the end of its trace is in the log.
-      ending: how the end of its trace is detected, if JAX does not announce it (``nested_traces.Ending``).
+      rank: the position of the call's last event in the order trace < miss < lower < compile (``RANKS``).
+      retraced: whether the Python function was run.
+      trace_written: whether the end of the trace is in the log.
+      ending: how the end of the trace is detected, if JAX does not announce it (``nested_traces.Ending``).
       cache: ``hit`` or ``miss`` in the persistent cache; None: JAX has not announced it.
-      later: whether it was traced or lowered ahead of time and is continued now.
+      later: whether the program was traced or lowered ahead of time and this call only continues that work.
     """
 
     __slots__ = (
@@ -95,18 +95,23 @@ class Call:
 
 
 class Calls(threading.local):
-    """The calls in progress on this thread, outermost first. ``over`` is called with each call that has
-    ended."""
+    """The calls of jitted functions that are in progress on this thread, outermost first.
+
+    Args:
+      over: is called with each call that has ended.
+    """
 
     def __init__(self, over: Callable[[Call], None]) -> None:
         self.open: list[Call] = []
         self._over = over
 
     def find(self, frame: FrameType, rank: int) -> Call | None:
-        """Return the call whose frame is ``frame``, if an event of this rank can belong to it; else None.
+        """Return the call in progress whose frame is ``frame``, if an event of this rank can be its next
+        event; else None. A call that has had this event or a later one already is over: another call has got
+        its frame.
 
         Args:
-          rank: the place of the event in the order of a call's events: TRACE_RANK, MISS_RANK, ...
+          rank: the position of the event in the order of a call's events: TRACE_RANK, MISS_RANK, ...
         """
         here = place(frame)
         for i in range(len(self.open) - 1, -1, -1):
@@ -121,8 +126,8 @@ class Calls(threading.local):
         return None
 
     def tracing(self, frame: FrameType | None) -> Call | None:
-        """Return the call at ``frame`` if JAX has announced its trace and its Python function has not run
-        yet; else None."""
+        """Return the call at ``frame`` if JAX has announced that it traces the call's Python function and
+        this function has not run yet; else None."""
         here = place(frame)
         for call in reversed(self.open):
             if frame is not None and call.frame == here:
@@ -130,12 +135,14 @@ class Calls(threading.local):
         return None
 
     def begin(self, call: Call, frame: FrameType | None) -> None:
-        """Add ``call``, and end those calls that are no longer among the frames that called ``frame``."""
+        """Add ``call``, made at ``frame``. End the calls whose frames are no longer on the stack around
+        ``frame``."""
         self.prune(frame)
         self.open.append(call)
 
     def prune(self, frame: FrameType | None) -> None:
-        """End those calls that are no longer among the frames that called ``frame``."""
+        """End the calls whose frames are no longer on the stack around ``frame``, because they have returned
+        or raised."""
         names = jax_internals.call_frames()
         on_stack = {
             place(f)
@@ -157,10 +164,10 @@ class Calls(threading.local):
 
 
 class Weak:
-    """A dictionary with objects as keys, compared by identity. It keeps no key alive and forgets an entry
-    when its key dies.
+    """A dictionary that compares its keys by identity and refers to them weakly: an entry is removed when its
+    key dies.
 
-    An object that cannot have weak references is not stored.
+    A key that cannot have weak references is not stored.
     """
 
     def __init__(self) -> None:

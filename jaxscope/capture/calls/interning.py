@@ -46,12 +46,13 @@ class Introductions:
         self._files: set[str] = set()
 
     def describe(self, function: Any, user: UserCall | None = None) -> ev.FunctionSeen:
-        """Return the event ``FunctionSeen`` for ``function``, an object that was passed to jit, without
-        writing it.
+        """Return the event ``FunctionSeen`` for the object ``function`` that was passed to jit. The event is
+        not written.
 
         Args:
-          function: the function.
-          user: the user's call behind a library's wrapper. The event is then about the user's function.
+          function: the object that was passed to jit.
+          user: the user's call, if a library's wrapper such as ``nnx.jit`` made ``function``. The event then
+            describes the user's function; None: no such wrapper.
         """
         subject = user.function if user is not None else function
         around = user.wrapper if user is not None else ""
@@ -78,8 +79,9 @@ class Introductions:
             self._by_place[code.co_filename, code.co_firstlineno, name] = seen
 
     def jitted_by_user(self, seen: ev.FunctionSeen) -> ev.FunctionSeen:
-        """Return the event ``FunctionSeen`` for a library's function that the user passed to jit, changed so
-        that the function counts as the user's. Write it the first time."""
+        """Return ``seen``, the event ``FunctionSeen`` for a library's function that the user passed to jit,
+        with ``library`` set to False so that the function counts as the user's. Write this event the first
+        time."""
         users = msgspec.structs.replace(seen, library=False)
         if seen.function not in self._users:
             self._users.add(seen.function)
@@ -89,12 +91,13 @@ class Introductions:
         return users
 
     def of_installed(self, seen: ev.FunctionSeen) -> ev.FunctionSeen:
-        """Return the event ``FunctionSeen`` for a function of an installed package that jits it itself,
-        marked as a library's. Write it the first time."""
+        """Return ``seen``, the event ``FunctionSeen`` for a function that an installed package itself passes
+        to jit, with ``library`` set to True. Write this event the first time."""
         return self.introduce(msgspec.structs.replace(seen, library=True))
 
     def introduce(self, seen: ev.FunctionSeen) -> ev.FunctionSeen:
-        """Write ``seen``, the event for a function, unless the log has one for this function. Return it."""
+        """Write ``seen``, the event that describes a function, unless it was written for this function
+        already. Return ``seen``."""
         if seen.function not in self._functions:
             self._functions.add(seen.function)
             self._by_place.setdefault((seen.file, seen.line, seen.name), seen)
@@ -102,7 +105,8 @@ class Introductions:
         return seen
 
     def sources(self, names: Iterable[str | None]) -> None:
-        """Write, once for each file, the checksum of its content, and the text if it is a notebook's cell.
+        """Write an event ``SourceSeen`` for each file that has none yet: the checksum of the file's content.
+        For a notebook cell, which has no file, the event also has the text.
 
         Args:
           names: file names of the user's code; None is ignored.
@@ -122,8 +126,8 @@ class Introductions:
                 self._writer.emit(ev.SourceSeen(file=name, sha256=digest, text=text))
 
     def context(self) -> str:
-        """Return the id in the log, such as ``c1``, of the settings that JAX's trace cache compares at this
-        moment. Write the settings the first time."""
+        """Return the id in the log, such as ``c1``, of JAX's present configuration: the settings that JAX's
+        trace cache compares. Write the settings (``ContextSeen``) when they first occur."""
         settings = jax_internals.context_settings()
         content = tuple(sorted(settings.items()))
         known = self._contexts.get(content)
@@ -133,8 +137,8 @@ class Introductions:
         return known
 
     def backend(self, stack: dict[str, FrameType]) -> None:
-        """Write the platform and its devices, once, as soon as JAX's frames show a backend that the program
-        has started.
+        """Write the platform and its devices (``BackendSeen``), once, as soon as JAX's frames refer to a
+        backend. So jaxscope never starts a backend itself.
 
         Args:
           stack: JAX's frames by function name.
@@ -147,8 +151,8 @@ class Introductions:
             shield.attempt("backend", self._write_backend, backend)
 
     def _write_backend(self, backend: Any) -> None:
-        """Write platform and devices of ``backend``. If it has several processes, start what compares
-        them."""
+        """Write the platform and the devices of ``backend``. If the devices belong to several processes, call
+        ``of_job``, which starts the comparison of these processes."""
         devices = texts.devices(backend)
         processes = len({d.process_index for d in devices})
         self._writer.process_index = index = int(backend.process_index())
@@ -166,8 +170,8 @@ class Introductions:
 
 
 def _unused_plugins(platform: str) -> list[str]:
-    """Return the accelerator packages that are installed although JAX uses the CPU: JAX has tried to start
-    them."""
+    """Return the names of the installed accelerator packages, such as ``libtpu``, if JAX has chosen the CPU
+    (the ``platform``) by itself. JAX has then tried to start these accelerators and failed."""
     import jax
 
     if platform != "cpu" or getattr(jax.config, "jax_platforms", None):

@@ -1,9 +1,11 @@
-"""Detect the end of traces that JAX does not announce: those inside another trace, and under a transform.
+"""Detect the end of traces that JAX does not announce: those inside another trace, and those under a
+transform.
 
-For each of them ``Traced`` or ``PhaseFailed`` is written at the next event. Whether a trace returned or
-raised an exception is found by a weak reference to an object that only a local variable of its frame refers
-to. If the frame returns, the object dies at once, while the caller's frame is the running one. If it raises,
-the traceback keeps the object alive, and it dies later, while another frame is running.
+For each of these traces, ``Traced`` or ``PhaseFailed`` is written at the next event. To find out whether a
+trace returned or raised an exception, a weak reference is made to an object that only a local variable of the
+trace's frame refers to. If the frame returns, the object dies at once, while the caller's frame is the
+running one. If the frame raises, the traceback keeps the object alive. The object then dies later, while
+another frame is running.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ from jaxscope.schema import events as ev
 
 
 class Ending(NamedTuple):
-    """What shows how a watched call ended.
+    """What shows later whether a watched call returned or raised an exception. If the object of ``ref`` dies
+    while the caller's code is running, the call returned.
 
     Attributes:
       ref: a weak reference to an object that only the call's frame refers to.
@@ -38,8 +41,8 @@ class Ending(NamedTuple):
 
 
 class Endings:
-    """Detects whether calls return or raise an exception: ``watch`` a call, and pass the result to
-    ``returned`` later."""
+    """Detects whether calls return or raise an exception. ``watch`` a call, then pass the result to
+    ``returned``."""
 
     def __init__(self) -> None:
         # When the object dies, only C code runs. If Python code ran there, a Ctrl-C might arrive in it, which
@@ -48,8 +51,12 @@ class Endings:
         self._left: defaultdict[weakref.ref[Any], CodeType] = defaultdict(functools.partial(next, codes))
 
     def watch(self, frame: FrameType, local: Any) -> Ending | None:
-        """Watch the call at ``frame`` by ``local``, an object that only the frame refers to. Return None if
-        that is not possible."""
+        """Begin to watch the call at ``frame``. Return an ``Ending``, to be passed to ``returned`` later;
+        None if the call cannot be watched.
+
+        Args:
+          local: an object that only ``frame`` refers to, so that it dies when the frame does.
+        """
         if local is None or frame.f_back is None:
             return None
         try:
@@ -69,11 +76,12 @@ class Endings:
 
 
 class NestedTraces:
-    """Watches calls until they are over, and writes the ends of their traces.
+    """Watches calls of jitted functions whose end of trace JAX does not announce, and writes these ends to
+    the log.
 
     Args:
       writer: writes the events.
-      ended: is called with the number of a call and whether its trace returned.
+      ended: is called with the number of a call and with True if its trace returned, False if it raised.
     """
 
     def __init__(self, writer: Writer, ended: Callable[[int, bool], None]) -> None:
@@ -86,7 +94,10 @@ class NestedTraces:
 
     def begins(self, call: Call, trace_frame: FrameType) -> None:
         """Watch ``call``, whose Python function is about to run, and write that its trace begins.
-        ``trace_frame`` is the frame that traces it."""
+
+        Args:
+          trace_frame: the frame of the function of JAX that traces ``call``.
+        """
         call.ending = self._endings.watch(trace_frame, jax_internals.held_by_trace(trace_frame))
         if call.ending is not None:
             self.waiting += 1
@@ -99,17 +110,17 @@ class NestedTraces:
             self.waiting -= 1
 
     def settle(self, calls: list[Call]) -> None:
-        """Write the ends of those traces of ``calls`` that have ended since the last event."""
+        """For each of ``calls``, the calls in progress, write the end of its trace if the trace has ended."""
         for call in calls:
             if call.ending is not None:
                 self._settled(call, self._endings.returned(call.ending))
 
     def over(self, call: Call) -> None:
-        """Write the end of the trace of ``call``, which is no longer on the stack. If the trace did not
+        """Write the end of the trace of ``call``, whose frame is no longer on the stack. If the trace did not
         return, it raised an exception.
 
-        If the call could not be watched, ``Traced`` is written, because it is known only that its function
-        ran.
+        If the call could not be watched, ``Traced`` is written, because it is known only that its Python
+        function ran.
         """
         if call.ending is not None:
             self._settled(call, bool(self._endings.returned(call.ending)))
@@ -118,8 +129,8 @@ class NestedTraces:
             self._writer.emit(ev.Traced(call=call.number))
 
     def _settled(self, call: Call, returned: bool | None) -> None:
-        """Write how the trace of ``call`` ended: whether it ``returned``. Do nothing if that is None (not
-        known yet)."""
+        """Write the end of the trace of ``call``: ``Traced`` if it ``returned``, ``PhaseFailed`` if it raised
+        an exception. Do nothing if ``returned`` is None (not known yet)."""
         if returned is not None:
             call.ending = None
             self.waiting -= 1

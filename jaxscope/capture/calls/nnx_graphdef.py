@@ -1,7 +1,8 @@
 """Name the static data in a graph definition of flax by attribute: ``graphdef.encoder.rate``.
 
-The definition that ``nnx.split`` returns has flat lists of nodes and attributes, in depth-first order, and
-each node has the number of its attributes. Of a definition of another form nothing is read.
+The graph definition that ``nnx.split`` returns has two flat lists, one of nodes and one of attributes, in
+depth-first order. Each node has the number of its attributes. If a graph definition has another form, as in
+another version of flax, nothing is read from it.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ def is_definition(value: Any) -> bool:
 
 
 def attributes(definition: Any) -> list[tuple[str, Any]]:
-    """Return (path inside the definition, value) of its static attributes; an empty list if its form is
-    unknown."""
+    """Return (path inside the definition, value) of the static attributes of ``definition``, an
+    ``nnx.GraphDef``: ``(".encoder.rate", 0.1)``. The list is empty if the form of the definition is unknown.
+    """
     try:
         nodes = iter(list(definition.nodes))
         items = iter(list(definition.attributes)[:MAX_ATTRIBUTES])
@@ -32,8 +34,15 @@ def attributes(definition: Any) -> list[tuple[str, Any]]:
 
 
 def _read(node: Any, nodes: Any, items: Any, path: str, found: list[tuple[str, Any]], depth: int) -> None:
-    """Add to ``found`` the static attributes of ``node`` and of the nodes inside it. ``nodes`` and ``items``
-    are iterators over the remaining nodes and attributes.
+    """Add to ``found`` (path, value) of the static attributes of ``node`` and of the nodes inside it.
+
+    Args:
+      node: a node of a graph definition.
+      nodes: an iterator over the nodes that follow ``node`` in the definition.
+      items: an iterator over the attributes that are not read yet.
+      path: the path to ``node``.
+      found: the result, which is extended.
+      depth: the number of nodes around ``node``.
 
     Raises:
       ValueError: the definition has another form.

@@ -2,9 +2,9 @@
 describing each.
 
 A function with effects (``debug.print``, callbacks, Refs) misses the fast path in every call. After UNCHANGED
-such calls in a row with arguments of the same types, each further one costs a dictionary look-up and an
-addition. No change is overlooked: other shapes, dtypes or weak types give another jaxpr, and JAX announces
-lowerings and compilations by other events.
+such calls in a row with arguments of the same types, each further call is only counted, by a dictionary
+look-up and an addition. No change is overlooked: other shapes, dtypes or weak types give another jaxpr, and
+JAX announces lowerings and compilations by other events.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class _Repeat:
       function: the id of the function.
       types: the types of the arguments in the last call.
       same: how many calls in a row have had these types.
-      misses: counts the further calls, which are only counted.
+      misses: the count of the calls that were only counted, not described.
     """
 
     __slots__ = ("function", "misses", "same", "types")
@@ -39,8 +39,8 @@ class _Repeat:
 
 
 class RepeatedMisses:
-    """For each jaxpr, the number of calls in a row that missed the fast path with the same argument types.
-    After some of them, further ones are only counted, for each function."""
+    """Counts, for each jaxpr, the calls in a row that missed the fast path with the same argument types. The
+    first ones are described in the log. All further ones are only counted, by function."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
@@ -48,8 +48,9 @@ class RepeatedMisses:
         self._misses: dict[str, Count] = {}  # by function, because the counts outlive the jaxprs
 
     def counted(self, jaxpr: Any, arguments: tuple[Any, ...]) -> str | None:
-        """Count a call that missed the fast path with ``jaxpr``, if it repeats earlier ones, and return the
-        id of its function. Return None if it does not, so that it must be described."""
+        """Count a call that missed the fast path with ``jaxpr``, if the calls before had the same types of
+        arguments. Return the id of its function. Return None for any other call, which the log must describe
+        in full."""
         item = self._by_jaxpr.items.get(id(jaxpr))  # as in its ``get``: a call costs up to 1 us here
         if item is None or item[0]() is not jaxpr:
             return None
@@ -60,8 +61,9 @@ class RepeatedMisses:
         return repeat.function
 
     def note(self, jaxpr: Any, arguments: tuple[Any, ...], function: str) -> None:
-        """Note that a call with ``jaxpr`` and these arguments missed the fast path and was described.
-        ``function`` is the id of its function."""
+        """Remember that a call of the function with the id ``function`` missed the fast path with ``jaxpr``
+        and these arguments, and was described in the log. After UNCHANGED such calls, ``counted`` counts the
+        next ones."""
         types = tuple(map(type, arguments))
         repeat: _Repeat | None = self._by_jaxpr.get(jaxpr)
         if repeat is None:
@@ -76,7 +78,7 @@ class RepeatedMisses:
             misses.flush()
 
     def _count(self, function: str) -> Count:
-        """Return the count of the calls of ``function`` that were only counted."""
+        """Return the count of those calls of ``function`` that were only counted, not described."""
         if function not in self._misses:
             self._misses[function] = Count(
                 self._writer, lambda count, cell: MissesCounted(function=function, count=count, cell=cell)

@@ -1,5 +1,5 @@
-"""Convert shardings to data: class, PartitionSpec, mesh and devices, in the order that is part of JAX's cache
-key."""
+"""Convert shardings to data: class, PartitionSpec, mesh, and devices in order. JAX's cache key includes this
+order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ MAX_REPR = 300  # characters of a sharding whose class has no fields in the log
 
 
 class Shardings:
-    """A table of different shardings, to which events refer by position."""
+    """A table of shardings, each of which is stored once. Events refer to a sharding by its position in the
+    table."""
 
     def __init__(self) -> None:
         self.table: list[Sharding] = []
@@ -23,7 +24,8 @@ class Shardings:
         self._single: dict[Any, int] = {}
 
     def index(self, sharding: Any) -> int | None:
-        """Return the position of ``sharding`` in the table, and add it if it is not there; None for None."""
+        """Return the position of ``sharding`` in the table, and add it if it is not there. Return None if
+        ``sharding`` is None."""
         if sharding is None:
             return None
         if type(sharding).__name__ == "SingleDeviceSharding":
@@ -49,7 +51,8 @@ class Shardings:
 
 
 def read_sharding(sharding: Any) -> Sharding:
-    """Return a sharding as data. Of a class that is not known, only text and devices are read."""
+    """Return a sharding as data. If the class of the sharding is not known, only its text and devices are
+    read."""
     kind = type(sharding).__name__
     memory_kind = getattr(sharding, "memory_kind", None)
     mesh = getattr(sharding, "mesh", None)

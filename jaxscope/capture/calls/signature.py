@@ -58,10 +58,11 @@ def type_name(value: Any) -> str:
 
 
 def leaf(path: str, value: Any, shardings: Shardings) -> Leaf:
-    """Return one leaf of the arguments as data. Fields that cannot be read are None.
+    """Return one leaf of a call's arguments as data: type, shape, dtype, sharding and so on. Fields that
+    cannot be read are None.
 
     Args:
-      path: its path, such as ``state.params['w']``.
+      path: the path of the leaf, such as ``state.params['w']``.
       value: the leaf.
       shardings: the table to which its sharding is added.
     """
@@ -97,13 +98,14 @@ def leaf(path: str, value: Any, shardings: Shardings) -> Leaf:
 
 @functools.lru_cache(256)
 def dtype_name(dtype: Any) -> str:
-    """Return ``str(dtype)``, cached, because NumPy takes 5 us for it and a model has hundreds of equal
-    ones."""
+    """Return ``str(dtype)`` from a cache. NumPy takes 5 us for this text, and the leaves of a model have
+    hundreds of equal dtypes."""
     return str(dtype)
 
 
 def dimensions(shape: Any) -> tuple[int | str, ...] | None:
-    """Return the sizes of a shape as integers, and symbolic dimensions as text; None if ``shape`` is None."""
+    """Return ``shape`` with integers for known dimensions and text for symbolic ones: ``(8, 'batch')``.
+    Return None if ``shape`` is None."""
     return (
         None
         if shape is None
@@ -117,9 +119,10 @@ def _bool(value: object) -> bool | None:
 
 
 def parameter_names(signature: inspect.Signature | None, count: int) -> list[str]:
-    """Return names for the first ``count`` positional arguments, such as ``["x", "args[0]"]``.
+    """Return names for the first ``count`` positional arguments of a function: ``["x", "args[0]"]``.
 
-    Those that ``*args`` takes up, and all others that ``signature`` does not name, are called ``args[i]``.
+    An argument is named after its parameter in ``signature``. Arguments without a parameter of their own,
+    such as those in ``*args``, are named ``args[0]``, ``args[1]``, ...
     """
     names: list[str] = []
     variadic = "args"
@@ -133,7 +136,8 @@ def parameter_names(signature: inspect.Signature | None, count: int) -> list[str
 
 
 def keyword_name(signature: inspect.Signature | None, name: str) -> str:
-    """Return the name for a keyword argument: ``name``, or ``kwargs['name']`` if ``**kwargs`` takes it up."""
+    """Return the name of a keyword argument in a path: ``name`` if ``signature`` has this parameter, and
+    ``kwargs['name']`` if the argument goes to ``**kwargs``."""
     for p in signature.parameters.values() if signature is not None else ():
         if p.name == name and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY):
             return name
@@ -164,8 +168,8 @@ def is_array(value: Any) -> bool:
 
 
 def options(info: JitInfo) -> dict[str, str] | None:
-    """Return the options that were passed to jit and are not the default: name -> value as text. None if they
-    are unknown."""
+    """Return the options that were passed to jit and differ from the default: name -> value as text, such as
+    ``{"donate_argnums": "(0,)"}``. Return None if the options cannot be read."""
     given = {name: getattr(info, name) for name in JitInfo.names}
     if not all(map(known, given.values())):
         return None
@@ -197,7 +201,7 @@ def options(info: JitInfo) -> dict[str, str] | None:
 
 
 def _option_sharding(value: Any) -> str:
-    """Return an element of jit's in_shardings or in_layouts as text."""
+    """Return an element of jit's in_shardings, out_shardings, in_layouts or out_layouts as text."""
     if value is None or "Unspecified" in type(value).__name__:
         return "unspecified"
     if hasattr(type(value), "device_set"):  # the value's own device_set may raise, on an AbstractMesh
@@ -207,11 +211,11 @@ def _option_sharding(value: Any) -> str:
 
 
 def statics_of(info: JitInfo | JitOptions, args: tuple[Any, ...]) -> tuple[set[int], set[str]]:
-    """Return the positions and the keywords of the static arguments of this call.
+    """Return which arguments of a call of a jitted function are static: (their positions, their keywords).
 
     Args:
       info: the options of jit.
-      args: the positional arguments.
+      args: the positional arguments of the call.
 
     Raises:
       LookupError: the options cannot be read in the installed JAX.
@@ -229,8 +233,8 @@ class Flat(NamedTuple):
       names: the names of all positional arguments, static ones too.
       leaves: (path, value) of each leaf, in JAX's order.
       tree: the PyTreeDef of ((positional, ...), {keyword: ...}).
-      roots: (name, value) of the dynamic arguments themselves, in the tree's order.
-      keys: JAX's key path of each leaf; its first two entries lead to the argument.
+      roots: (name, value) of each dynamic argument as it was passed, in the tree's order.
+      keys: JAX's key path of each leaf; the first two entries of a key path lead to the argument.
     """
 
     names: list[str]
@@ -241,8 +245,13 @@ class Flat(NamedTuple):
 
 
 def flatten(info: JitInfo | JitOptions, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Flat:
-    """Flatten the dynamic arguments of ``jit(f)(*args, **kwargs)`` as JAX does. ``info`` has the options of
-    jit."""
+    """Flatten the dynamic arguments of ``jit(f)(*args, **kwargs)`` as JAX does.
+
+    Args:
+      info: the options of jit, which determine the static arguments.
+      args: the positional arguments, static ones too.
+      kwargs: the keyword arguments, static ones too.
+    """
     import jax
 
     signature = known_or_none(info.fun_signature)
@@ -262,7 +271,8 @@ def flatten(info: JitInfo | JitOptions, args: tuple[Any, ...], kwargs: dict[str,
 
 
 def _nodes(call: Flat, serials: Serials) -> Nodes:
-    """Return the containers in the arguments of ``call``, and their static data."""
+    """Return the containers (dicts, lists, custom pytree nodes) in the arguments of ``call``, and the static
+    data of the custom nodes. ``serials`` numbers objects that are compared by identity."""
     nodes = Nodes(serials)
     start = 0
     tops = [t for group in call.tree.children() for t in group.children()]
@@ -283,17 +293,17 @@ def of_call(
     serials: Serials,
     context: str | None,
 ) -> Read:
-    """Return the cache key of ``jit(function)(*args, **kwargs)``.
+    """Return the cache key of ``jit(function)(*args, **kwargs)``, with weak references to the arrays.
 
     Args:
       function: the function that was passed to jit.
       info: the options of jit.
       args: the positional arguments.
       kwargs: the keyword arguments.
-      user: the user's call, if a library's wrapper made this one. The arguments get the names that they have
-        there.
+      user: the user's call, if a library's wrapper such as ``nnx.jit`` called ``jit(function)``. The
+        arguments then get their names in the user's call. None: no such wrapper.
       serials: numbers objects that are compared by identity.
-      context: the id of the settings in effect; None: unknown.
+      context: the id in the log of JAX's configuration at this call; None: unknown.
     """
     given: dict[str, str] | None = {}
     if isinstance(info, JitInfo) and (user is None or not user.options_are_its_own):
@@ -342,7 +352,8 @@ def of_call(
 def _leaves(
     call: Flat, users_names: dict[paths.Identity, list[str]], shardings: Shardings
 ) -> tuple[list[Leaf], list[tuple[int, weakref.ref[Any]]]]:
-    """Return the leaves of a call as data, and (position, weak reference) of each jax.Array among them.
+    """Return the leaves of a call as data, and (position, weak reference) of each jax.Array among these
+    leaves.
 
     Args:
       call: the flattened arguments.
@@ -372,12 +383,14 @@ def _tree_text(tree: Any) -> str | None:
 def _behind_wrapper(
     call: Flat, user: UserCall, hashed: Hashed, serials: Serials
 ) -> tuple[paths.Found, list[Static]]:
-    """Name the arguments of the user's call. Return the names, and those values in it that the wrapper passes
-    to jit as static.
+    """Name the arguments of the user's call of a library's wrapper such as ``nnx.jit``.
+
+    Returns the paths of the arrays in these arguments, and, as data, those values in them that the wrapper
+    passes to jit as static.
 
     Args:
       call: the arguments that the wrapper passes to jit.
-      user: the user's call.
+      user: the user's call of the wrapper.
       hashed: the static values that JAX compares.
       serials: numbers objects that are compared by identity.
     """
@@ -392,7 +405,8 @@ def _behind_wrapper(
 
 
 def _users_names(user: UserCall, hashed: Hashed) -> paths.Found:
-    """Return the paths of the arrays and other values in the arguments of the user's call."""
+    """Return the paths of the arrays and other values in the arguments of the user's call. ``hashed`` has the
+    values that JAX compares as a whole, which are not searched."""
     roots = list(zip(parameter_names(user.signature, len(user.args)), user.args, strict=True))
     roots += [(keyword_name(user.signature, k), v) for k, v in user.kwargs.items()]
     return paths.walk(roots, is_array, whole=hashed.whole)
@@ -408,14 +422,14 @@ def _is_concrete(value: Any) -> bool:
 def of_flat(
     values: list[Any], names: list[str] | tuple[str, ...] | None, context: str | None, serial: int | None
 ) -> Read:
-    """Return a cache key for a call of which only the flat arguments are known: under a transform, or lowered
-    ahead of time.
+    """Return the cache key of a call of which only the flat arguments are known, because it is under a
+    transform or was lowered ahead of time.
 
     Args:
       values: the flat arguments.
       names: their names; None: unknown.
-      context: the id of the settings in effect; None: unknown.
-      serial: the number of the function object; None: unknown.
+      context: the id in the log of JAX's configuration at this call; None: unknown.
+      serial: the number of the function object (``Serials``); None: unknown.
     """
     shardings = Shardings()
     known = list(names or ())
@@ -438,13 +452,15 @@ def of_flat(
 def of_source(
     source: dict[str, Any], user: UserCall | None, serials: Serials, context: str | None
 ) -> Read | None:
-    """Return the cache key of the call in progress; None if its arguments cannot be read.
+    """Return the cache key of the call in progress, with weak references to its arrays; None if the arguments
+    cannot be read.
 
     Args:
-      source: what is known of the call (``jax_internals.source``).
-      user: the user's call, if a library's wrapper made this one.
+      source: what JAX's frames show of the call: function, options of jit, arguments
+        (``jax_internals.source``).
+      user: the user's call, if a library's wrapper such as ``nnx.jit`` made this call; None: no such wrapper.
       serials: numbers objects that are compared by identity.
-      context: the id of the settings in effect; None: unknown.
+      context: the id in the log of JAX's configuration at this call; None: unknown.
     """
     if "args" in source:
         return of_call(
