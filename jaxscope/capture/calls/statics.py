@@ -1,8 +1,7 @@
-"""Describe values that JAX compares by their own ``==`` and ``hash`` (static arguments), in texts of limited
-length.
+"""Describe static arguments, which JAX compares by their own ``==`` and ``hash``, in texts of limited length.
 
 Like JAX, this calls ``__hash__``. It calls no ``__repr__`` of the program. If a ``__hash__`` raises an
-exception, the field stays empty.
+exception, the field ``hash`` stays empty.
 """
 
 from __future__ import annotations
@@ -53,8 +52,8 @@ BRACKETS: dict[type, tuple[str, str]] = {
 
 
 def limited(text: str) -> str:
-    """Shorten a text of more than MAX_TEXT characters, and append a hash of the whole so that a difference
-    still shows."""
+    """Return ``text``; if it has more than MAX_TEXT characters, only its beginning, followed by a hash of the
+    whole text. So two different texts stay different."""
     if len(text) <= MAX_TEXT:
         return text
     return f"{text[:MAX_TEXT]}… sha256:{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"
@@ -70,8 +69,8 @@ def shown(value: Any) -> str:
     """Return a short text that shows ``value``, without memory addresses and without calling a ``__repr__``
     of the program.
 
-    A ``__repr__`` may call JAX. The programs that it compiles would then be in JAX's caches before the
-    program needs them.
+    A ``__repr__`` of the program may call JAX. JAX would then compile programs that the program itself has
+    not asked for, which would be in JAX's caches when the program needs them.
     """
     try:
         text = ADDRESS.sub("", _shown(value, LEVELS))
@@ -81,8 +80,8 @@ def shown(value: Any) -> str:
 
 
 def _shown(value: Any, level: int) -> str:
-    """Return the text that shows ``value``. ``level`` is how many levels of nested values may still be
-    shown."""
+    """Return the text that shows ``value``. Containers inside ``value`` are shown up to the depth ``level``;
+    deeper ones are ``...``."""
     kind = type(value)
     if kind is FunctionType:
         code = value.__code__
@@ -133,8 +132,12 @@ def _shown(value: Any, level: int) -> str:
 
 
 def _sequence(value: Any, plain: type, level: int) -> str:
-    """Return the text that shows a list, tuple, set or deque. ``plain`` is the builtin type that it is or
-    inherits from."""
+    """Return the text that shows ``value``, a list, tuple, set or deque: ``[1, 2]``.
+
+    Args:
+      plain: the builtin type of ``value``, or the builtin type from which its class is derived.
+      level: up to which depth containers inside ``value`` are shown.
+    """
     kind, (opening, closing) = type(value), BRACKETS[plain]
     if not value and plain not in (list, tuple):
         return f"{kind.__qualname__}()"
@@ -152,8 +155,8 @@ def _partial(value: Any, level: int) -> str:
 
 
 def _string(value: str | bytes, limit: int) -> str:
-    """Return the text that shows a string. Of one longer than ``limit`` it shows the beginning and the end,
-    because paths and prompts may differ in either."""
+    """Return the text that shows a string. If the string is longer than ``limit``, the text has its beginning
+    and its end, because two paths or prompts may differ in either."""
     if len(value) <= limit:
         return repr(value)
     half = limit // 2
@@ -170,7 +173,8 @@ def _mesh(value: Any) -> str:
 
 
 def _known(kind: type) -> bool:
-    """Return whether the ``__repr__`` of the class is written in C, or by JAX, NumPy or Python itself."""
+    """Return whether the ``__repr__`` of the class ``kind`` is written in C, or by JAX, NumPy or Python
+    itself, and not by the program."""
     written = getattr(kind, "__repr__", None)
     if isinstance(written, FunctionType):
         module = written.__globals__.get("__name__")
@@ -184,24 +188,26 @@ def _first(values: Iterable[Any]) -> Iterator[Any]:
 
 
 def _joined(items: list[str], total: int) -> str:
-    """Join texts of items by commas, and note if there are more: ``total`` is the number of all."""
+    """Join ``items``, texts of the shown items of a container, by commas. If the container has more items
+    (``total`` in all), append this number: ``1, 2, ... (500 in all)``."""
     return ", ".join(items + [f"... ({total:,} in all)"] * (total > len(items)))
 
 
 def _fields(named: Iterable[tuple[str, Any]], level: int) -> str:
-    """Return the text that shows named values: ``a=1, b='x'``."""
+    """Return the text that shows named values: ``a=1, b='x'``. Containers inside the values are shown up to
+    the depth ``level``."""
     return ", ".join(f"{n}={_shown(v, level - 1) if level else '...'}" for n, v in _first(named))
 
 
 def _named(kind: type, plain: type, text: str) -> str:
-    """Put the name of the class before ``text``, unless the class is the builtin type ``plain``:
-    ``Config({...})``."""
+    """Return ``text``, which shows a container, inside the name of its class ``kind``: ``Config({...})``. If
+    the class is the builtin type ``plain`` itself, return ``text`` as it is."""
     return text if kind is plain else f"{kind.__qualname__}({text})"
 
 
 def _plain_fields(value: Any) -> str:
-    """Return the plain attributes of an object, such as `` n=3 name='a'``, which identify it if its repr is
-    only an address."""
+    """Return the attributes of an object that are numbers or strings, as text: `` n=3 name='a'``. The text
+    begins with a space. It identifies the object if its repr has only an address."""
     fields = [
         f"{step[1:]}={held!r}"[:60]
         for step, held in paths.children(value) or ()
@@ -211,10 +217,12 @@ def _plain_fields(value: Any) -> str:
 
 
 def parts(path: str, value: Any, serials: Serials) -> list[Static]:
-    """Describe a static value at ``path``. For a partial, also describe each bound value, so that the value
-    that changed between two calls has a path of its own.
+    """Describe the static value at ``path``: one ``Static`` for the value, and for a partial one more for
+    each bound value. So the bound value that changed between two calls has a path of its own:
+    ``f.keywords['n']``.
 
-    A graph definition of flax is described by its attributes.
+    A graph definition of flax is described by one ``Static`` for each of its attributes, too. ``serials``
+    numbers objects that are compared by identity.
     """
     inside = nnx_graphdef.attributes(value) if nnx_graphdef.is_definition(value) else []
     if inside:
@@ -229,9 +237,11 @@ def parts(path: str, value: Any, serials: Serials) -> list[Static]:
 
 
 def static(path: str, value: Any, serials: Serials) -> Static:
-    """Describe a value at ``path`` that JAX compares by its own ``__eq__`` and ``__hash__``.
+    """Describe the value at ``path``, which JAX compares by its own ``__eq__`` and ``__hash__``: text, type,
+    hash, and whether it is equal to a copy (compared by value) or only to itself (by identity).
 
-    If it contains objects that are compared by identity, its serial number is that of the newest of them.
+    An object that is compared by identity gets a serial number from ``serials``. A container gets the highest
+    serial number of such objects in it, so that a new object in it is noticed.
     """
     hashed = _hash(value)
     kind = type(value)
@@ -263,7 +273,7 @@ def static(path: str, value: Any, serials: Serials) -> Static:
 
 
 def _by_identity(value: Any) -> bool:
-    """Return whether ``value`` is equal to no other object: its class has no ``__eq__`` of its own."""
+    """Return whether ``value`` is equal only to itself, because its class has no ``__eq__`` of its own."""
     if issubclass(type(value), paths.PLAIN):
         return False
     return getattr(type(value), "__eq__", None) is object.__eq__ or isinstance(value, (FunctionType, type))
@@ -278,11 +288,11 @@ def _hash(value: Any) -> int | None:
 
 
 def compared_parts(path: str, value: Any) -> list[tuple[str, Any]]:
-    """Return (path, part) of all values that ``value == another`` compares: ``value`` itself and, at any
-    depth, the items of its containers.
+    """Return (path, part) of all values that ``value == another`` compares: ``value`` itself at ``path``, and
+    the items of containers in it at any depth.
 
-    Tuples, lists, sets, dicts and dataclasses compare their items. What other classes with an ``__eq__``
-    compare is unknown.
+    Tuples, lists, sets, dicts and dataclasses compare their items. What another class with an ``__eq__``
+    compares is unknown, so its attributes are not in the result.
     """
     found: list[tuple[str, Any]] = []
     queue = collections.deque([(path, value, 0)])
@@ -309,8 +319,8 @@ def compared_parts(path: str, value: Any) -> list[tuple[str, Any]]:
 
 
 def opaque(path: str, value: Any) -> Static:
-    """Describe a static value at ``path`` by its type and hash only, because its parts are described by other
-    entries."""
+    """Describe the static value at ``path`` by its type and hash only. It is used where other entries
+    describe the parts of this value."""
     hashed = _hash(value)
     return Static(
         path=path, repr="(see the fields above)", type=type(value).__qualname__, compares="value", hash=hashed

@@ -1,5 +1,5 @@
-"""Read what the cache key has of a pytree besides its arrays: the containers, and static data, each by its
-path.
+"""Read the part of JAX's cache key that describes pytrees: the containers (dicts, lists, custom nodes), and
+the static data of custom nodes, each by its path.
 
 The static data of a custom node (aux data: a dataclass's meta fields, equinox's static fields, nnx's graph
 definition) has no names in JAX. Each part is named after the attribute of the object that has the same value.
@@ -33,8 +33,8 @@ class Nodes:
     """The containers in the arguments of a call, and the static data of those that are custom pytree nodes.
 
     Attributes:
-      kinds: the container at each path: ``dict``, ``list``, ``None``, a class's name.
-      static: the static data.
+      kinds: path of a container -> its class: ``dict``, ``list``, ``None``, ``optax.EmptyState``.
+      static: the static data, one entry for each named part and one for the whole of each node.
     """
 
     def __init__(self, serials: Serials) -> None:
@@ -43,14 +43,15 @@ class Nodes:
         self._serials = serials
 
     def read(self, path: str, tree: Any, value: Any, leaves: list[Below], depth: int = 0) -> None:
-        """Add the containers and the static data of a pytree node, and of the nodes below it.
+        """Add the container at ``path`` and its static data, and those of all containers below it. Do nothing
+        for a leaf.
 
         Args:
-          path: the path of the node.
-          tree: the node, a PyTreeDef.
-          value: the object that was flattened to it; None: unknown.
-          leaves: the key paths and values of the leaves below, from ``tree_flatten_with_path``.
-          depth: the number of entries of each key path that lead to this node.
+          path: the path of the container.
+          tree: the container's PyTreeDef.
+          value: the object that was flattened to ``tree``; None: unknown.
+          leaves: (key path, value) of the leaves below, from ``tree_flatten_with_path``.
+          depth: the number of entries at the beginning of each key path that lead to this container.
         """
         data = tree.node_data()
         if data is None or len(self.kinds) >= MAX_NODES:
@@ -90,14 +91,14 @@ class Nodes:
             self._static(path, kind, aux, value, steps)
 
     def _static(self, path: str, kind: type, aux: Any, value: Any, traced: set[str]) -> None:
-        """Add the static data of one node.
+        """Add the static data of one custom pytree node.
 
         Args:
           path: the path of the node.
-          kind: its class.
-          aux: the static data.
-          value: the object.
-          traced: the steps to the node's children, which JAX traces.
+          kind: the class of the node.
+          aux: the static data, as the flatten function of the class returned it.
+          value: the object that was flattened, whose attributes name the parts of ``aux``.
+          traced: the steps to the node's children, such as ``.w``. JAX traces these, so they are not static.
         """
         if nnx_graphdef.is_definition(value):
             parts = [(step[1:], held) for step, held in nnx_graphdef.attributes(value)]
@@ -111,8 +112,8 @@ class Nodes:
         self.static.append(msgspec.structs.replace(whole, type=paths.kind_name(kind)))
 
     def _add(self, path: str, value: Any, depth: int) -> None:
-        """Add a static value at ``path``. The items of a tuple that contains other objects than plain values
-        are added one by one."""
+        """Add a static value at ``path``. A tuple that contains anything but numbers and strings is added
+        item by item, up to MAX_DEPTH levels deep, of which ``depth`` are passed already."""
         if len(self.static) >= MAX_STATICS:
             return
         kind = type(value)
@@ -125,25 +126,27 @@ class Nodes:
 
 
 def _plain(value: Any) -> bool:
-    """Return whether ``value`` consists of numbers and strings only. Such a tuple is clearer as a whole."""
+    """Return whether ``value`` is a number or string, or a tuple of these only. Such a tuple is shown as a
+    whole, because that is clearer than item by item."""
     if type(value) is tuple:
         return all(_plain(v) for v in value[:MAX_STATICS])
     return issubclass(type(value), paths.PLAIN)
 
 
 def attributes(value: Any) -> list[tuple[str, Any]]:
-    """Return (name, value) of an object's own attributes, in order, without running code of its class."""
+    """Return (name, value) of the attributes that ``value`` itself has, in order, without running code of its
+    class (no properties)."""
     found = paths.children(value)
     return [(step[1:], held) for step, held in found or () if step.startswith(".")]
 
 
 def named_parts(aux: Any, named: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """Return (attribute, part) for the parts of the static data ``aux`` that are also attributes of the
-    object. Containers in ``aux`` are searched.
+    """Return (attribute, part) for each part of the static data ``aux`` that is also the value of an
+    attribute of the object. Containers in ``aux`` are searched too.
 
     Args:
       aux: the static data of a pytree node.
-      named: (name, value) of the object's attributes.
+      named: (name, value) of the attributes of the object that was flattened.
     """
     found: list[tuple[str, Any]] = []
     _take(aux, list(named), found, 0)
@@ -151,8 +154,15 @@ def named_parts(aux: Any, named: list[tuple[str, Any]]) -> list[tuple[str, Any]]
 
 
 def _take(value: Any, left: list[tuple[str, Any]], found: list[tuple[str, Any]], depth: int) -> None:
-    """Move from ``left`` to ``found`` the attribute that has ``value``, or, if ``value`` is a container,
-    those that have its items."""
+    """Find the attribute in ``left`` whose value is ``value``, and move it to ``found``. If there is none and
+    ``value`` is a container, do this for each item.
+
+    Args:
+      value: a part of the static data of a pytree node.
+      left: (name, value) of the attributes not found yet.
+      found: the result, which is extended.
+      depth: the number of containers around ``value``.
+    """
     for i, (name, held) in enumerate(left):
         plain = issubclass(type(value), paths.PLAIN) and type(held) is type(value)
         if held is value or (plain and held == value):
@@ -170,8 +180,8 @@ def key_path(value: Any, keys: tuple[Any, ...], leaf: Any) -> str:
     """Return ``jax.tree_util.keystr(keys)``, but with attribute names: ``.w`` instead of ``[<flat index
     1>]``.
 
-    JAX numbers the children of a class that was registered without keys. The name of such a child is that of
-    the attribute that leads to the same leaf; if there is none, the number stays.
+    JAX numbers the children of a class that was registered without keys. Here such a child gets the name of
+    the attribute that leads to the same leaf. If there is no such attribute, the number stays.
 
     Args:
       value: the argument that contains the leaf.
@@ -190,8 +200,14 @@ def key_path(value: Any, keys: tuple[Any, ...], leaf: Any) -> str:
 
 
 def _child(value: Any, keys: tuple[Any, ...], leaf: Any) -> tuple[str, Any]:
-    """Return the step to the child of ``value`` that ``keys[0]`` leads to, and the child; None for a child
-    that cannot be read."""
+    """Return (the step to the child of ``value`` that ``keys[0]`` leads to, the child): ``(".w", array)``.
+    The child is None if it cannot be read.
+
+    Args:
+      value: a pytree node.
+      keys: the key path from ``value`` to ``leaf``.
+      leaf: a leaf below the child; it shows which attribute a numbered child is.
+    """
     import jax
 
     if not keys:
@@ -206,8 +222,8 @@ def _child(value: Any, keys: tuple[Any, ...], leaf: Any) -> tuple[str, Any]:
 
 
 def _numbered(value: Any, index: int) -> list[tuple[str, Any]]:
-    """Return (name, value) of the attributes that may be the child number ``index``, for a class registered
-    without keys."""
+    """Return (name, value) of the attributes of ``value`` that may be its child number ``index``. JAX numbers
+    the children of a class that is registered without keys."""
     if issubclass(type(value), functools.partial):
         return [("args", value.args), ("keywords", value.keywords)][index : index + 1]
     return attributes(value)
@@ -225,8 +241,8 @@ def _leads(value: Any, keys: tuple[Any, ...], leaf: Any) -> bool:
 
 
 def _fallback(kind: type, aux: Any, index: int) -> str:
-    """Return the step to child number ``index`` of a node, for a child without leaves, which no key path
-    names.
+    """Return the step to child number ``index`` of a pytree node, such as ``['opt']`` or ``[2]``. It is used
+    for a child without leaves, to which no key path leads.
 
     Args:
       kind: the class of the node.
@@ -246,7 +262,8 @@ def _fallback(kind: type, aux: Any, index: int) -> str:
 
 
 def _follow(value: Any, key: Any) -> Any:
-    """Return the child that one entry of a key path leads to; None if code of the user would have to run."""
+    """Return the child of ``value`` to which ``key``, one entry of a key path, leads; None if the child
+    cannot be read without running code of the user, such as a property."""
     kind = type(value)
     try:
         if hasattr(key, "name"):  # GetAttrKey
@@ -263,5 +280,5 @@ def _follow(value: Any, key: Any) -> Any:
 
 
 def _own(value: Any) -> set[str]:
-    """Return the names of an object's own attributes."""
+    """Return the names of the attributes that ``value`` itself has, without those of its class."""
     return {name for name, _ in attributes(value)}

@@ -1,9 +1,9 @@
 """Find the user's function and arguments in the frames of library wrappers around jit, such as ``nnx.jit``.
 
-``nnx.jit`` and ``eqx.filter_jit`` take the user's arguments apart and pass the parts to a function that they
-have jitted. In JAX's cache key they are ``args[0][1]...`` and whole graph definitions. The frame of the
-wrapper, one or two frames further up the stack, has the user's own arguments. Array leaves are the same
-objects in both, so that each leaf can be named by its path in the user's arguments.
+``nnx.jit`` and ``eqx.filter_jit`` take the user's arguments apart and pass the parts to a jitted function of
+their own. In JAX's cache key these parts are called ``args[0][1]...`` or are whole graph definitions. The
+frame of the wrapper, one or two frames further out on the stack, has the user's own arguments. The array
+leaves are the same objects in both calls, so that each leaf can be named by its path in the user's arguments.
 
 To support a further library, add one entry to ADAPTERS.
 """
@@ -24,7 +24,7 @@ from jaxscope.schema.libraries import JAX_ROOTS, OWN_ROOT
 
 
 class JitOptions(NamedTuple):
-    """The options of jit that determine which arguments are dynamic, and how they are named.
+    """The options of jit that determine which arguments are static and how arguments are named.
 
     Attributes:
       fun_signature: the signature of the function; None: unknown.
@@ -38,17 +38,17 @@ class JitOptions(NamedTuple):
 
 
 class UserCall(NamedTuple):
-    """A call as the user wrote it, of a function that a library's wrapper jits.
+    """A call of a library's wrapper around jit, such as ``nnx.jit``, as the user wrote it.
 
     Attributes:
-      function: the user's function.
+      function: the user's function, which the wrapper passes to jit in a changed form.
       args: the positional arguments that the user passed.
       kwargs: the keyword arguments that the user passed.
       signature: the signature of the function; None: unknown.
       wrapper: the name of the wrapper: ``flax.nnx.jit``.
       options_are_its_own: whether the wrapper chose the options of jit, not the user.
-      flattened: if the wrapper passes the leaves of these arguments to jit, in order: which of the arguments
-        are dynamic. Else None.
+      flattened: the static arguments of the wrapper's call, if the wrapper passes to jit the leaves of
+        ``args`` and ``kwargs`` in their order (``jax.pmap``); None for wrappers that pass something else.
     """
 
     function: Any
@@ -130,12 +130,12 @@ LOOK = 12  # frames that may be between the jitted function's call and the wrapp
 
 
 def jitted_by_user(function: object, frame: FrameType | None) -> bool:
-    """Return whether the user passed ``function``, which a library defines, to jit.
+    """Return whether the user, and not the library, passed ``function``, which a library defines, to jit.
 
-    This is assumed if a line of the user calls the jitted function, perhaps through a wrapper of jit or a
-    transform of JAX, and the library has no jitted function of this name. A call that comes from no Python
-    line (``atexit``) is the user's. If there is no line of the user, a line of an installed package counts as
-    the user's.
+    The user did if two conditions hold. A line of the user calls the jitted function, perhaps through a
+    wrapper of jit or a transform of JAX. And the name of ``function`` in the library is not a jitted
+    function. A call that comes from no Python line (``atexit``) is the user's. If there is no line of the
+    user on the stack, a line of an installed package counts as the user's.
 
     Args:
       function: the function; None: it is unknown, under a transform.
@@ -167,7 +167,7 @@ def _wrapper_call(frame: FrameType, module: str) -> UserCall | None:
 
 
 def _librarys(call: UserCall | None) -> object:
-    """Return the function of ``call`` if it is defined in an installed package, else None."""
+    """Return the function of ``call`` if an installed package defines it; None if the user defines it."""
     code = getattr(functions.unwrap(call.function).function, "__code__", None) if call is not None else None
     return call.function if call is not None and code and frames.is_library_file(code.co_filename) else None
 
@@ -178,8 +178,11 @@ _AROUND = frozenset({OWN_ROOT, "jaxtyping", "beartype", "typeguard"})
 
 
 def _made_by(function: object) -> tuple[str, str]:
-    """Return the module and the qualified name of the code of ``function``. ``__module__`` and
-    ``__qualname__`` may be others, because functools.wraps replaces them."""
+    """Return (module, qualified name) of the place where the code of ``function`` was written.
+
+    These are read from its globals and its code, because functools.wraps replaces ``__module__`` and
+    ``__qualname__``. An object without code has those of its class.
+    """
     while functions.defined_in(function) == jax_internals.TRIMS_TRACEBACKS:
         function = getattr(function, "__wrapped__", None)  # JAX's api_boundary, which only trims tracebacks
     code = getattr(function, "__code__", None)
@@ -189,7 +192,8 @@ def _made_by(function: object) -> tuple[str, str]:
 
 
 def user_call(function: object, frame: FrameType | None) -> UserCall | Missing | None:
-    """Return the user's call, if a known library wrapper called ``jit(function)`` at ``frame``.
+    """Return the call that the user wrote, if the user called a known library wrapper such as ``nnx.jit``,
+    which then called ``jit(function)`` at ``frame``.
 
     Returns None if no wrapper made the call, and a ``Missing`` if the frame of the wrapper cannot be read.
     """
@@ -207,10 +211,10 @@ def user_call(function: object, frame: FrameType | None) -> UserCall | Missing |
 
 class Hashed:
     """The values that JAX compares in the cache key of a call: its static arguments, and the static data of
-    its tree.
+    its tree. ``value in hashed`` tests whether a value is one of these.
 
-    The containers of a library's wrapper (graph definitions, partitions), and values that are compared by
-    their parts, are divided into their parts. An object that is compared by identity is one value.
+    Containers of a library's wrapper (graph definitions, partitions) are divided into their parts, and so are
+    other values that are compared by their parts. An object that is compared by identity is not divided.
 
     Args:
       tree: the PyTreeDef of the arguments.
@@ -235,21 +239,23 @@ class Hashed:
                 break
 
     def __contains__(self, value: Any) -> bool:
-        """Return whether ``value`` may be in the key. Plain values are compared by type and value, others by
-        identity."""
+        """Return whether JAX may compare ``value`` in the cache key. Numbers and strings are searched for by
+        type and value, other objects by identity. True for any value if there were too many values to
+        examine."""
         if self.cut:
             return True
         kind = type(value)
         return (kind, value) in self._plain if kind in paths.PLAIN else id(value) in self._objects
 
     def whole(self, value: Any) -> bool:
-        """Return whether ``value`` is in the key as one value, whatever it contains."""
+        """Return whether JAX compares ``value`` in the cache key as one object, so that its contents do not
+        matter."""
         return id(value) in self._objects and _whole(value)
 
 
 def _hashed_with(value: Any) -> list[Any]:
-    """Return the parts that are compared when ``value`` is compared: children and static data of a tree,
-    items, attributes."""
+    """Return the parts of ``value`` that are compared when ``value`` is compared: the children and the static
+    data of a PyTreeDef, the items of a container, the attributes of an object."""
     kind = type(value)
     if kind.__name__ == "PyTreeDef" and kind.__module__.partition(".")[0] == "jaxlib":
         data = value.node_data()
@@ -262,7 +268,8 @@ def _hashed_with(value: Any) -> list[Any]:
 
 
 def _whole(value: Any) -> bool:
-    """Return whether ``value`` is compared by identity and is not a container of a library."""
+    """Return whether ``value`` is compared as a whole: a number, a string, a function, or an object without
+    ``__eq__`` that is not a container of a library."""
     kind = type(value)
     if issubclass(kind, (*paths.PLAIN, *paths.CODE)):
         return True

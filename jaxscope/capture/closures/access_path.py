@@ -31,8 +31,11 @@ _METHODS = (FunctionType, staticmethod, classmethod)
 
 
 def target(function: Any) -> tuple[FunctionType | None, list[Any], dict[str, Any]]:
-    """Return the user's function inside ``function``, an object that was passed to jit, and the positional
-    and keyword arguments that partials and methods bind to it. The function is None if there is none."""
+    """Return (the user's function inside ``function``, the positional arguments, the keyword arguments that
+    partials and methods bind to it). ``function`` is an object that was passed to jit.
+
+    If no function of the user is inside, the result is (None, [], {}).
+    """
     positional: list[Any] = []
     keywords: dict[str, Any] = {}
     for _ in range(functions.MAX_LAYERS):
@@ -63,8 +66,8 @@ def target(function: Any) -> tuple[FunctionType | None, list[Any], dict[str, Any
 
 
 def _one_inside(function: Any) -> Any:
-    """Return what ``function`` wraps; None if nothing is found. Wrappers are removed one at a time, so that a
-    partial between two wrappers is not skipped."""
+    """Return the callable that ``function`` wraps directly; None if nothing is found. Only one wrapper is
+    removed at a time, so that a partial between two wrappers is not skipped."""
     for inner in (getattr(function, "__wrapped__", None), jax_internals.given_to_jit(function)):
         if callable(inner) and inner is not function:
             return inner
@@ -73,12 +76,12 @@ def _one_inside(function: Any) -> Any:
 
 
 def step(value: Any, how: str, key: Any) -> Any:
-    """Return the value one step further than ``value``; MISSING if there is none, or if code would have to
-    run.
+    """Return the value to which one step from ``value`` leads: ``step(config, "attribute", "lr")`` is
+    ``config.lr``. Return MISSING if there is no such value, or if reading it would run code.
 
     Args:
       value: the object.
-      how: the kind of the step: attribute, item, inside, self, global or closure.
+      how: the kind of the step: attribute, item, inside (a wrapper), self, global or closure.
       key: the name of the attribute or global, the key of the item, or the number of the closure cell.
     """
     if how == bytecode.ATTRIBUTE:
@@ -102,8 +105,8 @@ def step(value: Any, how: str, key: Any) -> Any:
 
 
 def attribute(value: Any, name: str) -> Any:
-    """Return ``value.name`` without calling code: from the object's dictionary, its slots or its class; else
-    MISSING."""
+    """Return ``value.name`` without calling code: it is looked up in the object's dictionary, its slots and
+    its class. Return MISSING if it is not found there."""
     kind = type(value)
     if issubclass(kind, ModuleType):
         return ModuleType.__getattribute__(value, "__dict__").get(name, MISSING)
@@ -125,8 +128,8 @@ def attribute(value: Any, name: str) -> Any:
 
 
 def dictionary(value: Any) -> dict[str, Any] | None:
-    """Return the ``__dict__`` of an object; None if it has none, or if its class defines ``__dict__`` in
-    Python, which would be code to call."""
+    """Return the ``__dict__`` of an object. Return None if it has none, or if its class defines ``__dict__``
+    as a property, because reading a property runs code of the program."""
     descriptor = of_class(type(value), "__dict__")
     if type(descriptor) is not GetSetDescriptorType:
         return None
@@ -138,8 +141,8 @@ def dictionary(value: Any) -> dict[str, Any] | None:
 
 
 def of_class(kind: type, name: str) -> Any:
-    """Return what ``kind.name`` is in the class or one of its bases, without calling code; MISSING if there
-    is none."""
+    """Return the attribute ``name`` of the class ``kind`` or of one of its bases, as it is stored there and
+    without calling code; MISSING if there is none."""
     for holder in type.__getattribute__(kind, "__mro__"):
         space = type.__getattribute__(holder, "__dict__")
         if name in space:
@@ -148,8 +151,8 @@ def of_class(kind: type, name: str) -> Any:
 
 
 def item(value: Any, key: Any) -> Any:
-    """Return ``value[key]`` of a dict, list or tuple, without calling code of a class derived from it; else
-    MISSING."""
+    """Return ``value[key]`` of a dict, list or tuple, without calling a ``__getitem__`` of a derived class.
+    Return MISSING if there is no such item, or for another type."""
     kind = type(value)
     try:
         if issubclass(kind, dict):
@@ -164,12 +167,13 @@ def item(value: Any, key: Any) -> Any:
 
 
 def resolve(function: FunctionType, bound: dict[str, Any], place: Place) -> Any:
-    """Return the value that is now at the end of a path; MISSING if there is none.
+    """Return the value that is at the end of a path now; MISSING if there is none.
 
     Args:
       function: the function from which the path starts.
-      bound: arguments that stay the same from call to call: name -> a function that returns the value.
-      place: the path: (kind of the step, key) pairs.
+      bound: name -> a function without parameters that returns the value, for the arguments of ``function``
+        that stay the same from call to call, such as a static ``self``.
+      place: the path: (kind of the step, key) pairs, such as ``(("global", "config"), ("attribute", "lr"))``.
     """
     value: Any = function
     for how, key in place:

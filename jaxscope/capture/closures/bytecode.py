@@ -1,9 +1,10 @@
 """Find the names that a function's code reads besides its arguments: ``scale``, ``config['lr']``,
 ``self.layer.width``.
 
-The instructions are followed with a stack of names in place of values. Only code objects are examined:
-nothing is called, and no value is read. The instruction sets are those of Python 3.11 to 3.13. At an unknown
-instruction, the names on the stack count as read and are not followed further.
+The bytecode is followed with a simulated stack, which has names in place of values. Only code objects are
+examined: nothing is called, and no value is read. The instruction sets are those of Python 3.11 to 3.13. At
+an unknown instruction, the names on the simulated stack count as read, and what happens to them is not
+followed further.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ READING = frozenset({"items", "values", "keys", "get", "copy", "index", "count"}
 
 
 class Name(NamedTuple):
-    """The path to a value: a closure cell, a global or a parameter, then steps into it.
+    """The expression by which code reads a value: a variable, then attributes or items of it, such as
+    ``config['lr']``.
 
     Attributes:
-      kind: closure, global or parameter.
+      kind: the kind of the variable: closure, global or parameter.
       name: the name of the variable.
       steps: (attribute or item, key) pairs; the keys of items are constants of the code.
     """
@@ -41,11 +43,11 @@ class Name(NamedTuple):
 
 
 class Reads(NamedTuple):
-    """The names that the code of one function reads and writes, including functions that are defined in it.
+    """The names that the code of one function reads and writes, including functions that are defined inside
+    it.
 
     Attributes:
-      read: for each name, (the line that reads it first, whether every run of the function executes that
-        line).
+      read: name -> (the line that reads it first, whether every run of the function executes that line).
       written: the names that the code itself assigns.
       attributes: all attribute names in the code.
     """
@@ -90,15 +92,15 @@ _EFFECTS = {
 
 
 class _Scan:
-    """Follows the instructions of one function with a simulated stack, and adds what they read and write to
-    ``found``.
+    """Follows the bytecode of one function with a simulated stack of names, and adds the names that the code
+    reads and writes to ``found``.
 
     Args:
       code: the code of the function.
-      local: what its parameters stand for, by name.
-      outer: what the variables of its closure stand for, by name; None: unknown.
+      local: parameter -> the name by which the value is known: ``self`` or ``self.layer``.
+      outer: closure variable -> the name by which the value is known; None: unknown.
       found: the result, which is extended.
-      straight: whether every run of the outermost function executes the instructions, until a jump.
+      straight: whether every run of the outermost function executes this code, up to the first jump.
       depth: how many functions are around this one.
     """
 
@@ -138,18 +140,19 @@ class _Scan:
         self._forget()
 
     def _pop(self) -> _Entry:
-        """Remove the topmost entry from the simulated stack and return it; None for an unknown value or an
-        empty stack."""
+        """Remove the topmost entry from the simulated stack and return it. Return None for a value that has
+        no name, or if the stack is empty."""
         return self.stack.pop() if self.stack else None
 
     def _use(self, count: int) -> None:
-        """Remove ``count`` entries from the simulated stack, and note that the code reads them."""
+        """Remove ``count`` entries from the simulated stack, and note that the code reads the values of these
+        entries."""
         for _ in range(count):
             self._read(self._pop())
 
     def _forget(self) -> None:
-        """Note that the code reads all entries of the simulated stack, and empty it, because it is not
-        followed how they are used."""
+        """Empty the simulated stack, and note that the code reads the values of all entries. It is used where
+        it is not known what the code does with them, such as at a jump."""
         self._use(len(self.stack))
 
     def _read(self, entry: _Entry) -> None:
@@ -167,14 +170,20 @@ class _Scan:
             self.found.written.add(entry)
 
     def _variable(self, name: str) -> Name | None:
-        """Return what the local or closure variable ``name`` stands for, such as ``self.layer``; None if it
-        is unknown."""
+        """Return the name of the value that the local or closure variable ``name`` has, such as
+        ``self.layer`` after ``layer = self.layer``; None if it is unknown."""
         if name in self.code.co_freevars:
             return self.outer.get(name)
         return self.local.get(name)
 
     def _step(self, op: str, arg: int, value: object) -> None:
-        """Follow one instruction: its name, its numeric argument, and what the argument refers to."""
+        """Follow one instruction of the bytecode.
+
+        Args:
+          op: the name of the instruction: ``LOAD_ATTR``.
+          arg: its numeric argument.
+          value: what the argument refers to, such as the attribute's name.
+        """
         stack = self.stack
         if op in ("LOAD_GLOBAL", "LOAD_NAME"):
             if op == "LOAD_GLOBAL" and arg & 1:
@@ -222,8 +231,13 @@ class _Scan:
             self._other(op, arg)
 
     def _other(self, op: str, arg: int) -> None:
-        """Follow an instruction that only removes entries from the stack, which it reads, and adds unknown
-        values."""
+        """Follow an instruction that only reads entries from the simulated stack, removes them and adds
+        values without a name, such as ``CALL``. At a jump or an unknown instruction, empty the stack.
+
+        Args:
+          op: the name of the instruction.
+          arg: its numeric argument.
+        """
         if op == "CALL":
             taken, put = arg + 2, 1
         elif op == "CALL_KW":
@@ -247,7 +261,13 @@ class _Scan:
             self.straight = False
 
     def _fast(self, op: str, value: object) -> None:
-        """Follow an instruction for local variables; from Python 3.13 on it may load or store two."""
+        """Follow an instruction that loads or stores local variables. From Python 3.13 on, one instruction
+        may load or store two.
+
+        Args:
+          op: the name of the instruction: ``STORE_FAST_LOAD_FAST``.
+          value: the name of the variable, or a tuple of two names.
+        """
         names = [str(v) for v in value] if isinstance(value, tuple) else [str(value)]
         verbs = [part.strip("_") for part in op.split("FAST")[:-1]]  # of STORE_FAST_LOAD_FAST both
         for verb, name in zip(verbs, names, strict=False):
@@ -265,12 +285,20 @@ class _Scan:
                 self.stack.append(self._variable(name))
 
     def _read_alias(self, entry: Name) -> None:
-        """Note the attributes in a name that is assigned to a local variable."""
+        """Note the attribute names in ``entry``, a name that the code assigns to a local variable: ``layer``
+        in ``x = self.layer``."""
         # After ``layer = self.layer``, attributes of it are read later by the name ``layer``.
         self.found.attributes.update(str(k) for how, k in entry.steps if how == ATTRIBUTE)
 
     def _attribute(self, op: str, arg: int, name: str) -> None:
-        """Follow an instruction that reads the attribute ``name``."""
+        """Follow an instruction that reads the attribute ``name`` of the topmost entry of the simulated
+        stack.
+
+        Args:
+          op: the name of the instruction: ``LOAD_ATTR`` or ``LOAD_METHOD``.
+          arg: its numeric argument, which shows whether a method is loaded.
+          name: the name of the attribute.
+        """
         self.found.attributes.add(name)
         base = self._pop()
         if op == "LOAD_METHOD" or (METHODS_ARE_ATTRIBUTES and arg & 1):
@@ -281,8 +309,8 @@ class _Scan:
             self.stack.append(None)
 
     def _item(self, base: _Entry, key: _Entry) -> Name | None:
-        """Return the path of ``base[key]`` if the key is a constant; else note that both are read, and return
-        None."""
+        """Return the name of ``base[key]``, such as ``config['lr']``, if ``base`` has a name and ``key`` is a
+        constant. Otherwise note that the code reads both, and return None."""
         if isinstance(base, Name) and isinstance(key, _Const) and type(key.value) in KEYS:
             return base._replace(steps=(*base.steps, (ITEM, key.value)))
         self._read(base)
@@ -290,7 +318,8 @@ class _Scan:
         return None
 
     def _inner(self, code: CodeType) -> None:
-        """Follow the code of a function, a comprehension or a class that is defined here."""
+        """Follow ``code``, that of a function, a comprehension or a class which is defined inside this
+        function."""
         if self.depth < MAX_NESTED:
             outer = {n: self._variable(n) for n in code.co_freevars}
             _Scan(code, {}, outer, self.found, False, self.depth + 1).run()

@@ -87,7 +87,8 @@ def _may_capture(value: Any) -> bool:
 
 
 def _reached(function: FunctionType) -> list[tuple[str, str, Any]]:
-    """Return (name, where, value) of the closure cells, globals and default values of one Python function."""
+    """Return (variable, where, value) of the closure cells, globals and default values of one Python
+    function. ``where`` is ``closure``, ``global`` or ``default``."""
     code, space = function.__code__, function.__globals__
     values: list[tuple[str, str, Any]] = []
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=False):
@@ -108,11 +109,12 @@ def _reached(function: FunctionType) -> list[tuple[str, str, Any]]:
 
 
 def _attributes(name: str, where: str, owner: Any, wanted: set[str]) -> list[tuple[str, str, Any]]:
-    """Return (name, where, value) of those attributes of a module or class whose names are in ``wanted``.
+    """Return (``name.attribute``, ``where``, value) for those attributes of a module or class that code may
+    read.
 
     Args:
       name: the name of the module or class in the code.
-      where: the kind of variable that it is.
+      where: the kind of variable that refers to the module or class: closure or global.
       owner: the module or class.
       wanted: the attribute names that occur in the code.
     """
@@ -134,15 +136,15 @@ def _global_names(code: CodeType) -> set[str]:
 
 
 class Drawn(NamedTuple):
-    """The random keys from which a traced function draws random numbers, by position; None: unknown.
+    """The random keys from which a traced function draws random numbers. Each field is None if it is unknown.
 
     Attributes:
-      constants: positions among the captured constants of keys that are not combined with an argument, so
+      constants: positions, among the captured constants, of keys that are not combined with an argument, so
         that each call draws the same numbers.
-      arguments: positions among the flat arguments of keys that are not combined with another argument.
+      arguments: positions, among the flat arguments, of keys that are not combined with another argument.
       of: the number of flat arguments.
-      on_devices: positions of arguments that a shard_map uses unsplit as keys, so that all devices draw equal
-        numbers, and combines element by element with arrays that it splits.
+      on_devices: positions, among the flat arguments, of keys that a shard_map passes whole to every device.
+        All devices then draw equal numbers, and combine them element by element with a part of a split array.
     """
 
     constants: frozenset[int] | None = None
@@ -152,10 +154,11 @@ class Drawn(NamedTuple):
 
 
 def keys_drawn_from(jaxpr: Any) -> Drawn:
-    """Return the captured constants and the arguments from which ``jaxpr`` draws random numbers.
+    """Return which captured constants and which arguments of ``jaxpr`` are random keys that it draws numbers
+    from.
 
-    Only public parts of the jaxpr (``jax.extend.core``) are read, and its equations only if a constant or an
-    argument can be a key.
+    Only public parts of the jaxpr (``jax.extend.core``) are read. The equations are read only if a constant
+    or an argument can be a key.
     """
     body = getattr(jaxpr, "jaxpr", jaxpr)
     first = len(body.constvars)  # the arguments are numbered after the constants
@@ -178,12 +181,12 @@ def keys_drawn_from(jaxpr: Any) -> Drawn:
 
 
 def _draws_alike(body: Any, keys: dict[int, int], found: set[int]) -> None:
-    """Add to ``found`` the positions of the arguments from which a shard_map in ``body`` draws equal numbers
-    on all devices.
+    """Add to ``found`` the positions of those arguments that are random keys from which a shard_map in
+    ``body`` draws equal numbers on all devices.
 
     Args:
       body: a jaxpr.
-      keys: maps the id of a variable to the position of the argument that it is.
+      keys: ``id()`` of a variable of ``body`` -> the position of the argument whose value it has.
       found: the result, which is extended.
     """
     for equation in body.eqns if keys else ():
@@ -205,8 +208,8 @@ class _Uniform(NamedTuple):
     """A value in a shard_map that is equal on all devices.
 
     Attributes:
-      sources: positions of the operands of the shard_map that it is made from.
-      drawn: the size of the largest array of random numbers that was drawn to make it.
+      sources: positions of the operands of the shard_map from which the value is computed.
+      drawn: the size of the largest array of random numbers from which the value is computed; 0: of none.
     """
 
     sources: frozenset[int] = frozenset()
@@ -225,16 +228,18 @@ _COLLECTED = frozenset(
 def _draws_on_split(
     body: Any, operands: list[_Uniform | None], found: set[frozenset[int]]
 ) -> list[_Uniform | None]:
-    """Find random numbers that are equal on all devices and are combined element by element with a split
-    array. Return what is known of the results of ``body``.
+    """Find random numbers in a shard_map that are equal on all devices but are combined element by element
+    with a part of a split array, as in a dropout mask. This is usually a mistake. Return for each result of
+    ``body`` whether it is equal on all devices (a _Uniform) or not (_SPLIT).
 
-    Only random numbers with at least the size of the split array count. Noise for weights that all devices
-    have, an order or a random projection must be equal on all devices, and are not found.
+    Only arrays of random numbers that are at least as large as the part of the split array count. Noise for
+    weights that all devices have, an order or a random projection must be equal on all devices, and do not
+    count.
 
     Args:
       body: the jaxpr of a shard_map, or one inside it.
-      operands: its arguments: a _Uniform, or _SPLIT.
-      found: the ``sources`` of such random numbers are added to this.
+      operands: for each argument of ``body``, a _Uniform or _SPLIT.
+      found: the ``sources`` of such random numbers are added to this set.
     """
     known: dict[int, _Uniform | None] = dict(zip(map(id, body.invars), operands, strict=False))
     for equation in body.eqns:
@@ -268,12 +273,13 @@ def _may_be_key(aval: Any) -> bool:
 
 
 def _draws(body: Any, known: dict[int, frozenset[int]], found: set[frozenset[int]]) -> None:
-    """Add to ``found`` the keys of each draw of random numbers in ``body``.
+    """Add to ``found`` one set for each draw of random numbers in ``body``: the numbers of the keys from
+    which it draws.
 
     Args:
       body: a jaxpr.
-      known: maps the id of a variable to the numbers of the keys that it is made from and of nothing else. A
-        variable that is not there depends on another value, or on no key.
+      known: ``id()`` of a variable -> the numbers of the keys from which alone the variable is computed. A
+        variable that also depends on another value, or on no key, is not in this dict.
       found: the result, which is extended.
     """
     for equation in body.eqns:
@@ -293,7 +299,7 @@ def _draws(body: Any, known: dict[int, frozenset[int]], found: set[frozenset[int
 
 
 def _bodies(equation: Any) -> Iterator[Any]:
-    """Yield the inner programs (jaxprs) of an equation."""
+    """Yield the inner programs (jaxprs) of an equation, such as the branches of a ``cond``."""
     for value in equation.params.values():
         for one in value if isinstance(value, tuple) else (value,):
             inner: Any = getattr(one, "jaxpr", one)
@@ -302,8 +308,12 @@ def _bodies(equation: Any) -> Iterator[Any]:
 
 
 def inner_programs(jaxpr: Any, left: int = MAX_INNER) -> Iterator[Any]:
-    """Yield the jaxprs of jitted functions that are called in ``jaxpr`` and have captured arrays themselves.
-    ``left`` is how many levels are searched."""
+    """Yield the jaxprs of the jitted functions that ``jaxpr`` calls and that have captured arrays themselves.
+
+    Args:
+      jaxpr: the program to search.
+      left: how many levels of calls inside calls are searched.
+    """
     for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns if left else ():
         if equation.primitive.name in CALLING:
             for value in equation.params.values():
@@ -316,14 +326,14 @@ def inner_programs(jaxpr: Any, left: int = MAX_INNER) -> Iterator[Any]:
 def of_trace(
     function: Any, constants: list[Any], is_array: Any, jaxpr: Any = None, drawn: frozenset[int] | None = None
 ) -> list[Captured]:
-    """Describe each array that a trace, or a jitted function inside it, captured: name, place, shape, dtype
-    and bytes. The largest is first.
+    """Describe each array that a trace, or a jitted function called in it, has captured as a constant: name
+    of the variable, kind of the variable, shape, dtype and bytes. The largest array comes first.
 
     Args:
       function: the traced function.
       constants: the arrays that the trace captured.
       is_array: returns whether an object is an array.
-      jaxpr: the result of the trace; None: inner functions are not searched.
+      jaxpr: the result of the trace; None: jitted functions called in it are not searched.
       drawn: positions among ``constants`` of random keys from which the trace draws; None: unknown.
     """
     if jaxpr is not None:

@@ -1,6 +1,6 @@
 """Collect the values that a function reads besides its arguments: closure cells, globals, attributes.
 
-User functions that it calls are followed. Libraries, arrays and plain values are not.
+Functions of the user that it calls are searched too. Library functions, arrays and plain values are not.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _STDLIB = sys.stdlib_module_names
 
 
 class Found(NamedTuple):
-    """A value that the code reads.
+    """A value that a traced function reads and that is not passed to it as a traced argument.
 
     Attributes:
       place: the path to the value from the traced function.
       name: the expression in the code, such as ``config['lr']``.
-      where: ``closure``, ``global`` or ``static`` (in an argument that is part of the cache key); ``global of
-        helper`` in a function that is called.
+      where: the kind of the variable. ``closure``; ``global``; ``static``: an argument that is part of the
+        cache key; ``global of helper``: a global of the function ``helper`` that the traced function calls.
       value: the present value.
       line: the first line that reads the value.
       certain: whether every run of the traced function executes that line.
@@ -62,11 +62,12 @@ class Found(NamedTuple):
 
 
 class _Walk:
-    """Collects the values that a function, and the user functions that it calls, read.
+    """Collects the values that ``function`` reads besides its arguments, and those that the user's functions
+    called by it read.
 
     Args:
       function: the function.
-      bound: arguments that stay the same from call to call: name -> a function that returns the value.
+      bound: name -> a function that returns the value, for arguments that stay the same from call to call.
     """
 
     def __init__(self, function: FunctionType, bound: dict[str, Any]) -> None:
@@ -85,7 +86,7 @@ class _Walk:
         self.queue.append((function, (), arguments))
 
     def run(self) -> list[Found]:
-        """Return the values, without those that the code itself assigns."""
+        """Return the values that the function reads, without those that its code itself assigns."""
         while self.queue and len(self.seen) < MAX_FUNCTIONS:
             function, place, bound = self.queue.pop(0)
             self._function(function, place, bound)
@@ -99,12 +100,12 @@ class _Walk:
         return any(place[:n] in self.written for n in range(1, len(place) + 1))
 
     def _function(self, function: FunctionType, place: Place, bound: dict[str, Variable]) -> None:
-        """Collect what one function reads.
+        """Collect the values that one function reads.
 
         Args:
           function: the function.
-          place: the path to it from the traced function.
-          bound: its parameters whose values are known, such as ``self``, by name.
+          place: the path to ``function`` from the traced function.
+          bound: the parameters of ``function`` whose values are known, such as ``self``, by name.
         """
         receiver = next(iter(bound.values()))[0] if bound else None
         if (id(function), receiver) in self.seen:
@@ -128,8 +129,15 @@ class _Walk:
     def _variable(
         self, function: FunctionType, place: Place, bound: dict[str, Variable], name: bytecode.Name
     ) -> Variable | None:
-        """Return the variable with which ``name`` begins; None if it has no value, or is an argument that may
-        change."""
+        """Return the variable that the expression ``name`` begins with: ``config`` for ``config.lr``. Return
+        None if the variable has no value, or is an argument that may be different in each call.
+
+        Args:
+          function: the function whose code has the expression.
+          place: the path to ``function`` from the traced function.
+          bound: the parameters of ``function`` whose values are known, by name.
+          name: the expression.
+        """
         if name.kind == bytecode.PARAMETER:
             return bound.get(name.name)
         key: Any = name.name
@@ -148,13 +156,13 @@ class _Walk:
         at: Frame,
         certain: bool,
     ) -> None:
-        """Follow ``steps`` from ``variable``, and note the value that is read.
+        """Follow an expression such as ``config.lr`` from its variable, and note the value that it reads.
 
         Args:
-          variable: where the name begins.
+          variable: the variable that the expression begins with.
           steps: (attribute or item, key) pairs.
           where: the kind of the variable, for ``Found.where``.
-          at: the line that reads it.
+          at: the line that reads the value.
           certain: whether every run of the traced function executes that line.
         """
         place, name, _, value = variable
@@ -183,13 +191,24 @@ class _Walk:
         self._leaf(Found(place, name, where, value, at, certain), 0)
 
     def _call(self, function: FunctionType, place: Place, receiver: Variable) -> None:
-        """Follow ``function``, which is at ``place``, as a method whose first parameter is ``receiver``."""
+        """Have the values collected that ``function`` reads, a method that the code calls.
+
+        Args:
+          function: the function of the method.
+          place: the path to ``function`` from the traced function.
+          receiver: the value of its first parameter, ``self``.
+        """
         names = function.__code__.co_varnames[: function.__code__.co_argcount]
         self.queue.append((function, place, {names[0]: receiver} if names else {}))
 
     def _leaf(self, found: Found, depth: int) -> None:
-        """Note the value ``found``, and follow it if it is a function or an object that is called. ``depth``
-        is how many containers it is in."""
+        """Note the value ``found``. If it is a function or a callable object, collect what its code reads
+        too.
+
+        Args:
+          found: the value.
+          depth: the number of containers around the value.
+        """
         value, kind = found.value, type(found.value)
         if found.place in self.found or _is_code(value):
             return
@@ -215,7 +234,8 @@ class _Walk:
             self.whole.append((found, depth))
 
     def _follow_method(self, found: Found) -> None:
-        """Follow the function of a bound method that the code reads."""
+        """Collect what the function of a bound method reads. ``found`` is the bound method, which the code
+        reads."""
         method = found.value
         if type(method.__func__) is FunctionType and _is_users(method.__func__):
             owner = (*found.place, (SELF, None))
@@ -226,7 +246,12 @@ class _Walk:
 
     def _children(self, found: Found, depth: int) -> None:
         """Note the parts of an object that the code reads as a whole: the items of a container, or those
-        attributes whose names occur in the code."""
+        attributes of another object whose names occur in the code.
+
+        Args:
+          found: the object.
+          depth: the number of containers around the object.
+        """
         value = found.value
         kind = type(value)
         pairs: list[tuple[Step, str, Any]] = []
@@ -251,7 +276,7 @@ class _Walk:
 
 
 def _ends_here(value: Any) -> bool:
-    """Return whether ``value`` is an array or a plain value, whose parts are not followed."""
+    """Return whether ``value`` is an array, a number or a string, whose parts are not searched."""
     kind = type(value)
     return (
         kind in paths.PLAIN
@@ -281,8 +306,8 @@ def _calls_on(value: Any) -> bool:
 
 
 def _is_code(value: Any) -> bool:
-    """Return whether ``value`` is a module, or a library's function or class. Programs do not change
-    these."""
+    """Return whether ``value`` is a module, or a library's function or class. Such values are left out,
+    because programs do not change them."""
     kind = type(value)
     if kind in (ModuleType, BuiltinFunctionType, MethodDescriptorType) or issubclass(kind, ModuleType):
         return True
@@ -297,7 +322,7 @@ _known: weakref.WeakKeyDictionary[Any, bytecode.Reads] = weakref.WeakKeyDictiona
 
 
 def reads_of(function: FunctionType) -> bytecode.Reads:
-    """Return what the code of ``function`` reads and writes, from a cache."""
+    """Return the names that the code of ``function`` reads and writes, from a cache by code object."""
     code = function.__code__
     reads = _known.get(code)
     if reads is None:
@@ -311,7 +336,7 @@ def walk(function: FunctionType, bound: dict[str, Any]) -> list[Found]:
 
     Args:
       function: the function.
-      bound: arguments that stay the same from call to call (a static ``self``, values bound by a partial):
-        name -> a function that returns the value.
+      bound: name -> a function that returns the value, for arguments that stay the same from call to call: a
+        static ``self``, values bound by a partial.
     """
     return _Walk(function, bound).run()

@@ -28,16 +28,18 @@ SETS = (set, frozenset)
 
 
 class Mark:
-    """A remembered value.
+    """A remembered value, with which a later value can be compared.
 
     Attributes:
-      ref: returns the value while it is alive; it is compared only with ``is``.
+      ref: a function that returns the remembered object while it is alive; the object is compared only by
+        ``is``.
       text: the value as text of limited length.
       code: the code, if the value is a Python function.
-      facts: data that is equal for equal values; None if only the object itself is equal.
-      crc: checksum of the contents of a NumPy array; None: they are not compared.
-      watched: whether ``ref`` shows that the variable has another object; False for a list or a dict, which
-        can have no weak reference.
+      facts: data that is equal for equal values, such as (type, value) or the keys of a dict. None if the
+        value is equal only to itself.
+      crc: checksum of the contents of a NumPy array; None: the contents are not compared.
+      watched: whether ``ref`` can show that a variable has another object now. False for a list or a dict,
+        which can have no weak reference.
     """
 
     __slots__ = ("code", "crc", "facts", "ref", "text", "watched")
@@ -58,7 +60,8 @@ class Mark:
                 self.watched = False
 
     def same(self, value: Any) -> bool:
-        """Return whether ``value`` is the remembered object or equal to it; True if that is unknown."""
+        """Return whether ``value`` is the remembered object or equal to it. Return True if that cannot be
+        determined, so that no false change is reported."""
         if self.watched and self.ref() is value:
             return True
         if self.code is not None:
@@ -75,14 +78,14 @@ class Mark:
         return not self.watched
 
     def contents(self, value: Any) -> bool:
-        """Return whether the contents of the NumPy array ``value`` are unchanged; True for any other
-        value."""
+        """Return whether the contents of ``value``, the remembered NumPy array, are unchanged. Return True if
+        the contents are not compared, or if ``value`` is not the remembered object."""
         return self.crc is None or self.ref() is not value or checksum(value) == self.crc
 
 
 def _facts(value: Any) -> Any:
-    """Return data of builtin types that is equal for equal values; None if a value is equal only to
-    itself."""
+    """Return data of builtin types that is equal for equal values: (type, value) of a number, (list, length)
+    of a list. Return None if the value is equal only to itself."""
     kind = type(value)
     if kind in (str, bytes) and len(value) > MAX_KEPT:
         data = value if kind is bytes else value.encode("utf-8", "surrogatepass")
@@ -110,8 +113,8 @@ def _facts(value: Any) -> Any:
 
 
 def checksum(value: Any) -> int | None:
-    """Return a checksum of a NumPy array's contents; None for an array that is too large or has Python
-    objects, and for other values."""
+    """Return a checksum of the contents of ``value``, a NumPy array. Return None for an array that is larger
+    than MAX_BYTES or contains Python objects, and for any other value."""
     if not issubclass(type(value), np.ndarray) or value.nbytes > MAX_BYTES or value.dtype.hasobject:
         return None
     plain = np.ndarray.view(value, np.ndarray)
@@ -119,8 +122,8 @@ def checksum(value: Any) -> int | None:
 
 
 def shown(value: Any) -> str:
-    """Return a short text that shows a value, with some items of a small NumPy array: ``float32[3] [1, 2,
-    3]``."""
+    """Return a short text that shows ``value``. For a small NumPy array, this includes its first items:
+    ``float32[3] [1, 2, 3]``."""
     kind = type(value)
     if hasattr(kind, "aval") and hasattr(kind, "dtype"):
         return f"jax.Array {value.dtype}{list(value.shape)}"

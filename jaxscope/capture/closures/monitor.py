@@ -1,9 +1,10 @@
 """Detect that a value which a trace has captured was changed afterwards: JAX goes on using the old value.
 
-At each trace of a watched function, the values that its code reads from outside are remembered by weak
-reference. They are compared by identity after calls. The contents of NumPy arrays are also compared at the
-ends of steps, at growing intervals. If a jitted function calls the watched one, calls on JAX's fast path do
-not reach it. Then all comparisons are made at the ends of steps.
+At each trace of a watched function (``jaxscope.watch``), the values that its code reads from outside are
+remembered by weak reference. After calls of the function, the variables are checked for another object. The
+contents of NumPy arrays are also compared at the ends of steps, at growing intervals. If the watched function
+is called by a jitted function, Python runs neither of the two in calls on JAX's fast path. Then all checks
+are made at the ends of steps.
 """
 
 from __future__ import annotations
@@ -36,23 +37,23 @@ CALL, STEP, EXIT = "call", "step", "exit"  # the occasion of a check
 
 
 class Guard:
-    """Checks the captured values of one object wrapped by ``jaxscope.watch``, after those calls that its
-    counter selects.
+    """Checks whether the values that one watched object (``jaxscope.watch``) captured have changed since its
+    trace. The checks are made after those calls that its counter selects.
 
     Args:
       monitor: the monitor of the recording.
       counter: counts the calls of the object.
-      inside: see below.
+      inside: the attribute of this name.
 
     Attributes:
       function: the id of the watched function.
       inside: whether the object is not jitted itself but called by a jitted function, so that its calls on
         JAX's fast path are not seen.
       static: position of the argument for each of whose values there is a separate trace, such as a static
-        self; None: there is no such argument.
-      snapshots: the values that the newest trace read, by the ``id()`` of that argument, with a reference to
-        the argument. The id is 0 if there is no such argument.
-      pending: a trace that has begun and not ended.
+        ``self``; None: there is no such argument.
+      snapshots: the values that the newest trace read: ``id()`` of that static argument -> (reference to the
+        argument, Snapshot). The id is 0 if there is no such argument.
+      pending: a trace that has begun and not ended; None: there is none.
       interval: the number of calls until the next check.
     """
 
@@ -69,8 +70,12 @@ class Guard:
         self._without = 0
 
     def look(self, args: tuple[Any, ...]) -> None:
-        """Check after a call of the watched object with the positional arguments ``args``, and schedule the
-        next check."""
+        """Check the captured values after a call of the watched object, and decide after how many calls to
+        check next.
+
+        Args:
+          args: the positional arguments of the call, which may include a static ``self``.
+        """
         try:
             began = time.perf_counter_ns()
             if self.pending is not None:
@@ -105,7 +110,8 @@ class Guard:
             shield.switch_off("stale_captures", f"{type(e).__name__}: {str(e)[:300]}")
 
     def newest(self, args: tuple[Any, ...]) -> Snapshot | None:
-        """Return the values that the newest trace for the arguments ``args`` read; None if there is none."""
+        """Return the values that the newest trace for the positional arguments ``args`` read; None if there
+        was no such trace."""
         if self.static is None:
             key = 0
         elif self.static < len(args):
@@ -118,14 +124,19 @@ class Guard:
         return entry[1]
 
     def returned(self) -> None:
-        """Remember the values that a trace read, after the call in which the trace began has returned."""
+        """Remember the values that the pending trace read. This is called after the call in which that trace
+        began."""
         pending = self.pending
         if pending is not None and pending.thread == threading.get_ident():
             self.take(pending, set())
 
     def take(self, pending: Pending, constants: set[paths.Identity]) -> None:
-        """Remember the values that the trace ``pending`` read, in a Snapshot. ``constants`` identifies the
-        arrays that it captured."""
+        """Remember the values that a finished trace read, in a Snapshot.
+
+        Args:
+          pending: the trace.
+          constants: identifies the arrays that the trace captured as constants (``paths.identity``).
+        """
         if self.pending is pending:
             self.pending = None
         function = pending.function()
@@ -154,11 +165,12 @@ class Guard:
             self.monitor.check_soon()
 
     def compare(self, snapshot: Snapshot, read: Read, seen: str) -> None:
-        """Compare the value that is now where the trace read ``read``. Report it if it is not equal.
+        """Read one captured value again from its variable, and report a change if it is not equal to the
+        value at the trace.
 
         Args:
           snapshot: the values that the trace read.
-          read: one of these.
+          read: the value in ``snapshot`` to compare.
           seen: the occasion: CALL, STEP or EXIT.
         """
         function = snapshot.function()
@@ -173,11 +185,12 @@ class Guard:
             read.remember(value)  # another object with an equal value: compare with this one from now on
 
     def report(self, snapshot: Snapshot, read: Read, value: Any, seen: str, how: str) -> None:
-        """Write, once, that the value ``read`` has changed to ``value``.
+        """Write the event ``CaptureChanged``: the captured value ``read`` is now ``value``. Then check it no
+        more.
 
         Args:
           snapshot: the values that the trace read.
-          read: one of these.
+          read: the value in ``snapshot`` that has changed.
           value: the present value.
           seen: the occasion: CALL, STEP or EXIT.
           how: ``rebound`` (the variable has another object) or ``in place`` (the contents of the array
@@ -207,8 +220,8 @@ class Guard:
         )
 
     def contents(self, snapshot: Snapshot, seen: str) -> None:
-        """Compare the contents of the NumPy arrays in ``snapshot``, and report changes. ``seen`` is the
-        occasion."""
+        """Compare the contents of the NumPy arrays in ``snapshot`` with those at the trace, and report
+        changes. ``seen`` is the occasion: CALL, STEP or EXIT."""
         snapshot.calls = self.counter.value
         for read in list(snapshot.arrays):
             value = read.ref()
@@ -216,8 +229,8 @@ class Guard:
                 self.report(snapshot, read, value, seen, "in place")
 
     def step_ended(self) -> bool:
-        """At the end of a step, make the checks that ``look`` does not make. Return whether any are needed at
-        the ends of steps."""
+        """At the end of a step, make the checks that are not made after calls. Return whether this guard
+        needs further checks at the ends of steps."""
         current = self._current()
         tracker = self.monitor.tracker
         if not self.inside and tracker is not None and tracker.caller is self.counter:
@@ -232,13 +245,15 @@ class Guard:
         return (self.inside and bool(current)) or any(s.arrays for s in current)
 
     def exit(self) -> None:
-        """At the end of the recording, check the arrays if there were calls since the last check."""
+        """At the end of the recording, compare the contents of the captured NumPy arrays if there were calls
+        since the last comparison."""
         for snapshot in self._current():
             if snapshot.calls != self.counter.value:
                 self.contents(snapshot, EXIT)
 
     def _current(self) -> list[Snapshot]:
-        """Return the snapshots whose function and static argument are still alive."""
+        """Return the snapshots (the values that a trace read) whose function and static argument are still
+        alive."""
         return [
             s
             for owner, s in list(self.snapshots.values())
@@ -247,14 +262,14 @@ class Guard:
 
 
 class Pending:
-    """A trace of a watched function that has begun.
+    """A trace of a watched function that has begun and not ended.
 
     Args:
       function: the function.
-      bound: arguments that stay the same from call to call: name -> a function that returns the value.
-      static: position of the argument for each of whose values there is a separate trace; None: there is
-        none.
-      owner: a function that returns the value of this argument.
+      bound: name -> a function that returns the value, for arguments that stay the same from call to call.
+      static: position of the argument for each of whose values there is a separate trace, such as a static
+        ``self``; None: there is none.
+      owner: a function that returns the value of the argument at ``static``; None: there is none.
       call: the number of the call that is traced.
     """
 
@@ -269,7 +284,8 @@ class Pending:
 
 
 class ClosureMonitor:
-    """The guards of one recording, by the function that they watch. It is true if there are any.
+    """Checks the captured values of all watched functions of a recording, by one Guard for each. ``bool()``
+    of this object is True if there are watched functions.
 
     Attributes:
       tracker: the tracker of the recording, which counts steps.
@@ -285,12 +301,12 @@ class ClosureMonitor:
         return bool(self._by_function.values())
 
     def guard(self, watched: Any, counter: Counter) -> Guard | None:
-        """Return a guard that checks what ``watched``, an object wrapped by ``jaxscope.watch``, captures;
-        None if it contains no function of the user.
+        """Return a new Guard, which checks the values that ``watched`` captures; None if ``watched`` contains
+        no function of the user.
 
         Args:
-          watched: the object.
-          counter: counts its calls.
+          watched: an object wrapped by ``jaxscope.watch``.
+          counter: counts the calls of ``watched``.
         """
         inner, positional, _ = access_path.target(watched)
         if inner is None:
@@ -307,11 +323,13 @@ class ClosureMonitor:
         return guard
 
     def began(self, call: int, source: dict[str, Any], frame: FrameType | None) -> None:
-        """Note that a trace of a watched function begins.
+        """Note that a trace begins, for the guards of the traced function. Do nothing if the function is not
+        watched.
 
         Args:
           call: the number of the call that is traced.
-          source: what is known of the call (``jax_internals.source``).
+          source: what JAX's frames show of the call: function, options of jit, arguments
+            (``jax_internals.source``).
           frame: the frame of the call.
         """
         given = source.get("fun")
@@ -347,7 +365,8 @@ class ClosureMonitor:
             guard.counter.look_in(1)
 
     def traced(self, call: int, captured: Iterable[Any] = ()) -> None:
-        """Handle the end of the trace of the call number ``call``, which captured the arrays ``captured``."""
+        """At the end of the trace of the call number ``call``, let the guards of the function remember the
+        values that the trace read. ``captured`` are the arrays that it captured as constants."""
         constants = {paths.identity(c) for c in captured}
         for guard in self._guards():
             pending = guard.pending
@@ -355,20 +374,24 @@ class ClosureMonitor:
                 guard.take(pending, constants)
 
     def ended(self, call: int, returned: bool) -> None:
-        """Handle the end of a trace that JAX does not announce. ``returned`` is False if it raised an
-        exception."""
+        """Handle the end of a trace that JAX does not announce, such as one inside another trace.
+
+        Args:
+          call: the number of the call that was traced.
+          returned: whether the trace returned; False if it raised an exception.
+        """
         if self:
             (self.traced if returned else self.failed)(call)
 
     def failed(self, call: int) -> None:
-        """Handle a trace that raised an exception: the values of the trace before remain the ones to
-        check."""
+        """Handle a trace, of the call number ``call``, that raised an exception. The values that the previous
+        trace read remain the ones to check."""
         for guard in self._guards():
             if guard.pending is not None and guard.pending.call == call:
                 guard.pending = None
 
     def _guards(self) -> Iterator[Guard]:
-        """Yield all guards that are alive."""
+        """Yield the guards of all watched functions that are still alive."""
         for known in self._by_function.values():
             for ref, _ in list(known):
                 guard = ref()
@@ -378,8 +401,8 @@ class ClosureMonitor:
     # -- steps ----------------------------------------------------------------------------------------
 
     def check_soon(self) -> None:
-        """Check at the end of this step, then of steps at growing intervals, because there are values that
-        calls do not check."""
+        """Have the guards check at the end of this step, and then at the ends of steps at growing intervals.
+        This is called when there are values that checks after calls do not cover."""
         if self.tracker is not None:
             self._since = self.tracker.ended
             self.tracker.look_after(1)
@@ -405,8 +428,8 @@ class ClosureMonitor:
 
 
 def _reference(value: Any) -> Any:
-    """Return a function that returns ``value`` and keeps no array alive; None if ``value`` can have no weak
-    reference."""
+    """Return a function that returns ``value`` and keeps no array alive: a weak reference, or a plain
+    function for a number or string. Return None if ``value`` can have no weak reference."""
     if type(value) in paths.PLAIN:
         return lambda: value
     try:
@@ -416,8 +439,8 @@ def _reference(value: Any) -> Any:
 
 
 def _directly(function: Any) -> Any:
-    """Return the function inside partials, bound methods and wrappers of ``jaxscope.watch``, which only bind
-    arguments or count calls."""
+    """Return the function inside partials, bound methods and wrappers of ``jaxscope.watch``. Other wrappers
+    are not removed."""
     while type(function) in (functools.partial, MethodType) or hasattr(type(function), access_path.WATCHED):
         if type(function) is functools.partial:
             function = function.func

@@ -1,7 +1,7 @@
-"""Remember the values that one trace read besides its arguments, and find those whose variables have another
+"""Remember the values that one trace read besides its arguments, and find the variables that have another
 object now.
 
-Values are kept by weak reference, plain ones by value. Of the function's own closure, the cells themselves
+Numbers and strings are kept themselves, other values by weak reference. Of the function's closure, the cells
 are kept.
 """
 
@@ -20,17 +20,17 @@ MAX_TOTAL = 16 << 20  # bytes of the contents of NumPy arrays that are compared 
 
 
 class Read:
-    """One value that a trace read.
+    """One value that a trace read and that is not an argument.
 
     Args:
-      found: the value and where the code reads it.
-      constant: whether it is among the arrays that the trace captured as constants.
+      found: the value, and the line that reads it.
+      constant: whether the value is among the arrays that the trace captured as constants.
 
     Attributes:
       found: where the code reads the value; without the value itself.
-      constant: whether the trace captured it as a constant.
-      mark: the remembered value.
-      ref: returns the object while it is alive.
+      constant: whether the trace captured the value as a constant.
+      mark: the remembered value, with which the present one is compared.
+      ref: a function that returns the object while it is alive.
     """
 
     __slots__ = ("constant", "found", "mark", "ref")
@@ -41,7 +41,7 @@ class Read:
         self.remember(found.value)
 
     def remember(self, value: Any) -> None:
-        """Compare with ``value`` from now on."""
+        """Replace the remembered value by ``value``, so that later checks compare with it."""
         self.mark = fingerprint.Mark(value)
         self.ref = self.mark.ref
 
@@ -49,27 +49,27 @@ class Read:
 class Snapshot:
     """The values that one trace read and that are not arguments.
 
-    The function's own closure cells and globals are compared directly, other values by their path from the
-    function. A snapshot refers to the cells, which may refer to the function. So only an object that refers
-    to the function anyway may refer to a snapshot.
+    The variables in the function's own closure cells and globals are compared directly, other values by their
+    path from the function. A snapshot refers to the cells, which may refer to the function. So only an object
+    that refers to the function anyway may refer to a snapshot; any other would keep the function alive.
 
     Args:
       function: the traced function.
-      bound: references, by name, to arguments that stay the same from call to call.
+      bound: name -> a function that returns the value, for arguments that stay the same from call to call.
       call: the number of the call that was traced.
       calls: the number of calls of the function so far.
       constants: identifies the arrays that the trace captured (``paths.identity``).
 
     Attributes:
       eager: how many more checks compare all values.
-      calls: the number of calls when the contents of arrays were last compared.
-      contents_at: the call after which they are compared next.
+      calls: the number of calls of the function when the contents of arrays were last compared.
+      contents_at: the number of the call after which the contents of arrays are compared next.
       reported: whether a change was written to the log.
       reads: all values, by their path.
-      cells: those in closure cells.
-      names: those in globals.
-      deep: those that are reached through attributes or items.
-      arrays: those that are NumPy arrays whose contents are compared.
+      cells: (closure cell, value) for the values in closure cells.
+      names: (name, value) for the values in globals.
+      deep: the values that are reached through attributes or items.
+      arrays: the values that are NumPy arrays whose contents are compared.
     """
 
     def __init__(
@@ -111,13 +111,14 @@ class Snapshot:
                     self.arrays.append(read)
 
     def contents_later(self, calls: int) -> None:
-        """Schedule the next comparison of contents after the one at the call number ``calls``. The intervals
-        double."""
+        """Schedule the next comparison of the contents of arrays, after one at the call number ``calls``. The
+        interval doubles each time."""
         self.contents_at = calls + self._gap
         self._gap *= 2
 
     def drop(self, read: Read) -> bool:
-        """Check ``read`` no more. Return False if another thread has dropped it already."""
+        """Remove ``read`` from the values that are checked. Return False if another thread has removed it
+        already."""
         if self.reads.pop(read.found.place, None) is None:
             return False
         self.cells = [c for c in self.cells if c[1] is not read]
@@ -127,10 +128,10 @@ class Snapshot:
         return True
 
     def differing(self) -> list[Read] | None:
-        """Return the values whose variables have another object now; None if there are none.
+        """Return the values whose variables may have another object now; None if there are none.
 
-        After the first EAGER checks, each one compares only AT_ONCE of the values that are reached through
-        attributes or items.
+        The first EAGER checks compare all values. Each later check compares all closure cells and globals,
+        but only AT_ONCE of the values that are reached through attributes or items, in turn.
         """
         differing: list[Read] | None = None
         for cell, read in self.cells:
