@@ -1,5 +1,5 @@
-"""Count calls by one addition and one store each. The count is stored in a file that is mapped into memory
-(log.counts)."""
+"""Count calls: each costs one addition and one store. The count is stored in a file that is mapped into
+memory (log.counts), so that it is not lost when the process is killed."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ INTERVAL_NS = 100_000_000
 
 
 class Count(Tick):
-    """A count that starts at 0. ``cells[index] = value`` stores it in the mapped file, or in an object that
-    stands in for it.
+    """A count that starts at 0, with its copy in a cell of a file that is mapped into memory. ``cells[index]
+    = value`` stores the count, where ``cells`` is the mapped file, or an object in its place while there is
+    no such cell.
 
     Args:
       writer: writes the events.
-      event: creates the event that writes the count to the log, from the count and the number of the cell of
-        the mapped file in which later counts are stored (None: they are not stored).
+      event: returns the event that writes the count to the log. Its parameters are the count, and the number
+        of the cell in which later counts are stored (None: they are not stored).
     """
 
     __slots__ = ("_event", "_writer", "_written", "cell")
@@ -34,7 +35,8 @@ class Count(Tick):
         self.restart()
 
     def restart(self) -> None:
-        """Start at 0 again, in a forked child, with a cell of the child's own file."""
+        """Start at 0 again. This is called at the beginning and in a forked child, which has a mapped file of
+        its own."""
         self.value = self._written = self.index = 0
         self.cell: int | None = None
         self.cells: Any = _Unplaced(self)
@@ -70,8 +72,8 @@ class Count(Tick):
 
 
 class _Unplaced:
-    """Stands in for the mapped file until the first store, which reserves a cell. So no call has to check
-    whether there is a cell."""
+    """Used in place of the mapped file until the first count is stored, which reserves a cell there. So the
+    code that counts a call does not have to check whether there is a cell."""
 
     def __init__(self, count: Count) -> None:
         self._count = count
@@ -81,8 +83,8 @@ class _Unplaced:
 
 
 class _InTheLog:
-    """Stands in for the mapped file where no file can be mapped. It writes the count to the log at most ten
-    times a second."""
+    """Used in place of the mapped file where no file can be mapped. It writes the count to the log at most
+    ten times a second."""
 
     def __init__(self, count: Count) -> None:
         self._count = count

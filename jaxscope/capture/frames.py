@@ -59,17 +59,25 @@ def is_pythons_own(file: str) -> bool:
 
 @functools.lru_cache(4096)
 def _standing(file: str, package: str, function: str) -> Standing:
-    """Return who owns a function: the user, an installed package or a library. ``package`` is its top-level
-    package."""
+    """Return who owns a function: the user, an installed package or a library (JAX, jaxscope, Python itself,
+    or a library around JAX).
+
+    Args:
+      file: the file of its code.
+      package: the top-level package of its module.
+      function: its qualified name if the code is in no file (``<string>``); else empty.
+    """
     if package in _skipped or is_pythons_own(file):
         return Standing.LIBRARY
     return standing_of(Frame(file, 0, function), _of_file)
 
 
 def standing(frame: FrameType) -> Standing:
-    """Return who owns the code of a running frame: the user, an installed package or a library.
+    """Return who owns the code of a running frame: the user, an installed package or a library (JAX,
+    jaxscope, Python itself, or a library around JAX).
 
-    The name of its module decides first. So code of a library is recognized in a clone of its sources too.
+    The frame's module is examined before its file. So code of a library is recognized also if the library is
+    imported from a clone of its sources.
     """
     code = frame.f_code
     function = code.co_qualname if code.co_filename == "<string>" else ""
@@ -83,8 +91,9 @@ def is_user(frame: FrameType) -> bool:
 
 @functools.lru_cache(4096)
 def file_standing(file: str) -> Standing:
-    """Return who owns a file, by its name: the user, an installed package or a library. A library that is
-    imported from a clone of its sources is recognized too."""
+    """Return who owns the code in ``file``: the user, an installed package or a library (JAX, jaxscope,
+    Python itself, or a library around JAX). A library that is imported from a clone of its sources is
+    recognized too."""
     cloned = any(
         file.startswith(folder + os.sep)
         for name in _skipped
@@ -105,8 +114,8 @@ def library_of(file: str | None) -> str | None:
 
 
 def is_library_file(file: str) -> bool:
-    """Return whether ``file`` is not the user's: it is in an installed package, Python's own, or in JAX, a
-    library around JAX or jaxscope."""
+    """Return whether ``file`` is not the user's, but belongs to an installed package or library, or to
+    Python."""
     return file_standing(file) != Standing.USER
 
 
@@ -117,18 +126,18 @@ def location(frame: FrameType) -> Frame:
 
 
 def column(frame: FrameType) -> int | None:
-    """Return the column, in bytes of UTF-8, where the expression begins that ``frame`` executes; None if the
-    code has no columns."""
+    """Return the column at which the expression begins that ``frame`` executes, in bytes of UTF-8; None if
+    the code has no information about columns."""
     at = next(itertools.islice(frame.f_code.co_positions(), max(frame.f_lasti, 0) // 2, None), None)
     return at[2] if at is not None else None
 
 
 def users(found: Iterable[FrameType]) -> list[FrameType]:
-    """Return those of ``found`` that show where in the user's program a call is made, innermost first, at
-    most MAX_STACK.
+    """Return those of the frames ``found`` that show where in the user's program a call is made, innermost
+    first, at most MAX_STACK.
 
-    These are the frames of the user's code. If there are none, they are frames of installed packages that are
-    not known libraries. Frames of libraries are never returned.
+    These are the frames of the user's code. If there are none, they are the frames of installed packages that
+    are no known libraries. Frames of libraries such as JAX are never returned.
 
     Args:
       found: frames, innermost first.
@@ -146,20 +155,22 @@ def users(found: Iterable[FrameType]) -> list[FrameType]:
 
 
 def is_installed_beside(file: str | None, frame: FrameType | None) -> bool:
-    """Return whether ``file`` is in an installed package, and the user's code is on the stack of ``frame``
-    too."""
+    """Return whether ``file`` belongs to an installed package while the user's own code is also on the stack
+    of ``frame``. A function in ``file`` is then not the user's."""
     if file is None or file_standing(file) != Standing.INSTALLED:
         return False
     return any(standing(f) == Standing.USER for f in walk(frame))
 
 
 def user_frames(frame: FrameType | None) -> list[Frame]:
-    """Return the user's lines on the stack of ``frame``, innermost first (``users``)."""
+    """Return the user's lines on the stack of ``frame``, innermost first; lines of an installed package if
+    there are none of the user."""
     return [location(f) for f in users(walk(frame))]
 
 
 def raised_through(trace: TracebackType | None) -> list[Frame]:
-    """Return the user's lines in the traceback of an exception, innermost first (``users``)."""
+    """Return the user's lines in the traceback of an exception, innermost first; lines of an installed
+    package if there are none of the user."""
     lines: dict[FrameType, int] = {}
     while trace is not None:
         lines[trace.tb_frame] = trace.tb_lineno
@@ -168,9 +179,10 @@ def raised_through(trace: TracebackType | None) -> list[Frame]:
 
 
 def raised_in(trace: TracebackType | None) -> str | None:
-    """Return the package in whose code an exception was raised; None if it was raised in the user's.
+    """Return the name of the package whose code raised an exception, from its traceback; None if the user's
+    code raised it.
 
-    Lines of JAX and Python do not count: the line that called them does.
+    If code of JAX or Python raised the exception, the code that called JAX or Python counts.
     """
     last: FrameType | None = None
     while trace is not None:
@@ -182,24 +194,24 @@ def raised_in(trace: TracebackType | None) -> str | None:
 
 
 def _between(frame: FrameType) -> bool:
-    """Return whether the frame is only between a caller and the function that it calls: a watched function's
-    wrapper of jaxscope, Python's import system, or the function by which JAX shortens tracebacks."""
+    """Return whether the frame only passes a call on: the wrapper of a watched function, Python's import
+    system, or the function by which JAX shortens tracebacks."""
     module = module_of(frame)
     own = root(module) == OWN_ROOT or module == TRIMS_TRACEBACKS
     return own or frame.f_code.co_filename.startswith("<frozen")
 
 
 def into_library(frame: FrameType | None, callbacks: Container[str] = frozenset()) -> tuple[int, str | None]:
-    """Find where the user's code calls a library that uses JAX. The user cannot add jit to the library's
-    code.
+    """Find the user's line that called a library which uses JAX, such as flax, so that the library's
+    compilations are attributed to this line. The user cannot add jit to the library's code.
 
-    Returns the position among ``user_frames`` of the outermost line that called such a library, and the
-    library's name. If no line did, returns 0 and the name of an installed package that the innermost line
-    called, or None. Decorators, Python's own modules and pytest, which also call the user's code, are not
-    such libraries.
+    Returns the position among ``user_frames`` of the outermost line that called such a library, and the name
+    of the library. If no line did, returns 0 and the name of an installed package that the innermost line
+    called, or None. Decorators, Python's own modules and pytest, which also call the user's code, are no such
+    libraries.
 
-    A line of a function inside ``hk.transform(f)`` is the user's, although the library called it. The line
-    that is returned is then the one further out that called the transformed function.
+    A function inside ``hk.transform(f)`` is the user's although the library calls it. The line that is
+    returned is then the one further out that called the transformed function.
 
     Args:
       frame: the innermost frame.

@@ -1,5 +1,5 @@
-"""Read the exception that ended the program from where the interpreter keeps it (``sys.last_exc``); no hook
-is installed."""
+"""Read the exception that ended the program from ``sys.last_exc``, where the interpreter keeps it. No hook
+such as ``sys.excepthook`` is installed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def stored() -> BaseException | None:
 
 
 def uncaught() -> Died | None:
-    """Return the event ``Died`` for the exception that ended the program; None if there is none."""
+    """Return the event ``Died`` for the uncaught exception that ends the program: its class, message and the
+    user's lines. Return None if there is none."""
     error = stored()
     if error is None:
         return None

@@ -1,5 +1,5 @@
-"""Register listeners with ``jax.monitoring`` while a recording runs, again if the program removes all of
-them."""
+"""Register listeners with ``jax.monitoring`` while a recording runs. If the program removes all listeners,
+register them again."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from jaxscope.schema import events as ev
 
 
 class Listeners(Protocol):
-    """The callbacks of one recording.
+    """The callbacks of one recording for ``jax.monitoring``.
 
-    JAX calls ``on_duration`` at the end of a phase (trace, lowering, compilation), ``on_scalar`` at its
-    beginning, and ``on_event`` for other events, such as hits of the persistent cache.
+    JAX calls ``on_scalar`` at the beginning of a phase (trace, lowering, compilation), ``on_duration`` at the
+    end of a phase, and ``on_event`` for other events, such as hits of the persistent cache.
     """
 
     def on_duration(self, event: str, duration_secs: float, **_: Any) -> None: ...
@@ -48,8 +48,8 @@ def unregister(callbacks: Listeners) -> None:
 
 
 def restore(callbacks: Listeners, writer: Writer) -> None:
-    """Register the methods of ``callbacks`` again if the program called
-    ``jax.monitoring.clear_event_listeners()``, and record that."""
+    """If the program called ``jax.monitoring.clear_event_listeners()``, register the methods of ``callbacks``
+    again, and write an event ``Degraded``, because one trace may be missing."""
     import jax
 
     if jax_internals.is_listening(callbacks.on_duration):

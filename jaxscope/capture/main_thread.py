@@ -1,10 +1,10 @@
-"""Record where the main thread of a process of a job is while nothing else is recorded: which ranks wait, and
-where.
+"""Record what the main thread of a process does while no events are written, in a job of several processes.
+So it is known afterwards which ranks wait, and where.
 
 Every two seconds a thread reads Linux's counters of context switches of the main thread, which show whether
-it has run since. It writes the event ``MainThreadSeen`` when the main thread has waited for a while, when it
-runs again, and when it runs for a while without any event; a job that makes progress has few such events.
-There is no such thread in a program of one process, or on a system without these counters.
+the main thread has run since. The thread writes the event ``MainThreadSeen`` when the main thread has waited
+for a while, when it runs again, and when it runs for a while without any event. A job that makes progress has
+few such events. There is no such thread in a program of one process, or on a system without these counters.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ COUNTERS = ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches")
 
 
 class MainThread:
-    """Observes the main thread of this process from ``start`` to ``stop``.
+    """Observes whether the main thread of this process waits, from ``start`` to ``stop``.
 
     Args:
       writer: writes the events.
-      patience_s: seconds without progress after which the ranks that wait are named.
+      patience_s: seconds without progress after which the waiting ranks are named. It shortens the time
+        between two readings.
     """
 
     def __init__(self, writer: Writer, patience_s: float) -> None:
@@ -49,8 +50,8 @@ class MainThread:
         self._changed_ns = 0  # when the log last changed
 
     def start(self) -> None:
-        """Start the thread that observes. It is not one of Python's ``threading``, so that the program does
-        not see it there.
+        """Start the thread that observes the main thread. It is created by ``_thread``, so that it is not
+        among the program's threads (``threading.enumerate()``).
 
         Raises:
           OSError: this system does not have the counters that the thread reads.
@@ -69,13 +70,14 @@ class MainThread:
             shield.attempt("main_thread", self._look, time.time_ns())
 
     def _read(self) -> tuple[str, ...]:
-        """Return the lines of Linux's status of the main thread that count its context switches."""
+        """Return the lines of ``/proc/self/task/.../status`` that count the context switches of the main
+        thread."""
         lines = self._status.read_text().splitlines()
         return tuple(line for line in lines if line.startswith(COUNTERS))
 
     def _look(self, now: int) -> None:
-        """Read the counters, and write an event if the main thread began to wait, runs again, or runs without
-        events."""
+        """Read the counters of context switches. Write an event if the main thread has begun to wait, runs
+        again, or runs without events. ``now`` is the time in ns."""
         switches, wait_ns = self._read(), self._look_s * LOOKS * 1e9
         if self._events != self._writer.events:
             self._events, self._changed_ns = self._writer.events, now
@@ -94,10 +96,16 @@ class MainThread:
             self._write(blocked=True, since_ns=self._ran_ns, stack=self._stack())
 
     def _stack(self) -> list[Frame]:
-        """Return the user's lines at which the main thread is, innermost first."""
+        """Return the user's lines that the main thread is executing, innermost first."""
         return frames.user_frames(tops().get(self._ident or 0))
 
     def _write(self, *, blocked: bool, since_ns: int, stack: list[Frame]) -> None:
-        """Write the event ``MainThreadSeen``; its fields are explained there."""
+        """Write the event ``MainThreadSeen``.
+
+        Args:
+          blocked: whether the main thread waits; False: it runs.
+          since_ns: since when, in ns.
+          stack: the user's lines that the main thread is executing; empty if it runs again after a wait.
+        """
         self._writer.emit(MainThreadSeen(blocked=blocked, since_ns=since_ns, stack=stack))
         self._events = self._writer.events

@@ -1,7 +1,8 @@
 """Name the cells of a notebook as the notebook does: ``In[3]`` instead of ``/tmp/ipykernel_7/2459163477.py``.
 
-The names are replaced in each event and each text before it is written, so that source locations in StableHLO
-and HLO agree with the events. A cell that is run again with the same text keeps its first number.
+The names are replaced in each event and in each StableHLO or HLO text before it is written to the log. So the
+source locations in these texts agree with the events. A cell that is run again with the same text keeps its
+first number.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def notebook() -> str | None:
 
 
 def display(value: Any) -> None:
-    """Show ``value``, which has ``_repr_html_``, below the notebook's cell."""
+    """Show ``value``, an object with a method ``_repr_html_``, in the output of the notebook's cell."""
     marimo = _marimo()
     if marimo is not None:
         marimo.output.append(value)
@@ -50,7 +51,7 @@ def display(value: Any) -> None:
 
 
 def _marimo() -> Any | None:
-    """Return the module marimo if it runs this program as a notebook."""
+    """Return the module marimo if it runs this program as a notebook; else None."""
     marimo = sys.modules.get("marimo")
     runs = getattr(marimo, "running_in_notebook", None)
     return marimo if runs is not None and runs() else None
@@ -65,7 +66,11 @@ def text(file: str) -> str | None:
 
 
 class CellNames:
-    """Replaces the file names of cells in events and texts. ``shell`` is IPython's shell object."""
+    """Replaces the file names of notebook cells in events and texts before they are written to the log.
+
+    Args:
+      shell: IPython's shell object, which knows the number of each cell.
+    """
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
@@ -80,7 +85,8 @@ class CellNames:
         return _CELL.sub(lambda m: self._name(m[0]), text)
 
     def _value(self, value: Any) -> Any:
-        """Return plain data (strings, dicts, lists) with the file names of cells replaced."""
+        """Return ``value``, plain data (strings, dicts, lists), with ``In[3]`` in place of a cell's file
+        name."""
         if isinstance(value, str):
             return self.text(value) if "ipykernel_" in value or "<ipython" in value else value
         if isinstance(value, dict):
@@ -90,8 +96,7 @@ class CellNames:
         return value
 
     def _name(self, file: str) -> str:
-        """Return ``In[3]`` for the file name of a cell; the file name as it is if IPython knows no such
-        cell."""
+        """Return ``In[3]`` for the file name of a cell. Return any other file name unchanged."""
         if file not in self._names:
             try:
                 kind, name = self._shell.compile.format_code_name(file)

@@ -1,7 +1,7 @@
 """Name the arrays inside a value by their paths: ``state.params['dense']['kernel']``.
 
-The walk recognizes objects by identity and calls no code of the program: no property, no ``__getattr__``, no
-``__repr__``. Afterwards only the result refers to objects of the program.
+The search recognizes objects by identity and calls no code of the program: no property, no ``__getattr__``,
+no ``__repr__``. When it is finished, only its result refers to objects of the program.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ Identity = int | tuple[int, int]
 
 
 def identity(value: Any) -> Identity:
-    """Return a value that is the same for two references to one array: ``id()``, or (address, bytes) of the
-    memory of a NumPy array, because JAX makes views of it."""
+    """Return what identifies an array, equal for all references to it: ``id()``; for a NumPy array (address,
+    bytes) of its memory, because JAX makes views of NumPy arrays, which are other objects."""
     if issubclass(type(value), np.ndarray):
         return value.__array_interface__["data"][0], value.nbytes
     return id(value)
 
 
 class Found:
-    """The result of ``walk``.
+    """The result of ``walk``: what was found in a value, by path.
 
     Attributes:
-      arrays: the paths of each array, by the array's ``identity``, valid while the walked value lives; there
-        are several paths if an array is found twice.
+      arrays: ``identity`` of an array -> its paths. There are several paths if an array is found twice. The
+        identities are valid while the searched value lives.
       others: (path, object) of the leaves that are no arrays, in the order in which they were found.
-      containers: the name of the class of the container at each path.
+      containers: path of a container -> the name of its class.
       cut: whether objects were left out because there were too many, or they were nested too deeply.
     """
 
@@ -53,7 +53,8 @@ class Found:
 def children(value: Any) -> list[tuple[str, Any]] | None:
     """Return (step, child) for each item or attribute of a container or object; None for a leaf.
 
-    A step is what is appended to the path: ``.name``, ``[0]``, ``['key']``.
+    A step is what is appended to the path of ``value`` to get that of the child: ``.name``, ``[0]``,
+    ``['key']``.
     """
     kind = type(value)  # isinstance would read value.__class__, by which a lazy object loads itself
     if issubclass(kind, dict):
@@ -90,10 +91,10 @@ def children(value: Any) -> list[tuple[str, Any]] | None:
 
 
 def _attribute(name: Any, kind: type) -> str | None:
-    """Return the step to the attribute ``name`` of an object of the class ``kind``: ``.x``, also for the
-    ``_Kind__x`` that Python makes of ``self.__x``.
+    """Return the step of a path to the attribute ``name`` of an object of the class ``kind``: ``.x``. The
+    attribute ``_Kind__x``, which Python makes of ``self.__x``, gets the step ``.__x``.
 
-    None for attributes that no user knows: Flax has its own under ``_pytree__...`` and ``_object__...``.
+    Return None for attributes that the user does not know, such as flax's own ``_pytree__...``.
     """
     if not isinstance(name, str) or not name.startswith("_") or "__" not in name:
         return f"[{name}]" if str(name).isdecimal() else f".{name}"
@@ -111,7 +112,8 @@ def kind_name(kind: type) -> str:
 
 
 def _slots(kind: type) -> list[str]:
-    """Return the names in ``__slots__`` of a class and its bases, for classes written in Python."""
+    """Return the names of all attributes that a class and its bases declare in ``__slots__``, if these
+    classes are written in Python."""
     found: list[str] = []
     for owner in reversed(kind.__mro__):
         slots = owner.__dict__.get("__slots__", ())
@@ -123,7 +125,8 @@ def _slots(kind: type) -> list[str]:
 
 
 def _slot(value: Any, name: str) -> Any:
-    """Return an attribute of ``value`` without calling its ``__getattr__``; None if there is none."""
+    """Return the attribute ``name`` of ``value`` without calling a ``__getattr__`` of its class; None if
+    there is none."""
     try:
         return object.__getattribute__(value, name)
     except Exception:
@@ -138,14 +141,14 @@ def walk(
     nodes: int = MAX_NODES,
     whole: Callable[[Any], bool] | None = None,
 ) -> Found:
-    """Find every array that is reachable from ``roots`` and its paths, the shortest first.
+    """Find every array that is reachable from ``roots``, and all its paths, the shortest first.
 
     Args:
-      roots: (name, value) pairs. The paths begin with the names.
+      roots: (name, value) pairs. Each path begins with one of these names.
       is_array: returns whether an object is an array; called with every object that is found.
       leaves: also collect objects that are neither arrays nor containers, and the containers' classes.
-      nodes: the largest number of objects to examine; if there are more, ``cut`` is set.
-      whole: returns whether an object is a leaf whose contents are not examined.
+      nodes: the largest number of objects to examine; if there are more, ``Found.cut`` is set.
+      whole: returns whether an object is treated as a leaf, so that its contents are not searched.
     """
     found = Found()
     Chain = tuple[int, Any] | None  # ids of the containers around, innermost first
@@ -192,7 +195,13 @@ def walk(
 
 
 def _within(number: int, around: Any) -> bool:
-    """Return whether ``number``, an ``id()``, is in the chain ``around`` of enclosing containers."""
+    """Return whether the object with the ``id()`` ``number`` is one of the containers around the present
+    object, so that a container inside itself is not searched forever.
+
+    Args:
+      around: (``id()`` of the innermost container, the same kind of pair for the next one); None: no
+        container.
+    """
     while around is not None:
         if around[0] == number:
             return True

@@ -1,10 +1,11 @@
-"""Compare the programs of the ranks of a job that share no directory, through the key-value store of JAX's
-coordination service.
+"""Compare the programs of the ranks of a job (its processes) that share no directory, through the key-value
+store of JAX's coordination service.
 
 Each rank publishes, under a key of its own, the latest programs that it has compiled for all processes. Rank
-0 reads all keys and records where the ranks differ. A thread makes these calls, and none of them waits for
-another rank. The first call is made after a program for several processes has been compiled, because the
-client is connected then, and the last one before JAX disconnects. If a call fails, no further one is made.
+0 reads all keys and records where the ranks differ. A thread makes these calls of the store, and none of the
+calls waits for another rank. The first call is made after a program for several processes has been compiled,
+because the client is connected then. The last call is made before JAX disconnects. If a call fails, no
+further one is made.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ Program = tuple[str, str]  # the program's hash, and the id of the function
 
 
 class Peers:
-    """Publishes the programs that this rank compiles. In rank 0, it also records differences between ranks.
+    """Publishes the programs that this rank (process of a job) compiles. In rank 0, it also records where the
+    programs of the ranks differ.
 
     Args:
       writer: writes the events.
@@ -60,8 +62,8 @@ class Peers:
         self._stop.acquire()
 
     def compiled(self, program: str, function: str) -> None:
-        """Publish that this process has compiled a program for the devices of all processes. The first call
-        starts the thread.
+        """Note that this process has compiled a program for the devices of all processes, so that a thread
+        publishes it. The first call of this method starts the thread.
 
         Args:
           program: a text that is equal for equal programs (``digest``).
@@ -78,7 +80,7 @@ class Peers:
             _thread.start_new_thread(self._run, ())
 
     def stop(self) -> None:
-        """Publish that this rank leaves the program, and end the thread. This waits at most LEAVE_S."""
+        """Publish that this rank ends the program, and end the thread. This waits at most LEAVE_S seconds."""
         self._leaving = True
         if self._own and self._stop.locked():
             self._stop.release()
@@ -94,8 +96,8 @@ class Peers:
             self._stopped.release()
 
     def _round(self, now: int) -> bool:
-        """Publish the programs of this rank; in rank 0, compare those of all ranks. Return whether JAX has a
-        client of the coordination service.
+        """Publish the programs of this rank. In rank 0, also read those of all ranks and compare them. Return
+        False if JAX has no client of the coordination service.
 
         Args:
           now: the time in ns.
@@ -116,13 +118,25 @@ class Peers:
         return True
 
     def _value(self, count: int, leaving: bool) -> str:
-        """Return the text that this rank publishes after its first ``count`` programs."""
+        """Return the text that this rank publishes, as JSON: [``count``, ``leaving``, its latest programs,
+        how often it has published].
+
+        Args:
+          count: the number of programs that this rank has compiled.
+          leaving: whether this rank ends the program.
+        """
         latest = self._own[max(0, count - LATEST) : count]
         return json.dumps([count, leaving, latest, self._rounds], separators=(",", ":"))
 
     def _read(self, key: str, value: str, now: int) -> None:
-        """Take over what a rank has published under ``key``: its programs, whether it leaves, its number of
-        rounds."""
+        """Remember what a rank has published: its programs, whether it ends the program, and how often it has
+        published. A rank whose number of publications stays the same was killed or hangs.
+
+        Args:
+          key: the key in the store; it ends in the number of the rank.
+          value: the published text.
+          now: the time in ns.
+        """
         rank = int(key.rpartition("/")[2])
         count, left, latest, rounds = json.loads(value)
         if self._beats.get(rank, (0, 0))[0] != rounds:
@@ -137,9 +151,13 @@ class Peers:
                 known.append((program, function))
 
     def _compare(self, now: int) -> None:
-        """Record where the ranks differ: the first position in their lists of compiled programs at which they
-        have different programs, or at which at most half of them have one; and that at least half of them
-        have left."""
+        """Compare the lists of programs that the ranks have compiled, and record three kinds of differences:
+        the ranks have different programs at one position; at most half of the ranks have a program there; at
+        most half of the ranks have ended the program while the others continue.
+
+        Args:
+          now: the time in ns.
+        """
         self._known[0] = list(self._own)
         position = 0
         while any(position < len(known) for known in self._known):
@@ -168,18 +186,18 @@ class Peers:
         after_ns: int,
         behind: Sequence[int] = (),
     ) -> None:
-        """Record a difference, once, when it has lasted for ``after_ns``.
+        """Record a difference between ranks, once, when it has lasted for ``after_ns``.
 
-        It is not recorded unless the ranks ``behind`` are alive until then. A rank that was killed compiles
-        nothing more, and makes others leave.
+        It is recorded only if the ranks ``behind`` have published something since then. If one of them was
+        killed, that explains why it compiles nothing more and why others leave.
 
         Args:
           difference: identifies the difference.
           now: the time in ns.
           position: the position among the programs for the devices of all processes.
           program_of: rank -> its program at this position.
-          after_ns: how long the difference must have lasted.
-          behind: the ranks that have not compiled a program there.
+          after_ns: how long the difference must have lasted, in ns.
+          behind: the ranks that must be alive: those without a program at this position, or those that stay.
         """
         since = self._since.setdefault(difference, now)
         if any(self._beats.get(n, (0, 0))[1] < since + after_ns for n in behind):
@@ -205,14 +223,15 @@ class Peers:
 
 
 def digest(program: str | None, module: str | None, *, calls_back: bool) -> str:
-    """Return a text that is equal for equal programs in all ranks.
+    """Return a text that identifies a program and is equal for equal programs in all ranks: the program's id,
+    or for a program with callbacks a checksum of its module's name.
 
-    The address of a callback is different in each rank and part of the program's text. So a program with
-    callbacks is identified by its module's name.
+    The id of a program with callbacks is different in each rank, because it depends on the callbacks'
+    addresses.
 
     Args:
-      program: the program's id.
-      module: the name of its module.
+      program: the program's id; None: unknown.
+      module: the name of its module; None: unknown.
       calls_back: whether it may contain callbacks.
     """
     return program if program is not None and not calls_back else f"{zlib.crc32((module or '').encode()):08x}"

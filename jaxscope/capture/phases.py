@@ -1,8 +1,8 @@
-"""Read the result of a trace, lowering or compilation from JAX's frames, and write the event Traced, Lowered
-or Compiled.
+"""Read the result of a trace, lowering or compilation from the local variables of JAX's frames, and write the
+event Traced, Lowered or Compiled.
 
-JAX announces the end of a phase after it has assigned the results to local variables. A phase that has no
-result then was ended by an exception.
+JAX announces the end of a phase after it has assigned the phase's results to local variables. If a phase has
+no result at that time, an exception has ended it.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ Stack = dict[str, FrameType]
 
 
 class Lowering:
-    """The data of a lowered program that are needed when it is compiled, perhaps much later.
+    """What is remembered of a lowered program until it is compiled, perhaps much later.
 
     Attributes:
-      call: the call that lowered it.
+      call: the call that lowered the program.
       program: the program's id; None: unknown.
       constants: the number of captured constants, which JAX counts as the first arguments; None: unknown.
     """
@@ -50,10 +50,10 @@ class Phases:
 
     Args:
       writer: writes the events.
-      introductions: writes functions, settings and the backend once.
+      introductions: writes functions, settings and the backend when they first appear.
       ir: which texts of the user's programs are stored: none, stats, stablehlo, hlo or all.
-      monitor: checks the values that functions capture.
-      retarget: lowers each program for the targets of ``--target``; None: there are no targets.
+      monitor: checks whether values that watched functions captured have changed.
+      retarget: lowers each program for the accelerators of ``--target``; None: there are none.
     """
 
     def __init__(
@@ -80,9 +80,9 @@ class Phases:
         Args:
           call: the call that was traced.
           stack: JAX's frames by function name.
-          seconds: the time that JAX announced.
-          complete: whether the beginning of every trace has reached us. If not, a reused trace cannot be
-            distinguished.
+          seconds: the time of the trace that JAX announced.
+          complete: whether JAX's events of the beginning of a trace reach this process. If not, it is unknown
+            whether the trace was reused, and ``Traced`` is written.
         """
         frame = jax_internals.TraceFrame.on(stack)
         jaxpr = known_or_none(frame.jaxpr) if frame is not None else None
@@ -128,12 +128,13 @@ class Phases:
         )
 
     def lowered(self, call: Call, stack: Stack, seconds: float) -> None:
-        """Write ``Lowered`` at the end of a lowering, and lower the program again for each target.
+        """Write ``Lowered`` at the end of a lowering. If there are targets (``--target``), lower the program
+        for each.
 
         Args:
           call: the call that was lowered.
           stack: JAX's frames by function name.
-          seconds: the time that JAX announced.
+          seconds: the time of the lowering that JAX announced.
         """
         frame = jax_internals.LoweringFrame.on(stack)
         outer_frames = [
@@ -178,7 +179,7 @@ class Phases:
         Args:
           call: the call that was compiled.
           stack: JAX's frames by function name.
-          seconds: the time that JAX announced.
+          seconds: the time of the compilation that JAX announced.
         """
         frame = jax_internals.CompileFrame.on(stack)
         executable = known_or_none(frame.xla_executable) if frame is not None else None
@@ -228,16 +229,33 @@ class Phases:
         module: str | None,
         calls_back: bool,
     ) -> None:
-        """Pass on which program ``call`` has compiled, to be compared with those of the other ranks of the
-        job."""
+        """Pass on which program ``call`` has compiled, so that it is compared with those of the other ranks
+        (processes of the job).
+
+        Args:
+          call: the call.
+          frame: JAX's frame that has the list of devices.
+          program: the id of the program; None: unknown.
+          module: the name of its module; None: unknown.
+          calls_back: whether it may contain callbacks.
+        """
         devices = known_or_none(frame.device_list)
         if self.rank is not None and devices is not None:
             processes = len({d.process_index for d in devices})
             self.rank.compiled(call.number, call.function, program, module, processes, calls_back=calls_back)
 
     def _stablehlo(self, call: Call, module: Any, options: Any, platforms: Any, devices: int) -> str | None:
-        """Store the StableHLO of ``module`` and return the id of the program; None if the id cannot be
-        computed."""
+        """Return the id of the program ``module``, a hash of its StableHLO and of the arguments below; None
+        if the id cannot be computed. Also store the StableHLO, if the function is the user's and ``ir`` says
+        so.
+
+        Args:
+          call: the call that was lowered.
+          module: the MLIR module.
+          options: the compiler options of jit.
+          platforms: the platforms that it was lowered for.
+          devices: the number of devices.
+        """
         text = texts.stablehlo(module)
         constants = shield.attempt("constants", texts.elided, module, text)
         if constants is None:
@@ -252,14 +270,19 @@ class Phases:
         self._store(program, "hlo", texts.hlo(executable))
 
     def _store(self, program: str, stage: str, text: str) -> None:
-        """Store a text of a program beside the log, and write ``ProgramText``. ``stage`` is stablehlo or
-        hlo."""
+        """Store a text of a program in a file beside the log, and write the event ``ProgramText``.
+
+        Args:
+          program: the id of the program.
+          stage: which text it is: stablehlo or hlo.
+          text: the text.
+        """
         stored = self._writer.put_text(text)
         if stored is not None:
             self._writer.emit(ev.ProgramText(program=program, stage=stage, blob=stored[0], bytes=stored[1]))
 
     def failed(self, call: Call, phase: str, seconds: float) -> None:
-        """Write that an exception ended ``phase`` (trace, lower or compile) of ``call``."""
+        """Write that an exception ended ``phase`` (trace, lower or compile) of ``call`` after ``seconds``."""
         call.trace_written = call.trace_written or phase == ev.TRACE
         if phase == ev.TRACE and self._monitor:
             shield.attempt("stale_captures", self._monitor.failed, call.number)
@@ -267,8 +290,11 @@ class Phases:
 
 
 def results(out_avals: Any) -> tuple[str | None, list[OutLeaf]]:
-    """Return the tree of a trace's results as text, and its leaves as data. ``out_avals`` is JAX's FlatTree
-    of the results."""
+    """Return (the tree of a trace's results as text, the leaves of the results as data).
+
+    Args:
+      out_avals: JAX's FlatTree of the results, from the frame of the trace.
+    """
     tree, pairs = jax_internals.out_paths(out_avals)
     leaves = []
     for path, aval in pairs:
@@ -293,8 +319,10 @@ _UNKNOWN_SHARDINGS: dict[str, Any] = {"asked": None, "asked_in": None, "asked_ou
 
 
 def _jit_shardings(stack: Stack, paths: list[str] | None) -> dict[str, Any]:
-    """Return the fields of ``Lowered`` that have jit's in_shardings and out_shardings: an empty table if jit
-    was given none, None if they are unknown.
+    """Return the fields of ``Lowered`` that describe jit's in_shardings and out_shardings: ``asked``, a table
+    of shardings, and ``asked_in`` and ``asked_out``, positions in this table.
+
+    ``asked`` is an empty list if jit was given no shardings. All fields are None if they are unknown.
 
     Args:
       stack: JAX's frames by function name.
@@ -317,14 +345,15 @@ def _jit_shardings(stack: Stack, paths: list[str] | None) -> dict[str, Any]:
 
 
 def _at(positions: frozenset[int] | None, paths: list[str] | None) -> list[str] | None:
-    """Return the paths of the arguments at ``positions``; None if either is unknown."""
+    """Return the paths of the arguments at ``positions``; None if the positions or the paths are unknown."""
     if positions is None or paths is None:
         return None
     return [paths[n] for n in sorted(positions)]
 
 
 def _donated(flags: list[bool] | None, paths: list[str] | None) -> list[str] | None:
-    """Return the paths of the donated arguments; None if they are unknown.
+    """Return the paths of the donated arguments; None if they are unknown. Without donated arguments, the
+    list is empty.
 
     Args:
       flags: for each flat argument, whether it is donated; None: unknown.
@@ -341,8 +370,14 @@ def _donated(flags: list[bool] | None, paths: list[str] | None) -> list[str] | N
 def _executable(
     frame: jax_internals.ExecutableFrame, executable: Any, lowering: Lowering | None
 ) -> dict[str, Any]:
-    """Return the fields of ``Compiled`` that are read from an ExecutableFrame: shardings, devices, dropped
-    arguments."""
+    """Return those fields of ``Compiled`` that describe the executable: shardings of the arguments and
+    results, devices, dropped arguments.
+
+    Args:
+      frame: JAX's frame that makes the executable.
+      executable: the compiled program.
+      lowering: what is remembered of its lowering; None: unknown.
+    """
     in_table, out_table = shardings.Shardings(), shardings.Shardings()
     constants = lowering.constants if lowering is not None else None
     outputs = shield.attempt("recover_shardings", jax_internals.recovered_out_shardings, executable, frame)
@@ -365,13 +400,13 @@ def _executable(
 def persistent_cache(
     outcome: str | None, seconds: float, callbacks: bool | None
 ) -> tuple[str | None, str | None]:
-    """Return what JAX's persistent compilation cache did in one compilation: ``hit``, ``miss`` or ``off``,
-    and the reason why it is off or why the program was not stored (None: unknown, or there is none).
+    """Return what JAX's persistent compilation cache did in one compilation: (``hit``, ``miss`` or ``off``;
+    the reason why it is off or why the program was not stored). The reason is None if it is unknown or there
+    is none.
 
     Args:
-      outcome: the outcome that JAX's event reported during this compilation; None: there was no such event.
-        The settings are read first, because JAX 0.10 sends ``compile_requests_use_cache`` even if no
-        directory is set.
+      outcome: ``hit`` or ``miss``, as JAX announced it during this compilation; None: JAX announced nothing.
+        JAX 0.10 announces that the cache is used even if no directory is set, so the settings decide first.
       seconds: the time that the compilation took.
       callbacks: whether the program calls back into this process; None: unknown.
     """

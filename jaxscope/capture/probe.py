@@ -1,10 +1,10 @@
 """Listen to JAX's events of calls that miss the fast path (misses), and write the events Missed, PhaseBegan
 and the result of each phase.
 
-JAX announces each phase (trace, lowering, compilation) to its public monitoring listeners, and each miss to a
-listener for its tests. Arguments and results are read from the local variables of JAX's frames, which are on
-the stack only during these callbacks. Nothing of JAX or of the user is replaced here. A call on JAX's fast
-path sends no event, so that no code of jaxscope runs in it.
+JAX announces each phase (trace, lowering, compilation) to the listeners of ``jax.monitoring``, and each miss
+to a listener that JAX has for its own tests. Arguments and results are read from the local variables of JAX's
+frames, which are on the stack only while these listeners run. Nothing of JAX or of the user is replaced here.
+A call on JAX's fast path sends no event, so that no code of jaxscope runs in it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ CACHE = {"/jax/compilation_cache/cache_hits": "hit", "/jax/compilation_cache/cac
 
 
 class Probe:
-    """The listeners of one recording. ``install`` registers them, ``remove`` removes them.
+    """The listeners of one recording for JAX's events. ``install`` registers the listeners, ``remove``
+    removes them.
 
     Args:
       writer: writes the events.
@@ -96,7 +97,8 @@ class Probe:
             jax_internals.set_test_listener(self.on_test)
 
     def remove(self) -> None:
-        """Remove the listeners, and put back the test-event listener that was there before."""
+        """Remove the listeners from JAX, and restore the listener for JAX's test events that was there
+        before."""
         listeners.unregister(self)
         if jax_internals.has_test_slot() and jax_internals.test_listener() == self.on_test:
             jax_internals.set_test_listener(self.previous)
@@ -104,8 +106,15 @@ class Probe:
     # -- callbacks: each begins with the cheapest possible check -----------------------------------
 
     def received(self, name: str, args: tuple[Any, ...], event_frame: FrameType) -> None:
-        """Handle an event of the test slot that ``on_test`` did not handle, and pass it to the listener that
-        was there before."""
+        """Handle an event that JAX sends to the listener for its own tests, then call the listener that was
+        there before the recording. The listener of this recording (``on_test``) calls this for events that it
+        does not handle itself.
+
+        Args:
+          name: the name of the event.
+          args: further arguments that JAX passes to the listener.
+          event_frame: the frame that sent the event.
+        """
         if getattr(self._passing, "on", False):
             return  # the listener that we called with this event calls ours back
         handle = self.handlers.get(name)
@@ -137,8 +146,12 @@ class Probe:
             self._guarded("cache_events", self._cache, CACHE[event])
 
     def _guarded(self, name: str, action: Callable[..., None], *args: Any) -> None:
-        """Call ``action(*args)`` as the part ``name`` of the recording (``shield.attempt``), unless this
-        thread is inside a callback already."""
+        """Call ``action(*args)`` so that its exceptions do not reach the program (``shield.attempt``). Do
+        nothing if this thread is inside a callback of jaxscope already.
+
+        Args:
+          name: the part of the recording that ``action`` belongs to.
+        """
         token = object()
         try:
             if shield.enter(token):
@@ -155,8 +168,12 @@ class Probe:
             self._guarded("device_puts", handle, self.puts, event_frame)
 
     def _missed(self, event_frame: FrameType) -> None:
-        """Handle a call that missed the fast path. It is not known yet whether it will be lowered or
-        compiled."""
+        """Handle JAX's event that a call missed the fast path. At this time it is not known whether the call
+        will lower and compile a program.
+
+        Args:
+          event_frame: the frame of JAX that announced the event.
+        """
         impl = jax_internals.nearest_frame(event_frame, (jax_internals.ImplFrame.function,))
         local = jax_internals.ImplFrame(impl) if impl is not None else None
         both = local is not None and jax_internals.known(local.jaxpr) and jax_internals.known(local.args)
@@ -174,7 +191,12 @@ class Probe:
             self.repeats.note(jaxpr, arguments, call.function)
 
     def _tracing(self, event_frame: FrameType) -> None:
-        """Handle the beginning of a trace, if it is one of jit itself and not that of a scan or a cond."""
+        """Handle JAX's event that a trace begins. Traces of a scan or a cond are ignored; only those of jit
+        count.
+
+        Args:
+          event_frame: the frame of JAX that announced the event.
+        """
         tracer = jax_internals.nearest_frame(event_frame, jax_internals.TRACER_FRAMES)
         around = tracer.f_back if tracer is not None else None
         of_jit = around is not None and around.f_code.co_name == jax_internals.TraceFrame.function
@@ -201,13 +223,15 @@ class Probe:
             )
 
     def _began(self, phase: str, event_frame: FrameType) -> None:
-        """Write that ``phase`` of a call has begun."""
+        """Write that ``phase`` (trace, lower or compile) of a call has begun. ``event_frame`` is the frame of
+        JAX that announced this."""
         call, _ = self._call_at(event_frame, RANKS[phase])
         later, call.later = call.later, False
         self._writer.emit(ev.PhaseBegan(call=call.number, phase=phase, later=later))
 
     def _ended(self, phase: str, seconds: float, event_frame: FrameType) -> None:
-        """Write the result of ``phase`` of a call, which has ended after ``seconds``."""
+        """Write the result of ``phase`` (trace, lower or compile) of a call, which has ended after
+        ``seconds``. ``event_frame`` is the frame of JAX that announced this."""
         call, stack = self._call_at(event_frame, RANKS[phase] + 1)
         if phase == ev.TRACE:
             self.nested.announced(call)
@@ -221,8 +245,8 @@ class Probe:
             self.phases.compiled(call, stack, seconds)
 
     def _receives_traces(self) -> bool:
-        """Return whether JAX's test events reach us. If the program has replaced our listener, install it
-        again and return False."""
+        """Return whether JAX's events of the beginning of traces reach this recording. If the program has
+        replaced the recording's listener for these events, install the listener again and return False."""
         if not jax_internals.has_test_slot() or not shield.works("trace_event"):
             return False
         now = jax_internals.test_listener()
@@ -238,20 +262,20 @@ class Probe:
         return False
 
     def _cache(self, outcome: str) -> None:
-        """Note that the program that is being compiled was found in the persistent cache or not: ``hit`` or
-        ``miss``."""
+        """Note whether JAX found the program that it is compiling in the persistent cache. ``outcome`` is
+        ``hit`` or ``miss``."""
         if self.calls.open:
             self.calls.open[-1].cache = outcome
 
     # -- the call an event belongs to ---------------------------------------------------------------
 
     def _call_at(self, event_frame: FrameType, rank: int) -> tuple[Call, Stack]:
-        """Return the call that JAX's event at ``event_frame`` belongs to, and JAX's frames by function name.
-        If the call is new, begin it.
+        """Return (the call that an event of JAX belongs to, JAX's frames by function name). If the call is
+        new, begin its record.
 
         Args:
           event_frame: the frame that announced the event.
-          rank: the rank of the event in the order of a call's events (calls.in_progress).
+          rank: the position of the event in the order of a call's events (calls.in_progress).
         """
         stack, frame = jax_internals.stack_of_call(event_frame)
         if frame is not None:
@@ -283,8 +307,11 @@ class Probe:
         return call, stack
 
     def _steps(self) -> tuple[int | None, int | None]:
-        """Write the counts of steps to the log. Return the current step of this process, and that of the
-        program's first process if this is another one that it started; None if unknown."""
+        """Return (the current step of this process, the current step of the program's first process). Also
+        write the counts of steps to the log.
+
+        A value is None if it is unknown; the second is also None if this is the first process itself.
+        """
         if self.tracker is None:
             return None, None
         self.tracker.flush()
@@ -300,15 +327,17 @@ class Probe:
         nested: bool = False,
         earlier: Call | None = None,
     ) -> Call:
-        """Begin a new call: read its cache key, its function and the user's lines, and write ``Missed``.
+        """Begin the record of a new call: read its cache key, its function and the user's lines, and write
+        ``Missed``.
 
         Args:
           stack: JAX's frames by function name.
           frame: the frame of the call; None: it lowers or compiles ahead of time.
-          source: what is known of the call (``jax_internals.source``).
-          rank: the rank of its first event (calls.in_progress).
+          source: what JAX's frames show of the call: function, options of jit, arguments
+            (``jax_internals.source``).
+          rank: the position of its first event in the order of a call's events (calls.in_progress).
           nested: whether it is inside another trace.
-          earlier: the call that traced the program, if this one lowers or compiles it once more.
+          earlier: the call that traced the program, if this call lowers or compiles the program once more.
         """
         outermost = frame if frame is not None else next(iter(stack.values()), None)
         self.calls.prune(outermost)
@@ -363,14 +392,17 @@ class Probe:
         source: dict[str, Any],
         user: wrappers.UserCall | None,
     ) -> None:
-        """Pass the new ``call`` to what counts steps, records transfers, takes snapshots and follows its
-        arguments.
+        """Pass the new ``call`` to other parts of the recording: those that count steps, count copies, take
+        snapshots of arrays, and check what became of the call's arguments.
 
         Args:
+          call: the new call.
           entry: how the call was made, as in ``Missed.entry``.
           read: its cache key; None: it could not be read.
-          source: what is known of the call (``jax_internals.source``).
-          user: the user's call behind a library's wrapper; None: there is no wrapper.
+          source: what JAX's frames show of the call: function, options of jit, arguments
+            (``jax_internals.source``).
+          user: the user's call, if a library's wrapper such as ``nnx.jit`` made this call; None: no such
+            wrapper.
         """
         if self.tracker is not None:
             self.tracker.missed(call.number)
@@ -392,8 +424,18 @@ class Probe:
         outermost: FrameType | None,
         earlier: Call | None,
     ) -> ev.FunctionSeen | None:
-        """Return the event for the function of a new call, and write it the first time. Return None if that
-        fails, or if the call continues ``earlier``."""
+        """Return the event ``FunctionSeen`` for the function of a new call, and write it when the function
+        first appears. Return None if that fails, or if the call continues ``earlier``, whose function is
+        known.
+
+        Args:
+          source: what JAX's frames show of the call: function, options of jit, arguments
+            (``jax_internals.source``).
+          user: the user's call, if a library's wrapper such as ``nnx.jit`` made this call; None: no such
+            wrapper.
+          outermost: the frame of the call, or JAX's innermost frame; None: unknown.
+          earlier: the call that traced the program ahead of time; None: there is none.
+        """
         function = source.get("fun")
         if function is not None:
             return shield.attempt("function", self._introduced, function, user, outermost)
@@ -404,8 +446,15 @@ class Probe:
     def _introduced(
         self, function: Any, user: wrappers.UserCall | None, frame: FrameType | None
     ) -> ev.FunctionSeen:
-        """Return the event for a function that was passed to jit, and write it the first time. A function of
-        a library counts as the user's if the user passed it to jit."""
+        """Return the event ``FunctionSeen`` for ``function``, which was passed to jit, and write it when the
+        function first appears. A function of a library counts as the user's if the user passed it to jit.
+
+        Args:
+          function: the object that was passed to jit.
+          user: the user's call, if a library's wrapper such as ``nnx.jit`` made this call; None: no such
+            wrapper.
+          frame: the frame of the call.
+        """
         seen = self.introductions.describe(function, user)
         if user is not None:
             self.introductions.wrapped(function, seen)
@@ -417,8 +466,9 @@ class Probe:
         return self.introductions.of_installed(seen) if installed else self.introductions.introduce(seen)
 
     def _traced(self, jaxpr: Any, frame: FrameType | None) -> ev.FunctionSeen:
-        """Return the event for the function that was traced to ``jaxpr``, and write it the first time. The
-        function itself is unknown here, because a transform made the call."""
+        """Return the event ``FunctionSeen`` for the function that was traced to ``jaxpr``, and write it when
+        the function first appears. This is used where the function object is unknown, because a transform
+        made the call."""
         seen = self.introductions.traced(jaxpr)
         of_wrapper = seen.library and seen.module is not None and frames.root(seen.module) not in JAX_ROOTS
         if of_wrapper and wrappers.jitted_by_user(None, frame):
@@ -428,15 +478,18 @@ class Probe:
     # -- for the session ------------------------------------------------------------------------------
 
     def look(self, seen: str) -> None:
-        """Record what became of the arguments of calls that are over: deleted, released or kept. ``seen`` is
-        the occasion, as in ``ArgumentFate.seen``."""
+        """Record what became of the array arguments of calls that are over: deleted, released or kept.
+
+        Args:
+          seen: the occasion, as in ``ArgumentFate.seen``: next_call, next_event or exit.
+        """
         self.calls.prune(sys._getframe())
         if self.buffer_lifetimes:
             shield.attempt("argument_fates", self.buffer_lifetimes.look, seen, self.calls.running())
 
     def call_of(self, jaxpr: Any) -> Call:
-        """Return the call that ``jaxpr`` was traced for. If that was before the recording, begin a call for
-        it."""
+        """Return the call in which ``jaxpr`` was traced. If it was traced before the recording began, begin
+        the record of a new call for it."""
         known: Call | None = self.phases.traces.get(jaxpr)
         if known is not None:
             return known
@@ -449,8 +502,8 @@ class Probe:
         return call
 
     def forked(self) -> None:
-        """Start anew in a forked child: its log has no functions yet, and the calls in progress belong to the
-        parent."""
+        """Start anew in a forked child. Its log contains no functions yet, and the calls in progress belong
+        to the parent."""
         self.introductions = Introductions(self._writer)
         ir, retarget = self.phases.ir, self.phases.retarget
         self.phases = Phases(self._writer, self.introductions, ir, self.monitor, retarget)
@@ -466,14 +519,15 @@ class Probe:
 def _user_call(
     source: dict[str, Any], frame: FrameType | None
 ) -> tuple[dict[str, Any], wrappers.UserCall | None]:
-    """Return ``source`` (``jax_internals.source``) and the user's call behind a library's wrapper; None if
-    there is no wrapper.
+    """Return (``source``, the user's call of a library's wrapper such as ``nnx.jit``). The call is None if no
+    such wrapper made the call in progress.
 
-    If the wrapper's frame cannot be read, the source is empty, because its function is the wrapper's and not
-    the user's.
+    If the wrapper's frame cannot be read, the result is ({}, None), because the function in ``source`` is the
+    wrapper's and not the user's.
 
     Args:
-      source: what is known of the call in progress.
+      source: what JAX's frames show of the call: function, options of jit, arguments
+        (``jax_internals.source``).
       frame: the frame of the call.
     """
     function = source.get("fun")
@@ -484,14 +538,14 @@ def _user_call(
 
 
 def _origins(read: signature.Read) -> tuple[list[Frame], list[int]] | None:
-    """Return the user's lines that created the arrays among the arguments, and for each argument the index of
-    its line (-1: unknown)."""
+    """Return (the user's lines that created the arrays among the arguments, for each argument the index of
+    its line in this list). The index is -1 if the line is unknown. Return None if this fails."""
     return shield.attempt("array_origin", allocation_sites.lines_of, read.refs, len(read.key.arguments))
 
 
 def _lines(outermost: FrameType | None, seen: ev.FunctionSeen, detail: bool) -> dict[str, Any]:
-    """Return the fields of ``Missed`` that are about the program's lines: site, stack, column, library and
-    into_library.
+    """Return the fields of ``Missed`` about the lines of the program that made the call: site, stack, column,
+    library and into_library.
 
     Args:
       outermost: the frame of the call, or JAX's innermost frame if there is no call.
@@ -515,14 +569,14 @@ def _lines(outermost: FrameType | None, seen: ev.FunctionSeen, detail: bool) -> 
 
 
 def _listener(probe: Probe) -> Callable[..., None]:
-    """Return the function for JAX's test slot, which receives the name of each event.
+    """Return the listener for JAX's test events, which is called with the name of each event.
 
     A function with effects (``debug.print``, callbacks, Refs) misses the fast path in each call, and each
     call sends the same events: the miss, the copies of its arguments, and a beginning and an end for each
-    array that a callback receives. The function handles these events itself if they repeat those of an
-    earlier call, and passes all others to ``probe.received``. It calls hardly any other function: between
-    two events the program replaces our code in the processor's caches, so that each Python function costs
-    up to 1 us (``benchmarks/overhead.py`` measures a call).
+    array that a callback receives. The listener handles these events itself if they repeat those of an
+    earlier call, and passes all others to ``probe.received``. It calls hardly any other function: between two
+    events the program replaces our code in the processor's caches, so that each Python function costs up to 1
+    us (``benchmarks/overhead.py`` measures a call).
     """
     getframe, thread = sys._getframe, shield.thread
     is_on, take_two = jax_internals.is_on, frame_reading.take_two

@@ -1,9 +1,9 @@
 """Read how much memory a compiled program takes, in a thread beside the program.
 
-XLA needs 2 % of a compilation's time on a CPU to compute these figures, as much as all other work of a
-recording together, and releases the GIL meanwhile. So the program goes on. Figures that are not ready when
-the event ``Compiled`` is written follow in an event ``MemoryRead``. The executable is referred to only until
-XLA has read it.
+To compute these figures, XLA needs 2 % of the time of a compilation on a CPU, which is as much as all other
+work of a recording. XLA releases the GIL meanwhile, so the program goes on. Figures that are not ready when
+the event ``Compiled`` is written follow in an event ``MemoryRead``. The thread refers to the executable only
+until XLA has read it.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class MemoryReading:
 
     Args:
       executable: the compiled program.
-      compile_s: the seconds that its compilation took. Figures of a program that compiled fast are read at
-        once, without a thread.
+      compile_s: the seconds that its compilation took. The figures of a program that compiled fast are read
+        at once, without a thread.
 
     Attributes:
-      memory: bytes on one device; None: not read yet, or XLA has no figures.
+      memory: the figures, in bytes on one device; None: not read yet, or XLA has none.
       read: whether ``memory`` is final.
       ended: whether the thread has no more work.
     """
@@ -53,7 +53,8 @@ class MemoryReading:
             self.read = self.ended = True
 
     def _run(self, executable: Any, begun: _thread.LockType) -> None:
-        """Read the figures and pass them on. ``begun`` is released as the first action."""
+        """Read the figures, and pass them to the function of ``then``. The lock ``begun`` is released first,
+        which shows that the thread runs."""
         begun.release()
         self.memory = shield.attempt("memory", texts.memory, executable)
         self.read = True
@@ -61,13 +62,13 @@ class MemoryReading:
         self.ended = True
 
     def _call_late(self) -> None:
-        """Call the function of ``then`` with the figures, if there is one and it was not called yet."""
+        """Call the function that was passed to ``then`` with the figures, unless it was called already."""
         if self._late is not None and self._once.acquire(blocking=False):
             shield.attempt("memory", self._late, self.memory)
 
     def then(self, late: Callable[[Memory | None], object]) -> None:
-        """Call ``late`` with the figures once they are read, at once if they are. It is called once, perhaps
-        in the thread that reads."""
+        """Call ``late`` once with the figures: now if they are read, else when they are read, in the thread
+        that reads them."""
         self._late = late
         if self.read:  # meanwhile: the thread may have ended without seeing ``late``
             self._call_late()
@@ -90,9 +91,9 @@ class Readings:
         self._open: list[MemoryReading] = []
 
     def follow(self, call: int, reading: MemoryReading) -> None:
-        """Have the figures of ``reading`` written for the call number ``call`` when they are read.
+        """When the figures of ``reading`` are read, write them for the call number ``call``.
 
-        If MOST_AT_ONCE readings are in progress already, return only when this one has ended.
+        If more than MOST_AT_ONCE readings are in progress now, wait until this one has ended.
         """
         self._open = [r for r in self._open if not r.ended]
         self._open.append(reading)

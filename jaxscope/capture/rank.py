@@ -18,12 +18,13 @@ from jaxscope.log.writer import Writer
 
 
 class Rank:
-    """This process as one rank of a job.
+    """This process as one rank (process) of a job: records where its main thread waits, and compares its
+    programs with those of the other ranks.
 
     Args:
       run: the recording of this process.
       writer: writes the events.
-      patience_s: seconds without progress after which the ranks that wait are named.
+      patience_s: seconds without progress after which the waiting ranks are named.
       holds: whether each rank waits after a compilation until all ranks have compiled the program
         (``--stop-on-divergence``).
       degraded: is called with the name of a part of the recording that is not available, and the reason.
@@ -46,8 +47,8 @@ class Rank:
         self._agreement: Agreement | None = None
 
     def begin(self, index: int, count: int) -> None:
-        """Start to record where the main thread waits, and to compare with the other ranks. This is called
-        when JAX's backend is up.
+        """Start to record where the main thread waits, and to compare the programs with those of the other
+        ranks. This is called when JAX's backend has started.
 
         Args:
           index: JAX's index of this process.
@@ -66,8 +67,8 @@ class Rank:
         self._main_thread = watched
 
     def _shares_directory(self) -> bool:
-        """Return whether all ranks record to one directory: each has created a directory of its own in it
-        before JAX connected them."""
+        """Return whether all ranks record to one directory, so that their logs can be compared there. Each
+        rank creates a directory of its own in it before JAX connects the ranks."""
         whole = ranks.whole_of(self._run)
         try:
             return (
@@ -87,8 +88,8 @@ class Rank:
         *,
         calls_back: bool,
     ) -> None:
-        """Note that this process has compiled a program. With ``--stop-on-divergence``, wait until the other
-        ranks have compiled it.
+        """Handle the compilation of a program for several processes: have it compared with those of the other
+        ranks. With ``--stop-on-divergence``, wait until the other ranks have compiled it.
 
         Args:
           call: the number of the call that compiled it.

@@ -1,8 +1,8 @@
 """Remove values of static arguments, source lines and paths outside the project from a recording
 (``--redact``).
 
-This is applied to each event and text before it is written to disk. A removed value is replaced by a keyed
-hash, so that different values remain distinguishable. The key is random and never leaves this process.
+Each event and text is redacted before it is written to disk. A removed value is replaced by a keyed hash, so
+that different values remain distinguishable. The key is random and never leaves this process.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ _ROOTS = (".git", "pyproject.toml", "setup.py", ".hg")
 
 
 def project(script: str) -> list[str]:
-    """Return the project directories, whose paths a redacted recording keeps: those of the current directory
-    and of the program's file ``script``.
+    """Return the directories of the project, in which a redacted recording keeps paths: one for the current
+    directory and one for the program's file ``script``.
 
-    A project directory is the nearest one above that has a ``.git`` or ``pyproject.toml``, if there is one.
+    The directory of the project is the nearest one at or above a file that has a ``.git``, ``pyproject.toml``
+    or the like; if there is none, the file's own directory.
     """
     projects = []
     for folder in (_cwd(), Path(os.path.abspath(script)).parent if script else None):  # noqa: PTH100
@@ -52,7 +53,12 @@ def _cwd() -> Path | None:
 
 
 class Redaction:
-    """Redacts events and texts. ``roots`` are the directories whose paths are kept."""
+    """Redacts events and texts: removes values of static arguments, source lines and paths outside the
+    project.
+
+    Args:
+      roots: the directories in which paths are kept.
+    """
 
     def __init__(self, roots: Iterable[str]) -> None:
         self._roots = tuple(f"{root.rstrip('/')}/" for root in roots)
@@ -71,8 +77,12 @@ class Redaction:
         return _PATH.sub(lambda m: self._path(m[0]), text)
 
     def _value(self, kind: str, name: str, value: Any) -> Any:
-        """Return a redacted value of an event. ``kind`` is the kind of the event, ``name`` the field that has
-        the value."""
+        """Return ``value``, that of a field of an event, redacted. Dicts and lists are redacted item by item.
+
+        Args:
+          kind: the kind of the event.
+          name: the name of the field.
+        """
         if isinstance(value, str):
             if name in _VALUES:
                 return self._mark(value)
@@ -94,8 +104,9 @@ class Redaction:
         return value
 
     def _path(self, path: str) -> str:
-        """Return a path without the directories above an installed package or a file name; paths in the
-        project are kept."""
+        """Return ``path`` without the directories outside the project: ``/home/ann/x.py`` ->
+        ``<outside>/x.py``. Paths in the project are kept, and the part of a path from ``site-packages`` on.
+        """
         if path.startswith(self._roots) or f"{path}/" in self._roots:
             return path
         kept = _KEEP.search(path)
@@ -124,8 +135,8 @@ class Redaction:
 
 
 def _closing(text: str, at: int) -> int:
-    """Return the position in ``text`` of the bracket that closes the one at ``at``; the length of ``text`` if
-    none does."""
+    """Return the position in ``text`` of the bracket ``]`` that closes the ``[`` at ``at``; the length of
+    ``text`` if no bracket does."""
     depth = 0
     for n in range(at, len(text)):
         depth += (text[n] == "[") - (text[n] == "]")

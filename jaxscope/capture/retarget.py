@@ -1,5 +1,5 @@
-"""Lower a traced function a second time for a target (another accelerator), and queue it for the target's
-compiler.
+"""Lower a traced function a second time for a target (another accelerator than the program's), and put the
+result into the queue of the target's compiler.
 
 The program waits for this lowering, whose seconds are in the event ``Retargeted``. The target's compiler runs
 in another process.
@@ -29,12 +29,12 @@ OURS = str(Path(__file__).parents[1]) + os.sep
 
 
 class Retarget:
-    """Lowers each program of this process for each of ``targets``.
+    """Lowers each program of this process for each of ``targets``, other accelerators than its own.
 
     Args:
       writer: writes the events.
       targets: the accelerators to lower for (``--target``).
-      ends_at: for ``--dry-run``: returns whether the program ends after the function with this id was
+      ends_at: for ``--dry-run``: returns whether the process ends after the function with this id was
         lowered. None: it never does.
     """
 
@@ -52,8 +52,12 @@ class Retarget:
         """Lower the program of ``call`` for all targets, after JAX has lowered it for its own platform.
 
         Args:
+          call: the call.
           frame: the frame of JAX's ``_resolve_and_lower``.
           original: the id of the program that JAX has lowered; None: unknown.
+
+        Raises:
+          SystemExit: for ``--dry-run``, if the process ends after this function.
         """
         for target in self.targets:
             jaxpr = jax_internals.known_or_none(jax_internals.ResolveFrame(frame).jaxpr)
@@ -63,8 +67,15 @@ class Retarget:
             raise SystemExit(0)  # like sys.exit() in the program: exit handlers run, nothing is computed
 
     def computed(self, call: Call, target: Target, jaxpr: Any, lower: Callable[[], Any]) -> str | None:
-        """Queue the result of ``lower()``, the ``Lowered`` of ``jaxpr`` for ``target``. Return the id of the
-        program; None if it cannot run on the target."""
+        """Lower a program by ``lower()`` and queue the result for the compiler of ``target``. Return the id
+        of the program; None if it cannot run on the target.
+
+        Args:
+          call: the call that traced the program.
+          target: the accelerator.
+          jaxpr: the traced program.
+          lower: returns jax's ``Lowered`` of the program for the target.
+        """
         return self._one(call, target, None, jaxpr, lambda _: jax_internals.retargeting_of(lower()))
 
     def _one(
@@ -75,12 +86,19 @@ class Retarget:
         jaxpr: Any,
         lower: Callable[[Target], jax_internals.Retargeting],
     ) -> str | None:
-        """Lower a program by ``lower(target)``, queue it, and write the event ``Retargeted``.
+        """Lower a program by ``lower(target)``, queue the result for the target's compiler, and write
+        ``Retargeted``.
 
-        Returns the id of the program for the target; None if it cannot be lowered or does not fit.
+        Returns the id of the program for the target; None if it cannot be lowered, or needs other devices
+        than the target has.
 
         Args:
-          original: the id of the same program for the platform that the process runs on; None: unknown.
+          call: the call that traced the program.
+          target: the accelerator.
+          original: the id of the program as lowered for the platform that this process runs on; None:
+            unknown.
+          jaxpr: the traced program.
+          lower: lowers the program for a target.
         """
         began = time.perf_counter()
         try:
@@ -129,7 +147,8 @@ class Retarget:
 
 
 def unfit(lowering: jax_internals.Retargeting, target: Target) -> str | None:
-    """Return why the lowered program cannot run on the devices of ``target``; None if it can."""
+    """Return the reason, as text, why the lowered program cannot run on the devices of ``target``: it needs
+    more devices, or others. Return None if it can run there."""
     if lowering.partitions > target.devices:
         return f"it runs on {lowering.partitions:,} devices, {target.name} has {target.devices:,}"
     outside = [i for i in lowering.devices or () if not 0 <= i < target.devices]
@@ -139,7 +158,13 @@ def unfit(lowering: jax_internals.Retargeting, target: Target) -> str | None:
 
 
 def _job(program: str, target: Target, lowering: jax_internals.Retargeting) -> Job:
-    """Return the entry in the compiler's queue for a lowered program with the id ``program``."""
+    """Return the entry for the queue of the target's compiler: what it needs to compile a lowered program.
+
+    Args:
+      program: the id of the program.
+      target: the accelerator.
+      lowering: the lowered program and its options.
+    """
     import jax
 
     shardy = getattr(jax.config, "jax_use_shardy_partitioner", None)
@@ -158,8 +183,8 @@ def _job(program: str, target: Target, lowering: jax_internals.Retargeting) -> J
 
 
 def _why_not_lowered(error: Exception, jaxpr: Any) -> str:
-    """Return as text why JAX could not lower ``jaxpr``: the error, and any callbacks in it, which no other
-    machine can run."""
+    """Return as text why JAX could not lower ``jaxpr`` for another platform: the error, and the callbacks in
+    the program if there are any, because a callback can only run in this process."""
     message = statics.ADDRESS.sub("", " ".join(str(error).split()))[:REASON]
     reason = f"{type(error).__name__}: {message}"
     callbacks = shield.attempt("retarget", jax_internals.callbacks_in, jaxpr)

@@ -1,9 +1,10 @@
 """Decide when to take snapshots of the live arrays, so that they cost at most SHARE of the wall time.
 
-Snapshots are taken at the ends of the first steps, then of steps whose number doubles each time, and in
-between when the number of arrays has grown. In a program without steps they are taken at compilations and
-transfers, when APART times as long has passed since the beginning as at the last one. A snapshot that the
-user requests, the one at exit and one when memory runs out are always taken, and delay those after them.
+Snapshots are taken at the ends of the first training steps, then of steps whose number doubles each time. In
+between, one is taken when the number of arrays has grown. In a program without steps, snapshots are taken at
+compilations and transfers; the time since the beginning must be APART times what it was at the last one. A
+snapshot that the user requests, the one at exit and one when memory runs out are always taken. Because they
+also cost time, the next snapshots are taken later.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ EXIT, EXHAUSTED = "exit", "exhausted"
 
 
 class Budget:
-    """The seconds spent on snapshots so far. It decides whether a further snapshot may be taken.
+    """Adds up the seconds spent on snapshots of the live arrays, and decides whether a further one may be
+    taken.
 
     Args:
       clock: returns the time in seconds.
@@ -67,21 +69,23 @@ class Budget:
         return self._fixed + count * self._per_array
 
     def allows(self, seconds: float) -> bool:
-        """Return whether ``seconds`` more may be spent now."""
+        """Return whether ``seconds`` more may be spent on snapshots now, so that they stay below SHARE of the
+        time since the recording began."""
         return self.spent + seconds <= SHARE * self.elapsed
 
     @property
     def next_counting(self) -> float:
-        """The time by the clock from which on the arrays may be counted again."""
+        """The earliest time, in seconds by the clock, at which the live arrays may be counted again."""
         return self._began + max(self.counting / COUNTING_SHARE, self.spent) / SHARE
 
     def counted(self, seconds: float) -> None:
-        """Add ``seconds`` in which the arrays were counted."""
+        """Add ``seconds`` in which the live arrays were counted to the time spent."""
         self.spent += seconds
         self.counting += seconds
 
     def taken(self, seconds: float, count: int) -> None:
-        """Add the ``seconds`` that a snapshot of ``count`` arrays took, and improve the estimate by them."""
+        """Add the ``seconds`` that a snapshot of ``count`` arrays took to the time spent, and adjust the
+        estimate of ``expected`` to this measurement."""
         self.spent += seconds
         if count < MANY:
             self._fixed = max(FIXED_S, seconds - count * PER_ARRAY_S)
@@ -94,12 +98,12 @@ class Sampler:
 
     Args:
       emit: is called with each snapshot.
-      step: returns the number of the current step; None: steps are not counted.
+      step: returns the number of the current training step; None: steps are not counted.
       look: begins a snapshot; its result has ``count`` (arrays), ``seconds`` (spent so far) and ``take``.
       clock: returns the time in seconds.
 
     Attributes:
-      budget: the time spent.
+      budget: the seconds spent on snapshots.
       looks: the number of snapshots taken.
     """
 
@@ -125,8 +129,8 @@ class Sampler:
         self._wait = 0.0  # without steps: seconds from the beginning before which no snapshot is taken
 
     def step_ended(self, step: int) -> int:
-        """Take a snapshot at the end of ``step`` if one is due. Return after how many steps to call this
-        again."""
+        """Take a snapshot of the live arrays at the end of ``step`` if one is due. Return after how many
+        steps to call this again."""
         now = self._clock()
         step_seconds = (now - self._last_step[1]) / max(1, step - self._last_step[0])
         self._last_step = step, now
@@ -141,8 +145,9 @@ class Sampler:
         return max(1, min(int(until), self._due - step if self._due > step else MAX_STEPS))
 
     def _after_step(self, step: int, frame: FrameType) -> None:
-        """Count the arrays, and take a snapshot if it is due, or if there are more arrays, and if the time
-        allows it."""
+        """Count the live arrays at the end of ``step``. Take a snapshot if one is due at this step or the
+        number of arrays has grown, but only if the time budget allows it. ``frame`` is where the search for
+        variables starts."""
         look = self._look()
         due = step >= self._due
         if (due or look.count > GROWN * self._count + 1) and self.budget.allows(
@@ -156,23 +161,24 @@ class Sampler:
 
     def missed(self, frame: FrameType) -> None:
         """In a program without steps, take a snapshot before a function of the user is compiled, if the time
-        allows it."""
+        budget allows it. ``frame`` is where the search for variables starts."""
         self._between(frame, MISS)
 
     def passed(self, frame: FrameType) -> None:
         """In a program without steps, take a snapshot at a transfer or before a library's function is
-        compiled, if the time allows it."""
+        compiled, if the time budget allows it. ``frame`` is where the search for variables starts."""
         if self.budget.elapsed >= FIRST_S:
             self._between(frame, TIME)
 
     def _between(self, frame: FrameType, why: str) -> None:
-        """Take a snapshot for the reason ``why`` if steps are not counted and enough time has passed since
-        the last one."""
+        """Take a snapshot for the reason ``why``, if steps are not counted, enough time has passed since the
+        last one, and the time budget allows it."""
         if self.budget.elapsed >= self._wait and self._step() is None:
             shield.attempt("arrays", self._without_steps, frame, why)
 
     def _without_steps(self, frame: FrameType, why: str) -> None:
-        """Take a snapshot if the time allows it, and set when the next one may be taken."""
+        """Take a snapshot for the reason ``why`` if the time budget allows it, and set when the next one may
+        be taken."""
         look = self._look()
         if self.budget.allows(look.seconds + self.budget.expected(look.count)):
             self._take(look, frame, why, None)
@@ -182,18 +188,30 @@ class Sampler:
             self._wait = (self.budget.spent + self.budget.expected(look.count)) / SHARE
 
     def now(self, frame: FrameType) -> None:
-        """Take the snapshot that the program requests by ``jaxscope.snapshot()``."""
+        """Take the snapshot that the program requests by ``jaxscope.snapshot()``. ``frame`` is where the
+        search for variables starts."""
         shield.attempt("arrays", self._now, frame)
 
     def _now(self, frame: FrameType) -> None:
         self._take(self._look(), frame, REQUESTED, self._ended_step())
 
     def ended(self, frame: FrameType, *, leaving: bool) -> None:
-        """Take the last snapshot of the recording. ``leaving`` is whether the program ends too."""
+        """Take the last snapshot of the recording.
+
+        Args:
+          frame: where the search for variables starts.
+          leaving: whether the program ends too, so that an uncaught exception belongs to it.
+        """
         shield.attempt("arrays", self._last, frame, leaving)
 
     def _last(self, frame: FrameType, leaving: bool) -> None:
-        """Take the last snapshot: one that records the error, if the program ran out of memory."""
+        """Take the last snapshot of the recording. If the program ran out of memory, the snapshot includes
+        the error.
+
+        Args:
+          frame: where the search for variables starts.
+          leaving: whether the program ends too.
+        """
         error = _error(leaving)
         trace = error.__traceback__ if error is not None else None
         message = exhausted(error)
@@ -209,8 +227,15 @@ class Sampler:
         return None if now is None else max(0, now - 1)
 
     def _take(self, look: Any, frame: FrameType, why: str, step: int | None, **more: Any) -> None:
-        """Take a snapshot for the reason ``why`` at the end of ``step``. ``more`` are further fields of the
-        event."""
+        """Complete the snapshot ``look`` and pass it to ``emit``.
+
+        Args:
+          look: the snapshot, which was begun already.
+          frame: where the search for variables starts.
+          why: the reason for the snapshot.
+          step: the step that has ended; None: steps are not counted.
+          more: further fields of the event.
+        """
         # The search for the objects that refer to arrays visits all objects of the program. Before the end
         # it is made only if the program has run for long enough.
         costly = why in (STEP, GROWTH, MISS, TIME) and not self.budget.allows(REFERRERS_S)
@@ -223,8 +248,15 @@ class Sampler:
         self.budget.taken(look.seconds, look.count)
 
     def _remember(self, snapshot: ArraysSeen, searched: Collection[UnnamedKey]) -> None:
-        """Count how often in a row the number of arrays to which no variable leads has grown, for each
-        ``unnamed_key``. Those in ``searched`` are not counted any more."""
+        """Count, for arrays to which no variable leads, in how many snapshots in a row their number has
+        grown. If it grows often, a later snapshot searches for the objects that refer to these arrays,
+        because they may be a leak.
+
+        Args:
+          snapshot: the newest snapshot.
+          searched: identifies the arrays for which this search was already made (``unnamed_key``). It is not
+            repeated.
+        """
         counts: collections.Counter[UnnamedKey] = collections.Counter()
         for g in snapshot.groups:
             if g.path is None:
@@ -240,13 +272,13 @@ class Sampler:
         self._unnamed = unnamed
 
     def forked(self) -> None:
-        """Start anew in a forked child, which has spent no time yet."""
+        """Start anew in a forked child, which has spent no time on snapshots yet."""
         self.__init__(self._emit, self._step, self._look, self._clock)  # type: ignore[misc]
 
 
 def _error(leaving: bool) -> BaseException | None:
-    """Return the exception that ends the recording: the one that is being handled, or, if the program ends
-    (``leaving``), the uncaught one that the interpreter keeps. None if there is none."""
+    """Return the exception that ends the recording: the one that is being handled now; if the program ends
+    (``leaving``), else the uncaught one that the interpreter keeps. Return None if there is none."""
     error = sys.exc_info()[1]
     if error is None and leaving:
         error = last_exception.stored()
@@ -254,8 +286,8 @@ def _error(leaving: bool) -> BaseException | None:
 
 
 def exhausted(error: BaseException | None) -> str | None:
-    """Return JAX's message that memory ran out, if ``error`` or the error that caused it is such an error;
-    else None."""
+    """Return JAX's message that memory ran out, if ``error`` or one of the errors that caused it is such an
+    error of JAX; else None."""
     for _ in range(10):
         if error is None:
             return None

@@ -53,19 +53,21 @@ class Options(msgspec.Struct, frozen=True, rename="kebab"):
     Attributes:
       ir: which texts of the user's programs are stored: none, stats, stablehlo, hlo or all.
       wrapper_libraries: further packages that are treated as libraries around JAX, like flax.
-      step_function: the name of the function whose calls are counted as steps.
+      step_function: the name of the function whose calls are counted as steps; None: not given.
       arrays: whether snapshots of the live arrays are taken.
       transfers: whether copies between host and devices are recorded.
       redact: whether values, source lines and paths outside the project are removed from the recording.
-      passing: a temporary recording, of a ``block`` or of a ``suite`` of tests, which ends when another
-        recording starts.
+      passing: ``block`` or ``suite`` for a temporary recording, of a block or of a suite of tests. It ends
+        when another recording starts. None: the recording is not temporary.
       targets: the accelerators for which each program is lowered again.
-      forced_devices: number of CPU devices that jaxscope set in the environment for the targets.
+      forced_devices: number of CPU devices that jaxscope set in the environment for the targets; None: not
+        set.
       dry_run: end the program after its step function was lowered.
-      compare_ranks: in a job with several processes, record where the main thread waits.
+      compare_ranks: in a job with several processes, record where the main thread waits and compare the
+        programs.
       ranks_patience: seconds without progress after which the waiting ranks are named.
       stop_on_divergence: after a compilation, wait until all ranks of the job have compiled the program.
-      profile: the first and the last step during which JAX's profiler runs.
+      profile: (first step, last step) during which JAX's profiler runs; None: it does not run.
     """
 
     ir: str = "all"
@@ -85,7 +87,7 @@ class Options(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class Session:
-    """A recording of this process.
+    """A recording of this process: it owns the log's writer and all parts that observe JAX.
 
     Args:
       run: the directory to record to.
@@ -184,20 +186,25 @@ class Session:
         atexit.register(self._leaving)
 
     def _several_processes(self, index: int, count: int) -> None:
-        """Start what compares the ranks of a job, when JAX's backend shows that there are several
-        processes."""
+        """Start to compare this process with the others of the job. This is called when JAX's backend shows
+        that there are several processes.
+
+        Args:
+          index: JAX's index of this process.
+          count: the number of processes.
+        """
         if self.rank is not None:
             shield.attempt("rank", self.rank.begin, index, count)
 
     def _leave_job(self) -> None:
-        """Stop what compares the ranks of a job, if it runs."""
+        """Stop the comparison with the other processes of the job, if it runs."""
         rank, self.rank, self.probe.phases.rank = self.rank, None, None
         if rank is not None:
             shield.attempt("rank", rank.leave)
 
     def _leaving(self) -> None:
-        """At the exit of the program, before JAX releases its backends: end everything that needs the
-        backends."""
+        """Finish everything that needs JAX's backends: the profile, the memory figures, the last snapshot of
+        arrays. This is an exit handler, which runs before JAX releases its backends."""
         if current() is self and not _goes_on():
             self._leave_job()
             self._write_uncaught()  # JAX's exit may wait for other processes until this one is killed
@@ -206,15 +213,15 @@ class Session:
             self._last_look(leaving=True)
 
     def rest(self) -> None:
-        """Write the counts and an end to the log. If the program continues after its exit handlers, the log
-        does too."""
+        """Write the counts and ``RunEnded`` to the log, but do not close it. This is called when a program
+        runs its exit handlers long before its end. Its further events are written after ``RunEnded``."""
         self._flush()
         self.writer.emit(ev.RunEnded(how="exit"))
         self.writer.before = self._watch_for_the_end
 
     def _watch_for_the_end(self) -> None:
-        """Register an exit handler for the real end of the program, unless there is one. It is called before
-        each event after ``rest``."""
+        """Register an exit handler for the real end of the program, unless there is one. After ``rest``, this
+        is called before each event."""
         # After Python has run the exit handlers, it removes all of them, also those registered meanwhile.
         if self._handler() is None:
 
@@ -234,7 +241,11 @@ class Session:
                 self._degraded("profile", f"the program ended before step {profile.first}")
 
     def _last_look(self, *, leaving: bool) -> None:
-        """Take the last snapshot of the live arrays, once. ``leaving`` is whether the program ends too."""
+        """Take the last snapshot of the live arrays, once.
+
+        Args:
+          leaving: whether the program ends too, so that an uncaught exception belongs to the snapshot.
+        """
         sampler, self.sampler = self.sampler, None
         if self.transfers is not None:
             self.transfers.after = None
@@ -242,7 +253,11 @@ class Session:
             sampler.ended(sys._getframe(1), leaving=leaving)
 
     def end(self, how: str) -> None:
-        """Remove the listeners, write what is still missing and close the log. ``how`` is exit or stop."""
+        """Remove the listeners, write what is still missing and close the log.
+
+        Args:
+          how: why the recording ends: exit (the program ends) or stop.
+        """
         atexit.unregister(self._leaving)
         self._leave_job()
         self.probe.remove()
@@ -271,7 +286,8 @@ class Session:
         self.writer.close()
 
     def _write_uncaught(self) -> None:
-        """Write the event ``Died`` for the exception that ends the program, if there is one, once."""
+        """Write the event ``Died`` for the uncaught exception that ends the program, if there is one. It is
+        written only once."""
         died = None if self._died else shield.attempt("uncaught", last_exception.uncaught)
         if died is not None:
             self._died = True
@@ -288,12 +304,13 @@ class Session:
             shield.attempt("transfers", self.transfers.flush)
 
     def _is_step(self, function: str) -> bool:
-        """Return whether ``function``, the id of a function, is the step function."""
+        """Return whether ``function``, the id of a function, is that of the function whose calls are the
+        steps."""
         stepper = self.tracker.stepper
         return stepper is not None and stepper.function == function
 
     def forked(self) -> None:
-        """Continue in a forked child with another log and counts from 0."""
+        """Continue the recording in a forked child, with another log and with counts that start at 0."""
         self.rank = self.probe.phases.rank = None  # threads of the parent do not exist here
         if self.profile is not None:  # the profiler runs in the parent
             self.profile = None
@@ -338,11 +355,11 @@ class Session:
             shield.leave(token)
 
     def watch(self, function: Any, step: bool) -> tuple[Counter | None, Guard | None]:
-        """Count the calls of a function wrapped by ``jaxscope.watch`` from now on, and check the values that
+        """Begin to count the calls of a function wrapped by ``jaxscope.watch``, and to check the values that
         it captures.
 
-        Returns the counter of its calls and the guard that checks the values; None for one that could not be
-        set up.
+        Returns (the counter of its calls, the Guard that checks the captured values). Either is None if it
+        could not be set up.
 
         Args:
           function: the function, jitted or not.
@@ -354,7 +371,8 @@ class Session:
         return counter, shield.attempt("stale_captures", self.probe.monitor.guard, function, counter)
 
     def _watch(self, function: Any, step: bool) -> Counter:
-        """Write the event that describes ``function``, and return the counter of its calls."""
+        """Write the event that describes ``function``, and return the counter of its calls. ``step`` is
+        whether each call is a step."""
         seen = self.probe.introductions.introduce(functions.describe(jax_internals.given_to_jit(function)))
         return self.tracker.watch(seen.function, step)
 
@@ -364,7 +382,7 @@ class Session:
 
     def _count_steps(self, name: str) -> Callable[[], None]:
         """Count the calls of the function ``name`` as steps (``--step-function``). Return a function that
-        ends this."""
+        ends this counting."""
         counted = self.probe.stepping = StepFunction(name, self.tracker, self.probe.introductions)
         unhook = jax_internals.on_fast_path(counted.called)
         unlisten: Callable[[], None] | None = None
@@ -415,9 +433,10 @@ def _cwd() -> str:
 
 
 def _goes_on() -> bool:
-    """Return whether the program continues after the exit handlers that run now.
+    """Return whether the program continues after the exit handlers that run now, because the program itself
+    called ``atexit._run_exitfuncs()``.
 
-    If it really exits, Python has marked the main thread as ended before it runs them.
+    At a real exit, Python has marked the main thread as ended before it runs the exit handlers.
     """
     return threading.main_thread().is_alive()
 
@@ -473,12 +492,12 @@ def start(run: RunDir, *, how: str, options: Options | None = None) -> Session:
 def stop(how: str = "stop", certain: bool = False) -> None:
     """End the recording of this process, if there is one.
 
-    A program may run its exit handlers long before its end (``atexit._run_exitfuncs()``). The recording then
-    continues.
+    A program may run its exit handlers long before its end (``atexit._run_exitfuncs()``). In this case the
+    recording continues.
 
     Args:
       how: why the recording ends: ``exit`` (the program ends) or ``stop``.
-      certain: whether the process certainly ends now.
+      certain: whether the process certainly ends now, so that this is not checked.
     """
     with _lock:
         session = current()
@@ -495,8 +514,12 @@ def stop(how: str = "stop", certain: bool = False) -> None:
 
 
 def start_from_environment(how: str = "run") -> Session | None:
-    """Begin the recording that ``jaxscope run`` requests by environment variables; return None if there is no
-    request."""
+    """Begin the recording that ``jaxscope run`` requests by environment variables, and return it. Return None
+    if there is no request.
+
+    Args:
+      how: what begins the recording: ``run`` or ``env`` (see Session).
+    """
     where = os.environ.get(RUN_VARIABLE)
     if not where:
         return None

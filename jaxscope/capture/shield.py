@@ -1,12 +1,13 @@
 """Keep exceptions of jaxscope away from the user's program.
 
-Every callback of jaxscope runs inside ``attempt``, under the name of a part of the recording. When a part
-first fails, a Degraded event with the reason is written. A part that fails STRIKES times without a success in
-between is then skipped: first for STRIKES calls, then for twice as many each time it fails again, until it
-succeeds. A part that needs what the installed JAX does not have is switched off for good.
+Every callback of jaxscope runs inside ``attempt``, under the name of a part of the recording, such as
+``live_arrays``. When a part first fails, an event ``Degraded`` with the reason is written. A part that fails
+STRIKES times without a success in between is then skipped: first for STRIKES calls, then for twice as many
+each time it fails again, until it succeeds. A part that needs what the installed JAX does not have is
+switched off for good.
 
-An exception that the program's own code raises, or one because an array has been deleted, does not count as a
-failure: the program's own use raises the same.
+Two kinds of exceptions do not count as failures: those that the program's own code raises, and those raised
+because an array has been deleted. The program gets the same exception when it uses the object itself.
 
 KeyboardInterrupt and SystemExit are not caught, even when they arrive in code of jaxscope.
 """
@@ -33,10 +34,10 @@ _report: Callable[[str, str], None] | None = None
 
 
 class _Thread(threading.local):
-    """What is known about a thread.
+    """What is known about the present thread.
 
     Attributes:
-      inside: the token of the callback of jaxscope that the thread runs; None if it runs none.
+      inside: identifies the callback of jaxscope that the thread is running; None if it is running none.
     """
 
     inside: object | None = None
@@ -49,8 +50,11 @@ FAULTS = frozenset(filter(None, os.environ.get("JAXSCOPE_FAULTS", "").split(",")
 
 
 def reset(report: Callable[[str, str], None] | None) -> None:
-    """Forget all failures. From now on ``report(name, reason)`` is called for each part when it first
-    fails."""
+    """Forget all failures of parts of the recording, and set where new ones are reported.
+
+    Args:
+      report: is called with the name of a part and the reason, when this part first fails; None: no report.
+    """
     global _report
     _off.clear()
     _failures.clear()
@@ -60,24 +64,29 @@ def reset(report: Callable[[str, str], None] | None) -> None:
 
 
 def switch_off(name: str, reason: str) -> None:
-    """Skip the part ``name`` from now on, because the installed JAX does not have what it needs; report the
-    reason."""
+    """Skip a part of the recording for good, and report the reason.
+
+    Args:
+      name: the part, such as ``live_arrays``.
+      reason: why, for example that the installed JAX does not have what the part needs.
+    """
     _off.add(name)
     _report_once(name, reason)
 
 
 def works(name: str) -> bool:
-    """Return whether the part ``name`` has never failed and is not switched off."""
+    """Return whether the part ``name`` of the recording has never failed and is not switched off."""
     return name not in _off and name not in _reported
 
 
 def is_off(name: str) -> bool:
-    """Return whether the part ``name`` is skipped at the moment, for good or for some calls."""
+    """Return whether the part ``name`` of the recording is skipped at present, for good or for some calls."""
     return name in _off or name in _rests
 
 
 def _report_once(name: str, reason: str) -> None:
-    """Report the first failure of the part ``name``, with its reason."""
+    """Report that the part ``name`` of the recording failed, with the ``reason``, unless a failure of this
+    part was reported already."""
     if name not in _reported and _report is not None:
         _reported.add(name)
         try:
@@ -87,8 +96,8 @@ def _report_once(name: str, reason: str) -> None:
 
 
 def _failed(name: str, error: Exception) -> None:
-    """Count a failure of the part ``name``, report the first one, and skip the part if it has failed
-    often."""
+    """Count a failure of the part ``name`` of the recording. Report the first failure. After STRIKES failures
+    in a row, have the part skipped for some calls."""
     _failures[name] = failures = _failures.get(name, 0) + 1
     if failures >= STRIKES:
         _rests[name] = min(STRIKES << (failures - STRIKES), LONGEST_REST)
@@ -101,7 +110,8 @@ def _failed(name: str, error: Exception) -> None:
 
 
 def _is_the_programs(error: Exception) -> bool:
-    """Return whether ``error`` was raised in the program's own code, or because an array has been deleted."""
+    """Return whether ``error`` is no failure of jaxscope: it was raised in the program's own code, or because
+    an array has been deleted."""
     trace = error.__traceback__
     while trace is not None:
         frame = trace.tb_frame
@@ -114,7 +124,8 @@ def _is_the_programs(error: Exception) -> bool:
 
 
 def attempt(name: str, action: Callable[..., T], *args: object) -> T | None:
-    """Return ``action(*args)``; None if it raises an exception, or if the part ``name`` is skipped.
+    """Call ``action(*args)`` and return its result. Return None if it raises an exception, which is counted
+    as a failure of the part ``name``, or if this part is skipped because of earlier failures.
 
     Args:
       name: a part of the recording, such as ``live_arrays``, under which failures are reported.
@@ -145,14 +156,14 @@ def attempt(name: str, action: Callable[..., T], *args: object) -> T | None:
 
 
 def enter(token: object) -> bool:
-    """Mark this thread as inside a callback of jaxscope. Return False if it already is; then the callback
-    must do nothing.
+    """Mark this thread as inside a callback of jaxscope. Return False if it is already marked; the caller
+    must then do nothing.
 
-    Code of the program that a callback runs (a ``__hash__``) may call JAX. The events of that call must not
-    be recorded as the program's.
+    The reason: a callback may run code of the program, such as a ``__hash__``, which may call JAX. The events
+    of that call must not be recorded as if the program had made it.
 
     Args:
-      token: a new object, to be passed to ``leave`` afterwards.
+      token: a new object that identifies the callback, to be passed to ``leave`` afterwards.
     """
     if thread.inside is not None:
         return False
@@ -166,9 +177,10 @@ def busy() -> bool:
 
 
 def leave(token: object) -> None:
-    """End the mark that ``enter`` made with the same ``token``. Do nothing if ``enter`` returned False.
+    """Remove the mark that ``enter`` made for the same ``token``. Do nothing if ``enter`` returned False.
 
-    It is called also if Ctrl-C interrupted ``enter`` before its result was assigned.
+    It must be called even if ``enter`` did not return, because Ctrl-C may interrupt ``enter`` after the mark
+    was made.
     """
     if thread.inside is token:
         thread.inside = None

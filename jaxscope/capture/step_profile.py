@@ -1,8 +1,9 @@
-"""Run JAX's profiler during some steps (``--profile steps=10:12``), and log how long each instruction took.
+"""Run JAX's profiler during some training steps (``--profile steps=10:12``), and log how long each
+instruction took.
 
-The profile itself stays in the run directory, for xprof. It begins and ends between two steps, after all live
-arrays have been computed. Otherwise work queued before would count as the first step's, and the end of the
-last step would be missing.
+The profile itself stays in the run directory, for xprof. The profiler starts and stops between two steps,
+after all live arrays have been computed. Otherwise work that was queued earlier would be counted for the
+first step, and the end of the last step would be missing.
 """
 
 from __future__ import annotations
@@ -25,10 +26,12 @@ DEVICE = "/device:"  # how the name of a device's part of the profile begins
 
 
 class StepProfile:
-    """Profiles the steps from ``first`` to ``last``; ``first`` is at least 2.
+    """Runs JAX's profiler during the training steps from ``first`` to ``last``.
 
     Args:
       folder: the run directory.
+      first: the number of the first step, at least 2.
+      last: the number of the last step.
       emit: writes an event to the log.
 
     Attributes:
@@ -47,8 +50,8 @@ class StepProfile:
         self.next = first - 1
 
     def step_ended(self, step: int) -> int:
-        """Start or stop the profiler, if that is due at the end of ``step``. Return after how many steps to
-        call this again."""
+        """Start or stop the profiler, if one of these is due at the end of ``step``. Return after how many
+        steps to call this again."""
         if step >= self.next:
             if not self.began and step < self._last:
                 self.began = True
@@ -60,8 +63,8 @@ class StepProfile:
         return self.next - step
 
     def stop(self, step: int | None) -> None:
-        """Stop the profiler, if it runs, and log what it measured. ``step`` is the last step in the
-        profile."""
+        """Stop the profiler, if it runs, and log what it measured. ``step`` is the number of the last step
+        that is in the profile; None: unknown."""
         since, self._since = self._since, None
         if since is not None:
             self.next = FOREVER
@@ -79,8 +82,12 @@ class StepProfile:
         self._cost = self._since - began
 
     def _stop(self, since: int, step: int) -> None:
-        """Stop the profiler and write the event ``Profiled``. ``since`` is when it started, in ns of the
-        monotonic clock."""
+        """Stop the profiler and write the event ``Profiled``.
+
+        Args:
+          since: when the profiler was started, in ns of the monotonic clock.
+          step: the number of the last step that is in the profile.
+        """
         import jax
 
         _wait()
@@ -117,11 +124,11 @@ def _wait() -> None:
 
 
 def _read(file: Path) -> tuple[list[InstructionTime], int | None, float | None]:
-    """Read a profile. Return the time of each instruction, the slowest first, the number of devices, and the
-    seconds during which they executed instructions, added up over the devices.
+    """Read a profile from its file. Return (the time of each instruction, the slowest first; the number of
+    devices; the seconds during which the devices executed instructions, added up over the devices).
 
-    None for a number that is unknown. On a GPU the host's events of an instruction are its launch, so only
-    the devices' events count there.
+    A number is None if it is unknown. For a GPU only the events of the devices count, because the host's
+    events of an instruction are its launch.
     """
     import jax
 
@@ -131,7 +138,13 @@ def _read(file: Path) -> tuple[list[InstructionTime], int | None, float | None]:
 
 
 def _sums(profile: Any) -> tuple[list[InstructionTime], int | None, float | None]:
-    """Return the result of ``_read`` for ``profile``, a ``jax.profiler.ProfileData``."""
+    """Return, for ``profile``: (the time of each instruction, the slowest first; the number of devices; the
+    seconds during which the devices executed instructions, added up over the devices). A number is None if it
+    is unknown.
+
+    Args:
+      profile: a ``jax.profiler.ProfileData``.
+    """
     found: dict[bool, dict[tuple[str, int | None, str], list[int]]] = {False: {}, True: {}}
     spans: dict[bool, dict[object, list[tuple[int, int]]]] = {False: {}, True: {}}
     for plane in profile.planes:
@@ -161,8 +174,12 @@ def _sums(profile: Any) -> tuple[list[InstructionTime], int | None, float | None
 
 
 def _union(spans: list[tuple[int, int]]) -> int:
-    """Return the total length that ``spans``, (begin, end) pairs, cover. They overlap, because instructions
-    run at the same time and inside others."""
+    """Return the total time that ``spans`` cover, without counting overlaps twice. Instructions overlap,
+    because they run at the same time and inside others.
+
+    Args:
+      spans: (begin, end) of each instruction, in ns.
+    """
     total = end = 0
     for begin, until in sorted(spans):
         total += max(0, until - max(begin, end))
@@ -171,10 +188,11 @@ def _union(spans: list[tuple[int, int]]) -> int:
 
 
 def combined(*functions: Callable[[int], int] | None) -> Callable[[int], int] | None:
-    """Combine functions that are called at the end of a step into one; None if there is none.
+    """Combine several functions that are to be called at the ends of steps into one function. Return None if
+    all ``functions`` are None.
 
-    Each function is called with the number of the step and returns after how many steps it is to be called
-    again. The combined function calls each of them only then.
+    Each function is called with the number of the step that has ended, and returns after how many steps it is
+    to be called again. The combined function calls each of them only when it is due.
 
     Args:
       functions: the functions; None is ignored.
@@ -184,7 +202,8 @@ def combined(*functions: Callable[[int], int] | None) -> Callable[[int], int] | 
 
 
 class _Several:
-    """Calls several functions at the ends of steps, each at the steps that it asked for."""
+    """Calls several functions at the ends of steps. Each returns after how many steps it is to be called
+    again."""
 
     def __init__(self, each: Sequence[Callable[[int], int]]) -> None:
         self._due = dict.fromkeys(each, 0)

@@ -1,2 +1,2 @@
-"""Take snapshots of the arrays that are alive: the variables that lead to them, their devices, the lines that
-created them."""
+"""Take snapshots of the arrays that are alive: which variables lead to them, on which devices they are, and
+which lines created them."""

@@ -17,8 +17,8 @@ MAX_ARRAYS = 4000
 
 
 def line(stack: Any) -> Frame | None:
-    """Return the innermost line of the user's code in ``stack`` (``array.traceback``); if there is none, that
-    of an installed package; else None."""
+    """Return the innermost line of the user's code in ``stack``, which jaxlib stores with each array
+    (``array.traceback``). If there is none, return a line of an installed package, or None."""
     best, site = Standing.LIBRARY, None
     for f in stack.frames if stack is not None else ():
         standing = frames.file_standing(f.file_name)
@@ -30,11 +30,10 @@ def line(stack: Any) -> Frame | None:
 
 
 def lines_of(refs: list[tuple[int, weakref.ref[Any]]], count: int) -> tuple[list[Frame], list[int]]:
-    """Return the lines that created the arrays among the leaves of a call, and for each leaf the index of its
-    line.
+    """Return the lines that created the arrays among a call's arguments, and for each leaf of the arguments
+    the index of its line in this list.
 
-    The index is -1 if the line is unknown or the leaf is no jax.Array. Arrays created by one call share a
-    stack, which is read once.
+    The index is -1 if the line is unknown or the leaf is no jax.Array.
 
     Args:
       refs: (position of the leaf, weak reference) of each array.

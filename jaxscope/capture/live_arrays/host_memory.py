@@ -1,4 +1,4 @@
-"""Find the host memory that this process may use: that of the machine, or less if a control group (a
+"""Find how much host memory this process may use: the memory of the machine, or less if a control group (a
 container) limits it."""
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ def _machine() -> int | None:
 
 
 def _group(file: str) -> int | None:
-    """Return the limit in bytes in a control group's file; None if there is none."""
+    """Return the memory limit in bytes that ``file``, a file of a Linux control group, contains; None if
+    there is no limit."""
     try:
         text = Path(file).read_text().strip()
     except (OSError, ValueError):

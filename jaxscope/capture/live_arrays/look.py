@@ -1,6 +1,7 @@
 """Take one snapshot of the live arrays: shapes, shardings, and the variables that lead to them.
 
-Only metadata is read. A snapshot waits for no device, fetches no buffer, and keeps only numbers and texts.
+Only metadata is read. Taking a snapshot waits for no device and fetches no buffer. Only numbers and texts are
+kept.
 """
 
 from __future__ import annotations
@@ -41,13 +42,14 @@ _STEPS = re.compile(r"\[[^\[\]]*\]|\.?[^.\[]+")  # the parts of a path: state, .
 
 
 class _Kind(msgspec.Struct, eq=False):
-    """The properties that arrays have in common if their aval, sharding, layout and committedness are equal.
+    """The properties of live arrays that have equal avals, shardings, layouts and committedness.
 
     Attributes:
-      bytes: the size of one array; None: unknown.
-      device_bytes: its size on each device that has a shard of it, with padding; None: unknown.
-      sharding: its position in the table of shardings.
-      layout: the order of its dimensions in memory, as text.
+      bytes: the size of one such array over all devices, replicas counted once; None: unknown.
+      device_bytes: the size of one such array on each device that has a shard of it, with padding; None:
+        unknown.
+      sharding: the position of the sharding in the snapshot's table of shardings.
+      layout: the order of the dimensions in memory, as text.
     """
 
     shape: tuple[int | str, ...] | None
@@ -60,7 +62,8 @@ class _Kind(msgspec.Struct, eq=False):
 
 
 class Look:
-    """One snapshot of the live arrays. ``Look()`` only counts them, which is cheap; ``take`` does the rest.
+    """One snapshot of the live arrays. ``Look()`` only counts the arrays, which is cheap. ``take`` reads
+    their properties and finds the variables that lead to them.
 
     Attributes:
       count: the number of live arrays.
@@ -74,15 +77,17 @@ class Look:
 
     @property
     def seconds(self) -> float:
-        """Seconds since this snapshot began, without those of garbage collections.
+        """Seconds since this snapshot began, without the time of garbage collections.
 
-        The objects of a snapshot may start a garbage collection, which visits all objects of the program and
-        would have come anyway.
+        The objects of a snapshot may start a garbage collection, which visits all objects of the program. The
+        program would have started this collection itself a little later, so it does not count as a cost of
+        the snapshot.
         """
         return (time.perf_counter_ns() - self._began - self._collecting) / 1e9
 
     def _collection(self, phase: str, _: dict[str, int]) -> None:
-        """Measure the time of a garbage collection; Python calls this at its beginning and end."""
+        """Measure the time of a garbage collection. Python calls this at the beginning and at the end of each
+        collection (``gc.callbacks``); ``phase`` is start or stop."""
         now = time.perf_counter_ns()
         self._collecting += -now if phase == "start" else now
 
@@ -95,15 +100,15 @@ class Look:
         suspects: Collection[UnnamedKey] = (),
         **more: Any,
     ) -> ArraysSeen:
-        """Return the snapshot as an event. It can be called once.
+        """Return the snapshot as an event ``ArraysSeen``. This can be called once.
 
         Args:
-          frame: the variables of this frame and of those that called it are searched for the arrays.
-          why: the reason, one of those in ``capture.sampler``.
-          step: the step that has ended; None: steps are not counted.
-          trace: a traceback whose frames are searched, too.
-          suspects: identifies arrays to which no variable leads (``unnamed_key``); the objects that refer to
-            them are searched for.
+          frame: the variables of this frame and of its callers are searched for the arrays.
+          why: the reason for the snapshot, one of those in ``capture.sampler``.
+          step: the training step that has ended; None: steps are not counted.
+          trace: a traceback whose frames are searched too; None: there is none.
+          suspects: identifies suspected leaks, arrays to which no variable leads (``unnamed_key``). For
+            these, the objects that refer to the arrays are searched, which is slow.
           more: further fields of the event.
         """
         gc.callbacks.append(self._collection)
@@ -150,16 +155,17 @@ class Look:
 
 
 def unnamed_key(kind: _Kind | ArrayGroup, origin: Frame | None) -> UnnamedKey:
-    """Return what identifies, in several snapshots, arrays to which no variable leads: their shape, dtype and
-    the line that created them."""
+    """Return what identifies, in several snapshots, arrays to which no variable leads: (shape, dtype, the
+    line that created them)."""
     return kind.shape, kind.dtype, origin
 
 
 class _Batch:
-    """Arrays of one kind created by one Python stack.
+    """Live arrays with equal properties that were created by one Python stack.
 
     Attributes:
-      arrays: their ids.
+      arrays: the ids (``id()``) of the arrays.
+      kind: their properties.
       origin: the user's line that created them.
       devices: ids of this process's devices that hold them.
     """
@@ -174,19 +180,19 @@ class _Batch:
 
 
 class _Kinds:
-    """Groups the live arrays by their properties. It keeps them alive until ``groups`` returns.
+    """Groups the live arrays by their properties. The arrays are kept alive until ``groups`` returns.
 
     Some live arrays have no variable that leads to them and share the memory of another array. These are the
     shards that ``addressable_shards``, ``float``, ``np.asarray`` or a reshard have taken of an array, and
-    that the array refers to in C++ (0.10: up to two per device after one ``np.asarray``; 0.12: one). They are
-    counted in ``parts`` and are in no group.
+    that the array refers to in C++ (0.10: up to two per device after one ``np.asarray``; 0.12: one). Such
+    shards are counted in ``parts`` and are in no group.
 
     Attributes:
       shardings: the table of the arrays' shardings.
       shared: which arrays share memory.
       parts: the number of shards that were taken of other arrays.
-      lengths: the lengths of the containers that lead to arrays, by path.
-      bounded: the paths of those containers that have a largest length.
+      lengths: the number of items of the containers that lead to arrays, by path.
+      bounded: the paths of those containers that have a largest length, such as ``deque(maxlen=...)``.
     """
 
     def __init__(self) -> None:
@@ -223,8 +229,8 @@ class _Kinds:
         return {n for batch in self._batches.values() for n in batch.arrays}
 
     def find_shared(self, named: variable_paths.VariablePaths) -> None:
-        """Find the arrays that share the memory of others. ``named`` has the arrays to which a variable
-        leads."""
+        """Find the arrays that share the memory of other arrays, and set ``shared``. ``named`` contains the
+        ids of the arrays to which a variable leads."""
         sizes = [
             shared_buffers.SameSize(b.devices, b.kind.device_bytes or 0, b.arrays)
             for b in self._batches.values()
@@ -232,13 +238,19 @@ class _Kinds:
         self.shared.search(self._arrays, sizes, named)
 
     def skip(self) -> set[int]:
-        """Return the ids of the containers of jaxscope that contain the arrays, which the search for names
-        must not enter."""
+        """Return the ids of jaxscope's own containers that contain the live arrays. The search for variables
+        must not enter these containers."""
         return {id(self._arrays)}
 
     def _new_batch(self, array: Any, sharding: Any, key: tuple[Any, ...]) -> _Batch:
-        """Return an empty batch for arrays with the properties of ``array``. ``key`` is what distinguishes
-        the batch from others."""
+        """Return a batch, without arrays yet, for live arrays with the properties of ``array``.
+
+        Args:
+          array: the first array of the batch.
+          sharding: its sharding.
+          key: (id of its aval, key of its sharding, committed, stack, layout), which is different for each
+            batch.
+        """
         _, sharding_key, committed, stack, layout = key
         if sharding_key not in self._sharding_index:
             self._sharding_index[sharding_key] = self.shardings.index(sharding)
@@ -263,12 +275,13 @@ class _Kinds:
     def groups(
         self, named: variable_paths.VariablePaths, suspects: Collection[UnnamedKey] = ()
     ) -> list[ArrayGroup]:
-        """Return the groups, the largest first. If there are more than MAX_GROUPS, the smallest are merged.
+        """Return the live arrays in groups, by properties and path, the largest group first. If there are
+        more than MAX_GROUPS, the smallest groups are merged.
 
         Args:
           named: the paths of the arrays to which variables lead.
-          suspects: identifies arrays to which no variable leads (``unnamed_key``); the objects that refer to
-            them are described.
+          suspects: identifies suspected leaks, arrays to which no variable leads (``unnamed_key``). The
+            object that refers to these arrays is described in their group.
         """
         counts = self._count(named, MAX_GROUPS)
         short = counts is None
@@ -286,12 +299,13 @@ class _Kinds:
     def _unnamed_groups(
         self, counts: list[_Counted], holders: dict[UnnamedKey, str | None]
     ) -> list[ArrayGroup]:
-        """Group the arrays to which no variable leads by kind and line. Those in the memory of others are
-        only counted, in ``parts``.
+        """Return the arrays to which no variable leads in groups, by properties and by the line that created
+        them. Shards in the memory of other arrays are in no group and are added to ``parts``.
 
         Args:
-          counts: the arrays by path.
-          holders: for some kinds, a description of the object that refers to the arrays.
+          counts: the arrays of each batch by path.
+          holders: ``unnamed_key`` -> a description of the object that refers to the arrays, for suspected
+            leaks.
         """
         unnamed: collections.Counter[tuple[_Kind, Frame | None]] = collections.Counter()
         for counted in counts:
@@ -305,7 +319,8 @@ class _Kinds:
         ]
 
     def _count(self, named: variable_paths.VariablePaths, most: int | None) -> list[_Counted] | None:
-        """Count the arrays of each batch by path; None if there are more than ``most`` paths."""
+        """Return how many arrays of each batch are at each path; None if there are more than ``most``
+        different paths. If ``most`` is None, numbers in paths are written ``*``, which makes fewer paths."""
         counts: list[_Counted] = []
         distinct: set[tuple[_Kind, str]] = set()
         within = self.shared.within
@@ -324,8 +339,13 @@ class _Kinds:
     def _holders(
         self, counts: list[_Counted], suspects: Collection[UnnamedKey]
     ) -> dict[UnnamedKey, str | None]:
-        """Describe the objects that refer to the arrays of each of ``suspects``, from up to MAX_SUSPECTS
-        arrays: ``unnamed_key`` -> description."""
+        """Describe the objects that refer to suspected leaks: ``unnamed_key`` -> description, such as ``a
+        list of 40``.
+
+        Args:
+          counts: the arrays of each batch by path.
+          suspects: identifies the suspected leaks. For each, at most MAX_SUSPECTS arrays are examined.
+        """
         samples: dict[UnnamedKey, set[int]] = {}
         for counted in counts if suspects else ():
             key = unnamed_key(counted.batch.kind, counted.batch.origin)
@@ -342,12 +362,12 @@ class _Kinds:
 
 
 class _Counted(NamedTuple):
-    """The arrays of one batch by the path of the variable that leads to them.
+    """The arrays of one batch, counted by the path of the variable that leads to them.
 
     Attributes:
       batch: the batch.
-      paths: the number of arrays at each path.
-      shared: how many of these share the memory of others, by path.
+      paths: path -> the number of arrays.
+      shared: path -> the number of arrays that share the memory of other arrays.
       unnamed: ids of arrays to which no variable leads.
     """
 
@@ -358,8 +378,8 @@ class _Counted(NamedTuple):
 
 
 def _named_groups(counts: list[_Counted]) -> list[ArrayGroup]:
-    """Return a group for each kind of array and path. Its line is None if several lines created the
-    arrays."""
+    """Return the arrays to which variables lead in groups: one for each combination of properties and path.
+    The ``origin`` of a group is None if several lines created its arrays."""
     totals: collections.Counter[tuple[_Kind, str]] = collections.Counter()
     shared: collections.Counter[tuple[_Kind, str]] = collections.Counter()
     origins: dict[tuple[_Kind, str], Frame | None] = {}
@@ -387,15 +407,15 @@ def _group(
     shared: int = 0,
     held: str | None = None,
 ) -> ArrayGroup:
-    """Return the group of ``count`` arrays of one kind.
+    """Return the group of ``count`` arrays with equal properties.
 
     Args:
-      kind: the kind.
-      path: the path of the variable that leads to them; None: no variable does.
+      kind: the properties.
+      path: the path of the variable that leads to the arrays; None: no variable does.
       count: the number of arrays.
-      origin: the line that created them; None: unknown, or several lines did.
-      shared: how many of them share the memory of others.
-      held: a description of the object that refers to them; None: unknown.
+      origin: the line that created the arrays; None: unknown, or several lines did.
+      shared: how many of the arrays share the memory of other arrays.
+      held: a description of the object that refers to the arrays; None: unknown.
     """
     return ArrayGroup(
         path=path,
@@ -419,13 +439,14 @@ def _first_steps(path: str) -> str:
 
 
 def _no_path(path: str) -> str:
-    """Shorten any path to ``…``."""
+    """Return ``…`` for any path, so that all groups with the same sharding can be merged."""
     return "…"
 
 
 def _merged(groups: list[ArrayGroup], shorten: Callable[[str], str]) -> list[ArrayGroup]:
-    """Merge groups that have the same sharding and, after ``shorten``, the same path. The sharding must be
-    the same so that the bytes on each device stay known."""
+    """Merge groups that have the same sharding and the same path. ``shorten`` first shortens the paths, so
+    that more of them are equal. Groups with different shardings are not merged, because the bytes on each
+    device would become unknown."""
     merged: dict[tuple[Any, ...], list[ArrayGroup]] = {}
     for g in groups:
         merged.setdefault((g.path if g.path is None else shorten(g.path), g.sharding), []).append(g)
@@ -433,7 +454,8 @@ def _merged(groups: list[ArrayGroup], shorten: Callable[[str], str]) -> list[Arr
 
 
 def _sum(path: str | None, members: list[ArrayGroup]) -> ArrayGroup:
-    """Return one group for all arrays of ``members``. A property in which these differ is None."""
+    """Return one group, at ``path``, for all arrays of the groups ``members``. A property that is not equal
+    in all members is None."""
 
     def common(name: str) -> Any:
         values = {getattr(g, name) for g in members}
@@ -459,8 +481,8 @@ def _device_bytes(array: Any) -> int | None:
     """Return the bytes of ``array`` on each device that has a shard of it, with tiles and padding.
 
     ``on_device_size_in_bytes`` is the size of one shard times the number of devices (checked on jaxlib 0.10.2
-    and 0.12.0.1: 2176 for a 17x4 float32 replicated on 8 devices). None for the token of an ordered effect,
-    which is a live bool[0] "with no defined byte size".
+    and 0.12.0.1: 2176 for a 17x4 float32 replicated on 8 devices). Return None for the token of an ordered
+    effect, which is a live bool[0] "with no defined byte size".
     """
     try:
         size = int(array.on_device_size_in_bytes())
@@ -477,8 +499,9 @@ def _device_ids(sharding: Any) -> tuple[int, ...]:
 
 
 def _stacks(frame: FrameType | None, trace: Any) -> list[list[FrameType]]:
-    """Return the user's frames of all threads, those of the traceback ``trace`` first: each list has the
-    frames of one stack, innermost first."""
+    """Return the user's frames whose variables are searched, one list for each stack, innermost first: those
+    of the traceback ``trace`` if there is one, then those of ``frame`` and its callers, then those of other
+    threads."""
     raised = []
     while trace is not None:
         if frames.is_user(trace.tb_frame):
@@ -498,7 +521,8 @@ def _on_cpu() -> bool:
 
 
 def _memory() -> list[DeviceMemory]:
-    """Return the memory in use and the limit of each device of this process that reports them."""
+    """Return the memory in use, its peak and the limit, in bytes, of each device of this process that reports
+    them."""
     return [
         DeviceMemory(
             d.id, *(stats.get(name) for name in ("bytes_in_use", "peak_bytes_in_use", "bytes_limit"))

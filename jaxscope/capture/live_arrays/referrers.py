@@ -1,5 +1,5 @@
-"""Find which objects refer to arrays that no variable leads to (``gc.get_referrers``), and describe them as
-text.
+"""Find which objects refer to arrays that no variable leads to, by ``gc.get_referrers``, and describe these
+objects as text.
 
 The search visits every object of the program (about 50 ms per million), so it is made for suspected leaks
 only.
@@ -23,12 +23,12 @@ IN_C = "nothing that Python sees: a cache or an object in C++"
 
 
 def held_by(arrays: list[Any], ignored: Any = None) -> str | None:
-    """Describe the kind of object that refers to the most of ``arrays``: ``a list of 40``, ``a dict under
-    'x'``, ``a variable of a closure``.
+    """Describe the kind of object that most often refers to one of ``arrays``: ``a list of 40``, ``a dict
+    under 'x'``, ``a variable of a closure``.
 
     Args:
       arrays: the arrays.
-      ignored: a list of jaxscope that also refers to them.
+      ignored: jaxscope's own list of the arrays, which does not count.
     """
     ids = {id(a) for a in arrays}
     counts: collections.Counter[str] = collections.Counter()
@@ -61,8 +61,8 @@ def _is_our_frame(o: Any) -> bool:
 
 
 def _jax_class_around(container: Any) -> str | None:
-    """Return the name of the JAX class that has an object which refers to ``container``, directly or through
-    another container; None if there is none."""
+    """Return the class name of an object of JAX that refers to ``container``, directly or through another
+    container; None if there is none. Such a container belongs to JAX, not to the program."""
     level = [container]
     for _ in range(MAX_LEVELS):
         above = _referrers(level)
@@ -76,7 +76,11 @@ def _jax_class_around(container: Any) -> str | None:
 
 
 def _description(holder: Any, ids: set[int]) -> str:
-    """Describe an object that refers to arrays: ``a list of 40``. ``ids`` are the ids of the arrays."""
+    """Describe ``holder``, an object that refers to arrays: ``a list of 40``, ``an object of class Trainer``.
+
+    Args:
+      ids: the ids (``id()``) of the arrays, by which the key of a dict is found.
+    """
     kind = type(holder)
     if issubclass(kind, dict):
         key = next((k for k, v in list(holder.items()) if id(v) in ids), None)

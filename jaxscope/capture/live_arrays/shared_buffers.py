@@ -1,5 +1,5 @@
-"""Find live arrays that share memory: shards that were taken of an array on several devices, and several
-arrays on one buffer.
+"""Find live arrays that share memory. These are shards that were taken of an array on several devices, and
+several arrays on one buffer.
 
 Only addresses are read, and only those of arrays that have the same size on a device as another array. This
 waits for no device and fetches no buffer.
@@ -20,11 +20,11 @@ MAX_SHARDS = 4096  # shards of arrays on several devices whose addresses one sna
 
 
 class SameSize(msgspec.Struct, frozen=True, eq=False):
-    """Arrays with the same size on the same devices.
+    """Live arrays that have the same size and are on the same devices.
 
     Attributes:
-      devices: ids of this process's devices that have a shard of them.
-      bytes: bytes on each of these devices.
+      devices: ids of this process's devices that have a shard of the arrays.
+      bytes: bytes of one array on each of these devices.
       arrays: ids (``id()``) of the arrays.
     """
 
@@ -34,11 +34,11 @@ class SameSize(msgspec.Struct, frozen=True, eq=False):
 
 
 class SharedBuffers:
-    """The memory that several live arrays share, so that it is counted once.
+    """Which live arrays share memory, so that this memory is counted once.
 
     Attributes:
       within: ids of arrays that are entirely in the memory of other arrays.
-      overlap: bytes, by device, of arrays that share the memory of another array on only some of their
+      overlap: device -> bytes of arrays that share the memory of another array on this device, but not on all
         devices.
     """
 
@@ -47,14 +47,15 @@ class SharedBuffers:
         self.overlap: dict[int, int] = {}
 
     def search(self, live: Iterable[Any], sizes: Iterable[SameSize], named: Container[int]) -> None:
-        """Fill ``within`` and ``overlap``.
+        """Find the arrays that share memory, and fill ``within`` and ``overlap``.
 
-        Memory that several arrays share is counted for the one on the most devices. If there are several of
-        these, it is counted for one in ``named``.
+        One of the arrays that share memory owns it, so the others do not count. The owner is the array on the
+        most devices. If several arrays are on equally many devices, the owner is one of them to which a
+        variable leads.
 
         Args:
           live: the live arrays.
-          sizes: the same arrays by size and devices.
+          sizes: the live arrays by size and devices.
           named: contains the ids of the arrays to which a variable leads.
         """
         arrays_of_size: collections.Counter[tuple[int, int]] = collections.Counter()
@@ -91,15 +92,17 @@ class SharedBuffers:
         self, array: Any, s: SameSize, unknown_shards: set[Any], named: Container[int]
     ) -> None:
         """Find out whether ``array``, whose address is unknown, is a shard that was taken of another array.
+        If so, add it to ``within``.
 
-        JAX gives such a shard the stack object (the record of where it was created) of the array that it was
-        taken of.
+        JAX gives such a shard the stack object (the record of where an array was created) of the array that
+        it was taken of.
 
         Args:
           array: the array.
           s: its size and devices.
-          unknown_shards: (stack, dtype, shape, device) of the shards of such arrays on several devices, which
-            come first.
+          unknown_shards: (stack, dtype, shape, device) of each shard of the arrays on several devices whose
+            addresses are unknown; such an ``array`` is added here. Arrays on several devices are examined
+            first.
           named: contains the ids of the arrays to which a variable leads.
         """
         stack = id(jax_internals.made_at(array))

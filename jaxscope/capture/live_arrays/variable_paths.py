@@ -1,7 +1,7 @@
 """Find the variable that leads to an array, and the path from there: ``state.params['dense']['kernel']``.
 
-The search starts at the outermost frame, whose variables live longest. It calls no code of the program and
-keeps only texts.
+The search starts at the outermost frame, whose variables live longest. It calls no code of the program, and
+its result contains only texts.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ TEXT, KEY, ONE_OF_MANY = range(3)
 
 
 class VariablePaths:
-    """The paths of variables to arrays. They are valid while these arrays are alive.
+    """The paths from variables to live arrays: ``state.params['w']``. They are valid while these arrays are
+    alive.
 
     The data of an array are entries in several dicts and not one object, because ten thousand new objects
     would start a full garbage collection (measured: 60 ms).
@@ -100,12 +101,15 @@ class VariablePaths:
     def count(
         self, arrays: Iterable[int], most: int | None = None
     ) -> tuple[dict[str, int], list[int]] | None:
-        """Count ``arrays`` (ids) by path. Return the number at each path, and the ids of those without a
-        path.
+        """Count arrays by path. Return (path -> number of arrays, the ids of the arrays without a path); None
+        if there are more than ``most`` paths.
 
-        Indices are written ``[*]``: ``cache[*]``. Returns None if there are more than ``most`` paths. If
-        ``most`` is None, all numbers in paths are written ``*``, which makes fewer paths:
-        ``['block12']['w']`` -> ``['block*']['w']``.
+        Indices are written ``[*]``: ``cache[*]``. If ``most`` is None, all numbers in paths are written
+        ``*``, which makes fewer paths: ``['block12']['w']`` -> ``['block*']['w']``.
+
+        Args:
+          arrays: the ids (``id()``) of the arrays.
+          most: the largest number of paths; None: any number.
         """
         counts: dict[str, int] = {}
         unnamed: list[int] = []
@@ -127,10 +131,10 @@ class VariablePaths:
         return counts, unnamed
 
     def _node_text(self, node: Node | None, short: bool) -> str:
-        """Return the path to an object on the way to an array, as text.
+        """Return the path from a variable to an object as text: ``state.params``.
 
         Args:
-          node: the object; None: the path is empty.
+          node: the object, as a Node; None: the path is empty.
           short: whether numbers are written ``*``.
         """
         texts = self._texts[short]
@@ -149,11 +153,14 @@ class VariablePaths:
         return text
 
     def lengths(self, short: bool) -> tuple[dict[str, int], list[str]]:
-        """Return the number of items of the containers that lead to arrays, by path, and the paths of those
-        that are bounded.
+        """Return (path -> number of items, the paths of bounded containers) for the containers that lead to
+        arrays. A container that grows may be a leak.
 
         A bounded container (``deque(maxlen=...)``, ``lru_cache(maxsize=...)``) is counted with the largest
-        length that it can have. ``short`` is whether numbers in paths are written ``*``.
+        length that it can have.
+
+        Args:
+          short: whether numbers in paths are written ``*``.
         """
         above: set[int] = set()
         for holder in self._holder.values():
@@ -172,8 +179,13 @@ class VariablePaths:
         return lengths, sorted(bounded)
 
     def _note_length(self, node: Node | None, value: Any, length: int) -> None:
-        """Note the length of the container ``value``, whose node is ``node``, if it has at least SIZED items,
-        and whether it has a largest length."""
+        """Note the length of a container if it has at least SIZED items, and whether it has a largest length.
+
+        Args:
+          node: the place of the container in the search; None: it has no path.
+          value: the container.
+          length: the number of its items.
+        """
         most = None
         if issubclass(type(value), collections.deque):
             most = collections.deque.maxlen.__get__(value)
@@ -186,11 +198,11 @@ class VariablePaths:
                 self._bounded.add(id(node))
 
     def _step_text(self, step: Any, raw: int, short: bool) -> str:
-        """Return one step of a path as text.
+        """Return one step of a path as text: ``.params``, ``['w']``, ``[*]``.
 
         Args:
           step: the step: text, or the key of a dict; None: at some index.
-          raw: what the step is: TEXT (text), KEY (a key) or ONE_OF_MANY (a key of a large dict).
+          raw: what ``step`` is: TEXT (text), KEY (a key) or ONE_OF_MANY (a key of a large dict).
           short: whether numbers are written ``*``.
         """
         if short and raw == ONE_OF_MANY and not (type(step) is str and _NUMBERED.fullmatch(step)):
@@ -207,8 +219,8 @@ class VariablePaths:
         return text
 
     def search(self, stacks: list[list[FrameType]]) -> None:
-        """Search the variables of frames, then their modules' global variables, then those of all modules of
-        the user.
+        """Search for the arrays in the variables of the frames, then in the global variables of the frames'
+        modules, then in those of all other modules of the user, and last inside functions.
 
         Args:
           stacks: for each thread its frames, innermost first.
@@ -235,8 +247,12 @@ class VariablePaths:
                 self._walk(_inside_function(function), node)
 
     def _walk(self, roots: Iterable[tuple[str, Any]], holder: Node | None = None) -> None:
-        """Search breadth first from ``roots``, which are (step, value) pairs. ``holder`` is the object that
-        refers to them; None: they are variables."""
+        """Search for the arrays breadth first from the values ``roots``.
+
+        Args:
+          roots: (step of the path, value) pairs.
+          holder: the object that refers to these values; None: they are values of variables.
+        """
         queue: collections.deque[tuple[Node | None, Any, int]] = collections.deque()
         self._enqueue(queue, holder, roots, TEXT, 0)
         while self._missing and queue:
@@ -269,15 +285,15 @@ class VariablePaths:
         raw: int,
         depth: int,
     ) -> None:
-        """Note which children of an object are arrays to be found, and append the other children to
+        """Take the children of one object: note those that are arrays to be found, and append the others to
         ``queue``.
 
         Args:
-          queue: what is still to be searched.
+          queue: what is still to be searched: (node, object, depth).
           node: the object; None: the children are variables.
-          pairs: (step, child) of each child.
+          pairs: (step of the path, child) of each child.
           raw: what the steps are: TEXT, KEY or ONE_OF_MANY.
-          depth: the depth of the children.
+          depth: the number of objects on the path to the children.
         """
         missing, seen = self._missing, self._seen
         for step, child in pairs:
@@ -293,7 +309,12 @@ class VariablePaths:
                 queue.append(((node, step, raw) if raw or step != "" else node, child, depth))
 
     def _children(self, node: Node | None, value: Any) -> Iterable[tuple[Any, Any]]:
-        """Return (step, child) for the objects that ``value`` refers to; (key, value) for a dict."""
+        """Return (step of the path, child) for the objects that ``value`` refers to; for a dict (key, value).
+
+        Args:
+          node: the place of ``value`` in the search.
+          value: the object; a function is not opened here but searched later.
+        """
         kind = type(value)
         length = _length(value, kind)
         if length is not None:
@@ -325,8 +346,8 @@ class VariablePaths:
         return inner
 
     def _search_later(self, node: Node | None, value: Any) -> None:
-        """Search ``value``, a callable or a generator, only after all variables have been searched. Do
-        nothing if ``node``, its place in the search, is None."""
+        """Note ``value``, a callable or a generator, so that it is searched after all variables. ``node`` is
+        its place in the search. If this is None, ``value`` is not searched."""
         if node is not None:
             self._functions.append((node, value))
 
@@ -336,8 +357,12 @@ _NUMBERED = re.compile(r"[^0-9]*[0-9]+")
 
 
 def _step(step: Any, raw: bool) -> str:
-    """Return one step of a path as text, with ``[*]`` for an index. ``raw`` is whether the step is a key of a
-    dict."""
+    """Return one step of a path as text, with ``[*]`` for an index.
+
+    Args:
+      step: the step: text, or the key of a dict; None: at some index.
+      raw: whether ``step`` is the key of a dict.
+    """
     if step is None:
         return "[*]"
     if not raw:
@@ -363,7 +388,8 @@ def _holds_atoms(value: Any) -> bool:
 
 
 def _slots(value: Any, kind: type) -> list[tuple[str, Any]]:
-    """Return (step, value) of the attributes of ``value`` that are in ``__slots__``."""
+    """Return (step, value) of the attributes of ``value`` that its class ``kind`` and its bases name in
+    ``__slots__``: ``(".w", array)``."""
     found = []
     for owner in kind.__mro__:
         names = owner.__dict__.get("__slots__", ())
@@ -379,15 +405,17 @@ def _slots(value: Any, kind: type) -> list[tuple[str, Any]]:
 
 
 def _held_in_c(value: Any, kind: type, attributes: bool) -> Iterable[tuple[Any, Any]]:
-    """Return (step, child) for the objects that ``value`` refers to other than by attributes.
+    """Return (step of the path, child) for the objects to which ``value`` refers in another way than by
+    attributes: the items of an object array, the variables of a frame, what a C object such as an iterator
+    holds.
 
-    For objects written in C (iterators, views, tasks, queues) these are the ones that the garbage collector
-    visits, which calls no code of the program.
+    For a C object, these are the objects that the garbage collector visits, which calls no code of the
+    program.
 
     Args:
       value: the object.
       kind: its type.
-      attributes: whether it has attributes.
+      attributes: whether it has attributes; then a C object is not searched in this way.
     """
     if issubclass(kind, BaseException):
         return [
@@ -416,7 +444,8 @@ def _held_in_c(value: Any, kind: type, attributes: bool) -> Iterable[tuple[Any, 
 
 
 def _inside_function(f: Any) -> Iterator[tuple[str, Any]]:
-    """Yield (step, value) for the objects that a callable, a class or a generator refers to."""
+    """Yield (step of the path, value) for the objects to which ``f``, a callable, a class or a generator,
+    refers: ``(".<closure>.scale", array)``."""
     kind = type(f)
     if issubclass(kind, functools.partial):
         yield from (("", f.func), (".args", f.args), (".keywords", f.keywords))
@@ -445,8 +474,8 @@ def _inside_function(f: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _inside_python_function(f: FunctionType) -> Iterator[tuple[str, Any]]:
-    """Yield (step, value) for the variables of a function's closure, its default values and its
-    attributes."""
+    """Yield (step of the path, value) for the closure variables, the default values and the attributes of
+    ``f``: ``(".<closure>.scale", array)``."""
     code = f.__code__
     for name, cell in zip(code.co_freevars, f.__closure__ or (), strict=False):
         try:
@@ -465,8 +494,9 @@ def _inside_python_function(f: FunctionType) -> Iterator[tuple[str, Any]]:
 
 @functools.lru_cache(256)
 def _exposes(code: CodeType) -> bool:
-    """Return whether the code uses its variables as a dict (``locals()``, ``vars()``, ``eval``, ``exec``).
-    ``vars(args)`` and ``model.eval()`` do not."""
+    """Return whether ``code`` uses its local variables as a dict: ``locals()``, ``vars()``, ``eval`` or
+    ``exec``, but not ``vars(args)`` or ``model.eval()``. Before Python 3.13, reading such a frame would
+    change this dict."""
     names = ""
     for op in dis.get_instructions(code):
         if op.opname in ("PRECALL", "PUSH_NULL", "CACHE"):
@@ -480,8 +510,9 @@ def _exposes(code: CodeType) -> bool:
 
 
 def _locals(frame: FrameType) -> list[tuple[str, Any]]:
-    """Return (name, value) of the variables in a function's frame; none of a module's frame, whose variables
-    are global ones."""
+    """Return (name, value) of the local variables in a function's frame. Return an empty list for the frame
+    of a module, whose variables are global, and for code that uses its local variables as a dict
+    (``locals()``)."""
     code = frame.f_code
     if not code.co_flags & inspect.CO_OPTIMIZED:
         return []
@@ -496,9 +527,8 @@ def _locals(frame: FrameType) -> list[tuple[str, Any]]:
 
 
 def _in_notebook(stack: list[FrameType], variables: dict[str, Any]) -> list[FrameType]:
-    """Return the frames of ``stack`` inside the notebook's cell; all of them if no cell is on the stack.
-
-    The frames of the notebook's kernel around the cell refer to the same variables.
+    """Return the frames of ``stack`` from the innermost one to the notebook's cell, without those of the
+    notebook's kernel, which refer to the same variables. Return all frames if no cell is on the stack.
 
     Args:
       stack: frames, innermost first.
@@ -509,8 +539,8 @@ def _in_notebook(stack: list[FrameType], variables: dict[str, Any]) -> list[Fram
 
 
 def _namespace(namespace: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Return (name, value) of a module's variables. The name begins with the module's name, unless the module
-    is ``__main__``.
+    """Return (name, value) of the global variables of a module, given as a dict: ``("model.params", ...)``.
+    The names in ``__main__`` have no prefix.
 
     In a notebook, the names that IPython gives to the results of cells come last.
     """
@@ -535,8 +565,8 @@ def _user_modules() -> list[ModuleType]:
 
 
 def stacks(frame: FrameType | None) -> list[list[FrameType]]:
-    """Return the user's frames, innermost first in each list: those of this thread from ``frame`` upwards,
-    then those of each other thread."""
+    """Return the user's frames, one list for each thread, innermost first. The first list has ``frame`` and
+    its callers, the others have the frames of the other threads."""
     own = [f for f in frames.walk(frame) if frames.is_user(f)]
     here = threading.get_ident()
     others = [
