@@ -1,10 +1,10 @@
 """Convert the results of JAX and XLA to text and figures: StableHLO, compiled HLO, memory, cost, and an id of
 the program.
 
-StableHLO is printed with source locations and without large constants: an array of 4 MB in it would be 8 MB
-of hexadecimal digits and take 95 ms to print instead of 0.2 ms. The id of a program is a hash of this text
-without the locations, the compiler options and the platform. So the same program has the same id when it is
-compiled twice or from another line.
+StableHLO is printed with source locations but without large constants: an array of 4 MB would be 8 MB of
+hexadecimal digits, which take 95 ms to print instead of 0.2 ms. The id of a program is a hash of its
+StableHLO without the source locations, of the compiler options and of the platform. So the same program has
+the same id when it is compiled twice or from another line.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ COSTS = ("flops", "transcendentals", "bytes accessed", "optimal_seconds")
 
 
 def stablehlo(module: Any) -> str:
-    """Return the text of an MLIR module, with source locations and without constants of more than ELIDE_ABOVE
-    elements."""
+    """Return the StableHLO text of an MLIR module, with source locations. Constants of more than ELIDE_ABOVE
+    elements are left out."""
     return str(module.operation.get_asm(large_elements_limit=ELIDE_ABOVE, enable_debug_info=True))
 
 
 def elided(module: Any, text: str) -> bytes:
-    """Return a hash that covers the constants that ``text``, the text of ``module``, leaves out; empty if
-    there are none.
+    """Return a hash of ``module`` that covers the large constants which ``text``, its StableHLO, leaves out.
+    Return empty bytes if none is left out.
 
-    It is the hash of MLIR's bytecode (6 ms for 4 MB), which contains the constants. Bytecode also contains
+    The hash is that of MLIR's bytecode (6 ms for 4 MB), which contains the constants. Bytecode also contains
     the source locations, so the same program from another line gets another hash. Programs whose constants
-    differ never get the same one.
+    differ never get the same hash.
     """
     if "__elided__" not in text:
         return b""
@@ -46,14 +46,14 @@ def elided(module: Any, text: str) -> bytes:
 
 
 def program_id(text: str, options: Any, platforms: Any, devices: Any, constants: bytes = b"") -> str:
-    """Return 16 hexadecimal digits that identify a program.
+    """Return 16 hexadecimal digits that identify a program: a hash of all arguments.
 
     Args:
       text: the program's StableHLO; its source locations are ignored.
       options: the compiler options of jit, in any order.
       platforms: the platforms that it was lowered for.
       devices: the devices that it is compiled for, as any value with a repr.
-      constants: a hash of the constants that the text leaves out.
+      constants: a hash of the constants that ``text`` leaves out (``elided``).
     """
     bare = LOCATION.sub("", LOCATION_LINE.sub("", "\n" + text))
     digest = hashlib.sha256(bare.encode("utf-8", "replace"))
@@ -63,15 +63,16 @@ def program_id(text: str, options: Any, platforms: Any, devices: Any, constants:
 
 
 def hlo(executable: Any) -> str:
-    """Return the HLO text of a compiled program. If there are several modules (never seen on CPU, GPU or
-    one-slice TPU), the texts are joined."""
+    """Return the HLO text of a compiled program. An executable may contain several modules (never seen on
+    CPU, GPU or one-slice TPU), whose texts are joined."""
     return "\n\n".join(m.to_string() for m in executable.hlo_modules())
 
 
 def memory(executable: Any) -> Memory:
-    """Return the memory that a compiled program takes on one device, from ``get_compiled_memory_stats``.
+    """Return the memory in bytes that a compiled program takes on one device, from
+    ``get_compiled_memory_stats``: arguments, results, temporary buffers, code.
 
-    Its peak is left out, because it is wrong on CPU.
+    The peak in these statistics is left out, because it is wrong on CPU.
     """
     stats = executable.get_compiled_memory_stats()
 
@@ -89,9 +90,10 @@ def memory(executable: Any) -> Memory:
 
 
 def cost(executable: Any) -> dict[str, float]:
-    """Return figures of XLA's cost analysis by name (COSTS), without unknown ones, which are negative.
+    """Return figures of XLA's cost analysis: name (one of COSTS, such as ``flops``) -> value. A negative
+    value means unknown and is left out.
 
-    XLA counts the body of a loop once.
+    XLA counts the body of a loop once, not once for each iteration.
     """
     found = executable.cost_analysis()
     if isinstance(found, list):
@@ -100,7 +102,7 @@ def cost(executable: Any) -> dict[str, float]:
 
 
 def fingerprint(executable: Any) -> str | None:
-    """Return XLA's fingerprint of a compiled program as text; None if there is none."""
+    """Return XLA's fingerprint of a compiled program (a hash of it) as text; None if there is none."""
     value = getattr(executable, "fingerprint", None)
     if isinstance(value, bytes):  # XLA's CPU backend gives decimal digits, others raw bytes
         return value.decode() if value.isdigit() else value.hex()[:64]

@@ -1,8 +1,8 @@
-"""Find the user's line that waits for another thread, if the other thread runs only code of libraries.
+"""Find the user's line that waits for another thread, if that thread runs only code of libraries.
 
 ``Thread(target=jnp.ones)`` and ``pool.submit(jnp.ones, ...)`` run a library's function in a thread of its
-own. A line of the user joins that thread or waits for the result. It is found in the stacks of the other
-threads by the Thread or Future object that it waits for.
+own. A line of the user joins that thread or waits for its result. To find this line, the stacks of the other
+threads are searched for the Thread or Future object.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _MOST = 10_000  # Futures that one function waits for
 
 
 def user_frames(frame: FrameType | None) -> list[Frame]:
-    """Return the user's lines, innermost first, in the thread that waits for the work that runs at ``frame``.
-    Return an empty list if no thread does."""
+    """Return the user's lines, innermost first, of the thread that waits for the thread in which ``frame``
+    runs. Return an empty list if no thread waits."""
     work = _work(frame)
     if not work:
         return []
@@ -53,8 +53,8 @@ def tops() -> dict[int, FrameType]:
 
 
 def _work(frame: FrameType | None) -> list[Any]:
-    """Return the Thread object that runs at ``frame``, and the Future whose result is computed there; empty
-    in the main thread."""
+    """Return the objects that another thread waits for until the code at ``frame`` ends: the Thread object
+    that runs it, and the Future of its result. Return an empty list in the main thread."""
     work: list[Any] = []
     for f in frames.walk(frame):
         name = f.f_code.co_qualname
@@ -66,13 +66,18 @@ def _work(frame: FrameType | None) -> list[Any]:
 
 
 def _waiting(top: FrameType) -> list[FrameType]:
-    """Return the innermost frames of a thread as long as they are of ``threading`` or ``concurrent``. ``top``
-    is its innermost frame."""
+    """Return the innermost frames of a thread that run code of ``threading`` or ``concurrent``, where a
+    thread waits.
+
+    Args:
+      top: the innermost frame of the thread.
+    """
     return list(itertools.takewhile(lambda f: frames.root(frames.module_of(f)) in _WAITING, frames.walk(top)))
 
 
 def _waits(frame: FrameType, work: list[Any]) -> bool:
-    """Return whether the function at ``frame`` has one of the objects ``work`` in a local variable."""
+    """Return whether the function at ``frame`` waits for one of the objects ``work``: whether a local
+    variable refers to one of them."""
     for value in frame_reading.read(frame, _NAMES).values():
         held = list(value)[:_MOST] if type(value) in (list, set, tuple) else [value]
         if any(h is w for h in held for w in work):

@@ -1,7 +1,8 @@
-"""Count the calls of a watched function: each call costs one addition, one store and one comparison.
+"""Count the calls of a watched function (``jaxscope.watch``): each call costs one addition, one store and one
+comparison.
 
-This is the Python version. Where a C compiler was found at installation, ``jaxscope/_warm.c`` does the same
-and explains why.
+This is the version in Python. Where a C compiler was found at installation, ``jaxscope/_warm.c`` is used,
+which does the same and explains why.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ PURE = "JAXSCOPE_PURE_PYTHON"  # set in the environment: do not use the C versio
 
 
 class PythonTick:
-    """A count, and where it is stored.
+    """A count of calls, and the place in a file mapped into memory where it is stored.
 
     Attributes:
       value: the count.
-      cells, index: each new value is stored by ``cells[index] = value``, in a file mapped into memory.
+      cells, index: each new value is stored by ``cells[index] = value``.
       due: the count from which on a call needs more work than counting.
     """
 
@@ -34,10 +35,10 @@ class PythonTick:
 
 
 class PythonCall:
-    """Wraps a function and counts its calls.
+    """Wraps a watched function and counts its calls.
 
     Attributes:
-      _jaxscope_counter: the ``Tick`` that counts; None while nothing records.
+      _jaxscope_counter: the ``Tick`` that counts; None while there is no recording.
       _jaxscope_function: the wrapped function.
     """
 
@@ -62,7 +63,7 @@ class PythonCall:
 
 
 def _built() -> tuple[Any, Any] | None:
-    """Return the classes ``Tick`` and ``Call`` of the C extension; None if it was not built or is switched
+    """Return (``Tick``, ``Call``), the classes of the C extension; None if it was not built or is switched
     off."""
     if os.environ.get(PURE):
         return None

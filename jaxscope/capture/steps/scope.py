@@ -1,7 +1,8 @@
-"""Collect the calls that miss the fast path in a part of a recording (a block such as ``no_recompiles``),
-and number the steps inside it.
+"""Collect the calls that miss the fast path in a part of a recording (a block such as ``no_recompiles``), and
+number the training steps inside this part.
 
-The tracker passes these calls on as they happen. The reader of the log decides which of them count.
+The StepTracker reports each such call when it happens. Which of the calls count as recompilations is decided
+later, by the code that reads the log.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from jaxscope.schema.steps import Counting, Step
 
 
 class Counter(Protocol):
-    """The calls of one watched function so far.
+    """Counts the calls of one watched function (``jaxscope.watch``).
 
     Attributes:
-      value: the number of calls.
+      value: the number of calls so far.
       function: the id of the function.
-      step: whether it is watched as a step function (``watch(step=True)``).
+      step: whether each call is a training step (``watch(step=True)``).
     """
 
     value: int
@@ -31,7 +32,7 @@ class Counter(Protocol):
 
 
 class Tracker(Protocol):
-    """The part of StepTracker that a RecordingScope uses.
+    """The part of StepTracker, which counts the steps of a recording, that a RecordingScope uses.
 
     Attributes:
       marks: the number of calls of ``jaxscope.step()`` so far.
@@ -51,11 +52,11 @@ around: ContextVar[tuple[RecordingScope, ...]] = ContextVar("jaxscope_blocks", d
 
 
 class Seen(NamedTuple):
-    """The state at a call that missed the fast path.
+    """The counts at the time when a call missed the fast path, from which the call's step is found.
 
     Attributes:
       marks: the number of calls of ``jaxscope.step()`` so far.
-      calls: the number of calls so far of each watched function, by its counter.
+      calls: counter of a watched function -> the number of its calls so far.
     """
 
     marks: int
@@ -63,17 +64,18 @@ class Seen(NamedTuple):
 
 
 class RecordingScope:
-    """A part of a recording, with steps that are numbered inside it. It is open from ``tracker.open`` to
-    ``tracker.close``, and can be opened several times.
+    """A part of a recording (a block such as ``no_recompiles``), with training steps that are numbered inside
+    it. The block is open from ``tracker.open`` to ``tracker.close``, and can be opened several times.
 
     Args:
-      tracker: the tracker of the recording.
-      alarm: is called at the end of a step, or before a call of a watched function, if a call has left the
-        fast path since the last time. It returns whether it could check, and may raise RecompileError.
-      own: whether calls in other enclosing blocks and in other asyncio tasks are left out.
+      tracker: counts the steps of the recording.
+      alarm: checks the calls that missed the fast path. It is called at the end of a step, or before a call
+        of a watched function, if there was such a call since the last check. It returns whether it could
+        check, and may raise RecompileError. None: nothing is checked.
+      own: whether calls in other blocks and in other asyncio tasks are left out.
 
     Attributes:
-      calls: the state at each call that missed the fast path, by the call's number.
+      calls: number of each call that missed the fast path -> the counts at that time.
       first: the counter of the watched function that was called first in this block; None: none was called.
     """
 
@@ -91,7 +93,7 @@ class RecordingScope:
 
     @property
     def runs_here(self) -> bool:
-        """Whether the running code is part of this block, and not of another block or asyncio task."""
+        """Whether the code that runs now is inside this block, and not in another block or asyncio task."""
         if not self._own:
             return True
         inside = around.get()
@@ -101,29 +103,31 @@ class RecordingScope:
         return task is None or self._task is None or task() is self._task()
 
     def missed(self, call: int, marks: int, calls: Mapping[Any, int]) -> None:
-        """Note that the call number ``call`` missed the fast path, if it belongs to this block.
+        """If the code that runs now is inside this block, note that the call number ``call`` missed the fast
+        path.
 
         Args:
           call: the number of the call.
           marks: the number of calls of ``jaxscope.step()`` so far.
-          calls: the number of calls so far of each watched function, by its counter.
+          calls: counter of a watched function -> the number of its calls so far.
         """
         if self.runs_here:
             self.calls[call] = Seen(marks, calls)
 
     @property
     def settled(self) -> bool:
-        """Whether it is known if ``jaxscope.step()`` or the calls of a function count the steps of this
-        block.
+        """Whether it is certain what counts the steps of this block: ``jaxscope.step()``, or the calls of a
+        function.
 
-        If the program has called ``jaxscope.step()`` before the block, it may do so again.
+        It is uncertain if the program called ``jaxscope.step()`` before the block and not yet in it: the
+        program may still call it.
         """
         counting = self.counting
         return bool(counting.marks or not self._marks or counting.steppers)
 
     @property
     def counting(self) -> Counting:
-        """The numbers of steps and calls in this block so far."""
+        """The numbers of steps and of calls of watched functions in this block so far."""
         counters = [*([self.first] if self.first is not None else []), *self._tracker.counters]
         calls = {c.function: c.value - self._before.get(c, 0) for c in counters}
         called = {function: n for function, n in calls.items() if n > 0}
@@ -131,11 +135,11 @@ class RecordingScope:
         return Counting(self._tracker.marks - self._marks, called, steppers)
 
     def steps(self, inside: Callable[[int, str], bool] = lambda call, function: False) -> dict[int, Step]:
-        """Return the step of this block that each call belongs to, by the call's number.
+        """Return, for each call that missed the fast path in this block: number of the call -> the step of
+        the block that it belongs to.
 
         Args:
-          inside: returns whether the call with this number was made within a call of the function with this
-            id.
+          inside: returns whether the call with a number was made within a call of the function with an id.
         """
         counting = self.counting
         return {

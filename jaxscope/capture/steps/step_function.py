@@ -1,8 +1,9 @@
-"""Count the calls of the function of ``--step-function NAME`` as steps.
+"""Count the calls of the function of ``--step-function NAME`` as training steps.
 
-Calls of a jitted function on JAX's fast path are seen by JAX's post hook, its other calls by the events that
-JAX sends for them. Calls of a plain function are seen by ``sys.monitoring`` (Python 3.12). All are added to
-one counter. If some calls cannot be counted, the log has the reason instead of a number that is too small.
+Calls of a jitted function on JAX's fast path are counted by JAX's post hook, its other calls by the events
+that JAX sends for them. Calls of a plain Python function are counted by ``sys.monitoring`` (Python 3.12). All
+three add to one counter. If some calls cannot be counted, the log has the reason instead of a number that is
+too small.
 """
 
 from __future__ import annotations
@@ -23,8 +24,14 @@ from jaxscope.schema.events import FunctionSeen
 
 
 class StepFunction:
-    """Counts the calls of the function called ``name`` as steps, unless a function watched with
-    ``jaxscope.watch`` counts the steps."""
+    """Counts the calls of the function called ``name`` as training steps. If a function watched with
+    ``jaxscope.watch`` counts the steps, nothing is counted here.
+
+    Args:
+      name: the name or the qualified name of the function.
+      tracker: has the counters of the recording.
+      introductions: writes the event that describes the function.
+    """
 
     def __init__(self, name: str, tracker: StepTracker, introductions: Introductions) -> None:
         self._name = name
@@ -35,18 +42,19 @@ class StepFunction:
         self._given_up = False
 
     def missed(self, seen: FunctionSeen) -> None:
-        """Count a call that missed the fast path, if its function ``seen`` has the right name."""
+        """Count a call that missed the fast path, if ``seen``, the event that describes its function, has the
+        name of the step function."""
         if self._name in (seen.name, seen.qualname):
             self._count(seen)
 
     def repeated(self, function: str) -> None:
-        """Count a call of ``function`` (its id) that missed the fast path again with unchanged arguments, if
-        it is the right function."""
+        """Count a call that missed the fast path again with unchanged arguments, if ``function``, the id of
+        the called function, is that of the step function."""
         if self._own is not None and self._own.function == function:
             self._own.add()
 
     def called(self, jitted: Any) -> None:
-        """Count a call of the jitted function ``jitted`` on the fast path, if it is the right function."""
+        """Count a call on the fast path of the jitted function ``jitted``, if this is the step function."""
         known: bool | None = self._jitted.get(jitted)
         if known is None:
             known = self._name in (getattr(jitted, "__name__", None), getattr(jitted, "__qualname__", None))
@@ -61,8 +69,8 @@ class StepFunction:
                 self._count(self._introductions.describe(jax_internals.given_to_jit(jitted)))
 
     def began(self, code: CodeType) -> bool:
-        """Count a call of the Python function with this code, if it has the right name. Return False to be
-        called no more for this code."""
+        """Count a call of a plain Python function with the code ``code``, if it has the name of the step
+        function. Return False if it has another name, so that this is not called again for this code."""
         if self._name not in (code.co_name, code.co_qualname):
             return False
         if any(jax_internals.in_jax(f) for f in frames.walk(sys._getframe(1))):
@@ -79,15 +87,15 @@ class StepFunction:
         return True
 
     def ended(self) -> None:
-        """At the end of the recording, report it if no call was counted."""
+        """At the end of the recording, report if no call of the step function was counted."""
         if self._own is None and self._tracker.stepper is None and not self._given_up:
             shield.switch_off(
                 "step_function", f"no call of a function named {self._name!r} was counted{_JITTED_ONLY}"
             )
 
     def _count(self, seen: FunctionSeen) -> None:
-        """Count a call of the function ``seen``. If its calls cannot all be seen, report this and count none
-        from now on."""
+        """Count a call of ``seen``, the step function. If some of its calls cannot be counted from outside,
+        report this and stop counting."""
         if self._given_up or self._tracker.stepper is not self._own:
             return  # a watched function counts the steps
         if self._own is not None and self._own.function != seen.function:
@@ -117,13 +125,14 @@ _TOOLS = (3, 4)  # the tool numbers that sys.monitoring does not suggest for a p
 
 
 def listen(began: Callable[[CodeType], bool]) -> Callable[[], None]:
-    """Have ``began(code)`` called when a Python function begins to run, until it returns False for that code.
-    Return a function that ends this.
+    """Have ``began(code)`` called whenever a Python function with this code begins to run. Return a function
+    that ends this.
 
-    A function for which it returns False costs time only in its first call.
+    If ``began`` returns False, it is not called again for this code, so that further calls cost no time.
 
     Raises:
-      RuntimeError: other tools use all tool numbers, or there is no ``sys.monitoring``.
+      RuntimeError: other tools use all tool numbers of ``sys.monitoring``, or Python has no
+        ``sys.monitoring``.
     """
     monitoring: Any = getattr(sys, "monitoring", None)
     if monitoring is None:

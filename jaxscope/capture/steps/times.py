@@ -1,7 +1,7 @@
-"""Write when steps ended, and how long copies between host and devices had taken until then.
+"""Write when training steps ended, and how long copies between host and devices had taken until then.
 
-Each of the first steps is written, later one whenever their number has grown by a quarter: about forty of
-10,000 steps.
+The first steps are all written. Later, a step is written when the number of steps has grown by a quarter:
+about forty of 10,000 steps.
 """
 
 from __future__ import annotations
@@ -16,7 +16,12 @@ from jaxscope.schema.events import StepTimed
 
 
 class StepTimes:
-    """Writes the times of one recording. ``transfers`` counts the copies; None: they are not counted."""
+    """Writes the times at which the training steps of one recording ended.
+
+    Args:
+      tracker: counts the steps.
+      transfers: counts the copies between host and devices; None: they are not counted.
+    """
 
     def __init__(self, tracker: StepTracker, transfers: Transfers | None) -> None:
         self._tracker = tracker
@@ -24,7 +29,7 @@ class StepTimes:
         self._due = 0
 
     def step_ended(self, step: int) -> int:
-        """Write the time of the end of ``step`` if it is due. Return after how many steps to call this
+        """Write the time at which ``step`` ended, if this is due. Return after how many steps to call this
         again."""
         if step >= self._due:
             self._due = int(step * GROWN) + 1

@@ -1,7 +1,7 @@
-"""Count the calls of ``jaxscope.step()`` (marks) and of watched functions, in files that are mapped into
-memory (capture.count).
+"""Count the calls of ``jaxscope.step()`` (marks) and of watched functions. The counts are stored in files
+that are mapped into memory (capture.count).
 
-This is independent of JAX.
+This module does not use JAX.
 """
 
 from __future__ import annotations
@@ -27,21 +27,22 @@ NEVER = sys.maxsize
 
 
 class Counter(Count):
-    """The calls of one function wrapped by ``jaxscope.watch`` in this recording.
+    """Counts the calls of one function wrapped by ``jaxscope.watch``.
 
-    A call that stays on JAX's fast path only adds one, stores the count and compares it with ``due``. More
-    memory reads would miss the CPU's caches after a long computation. All other work is done in the calls
+    In most calls, it only adds one, stores the count and compares it with ``due``. More memory reads would
+    miss the CPU's caches after a long computation. Other work, such as ending a step, is done in the calls
     whose number has reached ``due``.
 
     Args:
       tracker: the tracker of the recording.
       function: the id of the function.
-      step: whether it is watched as a step function.
+      step: the attribute of this name.
 
     Attributes:
-      step: whether it is watched as a step function.
-      rings: whether the alarms of blocks (``StepTracker.ring``) may run before a call, and raise; False if a
-        hook of jaxscope counts the calls, because an exception in a hook does not reach the program.
+      step: whether each call is a training step (``watch(step=True)``).
+      rings: whether the alarms of blocks such as ``no_recompiles`` may run before a call, and raise an
+        exception. False if a hook of jaxscope counts the calls, because an exception in a hook does not reach
+        the program.
       each: is called with the arguments of every call; None: nothing is.
     """
 
@@ -82,14 +83,15 @@ class Counter(Count):
         """Count one more call. Return True if the values that the function captures have to be checked after
         the call.
 
-        The wrapper that ``watch`` returns does the same before each call (capture.warm).
+        The wrapper that ``jaxscope.watch`` returns does the same work itself before each call (capture.warm).
         """
         self.value = value = self.value + 1
         self.cells[self.index] = value
         return value >= self.due and self.came_due(value)
 
     def look_in(self, calls: int) -> None:
-        """Make ``add`` return True for the ``calls``-th call from now on."""
+        """Have the values that the function captures checked after the ``calls``-th call from now on: ``add``
+        returns True for that call."""
         self.look_at = self.value + calls
         self.set_due()
 
@@ -100,16 +102,18 @@ class Counter(Count):
         self.set_due()
 
     def set_due(self) -> None:
-        """Compute the number of the next call that needs more work than counting."""
+        """Compute the number of the next call in which there is more work than counting, and store it in
+        ``due``."""
         alarmed = self.tracker.alarmed and self.rings
         self.next = 0 if alarmed else min(self.look_at, self.step_at, self.tell_at)
         self.due = self.next if self.each is None else 0
 
     def missed(self, given: tuple[Any, Any], numpy_leaves: int) -> None:
-        """Note that the last counted call missed the fast path.
+        """Handle a call, the last one counted, that missed the fast path: note the bytes of its NumPy
+        arguments.
 
         Args:
-          given: the positional and the keyword arguments of the call.
+          given: (positional arguments, keyword arguments) of the call.
           numpy_leaves: the number of NumPy arrays among the leaves of its arguments.
         """
         if self.arguments is not None:
@@ -123,7 +127,9 @@ class Counter(Count):
             count.flush()
 
     def came_due(self, value: int) -> bool:
-        """Do the work that is due at the call number ``value``. Return the same as ``add``."""
+        """Do the other work than counting that is due before the call number ``value``: end a step, run
+        alarms, check arguments. Return True if the values that the function captures have to be checked after
+        the call."""
         if value < self.next:
             return False
         tracker = self.tracker
@@ -152,15 +158,15 @@ class Counter(Count):
 
 
 class MainSteps:
-    """Reads the current step of the process that the user started, from the file in which that process counts
-    its steps."""
+    """Reads the current step of another process of the run: the one that the user started. It is read from
+    the file in which that process counts its steps."""
 
     def __init__(self, run: RunDir) -> None:
         self._run = run
         self._log: Path | None = None
 
     def now(self) -> int | None:
-        """Return the current step; None if the process has no log."""
+        """Return the current step of the process that the user started; None if that process has no log."""
         if self._log is None:
             from jaxscope.log import reader  # takes 10 ms, and only child processes need it
 
@@ -169,7 +175,7 @@ class MainSteps:
 
 
 class StepTracker:
-    """All counters of a recording, and the current step.
+    """The counters of all watched functions of a recording, and the number of the current training step.
 
     Steps count from 1. If the program calls ``jaxscope.step()`` (a mark), step k ends at the k-th mark. If it
     does not, step k begins at the k-th call of the step function, and what runs before the first call is step
@@ -177,16 +183,16 @@ class StepTracker:
 
     Args:
       writer: writes the events.
-      buffer_lifetimes: the calls whose arguments are to be checked.
-      look: checks these arguments.
+      buffer_lifetimes: the calls whose array arguments are to be checked for deletion or release.
+      look: makes these checks.
       step_ended: is called at the ends of steps that ``look_after`` requests.
       transfers: whether NumPy arguments that are copied to devices are counted.
 
     Attributes:
       stepper: the counter whose calls are the steps; None: not known yet.
-      waits: whether the next watched function that is called is the first one, in the recording or in a
+      waits: whether the next call of a watched function is the first one in the recording or in an open
         block.
-      blocks: the open blocks.
+      blocks: the open blocks, such as ``no_recompiles``.
       alarmed: whether the alarms of the blocks run at the next mark or call of a watched function.
       after_step: is called with the number of a step that has ended, and returns after how many more steps to
         call it again; None: nothing is called.
@@ -225,8 +231,8 @@ class StepTracker:
     def watch(self, function: str, step: bool) -> Counter:
         """Return the counter of the function with the id ``function``, whose calls are counted from now on.
 
-        The calls of the first function watched with ``step`` are the steps. If there is none, those of the
-        first function that is called are.
+        If ``step`` is True for some functions, the calls of the first of these are the training steps.
+        Otherwise, the steps are the calls of the watched function that is called first.
         """
         counter = self._counters.get(function)
         if counter is None:
@@ -243,19 +249,19 @@ class StepTracker:
         return counter
 
     def _all_due(self) -> None:
-        """Let all counters do their other work at the next call."""
+        """Have each counter examine at its next call which work other than counting is due."""
         for counter in list(self._counters.values()):
             counter.due = counter.next = 0
 
     def tell(self, step: int) -> int:
-        """Report by ``after_step`` that ``step`` has ended. Return after how many more steps to report
+        """Call ``after_step`` with ``step``, which has ended. Return after how many more steps to do this
         again."""
         if self.after_step is None or self._marks.value:
             return NEVER
         return self.after_step(step)
 
     def mark(self) -> None:
-        """End the current step: the program called ``jaxscope.step()``."""
+        """End the current step, because the program called ``jaxscope.step()``."""
         self._marks.add()
         if self._marks.value == 1:  # until now, calls of a function counted the steps
             self._marks_due = min(self._marks_due, 1)
@@ -274,19 +280,22 @@ class StepTracker:
             self.ring()
 
     def look_after(self, steps: int) -> None:
-        """Have ``step_ended`` called when ``steps`` more steps have ended."""
+        """Have ``step_ended``, the function given to this object, called when ``steps`` more steps have
+        ended."""
         self._marks_due = self._marks.value + steps
         if self.stepper is not None:
             self.stepper.step_in(steps)
 
     def call_began(self, counter: Counter) -> None:
-        """End the previous step if the calls of ``counter`` are the steps."""
+        """Call ``step_ended`` if the calls of ``counter`` are the steps, because a new call of its function
+        ends the previous step."""
         if counter is self.caller:
             self.step_ended()
 
     @property
     def caller(self) -> Counter | None:
-        """The counter whose calls are the steps; None if marks are, or none is known."""
+        """The counter whose calls are the steps. None if calls of ``jaxscope.step()`` end the steps, or if no
+        counter is known yet."""
         return self.stepper if not self._marks.value else None
 
     @property
@@ -308,21 +317,22 @@ class StepTracker:
     # -- blocks: parts of the recording with steps of their own ------------------------------------
 
     def open(self, block: RecordingScope) -> None:
-        """Pass calls that miss the fast path to ``block``, a part of the recording such as
-        ``no_recompiles``, from now on."""
+        """From now on, report calls that miss the fast path to ``block``, a part of the recording such as
+        ``no_recompiles``."""
         self.blocks.append(block)
         self.waits = True
         self._all_due()
 
     def close(self, block: RecordingScope) -> None:
-        """Pass no more calls to ``block``, a part of the recording."""
+        """Stop reporting calls that miss the fast path to ``block``, a part of the recording such as
+        ``no_recompiles``."""
         if block in self.blocks:
             self.blocks.remove(block)
         self._set_alarm(self.alarmed and any(b.alarm is not None for b in self.blocks))
 
     def first_called(self, counter: Counter) -> None:
-        """Note that the function of ``counter`` is the first watched one that is called: in the recording,
-        and in open blocks that have none yet."""
+        """Note that the function of ``counter`` is the first watched function that is called in the
+        recording, and in each open block in which no watched function was called before."""
         self.waits = False
         if self.stepper is None:
             self.stepper = counter
@@ -332,11 +342,12 @@ class StepTracker:
                 block.first = counter
 
     def brought(self, function: str, given: tuple[Any, Any], numpy_leaves: int) -> None:
-        """Note that a call of ``function`` missed the fast path.
+        """Handle a call of ``function`` that missed the fast path: note the bytes of its NumPy arguments if
+        the function is watched.
 
         Args:
           function: the id of the function.
-          given: the positional and the keyword arguments of the call.
+          given: (positional arguments, keyword arguments) of the call.
           numpy_leaves: the number of NumPy arrays among the leaves of its arguments.
         """
         counter = self._counters.get(function)
@@ -344,8 +355,9 @@ class StepTracker:
             counter.missed(given, numpy_leaves)
 
     def missed(self, call: int) -> None:
-        """Pass on to the open blocks that the call number ``call`` missed the fast path, and have their
-        alarms run at the next occasion."""
+        """Report to the open blocks that the call number ``call`` missed the fast path. If a block has an
+        alarm (a function that checks such calls), have the alarms run at the next end of a step or call of a
+        watched function."""
         if self.blocks:
             calls = {counter: counter.value for counter in self.counters}
             for block in self.blocks:
@@ -353,29 +365,30 @@ class StepTracker:
             self._set_alarm(self.alarmed or any(b.alarm is not None for b in self.blocks))
 
     def ring(self) -> None:
-        """Run the alarms of the open blocks: functions that check the calls that missed the fast path, and
-        may raise RecompileError."""
+        """Run the alarms of the open blocks such as ``no_recompiles``. An alarm checks the calls that missed
+        the fast path and may raise RecompileError."""
         self._set_alarm(False)
         for block in list(self.blocks):
             if block.alarm is not None and not block.alarm():
                 self._set_alarm(True)  # the alarm could not check here: run it again at the next occasion
 
     def _set_alarm(self, on: bool) -> None:
-        """Set whether the alarms of the open blocks run at the next end of a step or call of a watched
-        function."""
+        """Set whether the alarms of the open blocks (functions that check calls that missed the fast path)
+        run at the next end of a step or call of a watched function."""
         if on != self.alarmed:
             self.alarmed = on
             for counter in self.counters:
                 counter.set_due()
 
     def began(self, counter: Counter) -> None:
-        """Publish that the calls of ``counter``, whose function was called for the first time, are the steps,
-        if they are."""
+        """Handle the first call of the function of ``counter``: if its calls are the steps, tell other
+        processes where they are counted."""
         if counter is self.caller:
             self._count_in(counter)
 
     def _count_in(self, count: Count) -> None:
-        """Publish for other processes the cell of the mapped file in which ``count`` counts the steps."""
+        """Store, for other processes, that ``count`` counts the steps, and in which cell of the mapped
+        file."""
         if count.cell is not None:
             self.writer.steps_in(count.cell, marks=count is self._marks)
 
@@ -388,20 +401,21 @@ class StepTracker:
 
     @property
     def main_step(self) -> int | None:
-        """The current step of the program's first process; None in that process itself."""
+        """The current step of the process that the user started; None in that process itself."""
         return self._main.now() if self._main is not None else None
 
     def beside(self, run: RunDir) -> None:
-        """Note that another process of ``run`` started this one, so that ``main_step`` is read from there."""
+        """Note that another process, which records to ``run`` too, started this one. ``main_step`` is then
+        read from the files of the process that the user started."""
         self._main = MainSteps(run)
 
     @property
     def marked(self) -> bool:
-        """Whether ``jaxscope.step()`` counts the steps, so that a step ends there."""
+        """Whether steps end at calls of ``jaxscope.step()``, and not at calls of a function."""
         return self._marks.value > 0
 
     def forked(self) -> None:
-        """Reset the counts in a forked child. The step numbers continue from the parent's."""
+        """Start all counts at 0 in a forked child. The step numbers continue from the parent's."""
         self.before += self._marks.value or (self.stepper.value if self.stepper is not None else 0)
         self._tell_at = 0
         for count in (*self._counters.values(), self._marks):
@@ -413,7 +427,7 @@ class StepTracker:
         self._set_alarm(False)
 
     def flush(self) -> None:
-        """Write changed counts to the log. This is called at calls that miss the fast path, and at the
-        end."""
+        """Write the counts that have changed to the log. This is called when a call misses the fast path, and
+        at the end of the recording."""
         for count in (*list(self._counters.values()), self._marks):
             count.flush()

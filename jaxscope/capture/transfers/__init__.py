@@ -1,1 +1,1 @@
-"""Count copies between the host and devices by the line of the program that causes them."""
+"""Count copies between the host and devices, by the line of the program that causes each copy."""

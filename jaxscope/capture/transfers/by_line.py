@@ -1,8 +1,8 @@
 """Count copies between host and devices by the program's line, and write the events ``Transferred``.
 
-The copies are observed by ``device_to_host`` and ``host_to_device``. Each event has the totals of a line so
-far. The next one is written when the count has grown by a quarter: a loop of 100,000 ``float(x)`` writes
-about fifty.
+The copies are observed by ``device_to_host`` and ``host_to_device``. Each event has the totals of one line so
+far. The next event for this line is written when its number of copies has grown by a quarter. So a loop of
+100,000 ``float(x)`` writes about fifty events.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ _OWNERS = {Standing.USER: _PROGRAM, Standing.INSTALLED: _LIBRARY, Standing.LIBRA
 
 
 class _Code(NamedTuple):
-    """The owner of a code object: JAX, a library that the user installed, the program, or code that is
-    skipped.
+    """A code object, and to whom it belongs: to JAX, to a package that the user installed, to the program, or
+    to code that is skipped in the search for the program's line.
 
     Attributes:
       code: the code object.
       owner: _JAX, _LIBRARY, _PROGRAM or _SKIPPED.
       via: for code of JAX, the kind of the copies that it makes, such as ``item``; None: it has no name of
         its own.
-      call: for code of JAX, whether it is a call of a jitted function.
+      call: for code of JAX, whether its frame is that of a call of a jitted function.
     """
 
     code: CodeType
@@ -94,16 +94,16 @@ class Row:
 
 
 class Transfers:
-    """The transfers of one recording, summed by line.
+    """The copies between host and devices in one recording, added up by the program's line.
 
     Args:
-      emit: receives the events.
-      step: returns the number of the current step; None: steps are not counted.
+      emit: is called with each event.
+      step: returns the number of the current training step; None: steps are not counted.
       marked: returns whether steps end at calls of ``jaxscope.step()``. Then copies before the first such
         call were in step 1.
 
     Attributes:
-      after: is called after each transfer; None: nothing is called.
+      after: is called with a frame after each copy; None: nothing is called.
       step_thread: the thread that ended the latest step.
     """
 
@@ -127,8 +127,8 @@ class Transfers:
         self.forked()
 
     def forked(self) -> None:
-        """Start anew in a forked child. The lock is replaced, because a thread of the parent may have held
-        it."""
+        """Start anew in a forked child. The lock is replaced, because a thread of the parent may have been
+        holding it."""
         self._lock = threading.RLock()  # reentrant, because a signal handler may interrupt this code and copy
         self.step_thread = threading.get_ident()  # the thread that ended the latest step
         # The latest copies of that thread: when each began, and how long it took.
@@ -137,11 +137,11 @@ class Transfers:
         self._places.clear()
 
     def row(self, frame: FrameType | None, direction: str, via: str, *, in_calls: bool = True) -> Row | None:
-        """Return the Row (the totals of a line) to which a copy by JAX is added: that of the program's line
-        that called JAX. It takes about 1 us from a cache.
+        """Return the Row (the totals of one line) to which a copy by JAX is added: that of the program's line
+        that called JAX. The search takes about 1 us, from a cache.
 
-        None for a copy that is not counted because JAX makes it for itself, for example before it calls a
-        callback.
+        Return None for a copy that is not counted because JAX makes it for itself, for example before it
+        calls a callback.
 
         Args:
           frame: the innermost frame of JAX.
@@ -186,9 +186,12 @@ class Transfers:
         return cached[2]
 
     def for_callback(self, frame: FrameType, event_frame: FrameType) -> bool:
-        """Return whether ``frame``, a frame of JAX, is about to call a callback of the program.
+        """Return whether JAX is about to call a callback of the program and now copies its arguments. Such
+        copies are not counted. The functions of JAX that do so are remembered, so that they are recognized
+        faster next time.
 
         Args:
+          frame: a frame of JAX.
           event_frame: ``frame`` or a frame that it called, which announced an event.
         """
         for f in frames.walk(frame):
@@ -210,14 +213,14 @@ class Transfers:
         began: int | None = None,
         view: bool = False,
     ) -> None:
-        """Add copies to the totals of a line.
+        """Add copies to ``row``, the totals of a line. Write its event ``Transferred`` if that is due.
 
         Args:
           row: the totals.
           count: the number of copies; 0 for a further shard of a copy that was counted.
-          size: the bytes of all of them; None: unknown.
-          ns: how long they took; None: unknown.
-          began: when they began, by ``time.perf_counter_ns``; needed if ``ns`` is known.
+          size: the bytes of all these copies; None: unknown.
+          ns: how long the copies took; None: unknown.
+          began: when the copies began, by ``time.perf_counter_ns``; needed if ``ns`` is known.
           view: whether nothing was copied, because the host's array shares the memory of the device.
         """
         step = self._step()
@@ -255,8 +258,8 @@ class Transfers:
             self.after(sys._getframe(1))
 
     def _alone(self, began: int, ns: int) -> int:
-        """Return ``ns``, the length of a copy, minus the time of copies that were made during it, which are
-        counted already."""
+        """Return ``ns``, the time that a copy took, without the time of other copies that were made during it
+        and are counted already. ``began`` is when it began, by ``time.perf_counter_ns``."""
         inside = 0
         while self._latest and self._latest[-1][0] >= began:
             inside += self._latest.pop()[1]
@@ -264,7 +267,7 @@ class Transfers:
         return max(0, ns - inside)
 
     def flush(self) -> None:
-        """Write the totals of those lines that have had copies since they were last written."""
+        """Write an event ``Transferred`` for each line that has had copies since its last event."""
         with self._lock:
             rows = [row for row in self._rows.values() if row.count and row.written != self._figures(row)]
             events = [self._event(row) for row in rows]
@@ -272,14 +275,16 @@ class Transfers:
             self._emit(event)
 
     def _figures(self, row: Row) -> tuple[int, int | None, int | None, int]:
-        """Return (copies, bytes, steps with a copy, ns in the thread of the steps) of a line. An event is
-        written only if these have changed."""
+        """Return the totals of a line that decide whether a new event is written: (copies, bytes, steps with
+        a copy, ns of copies in the thread that ends the steps). If they are as in the last event, none is
+        written. Bytes or steps are None if unknown."""
         counted = self._step() is not None
         steps = row.steps + (row.unnumbered and self._marked()) if counted else None
         return row.count, row.bytes, steps, row.step_ns
 
     def _event(self, row: Row) -> Transferred:
-        """Return the event with the totals of a line, and set when the next one is due."""
+        """Return the event ``Transferred`` with the totals of a line, and set at which count the next one is
+        due."""
         row.written = figures = self._figures(row)
         row.due = int(row.count * GROWN) + 1
         now, wall = time.perf_counter_ns(), time.time_ns()
@@ -307,8 +312,8 @@ class Transfers:
         )
 
     def _caller(self, f: FrameType) -> Frame | None:
-        """Return the program's line that called the function that ``f`` runs; None if a library or JAX called
-        it."""
+        """Return the program's line that called the function which ``f`` runs; None if a library or JAX
+        called this function."""
         above = f.f_back
         while above is not None and self._code(above).owner == _SKIPPED:
             above = above.f_back
@@ -317,8 +322,8 @@ class Transfers:
     def _totals(
         self, direction: str, via: str, site: Frame | None, text: str | None, caller: Frame | None = None
     ) -> Row:
-        """Return the totals of a line, and create them if there are none. If there are MAX_ROWS already,
-        return those of all other lines together.
+        """Return the totals of a line, and create them for the first copy of this line. If there are MAX_ROWS
+        lines already, return the totals for all further lines together.
 
         Args:
           direction: TO_HOST, TO_DEVICE or BETWEEN.
@@ -342,7 +347,7 @@ class Transfers:
             return row
 
     def _code(self, f: FrameType) -> _Code:
-        """Return the owner of the code that ``f`` runs, from a cache."""
+        """Return to whom the code that ``f`` runs belongs (JAX, a package, the program), from a cache."""
         code = f.f_code
         known = self._codes.get(id(code))
         if known is not None and known.code is code:
@@ -362,8 +367,8 @@ class Transfers:
         return known
 
     def _in_callback(self, f: FrameType) -> bool:
-        """Return whether JAX called the function at ``f`` as a callback, with arrays that are on the host
-        already."""
+        """Return whether JAX called the function at ``f``, or a function around it, as a callback. Its arrays
+        are on the host already, so nothing is copied."""
         return any(
             jax_internals.TRANSFER_FRAMES.get(g.f_code.co_name) == jax_internals.CALLBACK
             and jax_internals.in_jax(g)
@@ -372,7 +377,8 @@ class Transfers:
 
 
 class EndedCall(functools.partial[Any]):
-    """A function that C code calls once and then releases. At its release it calls ``ended``."""
+    """A callable that wraps a function for one call by C code, which then releases it. When it is released,
+    ``ended`` is called. So the end of the call is noted without a Python frame around the call."""
 
     ended: Callable[[], None]
 
@@ -381,13 +387,14 @@ class EndedCall(functools.partial[Any]):
 
 
 def _computes() -> bool:
-    """Return whether a device is still computing an array. This does not wait."""
+    """Return whether a device is still computing an array. This function does not wait for it."""
     live = (a for client in jax_internals.clients() for a in client.live_arrays())
     return any(not a.is_deleted() and not a.is_ready() for a in islice(live, MOST_CHECKED))
 
 
 def _codes_up_to(last: FrameType, frame: FrameType) -> tuple[CodeType, ...]:
-    """Return the code objects of ``frame`` and its callers, up to the frame ``last``."""
+    """Return the code objects of ``frame`` and of the frames that called it, innermost first, up to the frame
+    ``last``."""
     codes = []
     for f in frames.walk(frame):
         codes.append(f.f_code)
@@ -415,8 +422,8 @@ def _text(f: FrameType) -> str | None:
 
 
 def _readable(file: str) -> bool:
-    """Return whether ``file`` is a regular file of limited size. Others are not read, because a program may
-    come through a pipe."""
+    """Return whether ``file`` is a regular file of limited size, so that reading it is safe. The source of a
+    program may also come through a pipe, which must not be read a second time."""
     try:
         status = Path(file).stat()
     except (OSError, ValueError):

@@ -1,10 +1,10 @@
 """Observe copies of arrays to the host, by replacing (and restoring) methods of JAX's array class.
 
 The C++ methods that copy, and ``item``, are replaced by descriptors. When JAX looks up such a method
-(``item``: when it is called), the descriptor notes the time and the program's line. It returns a composition
-of C functions that runs JAX's own method and then notes the end. So no frame of jaxscope is on the stack
-while JAX copies or in a traceback, and exceptions pass unchanged. Looked up on the class, a descriptor
-returns JAX's method itself.
+(``item``: when it is called), the descriptor notes the time and the program's line. The look-up returns a
+composition of C functions that runs JAX's own method and then notes the end. So no frame of jaxscope is on
+the stack while JAX copies or in a traceback, and exceptions pass unchanged. Looked up on the class, a
+descriptor returns JAX's method itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from jaxscope.capture.transfers.by_line import TO_HOST, EndedCall, Row, Transfer
 
 
 class HostCopies:
-    """The replaced methods of one recording, between ``install`` and ``remove``."""
+    """Counts copies to the host, by replacing the methods of JAX's array class that copy, from ``install`` to
+    ``remove``."""
 
     def __init__(self, transfers: Transfers) -> None:
         self._transfers = transfers
@@ -37,7 +38,7 @@ class HostCopies:
         ] = {}  # for each instruction of JAX's ``_value``: whether it copies one shard
 
     def install(self) -> None:
-        """Replace the methods."""
+        """Replace the methods of JAX's array class that copy to the host."""
         array = jax_internals.array_class()
         for name in (*jax_internals.COPY_METHODS, jax_internals.ITEM):
             method = array.__dict__.get(name)
@@ -47,7 +48,7 @@ class HostCopies:
                 setattr(array, name, stand)
 
     def remove(self) -> None:
-        """Restore the methods."""
+        """Restore JAX's methods."""
         array = jax_internals.array_class()
         for stand in self._stands:
             stand.copies = None  # whoever still refers to it gets JAX's method from now on
@@ -58,8 +59,8 @@ class HostCopies:
     # -- called by the replaced methods --------------------------------------------------------------
 
     def copying(self, method: Any, array: Any, frame: FrameType) -> Callable[[], Any] | None:
-        """Return a callable that copies ``array`` by JAX's ``method`` and notes the copy; None if the copy is
-        not counted.
+        """Return a callable that copies ``array`` by JAX's ``method`` and counts the copy; None if the copy
+        is not to be counted.
 
         Args:
           method: the C++ method that copies.
@@ -80,14 +81,14 @@ class HostCopies:
     def _copied(
         self, row: Row, array: Any, shard: int | None, whole: int | None, began: int, result: Any
     ) -> Any:
-        """Note a copy that has ended, and return ``result``, the result of JAX's method.
+        """Count a copy that has ended, and return ``result``, the result of JAX's method.
 
         Args:
           row: the totals of the program's line, to which the copy is added.
           array: the array.
           shard: the number of the shard that was copied; None: the whole array was.
           whole: the bytes of the whole array; None: take those of the result.
-          began: when the copy began.
+          began: when the copy began, by ``time.perf_counter_ns``.
           result: (NumPy array, whether it was copied).
         """
         ns = time.perf_counter_ns() - began
@@ -97,8 +98,17 @@ class HostCopies:
     def _note(
         self, row: Row, array: Any, shard: int | None, whole: int | None, time: tuple[int, int], result: Any
     ) -> None:
-        """Add a copy to the totals of its line, unless it only read memory that was read before. ``time`` is
-        (begin, length) in ns; for the others see ``_copied``."""
+        """Add a copy to the totals of its line, unless JAX only read memory without copying that was read
+        before.
+
+        Args:
+          row: the totals of the program's line.
+          array: the array.
+          shard: the number of the shard that was copied; None: the whole array was.
+          whole: the bytes of the whole array; None: take those of the result.
+          time: (when the copy began, how long it took) in ns.
+          result: (NumPy array, whether it was copied).
+        """
         began, ns = time
         self._noted.copies = getattr(self._noted, "copies", 0) + 1
         values, copied = result
@@ -110,9 +120,16 @@ class HostCopies:
         self._transfers.add(row, 0 if shard else 1, size, ns, began=began, view=view)
 
     def calling_item(self, method: Any, array: Any, frame: FrameType) -> Callable[..., Any] | None:
-        """Return a callable that runs ``array.item`` and notes the copy; None if the copy is not counted.
+        """Return a callable that runs JAX's ``array.item`` and counts the copy; None if the copy is not to be
+        counted.
 
-        ``item`` reads the array's memory, or copies it by one of the other methods.
+        ``item`` either reads the array's memory directly, or calls another of the replaced methods, which
+        counts the copy itself.
+
+        Args:
+          method: JAX's ``item``.
+          array: the array.
+          frame: the frame that calls ``item``.
         """
         if self._was_read(array) or shield.busy() or array.is_deleted():
             return None
@@ -125,8 +142,15 @@ class HostCopies:
         return call
 
     def _item_called(self, row: Row, array: Any, before: int, began: int) -> None:
-        """Count a call of ``item`` that has ended, unless another method has noted a copy meanwhile.
-        ``before`` is the number of copies noted at its beginning."""
+        """Count a call of ``item`` that has ended, unless another replaced method has counted the copy
+        meanwhile.
+
+        Args:
+          row: the totals of the program's line.
+          array: the array.
+          before: the number of copies counted in this thread when the call began.
+          began: when the call began, by ``time.perf_counter_ns``.
+        """
         ns = time.perf_counter_ns() - began
         if getattr(self._noted, "copies", 0) == before and self._first_reading(array):
             self._transfers.add(row, 1, int(array.nbytes), ns, began=began, view=True)
@@ -135,7 +159,10 @@ class HostCopies:
         """Return (number of the shard that is copied, bytes of the whole array); (None, None) if the array is
         copied as a whole.
 
-        JAX 0.10 copies an array on several devices shard by shard.
+        JAX 0.10 copies an array on several devices shard by shard. All shards together count as one copy.
+
+        Args:
+          frame: the frame of JAX that copies.
         """
         place = (id(frame.f_code), frame.f_lasti)
         if self._by_shard.get(place) is False:
@@ -152,13 +179,13 @@ class HostCopies:
         return (shard, whole) if by_shard else (None, None)
 
     def _was_read(self, array: Any) -> bool:
-        """Return whether the memory of ``array`` was read before without a copy, so that reading it again
-        costs nothing."""
+        """Return whether the memory of ``array`` was read before without a copy. Reading it again then costs
+        nothing and is not counted."""
         known = self._read.get(id(array))
         return known is not None and known() is array
 
     def _first_reading(self, array: Any) -> bool:
-        """Return whether the memory of ``array`` is read for the first time, and remember that it was
+        """Return whether the memory of ``array`` is read for the first time, and remember that it has been
         read."""
         if self._was_read(array):
             return False
@@ -168,11 +195,11 @@ class HostCopies:
 
 
 class _Stand:
-    """Replaces JAX's ``method`` of the array class.
+    """Replaces one method of JAX's array class, to count the copies that it makes.
 
     Attributes:
       name: the name of the method.
-      method: JAX's method.
+      method: JAX's own method.
       copies: counts the copies; None after the recording.
     """
 
@@ -183,7 +210,8 @@ class _Stand:
 
 
 class _Copy(_Stand):
-    """Replaces a method that JAX looks up only in order to call it."""
+    """Replaces a method of JAX's array class that copies. JAX looks up such a method only in order to call
+    it, so the copy is noted at the look-up."""
 
     def __get__(self, array: Any, owner: Any = None) -> Any:
         if array is not None and self.copies is not None:
@@ -194,8 +222,8 @@ class _Copy(_Stand):
 
 
 class _Item(_Stand):
-    """Replaces ``item``. Looked up on an array, it returns a bound method as before, whose function is a
-    ``_Bound``."""
+    """Replaces ``item`` of JAX's array class. ``array.item`` is a bound method as before, whose function is a
+    ``_Bound``. The program may keep it without calling it, so the copy is noted at the call."""
 
     def __get__(self, array: Any, owner: Any = None) -> Any:
         if array is None or self.copies is None:
@@ -204,7 +232,8 @@ class _Item(_Stand):
 
 
 class _Bound:
-    """The function of a bound ``array.item``. It has the attributes of JAX's method and is equal to it."""
+    """The function of a bound ``array.item``, which notes the copy when it is called. It has the attributes
+    of JAX's method and is equal to this method."""
 
     __slots__ = ("_array", "_stand")
 

@@ -1,12 +1,12 @@
 """Count copies to devices and between devices.
 
 ``device_put`` and functions that call it are counted from two of JAX's test events, the beginning and the end
-of copying the shards of one array to their devices. A third event announces arguments of a call that are on
-other devices than the call needs, with the right sharding. NumPy arguments of jitted calls are seen here only
-if the call misses the fast path; ``model.transfers`` counts the others.
+of copying the shards of one array to their devices. A third event announces arguments of a call that have the
+right sharding but are on other devices than the call needs. NumPy arguments of jitted calls are counted here
+only if the call misses the fast path; ``model.transfers`` counts the others.
 
-``jnp.asarray`` and ``jnp.array`` of host arrays send no event. The implementation of the two primitives that
-they run is replaced, by JAX's ``Primitive.def_impl``, and restored afterwards.
+``jnp.asarray`` and ``jnp.array`` of host arrays send no event. They run two primitives, whose implementation
+is replaced by JAX's ``Primitive.def_impl``, and restored afterwards.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ NOTHING: tuple[int, list[Any]] = (0, [])  # stands for a copy of which nothing i
 
 
 class DevicePuts(threading.local):
-    """The copies to devices in progress on this thread.
+    """The copies to devices that are in progress on this thread.
 
     Attributes:
-      open: for each copy, outermost first: when it began (``time.perf_counter_ns``), and its bytes by row.
-        Copies for callbacks are left out where no other is in progress.
+      open: for each copy, outermost first: (when it began by ``time.perf_counter_ns``, [(totals of a line,
+        bytes)]). A copy for a callback is left out if no other copy is in progress.
     """
 
     def __init__(self, transfers: Transfers) -> None:
@@ -42,8 +42,9 @@ class DevicePuts(threading.local):
         self.open: list[tuple[int, list[tuple[Row, int]]]] = []
 
     def is_for_callback(self, frame: FrameType) -> bool:
-        """Return whether JAX copies a value for a callback, which is not counted, if this is recognized at
-        once. If False, ``began`` must be called.
+        """Return True if JAX copies a value for a callback of the program, recognized fast by functions on
+        the stack that were remembered. Such a copy is not counted. If the result is False, ``began`` must be
+        called, which examines the stack thoroughly.
 
         Args:
           frame: the frame of JAX that announces the copy.
@@ -59,7 +60,8 @@ class DevicePuts(threading.local):
         return False
 
     def began(self, event_frame: FrameType) -> None:
-        """Note that JAX begins to copy the shards of one array to their devices."""
+        """Note that JAX begins to copy the shards of one array to their devices. ``event_frame`` is the frame
+        that announces this."""
         frame = jax_internals.nearest_frame(event_frame, (jax_internals.DevicePutFrame.function,))
         if frame is None:
             return
@@ -70,15 +72,19 @@ class DevicePuts(threading.local):
         self.open[-1] = (time.perf_counter_ns(), moved)
 
     def ended(self, _: FrameType) -> None:
-        """Count the copy that began last, which has ended."""
+        """Count the copy that began last on this thread and has ended now."""
         ended = time.perf_counter_ns()
         began, moved = self.open.pop() if self.open else (0, [])
         for row, size in moved:
             self._transfers.add(row, 1, size, ended - began, began=began)
 
     def _moved(self, frame: FrameType) -> list[tuple[Row, int]]:
-        """Return [(totals of the program's line, bytes)] for what a copy moves from the host and from other
-        devices. ``frame`` is that of JAX's ``batched_device_put``."""
+        """Return [(totals of the program's line, bytes)] for what one copy moves: one pair for the bytes from
+        the host, one for those from other devices.
+
+        Args:
+          frame: the frame of JAX's ``batched_device_put``.
+        """
         local = jax_internals.DevicePutFrame(frame)
         if not jax_internals.known(local.xs) or not jax_internals.known(local.devices):
             return []
@@ -103,7 +109,8 @@ class DevicePuts(threading.local):
         return moved
 
     def copied(self, event_frame: FrameType) -> None:
-        """Count the arrays that JAX is about to copy to other devices with the same sharding."""
+        """Count the arrays that JAX is about to copy to other devices, with the sharding that they have.
+        ``event_frame`` is the frame that announces this."""
         frame = jax_internals.nearest_frame(event_frame, (jax_internals.DeviceCopyFrame.function,))
         if frame is None:
             return
@@ -121,7 +128,7 @@ class DevicePuts(threading.local):
 
 
 class StagedArrays:
-    """Counts the host arrays that ``jnp.asarray`` and ``jnp.array`` copy, between ``install`` and ``remove``.
+    """Counts the host arrays that ``jnp.asarray`` and ``jnp.array`` copy, from ``install`` to ``remove``.
 
     Args:
       transfers: the totals by line, to which the copies are added.
@@ -135,14 +142,14 @@ class StagedArrays:
         self._stands: list[tuple[Any, _Implementation]] = []
 
     def install(self) -> None:
-        """Replace the implementation of the two primitives."""
+        """Replace the implementation of the two primitives that ``jnp.asarray`` and ``jnp.array`` run."""
         for primitive in jax_internals.staging()[0]:
             stand = _Implementation(primitive.impl, self)
             self._stands.append((primitive, stand))
             primitive.def_impl(stand)
 
     def remove(self) -> None:
-        """Restore the implementation of the two primitives."""
+        """Restore JAX's implementation of the two primitives that ``jnp.asarray`` and ``jnp.array`` run."""
         for primitive, stand in self._stands:
             stand.staged = None
             if primitive.impl is stand:
@@ -150,8 +157,13 @@ class StagedArrays:
         self._stands.clear()
 
     def staging(self, method: Callable[..., Any], frame: FrameType) -> Callable[..., Any] | None:
-        """Return a callable that runs ``method``, a primitive's implementation, for ``frame`` and counts the
-        copy; None if there is no copy to count."""
+        """Return a callable that runs ``method`` and counts the copy of a host array; None if there is no
+        copy to count.
+
+        Args:
+          method: JAX's implementation of a primitive that ``jnp.asarray`` runs.
+          frame: the frame of JAX that calls the primitive.
+        """
         size = jax_internals.staged_bytes(frame)
         if size is None or shield.busy():
             return None
@@ -163,14 +175,21 @@ class StagedArrays:
         return call
 
     def _ended(self, row: Row, size: int, events: int, began: int) -> None:
-        """Add a copy that has ended to ``row``, the totals of a line. ``events`` is the number of JAX's
-        events at its beginning."""
+        """Add a copy that has ended to the totals of its line.
+
+        Args:
+          row: the totals of the line.
+          size: the bytes of the copy.
+          events: the number of JAX's events when the copy began. If it has grown, JAX compiled meanwhile, and
+            the time does not count.
+          began: when the copy began, by ``time.perf_counter_ns``.
+        """
         ns = time.perf_counter_ns() - began if self._events() == events else 0
         self._transfers.add(row, 1, size, ns, began=began)
 
 
 class _Implementation:
-    """Replaces ``method``, the implementation of a primitive.
+    """Replaces ``method``, the implementation of a primitive that ``jnp.asarray`` runs, to count the copies.
 
     JAX reads ``__call__``, a property, and calls its value from C. So no frame of jaxscope is on the stack
     while JAX copies.
@@ -194,13 +213,14 @@ class _Implementation:
 
 
 def _numpy_bytes(part: Any) -> int:
-    """Return the size of a NumPy array in bytes as NumPy itself computes it, because a subclass may override
-    ``nbytes``."""
+    """Return the size of a NumPy array in bytes. It is computed by NumPy's own ``nbytes``, because a subclass
+    of the program may override this property."""
     if isinstance(part, np.ndarray):
         return int(np.ndarray.nbytes.__get__(part))
     return int(part.nbytes)
 
 
 def _bytes(aval: Any) -> int:
-    """Return the size in bytes of an array with this aval, which JAX makes of a Python number."""
+    """Return the size in bytes of an array with the aval ``aval``. This is used for a Python number, which
+    JAX converts to such an array."""
     return int(math.prod(aval.shape) * aval.dtype.itemsize)

@@ -1,9 +1,10 @@
 """Count the bytes of the NumPy arguments of a watched function, if its calls do not all pass the same number
 of bytes.
 
-If they do, no call is examined: the bytes of one call, from its cache key, times the number of calls is the
-total (``model.transfers``). If they do not, a single leaf is found (usually one of the batch) whose size
-determines the bytes of a call, so that only this leaf is examined.
+If all calls pass the same number, no call is examined: the total is the bytes of one call, from its cache
+key, times the number of calls (``model.transfers``). If they do not, a single leaf of the arguments (usually
+one of the batch) is searched whose size determines the bytes of a call. Then only this leaf is examined in
+each call.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ class Arguments:
     Attributes:
       each: a function that examines the arguments of a finished call; None: so far, all calls passed the same
         number of bytes.
-      counts: maps the bytes of one call to the number of calls that passed as many, counted from the time at
-        which ``each`` was set.
+      counts: bytes of one call -> the number of calls that passed as many bytes. They are counted since the
+        time at which ``each`` was set.
     """
 
     def __init__(self, writer: Writer, function: str) -> None:
@@ -59,11 +60,12 @@ class Arguments:
         self.each: Callable[[tuple[Any, ...], dict[str, Any]], None] | None = None
 
     def missed(self, given: tuple[Any, Any], leaves: int, calls: int) -> None:
-        """Handle a call that missed the fast path.
+        """Examine a call that missed the fast path: if it passes another number of bytes than the calls
+        before, begin to count the calls by their bytes.
 
         Args:
-          given: the arguments and keywords of the call.
-          leaves: number of NumPy arrays in the key of the call.
+          given: (positional arguments, keyword arguments) of the call.
+          leaves: number of NumPy arrays in the cache key of the call.
           calls: number of calls so far, including this one; 0 if jit wraps the watched function.
         """
         args, kwargs = given
@@ -88,7 +90,7 @@ class Arguments:
             self.each = self._look
 
     def _look(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Count a call by the bytes of its NumPy arguments."""
+        """Count a finished call by the bytes of its NumPy arguments."""
         try:
             if self._indicator is not None:
                 slot, path, counts = self._indicator
@@ -108,10 +110,11 @@ class Arguments:
             shield.switch_off("numpy_arguments", f"{type(e).__name__}: {str(e)[:300]}")
 
     def _find_indicator(self) -> tuple[Slot, list[Callable[[Any], Any]], dict[Sign, Count]] | None:
-        """Find a leaf whose type and size determined the bytes of all calls so far.
+        """Find a leaf of the arguments whose type and size determined the bytes of all calls so far, so that
+        only this leaf has to be examined.
 
-        Returns (its argument, functions that lead to the leaf from there, count of calls for each type and
-        size of the leaf); None if there is no such leaf.
+        Returns (the position or keyword of its argument, functions that lead from this argument to the leaf,
+        count of calls for each type and size of the leaf); None if there is no such leaf.
         """
         for place in self._seen[-1][0]:
             sizes: dict[Sign, int] = {}
@@ -122,8 +125,8 @@ class Arguments:
         return None
 
     def _read(self, given: dict[Slot, Any]) -> tuple[Leaves, int]:
-        """Return all leaves of the arguments ``given``, and the bytes that the NumPy arrays among them have
-        as JAX arrays."""
+        """Return (all leaves of the arguments ``given``, the bytes of the NumPy arrays among these leaves).
+        The bytes are those that the arrays have as JAX arrays."""
         leaves, size = {}, 0
         for slot, value in given.items():
             for path, leaf in self._tree.tree_flatten_with_path(value)[0]:
@@ -142,11 +145,12 @@ class Arguments:
         return count
 
     def _event(self, size: int, count: int, cell: int | None) -> Brought:
-        """Return the event that writes a count to the log."""
+        """Return the event which says that ``count`` calls passed ``size`` bytes each. ``cell`` is the cell
+        of the mapped file in which later counts are stored; None: there is none."""
         return Brought(function=self._function, bytes=size, count=count, cell=cell)
 
     def _lose(self) -> None:
-        """Give up counting, and write that the bytes are unknown."""
+        """Stop counting, and write that the bytes of the function's NumPy arguments are unknown."""
         if not self._lost:
             self._lost, self._indicator = True, None
             self._writer.emit(Brought(function=self._function, lost=True))
@@ -160,13 +164,14 @@ def _slots(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[Slot, Any]:
 
 
 def _is_numpy(sign: Sign) -> bool:
-    """Return whether a leaf is a NumPy array. ``sign`` is (its type, its bytes if it is)."""
+    """Return whether a leaf is a NumPy array. ``sign`` is (the type of the leaf, its bytes if it is a NumPy
+    array, else None)."""
     return issubclass(sign[0], NUMPY)
 
 
 def _bytes(leaf: Any) -> int:
-    """Return the bytes of a NumPy array as a jax.Array: half as many for a 64-bit dtype if JAX has 64 bits
-    disabled."""
+    """Return the bytes that a NumPy array has as a jax.Array: half as many for a 64-bit dtype, if JAX's
+    64-bit types are disabled."""
     from jax import dtypes
 
     if leaf.itemsize < WIDE:
@@ -175,8 +180,12 @@ def _bytes(leaf: Any) -> int:
 
 
 def _getters(path: Iterable[Any]) -> list[Callable[[Any], Any]] | None:
-    """Return functions that lead, one after the other, from an argument to the leaf at JAX's key path; None
-    if an entry of the path has no such function."""
+    """Return functions that lead from an argument to one of its leaves, to be called one after the other;
+    None if there is no such function for an entry of the path.
+
+    Args:
+      path: JAX's key path of the leaf.
+    """
     from jax import tree_util as tree
 
     getters: list[Callable[[Any], Any]] = []
