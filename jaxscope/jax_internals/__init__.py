@@ -1,8 +1,8 @@
-"""Read every private name of JAX that jaxscope uses; no other package of jaxscope reads any.
+"""Read every private name of JAX that jaxscope uses. No other package of jaxscope reads private names of JAX.
 
-A name that the installed JAX lacks costs only the fields of log events that are read from it. ``table`` lists
-what is available, with the reason where it is not. ``jaxscope doctor`` prints this list, and the log of a
-recording has a ``Degraded`` event for each missing part.
+If the installed JAX lacks a name, only the fields of log events that are read from this name stay empty.
+``table`` lists what is available, with the reason where it is not. ``jaxscope doctor`` prints this list, and
+the log of a recording has a ``Degraded`` event for each missing part.
 """
 
 from jaxscope.jax_internals.arrays import array_class as array_class

@@ -1,4 +1,5 @@
-"""Read the properties of an array (sharding, address, where it was created) without reading its contents."""
+"""Read the properties of an array (sharding, address, where it was created) without reading its contents.
+Also find the function inside a jitted one."""
 
 from __future__ import annotations
 
@@ -30,11 +31,14 @@ def staging() -> tuple[list[Any], CodeType | None, Any]:
 
 
 def staged_bytes(frame: FrameType) -> int | None:
-    """Return the size in bytes of the host array that ``frame`` is about to pass to one of the primitives of
-    ``staging``.
+    """Return the size in bytes of the host array that ``frame`` is about to copy to a device, as
+    ``jnp.asarray`` and ``jnp.array`` do.
 
-    None if ``frame`` is another function's, or passes a device array or a single number. JAX creates such
-    numbers itself: the 0 in ``x[0]``.
+    Return None if ``frame`` is another function's, or passes a device array or a single number. JAX creates
+    such numbers itself: the 0 in ``x[0]``.
+
+    Args:
+      frame: the frame of the function of JAX that runs a primitive (``EagerFrame``).
     """
     _, code, host_array = staging()
     if frame.f_code is not code:
@@ -51,17 +55,19 @@ def is_on(array: Any, devices: Any) -> bool:
 
 
 def committed(value: Any) -> bool | None:
-    """Return whether ``value`` is committed to its devices; None if it does not show that."""
+    """Return whether ``value`` is committed to its devices (JAX does not move it by itself); None if
+    ``value`` has no such property, because it is no JAX array."""
     found = getattr(value, "committed", getattr(value, "_committed", None))
     return found if isinstance(found, bool) else None
 
 
 def stands_for(kind: type, value: Any) -> str | None:
-    """Return the name of the type that an argument of ``f.lower()`` probably had; None if ``kind`` is not
-    ``MetaTy``.
+    """Return the name of the type that an argument of ``f.lower()`` probably had before JAX replaced it.
+    Return None if JAX has not replaced it.
 
-    JAX 0.10 and 0.12 replace the arguments of ``f.lower()`` by objects of the class ``MetaTy``. One that has
-    no sharding was a ``jax.ShapeDtypeStruct``, or a NumPy array if ``is_np_array`` is set.
+    JAX 0.10 and 0.12 replace the arguments of ``f.lower()`` by objects of the class ``MetaTy``. One with
+    ``is_np_array`` set was a NumPy array, another one without a sharding a ``jax.ShapeDtypeStruct``, any
+    other a ``jax.Array``.
 
     Args:
       kind: the type of ``value``.
@@ -75,9 +81,10 @@ def stands_for(kind: type, value: Any) -> str | None:
 
 
 def clients() -> list[Any]:
-    """Return the backends that the program has started.
+    """Return JAX's clients of the backends (CPU, GPU, TPU) that the program has started; an empty list before
+    that.
 
-    ``jax.live_arrays()`` is not used for this, because it would start one.
+    ``jax.live_arrays()`` would start a backend, so it is not used for this.
     """
     if attributes.BACKENDS.module not in sys.modules:
         return []
@@ -85,13 +92,13 @@ def clients() -> list[Any]:
 
 
 def makeup(array: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """Return the properties that distinguish a live array besides its aval. All are hashable; reading them
-    takes 1 us.
+    """Return (sharding, placement, committed, stack, layout) of a live array. With the aval, these properties
+    decide which arrays are counted together. All are hashable. Reading them takes 1 us.
 
-    Returns (sharding, placement, committed, stack, layout). The placement is (device, memory kind) for an
-    array on one device, because such arrays have a sharding object each; for others it is the sharding. The
-    stack is jaxlib's record of where the array was created, whose ``frames`` are innermost first. The layout
-    compares like ``format.layout``. A stack or layout that the installed JAX does not have is None.
+    The placement is (device, memory kind) for an array on one device, because each such array has a sharding
+    object of its own; for other arrays it is the sharding. The stack is jaxlib's record of where the array
+    was created, whose ``frames`` are innermost first. The layout compares like ``format.layout``. A stack or
+    layout that the installed JAX does not have is None.
     """
     sharding = array.sharding
     try:
@@ -111,13 +118,13 @@ def made_at(array: Any) -> Any:
 
 
 def buffers(array: Any) -> list[tuple[int, int]] | None:
-    """Return (device id, address) of each shard of ``array`` in this process; None if reading them would mean
-    to wait.
+    """Return (device id, address) of each shard of ``array`` in this process; None if reading the addresses
+    would mean to wait.
 
-    The address of an array that is still being computed is not read. JAX may wait for it until all programs
-    queued before have ended, on CPU as well (checked on 0.10.2 and 0.12.0.1). The shards of an array on
-    several devices are read from a clone of it, which shares its memory and is released afterwards: an array
-    whose own shards are read keeps them alive.
+    The addresses of an array that is still being computed are not read, because JAX may then wait until all
+    programs queued before have ended, on CPU as well (checked on 0.10.2 and 0.12.0.1). The shards of an array
+    on several devices are read from a clone, which shares the memory and is released afterwards. An array
+    whose own shards are read would keep them alive.
 
     Raises:
       RuntimeError: the array was deleted meanwhile, or this platform has no addresses.
@@ -143,15 +150,15 @@ def held_array(value: Any) -> Any:
 
 
 def given_to_jit(value: Any) -> Any:
-    """Return the function that was passed to jit, if ``value`` is a jitted function; any other value as it
-    is."""
+    """Return the function that was passed to jit, if ``value`` is a jitted function. Return any other
+    ``value`` unchanged."""
     function = JittedFunction(value).fun
     return function if known(function) else value
 
 
 def wrapped_function(value: Any) -> Any:
-    """Return the ``__wrapped__`` of ``value``, such as the user's function in a jitted one; None if it has
-    none.
+    """Return the attribute ``__wrapped__`` of ``value``, such as the user's function in a jitted one; None if
+    there is no such attribute.
 
     No ``__getattr__`` of the program's classes is called.
     """
@@ -162,18 +169,18 @@ def wrapped_function(value: Any) -> Any:
 
 
 def device_assignment(sharding: Any) -> Any:
-    """Return the devices of a sharding in the order of its shards; None if it has no such list."""
+    """Return the devices of a sharding in the order of its shards; None if the sharding has no such list."""
     return getattr(sharding, "_device_assignment", None)
 
 
 def hlo_sharding(sharding: Any) -> Any:
-    """Return the XLA sharding inside a GSPMDSharding; any other sharding as it is."""
+    """Return the XLA sharding inside a GSPMDSharding. Return any other sharding unchanged."""
     return getattr(sharding, "_hlo_sharding", sharding)
 
 
 def lacks() -> str | None:
-    """Return a sentence that names the attributes of arrays and shardings that the installed JAX does not
-    have; None if it has all."""
+    """Return a sentence that names the attributes of arrays and shardings that jaxscope needs and the
+    installed JAX does not have; None if all are there."""
     import jax
 
     needed = {

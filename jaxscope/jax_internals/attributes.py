@@ -1,6 +1,7 @@
 """Declare the private attributes of JAX's modules that jaxscope uses.
 
-The strings after the name are the fields of log events that are read from the attribute.
+Each declaration has the module, the name of the attribute, and the fields of log events that are read from it
+(``Missed.full``).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""List the parts of JAX that jaxscope reads: whether the installed JAX has each, and which fields of log
-events are read from it."""
+"""List the parts of a recording that read private names of JAX: whether the installed JAX has the names that
+a part needs, and which fields of log events are read from them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ TESTED = ((0, 10), (0, 12))
 
 
 def untested(version: str) -> str | None:
-    """Return a warning if ``version`` of JAX is outside the tested versions; None if it is within, or no
-    version number."""
+    """Return a warning if ``version`` of JAX is older or newer than the tested versions. Return None if it is
+    not, or if ``version`` is no version number."""
     parts = version.split(".")[:2]
     if len(parts) < 2 or not all(p.isdecimal() for p in parts):
         return None
@@ -35,7 +35,8 @@ Need = Private | tuple[Kind, list[str]] | Callable[[], str | None]
 
 
 def _all(*kinds: Kind) -> list[Need]:
-    """Return the need for all required fields of each of the declarations ``kinds``."""
+    """Return, for each of the declarations ``kinds`` of frames or objects, the pair (declaration, its
+    required fields), as ``Seam.needs`` has it."""
     return [(kind, kind.required()) for kind in kinds]
 
 
@@ -54,12 +55,12 @@ class Seam(NamedTuple):
 
 
 class Status(NamedTuple):
-    """Whether the installed JAX has what a Seam needs.
+    """Whether the installed JAX has the private names that one part of a recording needs (a Seam).
 
     Attributes:
-      name: the seam's name.
-      gives: what a recording has because of this seam, for users.
-      available: whether JAX has everything that the seam needs.
+      name: the name of the part, as in ``jaxscope doctor``.
+      gives: what a recording has because of this part, for users.
+      available: whether JAX has everything that the part needs.
       reason: what is missing; None: nothing.
       fills: the fields of log events, such as ``Missed.key``, that stay empty.
     """
@@ -72,12 +73,14 @@ class Status(NamedTuple):
 
 
 def _public(name: str) -> Private:
-    """Return the declaration of a function of ``jax.monitoring``, which is public."""
+    """Return a declaration of the public function ``name`` of ``jax.monitoring``, so that it can be checked
+    like a private name."""
     return Private("jax.monitoring", name)
 
 
 def _copies() -> str | None:
-    """Return why copies of arrays to the host cannot be seen in the installed JAX; None if they can."""
+    """Return why copies of arrays to the host cannot be observed in the installed JAX; None if they can
+    be."""
     array = array_class()
     if frames.ValueFrame.function not in array.__dict__:
         return f"{frames.ValueFrame.where()} is not there"
@@ -99,7 +102,8 @@ def _scalars() -> str | None:
 
 
 def _traceback() -> str | None:
-    """Return that arrays of the installed JAX do not record where they were created; None if they do."""
+    """Return a sentence if arrays of the installed JAX do not record where they were created; None if they
+    do."""
     return None if hasattr(array_class(), "traceback") else "ArrayImpl has no traceback"
 
 
@@ -232,8 +236,8 @@ Lost = tuple[str, tuple[str, ...]]
 
 
 def _lost(need: Need) -> Lost | None:
-    """Check one need of a Seam. Return (a sentence that names what is missing, the fields of log events that
-    stay empty); None if nothing is missing."""
+    """Check one of the things that a part of a recording needs from JAX (``Seam.needs``). Return (a sentence
+    that names what is missing, the fields of log events that stay empty); None if nothing is missing."""
     fills: tuple[str, ...] = ()
     if isinstance(need, Private):
         lacks, fills = need.lacks(), need.fills
@@ -248,7 +252,8 @@ def _lost(need: Need) -> Lost | None:
 
 
 def table() -> list[Status]:
-    """Return the status of each seam in the installed JAX. This imports jax."""
+    """Return, for each part of a recording, whether the installed JAX has the private names that the part
+    needs. This imports jax."""
     rows = []
     for seam in SEAMS:
         lost: list[Lost] = []
@@ -265,8 +270,8 @@ def table() -> list[Status]:
 
 
 def needed_for(field: str) -> list[tuple[bool, str]]:
-    """Return (whether the installed JAX has it, its full name) of every private name that the log field
-    ``field`` is read from.
+    """Return every private name of JAX that a field of a log event is read from, as pairs (whether the
+    installed JAX has the name, the full name).
 
     Args:
       field: an event and its field: ``Missed.key``.
@@ -283,7 +288,8 @@ def needed_for(field: str) -> list[tuple[bool, str]]:
 
 
 def _there(lacks: Callable[..., str | None], *args: list[str]) -> bool:
-    """Return whether ``lacks(*args)`` finds nothing missing; False if it raises an exception."""
+    """Return whether nothing is missing: True if ``lacks(*args)`` returns None, False if it returns a
+    sentence or raises an exception."""
     try:
         return lacks(*args) is None
     except Exception:

@@ -1,7 +1,7 @@
 """Declare as data what jaxscope reads of JAX under private names: local variables of its frames, fields of
 its objects, attributes of its modules.
 
-A declaration has two uses: to check whether the installed JAX has the name, and to read its value. A read
+A declaration has two uses: to check whether the installed JAX has the name, and to read its value. Reading
 gives a value or a ``Missing``, never 0, an empty list or False for a name that does not exist.
 """
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Missing(enum.Enum):
-    """The reason why a read gave no value."""
+    """The reason why reading a private name of JAX gave no value."""
 
     UNKNOWN = "this JAX has no such name"
     UNSET = "the local variable has no value yet"
@@ -31,19 +31,20 @@ class Missing(enum.Enum):
 
 
 def known(value: Any) -> bool:
-    """Return whether ``value``, the result of a read, is a value and not a ``Missing``."""
+    """Return whether ``value``, which was read under a private name of JAX, is a value and not a
+    ``Missing``."""
     return not isinstance(value, Missing)
 
 
 def known_or_none(value: Any) -> Any:
-    """Return ``value``, the result of a read, or None where it is a ``Missing``."""
+    """Return ``value``, which was read under a private name of JAX; None if it is a ``Missing``."""
     return None if isinstance(value, Missing) else value
 
 
 def first_known(*values: Any) -> Any:
-    """Return the first of ``values`` that is not a ``Missing``, else the last ``Missing``.
+    """Return the first of ``values`` that is a value. If all are ``Missing``, return the last one.
 
-    The arguments are the same datum, read in several places.
+    The arguments are the same property, read from several frames or objects of JAX.
     """
     found: Any = Missing.UNKNOWN
     for value in values:
@@ -54,20 +55,21 @@ def first_known(*values: Any) -> Any:
 
 
 def private(*fills: str, optional: bool = False) -> Any:
-    """Declare a field of a dataclass that is read from JAX.
+    """Declare a field that is read under a private name of JAX, in the body of a dataclass.
 
     Args:
-      fills: the fields of log events that stay empty if JAX does not have it, such as ``Missed.key``.
-      optional: whether some supported versions of JAX lack it and no field stays empty then.
+      fills: the fields of log events, such as ``Missed.key``, that stay empty if JAX does not have the name.
+      optional: whether some supported versions of JAX lack the name and no field stays empty then.
     """
     return dataclasses.field(metadata={"fills": fills, "optional": optional})
 
 
 class _Read:
-    """Base of the declarations. A subclass is a dataclass whose fields are read from JAX.
+    """Base class of declarations of private names of JAX. A subclass is a dataclass whose fields are read
+    from JAX.
 
     Attributes:
-      names: maps each field to its name in JAX.
+      names: field of the subclass -> its name in JAX.
       noun: what the names are, for messages: ``attribute`` or ``local``.
     """
 
@@ -76,32 +78,33 @@ class _Read:
 
     @classmethod
     def where(cls) -> str:
-        """Return the full name of the function or class in JAX that the fields are read from."""
+        """Return the full name of the function or class of JAX that the fields are read from."""
         raise NotImplementedError
 
     @classmethod
     def fills(cls, field: str) -> tuple[str, ...]:
-        """Return the fields of log events (``Missed.key``) that are read from ``field`` and stay empty if JAX
-        does not have it."""
+        """Return the fields of log events (``Missed.key``) that are read from ``field`` of this class. They
+        stay empty if JAX does not have its name."""
         fields = cls.__dataclass_fields__  # type: ignore[attr-defined]
         found: tuple[str, ...] = fields[field].metadata["fills"]
         return found
 
     @classmethod
     def required(cls) -> list[str]:
-        """Return the fields that every supported version of JAX has."""
+        """Return those fields of this class that every supported version of JAX has."""
         fields = dataclasses.fields(cls)  # type: ignore[arg-type]
         return [f.name for f in fields if not f.metadata["optional"]]
 
     @classmethod
     def _has(cls, name: str) -> bool:
-        """Return whether the installed JAX has ``name`` there. ``name`` is JAX's name of a field."""
+        """Return whether the function or class of the installed JAX has the local variable or attribute
+        ``name``."""
         raise NotImplementedError
 
     @classmethod
     def lacks(cls, fields: list[str] | None = None) -> str | None:
-        """Return a sentence that names those of ``fields`` that the installed JAX does not have; None if it
-        has all of them.
+        """Return a sentence that names the fields that the installed JAX does not have; None if all are
+        there.
 
         Args:
           fields: the fields to check; None: all fields that are not optional.
@@ -116,8 +119,8 @@ class JaxFrame(_Read):
 
     Attributes:
       module: the module that defines the function.
-      function: the function's name, which its frames have on the stack too.
-      owner: the class or the outer function of ``module`` that defines the function; empty: the module does.
+      function: the name of the function, by which its frames are recognized on the stack.
+      owner: the class or the outer function in ``module`` that contains the function; empty: none does.
     """
 
     module: ClassVar[str]
@@ -126,10 +129,10 @@ class JaxFrame(_Read):
     noun: ClassVar[str] = "local"
 
     def __new__(cls, frame: FrameType) -> Any:
-        """Read the fields from ``frame``, a frame of this function.
+        """Read the declared local variables from ``frame``, a frame of the declared function.
 
-        A field is ``Missing.UNSET`` if its variable has no value yet, and ``Missing.UNKNOWN`` if the function
-        has no such variable.
+        A field is ``Missing.UNSET`` if its variable has no value yet, ``Missing.UNKNOWN`` if the function has
+        no such variable, and ``Missing.FAILED`` if reading raised an exception.
         """
         self = object.__new__(cls)
         try:
@@ -147,27 +150,30 @@ class JaxFrame(_Read):
 
     @classmethod
     def locals_of(cls, *fields: str) -> tuple[str, ...]:
-        """Return the names that ``fields`` have as local variables in JAX, to pass to ``take_two``."""
+        """Return the names of the local variables in JAX that ``fields`` of this class declare, to pass to
+        ``take_two``."""
         return tuple(cls.names[f] for f in fields)
 
     @classmethod
     def on(cls: type[T], stack: dict[str, FrameType]) -> T | None:
-        """Read the innermost frame of this function on ``stack``; return None if there is none.
+        """Read the declared local variables from the innermost frame of the declared function on ``stack``.
+        Return None if the function is not on the stack.
 
         Args:
-          stack: maps function names to their innermost frames (``stack.Stack``).
+          stack: function name -> its innermost frame (``stack.Stack``).
         """
         frame = stack.get(cls.function)  # type: ignore[attr-defined]
         return cls(frame) if frame is not None else None  # type: ignore[call-arg]
 
     @classmethod
     def where(cls) -> str:
-        """Return the full name of the function: ``jax._src.pjit._cpp_pjit.cache_miss``."""
+        """Return the full name of the declared function: ``jax._src.pjit._cpp_pjit.cache_miss``."""
         return ".".join(filter(None, (cls.module, cls.owner, cls.function)))
 
     @classmethod
     def code(cls) -> CodeType | None:
-        """Return the code object of the function; None if the installed JAX does not have the function."""
+        """Return the code object of the declared function; None if the installed JAX does not have the
+        function."""
         try:
             module = importlib.import_module(cls.module)
         except ImportError:
@@ -179,10 +185,10 @@ class JaxFrame(_Read):
 
     @classmethod
     def python_function(cls) -> Any:
-        """Return the Python function; None if it cannot be looked up.
+        """Return the declared function itself; None if it cannot be looked up.
 
-        It cannot if the installed JAX does not have it, or if it is defined inside another function, which
-        makes a new one in each call.
+        There are two reasons for None: the installed JAX does not have the function, or the function is
+        defined inside another one, which makes a new function object in each call.
         """
         found: Any = importlib.import_module(cls.module)
         if not cls.owner:
@@ -206,10 +212,10 @@ class JaxObject(_Read):
 
     Attributes:
       module: the module that defines the class.
-      kind: the name of the class, where the attributes are looked for in a check; several names, separated by
-        spaces, if JAX renamed the class.
-      made_in: the function of ``module`` that sets the attributes on its result, where there is no class to
-        check (``kind`` is empty).
+      kind: the name of the class; several names, separated by spaces, if JAX renamed the class. A check looks
+        for the attributes there. Empty: there is no class to check.
+      made_in: where ``kind`` is empty, the function of ``module`` that sets the attributes on its result. A
+        check looks for their names in its code.
     """
 
     module: ClassVar[str]
@@ -217,10 +223,10 @@ class JaxObject(_Read):
     made_in: ClassVar[str] = ""
 
     def __new__(cls, value: Any) -> Any:
-        """Read the fields from ``value``, an object of this class.
+        """Read the declared attributes from ``value``, an object of the declared class.
 
-        A field that the object lacks is ``Missing.UNKNOWN``. If ``value`` is itself a ``Missing`` or None,
-        all fields are.
+        A field is ``Missing.UNKNOWN`` if the object lacks the attribute, or if ``value`` is itself a
+        ``Missing`` or None. It is ``Missing.FAILED`` if reading raised an exception.
         """
         self = object.__new__(cls)
         for field, name in cls.names.items():
@@ -235,7 +241,7 @@ class JaxObject(_Read):
 
     @classmethod
     def where(cls) -> str:
-        """Return the full name of the class, or of the function that sets the attributes."""
+        """Return the full name of the declared class, or of the function that sets the attributes."""
         return f"{cls.module}.{cls.kind.partition(' ')[0] or cls.made_in}"
 
     @classmethod
@@ -250,16 +256,17 @@ _NO_CODE = (lambda: None).__code__
 
 
 def _gives(kind: Any, name: str) -> bool:
-    """Return whether instances of the class ``kind`` have an attribute ``name``: from the class body, its
-    annotations, or an assignment in ``__init__``."""
+    """Return whether instances of the class ``kind`` have an attribute ``name``: it is in the class body, in
+    its annotations, or in the code of ``__init__``."""
     assigned = getattr(getattr(kind, "__init__", None), "__code__", _NO_CODE).co_names
     return hasattr(kind, name) or name in getattr(kind, "__annotations__", ()) or name in assigned
 
 
 def declared(cls: type[T]) -> type[T]:
-    """Make ``cls``, a declaration, a dataclass. Each field gets its own name as its name in JAX.
+    """Make ``cls``, the declaration of a frame or object of JAX, a dataclass (a class decorator). A field has
+    the same name as the local variable or attribute in JAX.
 
-    A field that is called otherwise in JAX is renamed in ``names`` after this.
+    If a name in JAX is different, the declaration changes the entry of ``cls.names`` afterwards.
     """
     made = dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
     made.names = {f.name: f.name for f in dataclasses.fields(made)}  # type: ignore[arg-type,attr-defined]
@@ -272,26 +279,27 @@ class Private:
     Args:
       module: the module's full name.
       name: the attribute's name in the module.
-      fills: the fields of log events that stay empty if JAX does not have it, such as ``Missed.key``.
-      optional: whether some supported versions of JAX lack it.
+      fills: the fields of log events, such as ``Missed.key``, that stay empty if JAX does not have the
+        attribute.
+      optional: whether some supported versions of JAX lack the attribute.
     """
 
     def __init__(self, module: str, name: str, *fills: str, optional: bool = False) -> None:
         self.module, self.name, self.fills, self.optional = module, name, fills, optional
 
     def get(self) -> Any:
-        """Import the module and return the attribute's value; ``Missing.UNKNOWN`` if there is no such module
-        or name."""
+        """Import the module and return the attribute's value; ``Missing.UNKNOWN`` if the installed JAX has no
+        such module or attribute."""
         try:
             return getattr(importlib.import_module(self.module), self.name)
         except (ImportError, AttributeError):
             return Missing.UNKNOWN
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the attribute, a function, and return its result.
+        """Call the declared attribute, which is a function of JAX, and return its result.
 
         Raises:
-          LookupError: the installed JAX does not have it.
+          LookupError: the installed JAX does not have the function.
         """
         return self.needed()(*args, **kwargs)
 
@@ -299,7 +307,7 @@ class Private:
         """Return the attribute's value.
 
         Raises:
-          LookupError: the installed JAX does not have it.
+          LookupError: the installed JAX does not have the attribute.
         """
         found = self.get()
         if isinstance(found, Missing):
@@ -311,15 +319,15 @@ class Private:
         setattr(importlib.import_module(self.module), self.name, value)
 
     def lacks(self) -> str | None:
-        """Return a sentence that the installed JAX does not have the attribute; None if it has it, or if the
-        attribute is optional."""
+        """Return a sentence if the installed JAX does not have the attribute. Return None if it has the
+        attribute, or if the attribute is optional."""
         there = self.optional or known(self.get())
         return None if there else f"{self.module}.{self.name} is not there"
 
 
 def function_behind(cached: Any) -> Any:
-    """Return the Python function that ``cached``, a function wrapped by one of JAX's caches, calls; any other
-    value as it is."""
+    """Return the Python function that ``cached``, a function wrapped by one of JAX's caches, calls. Return
+    any other value unchanged."""
     function = getattr(cached, "__wrapped__", cached)
     if not hasattr(function, "__code__"):
         # JAX's weakref_lru_cache is a C++ object without __wrapped__. The garbage collector lists the
@@ -332,7 +340,8 @@ def function_behind(cached: Any) -> Any:
 
 
 def code_of(function: Any) -> CodeType | None:
-    """Return the code object of ``function``, also if one of JAX's caches wraps it; None if it has none."""
+    """Return the code object of ``function``, also if one of JAX's caches wraps the function; None if there
+    is none."""
     return getattr(function_behind(function), "__code__", None)
 
 

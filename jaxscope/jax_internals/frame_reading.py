@@ -1,7 +1,7 @@
 """Read the local variables of a Python frame and leave the frame as it was.
 
-This module knows nothing of JAX. Only this module, and ``capture``'s walk over the variables of the program,
-use ``frame.f_locals``.
+This module contains nothing about JAX. Only this module, and the search of ``capture`` for variables that
+refer to arrays, use ``frame.f_locals``.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ def root(module: object) -> str:
 
 
 def module_of(frame: FrameType) -> str:
-    """Return the name of the module whose code ``frame`` runs (its global ``__name__``); empty if it has
-    none."""
+    """Return the name of the module whose code ``frame`` runs (its global ``__name__``); empty if the frame
+    has no such global."""
     name = frame.f_globals.get("__name__")
     return name if isinstance(name, str) else ""
 
@@ -34,8 +34,8 @@ def walk(frame: FrameType | None) -> Iterator[FrameType]:
 
 
 def _snapshots() -> bool:
-    """Return whether ``frame.f_locals`` of this Python is a dict that copies the variables, not a view of
-    them."""
+    """Return whether ``frame.f_locals`` of this Python is a dict with copies of the variables (before 3.13),
+    and not a view of the variables."""
     return type(sys._getframe().f_locals) is dict
 
 
@@ -46,11 +46,11 @@ LOCALS_ARE_A_SNAPSHOT = _snapshots()
 
 
 def read(frame: FrameType, names: Iterable[str]) -> dict[str, Any]:
-    """Return the values of local variables in the frame of a function, by name, for those of ``names`` that
-    have a value.
+    """Return the values of local variables in the frame of a function: name -> value, for those of ``names``
+    that have a value.
 
-    Reading keeps no value alive. For the frame of a module or a class the result is empty, because its
-    ``f_locals`` is its namespace and must not be cleared.
+    The frame keeps no reference to these values afterwards. For the frame of a module or a class, the result
+    is empty, because its ``f_locals`` is its namespace and must not be cleared.
     """
     if not frame.f_code.co_flags & inspect.CO_OPTIMIZED:
         return {}
@@ -63,7 +63,8 @@ def read(frame: FrameType, names: Iterable[str]) -> dict[str, Any]:
 
 
 def take_two(frame: FrameType, first: str, second: str) -> tuple[Any, Any]:
-    """Return the values of two local variables, fast; leave the frame as ``read`` does.
+    """Return the values of the local variables ``first`` and ``second`` in the frame of a function. This is
+    faster than ``read``, and the frame keeps no reference to the values either.
 
     Raises:
       KeyError: a variable has no value.

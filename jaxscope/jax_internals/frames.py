@@ -28,8 +28,8 @@ KEY = "Missed.key"
 
 @declared
 class CallFrame(JaxFrame):
-    """The frame of a call of a jitted function that C++ passed on to Python, because its cache had no
-    executable."""
+    """The frame of a call of a jitted function that missed JAX's fast path: C++ passed the call on to Python,
+    because its cache had no executable."""
 
     module, owner, function = PJIT, "_cpp_pjit", "cache_miss"
     fun: Any = private(KEY, "Missed.function")
@@ -40,7 +40,7 @@ class CallFrame(JaxFrame):
 
 @declared
 class AheadOfTimeFrame(JaxFrame):
-    """The frame of ``f.trace``, ``f.lower`` and ``f.eval_shape`` of a jitted function."""
+    """The frame of a call of ``f.trace``, ``f.lower`` or ``f.eval_shape`` of a jitted function."""
 
     module, function = PJIT, "jit_trace"
     jit_func: Any = private(KEY, "Missed.function")
@@ -50,8 +50,8 @@ class AheadOfTimeFrame(JaxFrame):
 
 @declared
 class TransformFrame(JaxFrame):
-    """The frame of a jitted call that grad, vmap or another transform intercepted: it has a trace, but no
-    Python function."""
+    """The frame of a jitted call that grad, vmap or another transform intercepted. It has the jaxpr, but not
+    the Python function."""
 
     module, owner, function = PJIT, "_pjit_call_impl", "call_impl_cache_miss"
     jaxpr: Any = private("Missed.inside")
@@ -59,9 +59,10 @@ class TransformFrame(JaxFrame):
 
 @declared
 class TraceFrame(JaxFrame):
-    """The frame that traces one jitted function.
+    """The frame of JAX's ``_trace_for_jit``, which traces one jitted function.
 
-    ``elapsed_time_ctx`` is the context manager that times the phase. No other object refers to it.
+    ``elapsed_time_ctx`` is the context manager that times the trace. Only this frame refers to it, so it dies
+    with the frame.
     """
 
     module, function = PJIT, "_trace_for_jit"
@@ -79,8 +80,8 @@ TraceFrame.names["jit_info"] = "ji"
 
 @declared
 class ImplFrame(JaxFrame):
-    """The frame of a call for which C++ has no executable. The call is lowered and compiled in frames further
-    in."""
+    """The frame of JAX's ``_pjit_call_impl_python``: a call for which C++ has no executable. The frames that
+    lower and compile the program are called from it."""
 
     module, function = PJIT, "_pjit_call_impl_python"
     args: Any = private(KEY)
@@ -91,7 +92,7 @@ class ImplFrame(JaxFrame):
 
 @declared
 class LowerAheadOfTimeFrame(JaxFrame):
-    """The frame of ``Traced.lower``, which lowers a program before it is called. ``lo`` is the traced
+    """The frame of ``Traced.lower``, by which a program is lowered before it is called. ``lo`` is the traced
     program."""
 
     module, owner, function = "jax._src.stages", "Traced", "lower"
@@ -100,8 +101,8 @@ class LowerAheadOfTimeFrame(JaxFrame):
 
 @declared
 class ResolveFrame(JaxFrame):
-    """The frame that fills in the arguments' own shardings where jit was given none, and passes them to
-    ``_pjit_lower``."""
+    """The frame of JAX's ``_resolve_and_lower``. It fills in the arguments' own shardings where jit was given
+    none, and passes all shardings to ``_pjit_lower``."""
 
     module, function = PJIT, "_resolve_and_lower"
     args: Any = private(KEY)
@@ -121,8 +122,8 @@ class ResolveFrame(JaxFrame):
 
 @declared
 class LowererFrame(JaxFrame):
-    """The frame of ``_pjit_lower``. It is read where ``_resolve_and_lower``, its usual caller, is not on the
-    stack."""
+    """The frame of JAX's ``_pjit_lower``, which lowers a program. It is read where its usual caller
+    ``_resolve_and_lower`` is not on the stack."""
 
     module, function = PJIT, "_pjit_lower"
     jaxpr: Any = private("Missed.function")
@@ -132,7 +133,7 @@ class LowererFrame(JaxFrame):
 
 @declared
 class LoweringFrame(JaxFrame):
-    """The frame that converts a jaxpr to StableHLO."""
+    """The frame of JAX's ``_cached_lowering_to_hlo``, which converts a jaxpr to StableHLO."""
 
     module, function = PXLA, "_cached_lowering_to_hlo"
     lowering_result: Any = private("Lowered.program")
@@ -145,7 +146,7 @@ class LoweringFrame(JaxFrame):
 
 @declared
 class CompileFrame(JaxFrame):
-    """The frame that compiles StableHLO to an executable."""
+    """The frame of JAX's ``_cached_compilation``, which compiles StableHLO to an executable."""
 
     module, function = PXLA, "_cached_compilation"
     computation: Any = private("Compiled.program", "Compiled.dropped_arguments")
@@ -156,7 +157,8 @@ class CompileFrame(JaxFrame):
 
 @declared
 class ExecutableFrame(JaxFrame):
-    """The frame that wraps a new executable, together with the shardings of its arguments and results."""
+    """The frame of JAX's ``UnloadedMeshExecutable.from_hlo``, which wraps a new executable together with the
+    shardings of its arguments and results."""
 
     module, owner, function = PXLA, "UnloadedMeshExecutable", "from_hlo"
     hlo: Any = private("Missed.function")
@@ -177,7 +179,7 @@ class ExecutableFrame(JaxFrame):
 
 @declared
 class DevicePutFrame(JaxFrame):
-    """The frame that copies the shards of one array to their devices."""
+    """The frame of JAX's ``batched_device_put``, which copies the shards of one array to their devices."""
 
     module, function = PXLA, "batched_device_put"
     aval: Any = private("Transferred.bytes")
@@ -187,7 +189,7 @@ class DevicePutFrame(JaxFrame):
 
 @declared
 class EagerFrame(JaxFrame):
-    """The frame that runs one primitive outside of any trace."""
+    """The frame of JAX's ``EvalTrace.process_primitive``, which runs one primitive outside of any trace."""
 
     module, owner, function = "jax._src.core", "EvalTrace", "process_primitive"
     args: Any = private("Transferred.count")
@@ -195,7 +197,8 @@ class EagerFrame(JaxFrame):
 
 @declared
 class DeviceCopyFrame(JaxFrame):
-    """The frame that copies a call's arguments to other devices, with the same sharding."""
+    """The frame of JAX's ``_array_shard_arg``, which copies a call's arguments to other devices and keeps
+    their sharding."""
 
     module, function = "jax._src.array", "_array_shard_arg"
     batch_xs: Any = private("Transferred.bytes")
@@ -204,8 +207,8 @@ class DeviceCopyFrame(JaxFrame):
 
 @declared
 class ValueFrame(JaxFrame):
-    """The frame that copies an array to the host. ``i`` is the number of the shard, if JAX copies shard by
-    shard."""
+    """The frame of JAX's ``ArrayImpl._value``, which copies an array to the host. ``i`` is the number of the
+    shard, if JAX copies shard by shard."""
 
     module, owner, function = "jax._src.array", "ArrayImpl", "_value"
     i: Any = private("Transferred.count")
@@ -214,7 +217,8 @@ class ValueFrame(JaxFrame):
 
 @declared
 class PmapFrame(JaxFrame):
-    """The frame of a call of a ``jax.pmap``. ``infer_params`` is a closure over the user's function."""
+    """The frame of a call of a ``jax.pmap``. ``infer_params`` is a function whose closure leads to the user's
+    function."""
 
     module, owner, function = "jax._src.pmap", "pmap", "wrapped"
     args: Any = private(KEY)
@@ -227,6 +231,6 @@ FRAMES: tuple[type[JaxFrame], ...] = tuple(JaxFrame.__subclasses__())
 
 
 def call_frames() -> tuple[str, ...]:
-    """Return the names of the JAX functions whose frame on the stack counts as a call of a jitted
-    function."""
+    """Return the names of the functions of JAX by whose frames a call of a jitted function is found on the
+    stack."""
     return CallFrame.function, TransformFrame.function, AheadOfTimeFrame.function

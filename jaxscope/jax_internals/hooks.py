@@ -10,12 +10,12 @@ from jaxscope.jax_internals.base import known, known_or_none
 
 
 class Gauge(NamedTuple):
-    """The state of JAX's caches of call signatures, which have a limited size.
+    """How full JAX's caches of call signatures are. They have a limited size.
 
     Attributes:
       misses: the number of misses since the caches were last cleared. ``jax.clear_caches()`` and
         ``f.clear_cache()`` both set it to 0 (0.10.2 and 0.12.0.1).
-      full: maps the name of each cache that is at least NEARLY_FULL to (entries, capacity).
+      full: name of a cache -> (entries, capacity), for each cache whose part in use is at least NEARLY_FULL.
     """
 
     misses: int
@@ -26,7 +26,8 @@ NEARLY_FULL = 0.9
 
 
 def cache_gauge() -> Gauge:
-    """Return how full JAX's caches of call signatures are; takes about 1 us."""
+    """Return how full JAX's caches of call signatures are, and how often they missed. This takes about
+    1 us."""
     info = attributes.SIGNATURES.needed().cache_info()
     sizes = {"signatures": (info.currsize, info.maxsize)}
     for name, attribute in (
@@ -39,24 +40,26 @@ def cache_gauge() -> Gauge:
 
 
 def is_eager(function: Any) -> bool:
-    """Return whether ``function`` applies one primitive outside jit. JAX marks such functions
-    (``dispatch.xla_primitive_callable``)."""
+    """Return whether ``function`` applies one primitive outside jit, as in ``x + 1``. JAX itself passes such
+    functions to jit and marks them (``dispatch.xla_primitive_callable``)."""
     return getattr(function, "_apply_primitive", False) is True
 
 
 def test_listener() -> Any:
-    """Return the listener in ``jax._src.util.test_event_listener``, which JAX calls at events in its tests;
-    None if there is none."""
+    """Return the listener that JAX calls at events meant for its own tests
+    (``jax._src.util.test_event_listener``); None if there is none."""
     return known_or_none(attributes.TEST_LISTENER.get())
 
 
 def set_test_listener(listener: Any) -> None:
-    """Make ``listener`` the function that JAX calls at events in its tests; None removes it."""
+    """Make ``listener`` the function that JAX calls at events meant for its own tests; None removes the
+    listener."""
     attributes.TEST_LISTENER.set(listener)
 
 
 def has_test_slot() -> bool:
-    """Return whether the installed JAX has ``test_event_listener``."""
+    """Return whether the installed JAX has ``test_event_listener``, a listener for events meant for its own
+    tests."""
     return known(attributes.TEST_LISTENER.get())
 
 
@@ -70,21 +73,21 @@ def coordination_client() -> Any:
 
 
 def is_listening(listener: Any) -> bool:
-    """Return whether ``listener`` is still registered for JAX's duration events; True if the installed JAX
-    does not show that."""
+    """Return whether ``listener`` is still registered for JAX's duration events. Return True if the installed
+    JAX does not show which listeners are registered."""
     registered = attributes.DURATION_LISTENERS.get()
     return not known(registered) or listener in registered()
 
 
 def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
-    """Have ``called(function)`` called after each fast-path call of a jitted function, and return a function
-    that ends this. It costs about 0.5 us a call.
+    """Have ``called(function)`` called after each fast-path call of a jitted function. Return a function that
+    ends this. It costs about 0.5 us a call.
 
-    The hook is ``_post_hook_state``, which JAX has for ``jax_debug_nans`` and ``jax_debug_infs``. A hook that
-    is already there is called first. Whenever one of the two settings changes, JAX assigns its own hook
-    again, often None. JAX also changes the settings itself, for example in the derivative of ``relu`` or an
-    eager ``shard_map``. So the functions that JAX calls at such a change are wrapped too: they install our
-    hook again, in the thread of the change.
+    The hook for this is JAX's ``_post_hook_state``, made for ``jax_debug_nans`` and ``jax_debug_infs``. If
+    there is a hook already, our hook calls it first. Whenever one of the two settings changes, JAX assigns
+    its own hook again, often None. JAX also changes the settings itself, for example in the derivative of
+    ``relu`` or an eager ``shard_map``. So the functions that JAX calls at such a change are wrapped too: they
+    install our hook again, in the thread of the change.
 
     Raises:
       LookupError: the installed JAX does not have this hook.
@@ -94,7 +97,7 @@ def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
     over = True
 
     def on_top_of(below: Any) -> Any:
-        """Return a hook that calls ``below``, the hook it replaces, and then ``called``."""
+        """Return a hook that first calls ``below``, the hook that it replaces, and then ``called``."""
 
         def hook(function: Any, args: Any, kwargs: Any, outs: Any) -> None:
             if below is not None:
@@ -111,12 +114,17 @@ def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
     bare = on_top_of(None)  # there is rarely another hook: one function serves all those cases
 
     def put_on(current: Any, put: Callable[[Any], None]) -> None:
-        """Install our hook by ``put`` on top of ``current``, unless that is already one of ours."""
+        """Install our hook, unless it is installed already.
+
+        Args:
+          current: the hook that is installed now, which our hook calls first; None: there is none.
+          put: installs a hook, in one thread or in all.
+        """
         if over and current not in ours:
             put(bare if current is None else on_top_of(current))
 
     def here() -> None:
-        """Install our hook in this thread, if the thread has a hook of its own."""
+        """If this thread has a hook of its own, install our hook in this thread."""
         local = state.get_local()  # in a thread where it was never set: neither None nor a function
         if local is None or callable(local):
             put_on(local, state.set_local)
@@ -140,7 +148,8 @@ def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
 
 
 def _checks() -> list[Any]:
-    """Return JAX's settings ``debug_nans`` and ``debug_infs``, whose changes assign the hook.
+    """Return JAX's settings ``debug_nans`` and ``debug_infs``. When one of them changes, JAX assigns its own
+    hook for calls on the fast path again.
 
     Raises:
       LookupError: the installed JAX has none of the functions that it calls at such a change.
@@ -153,10 +162,13 @@ def _checks() -> list[Any]:
 
 
 def _after_changes(flag: Any, everywhere: Callable[[], None], here: Callable[[], None]) -> Callable[[], None]:
-    """Have ``everywhere`` called after JAX's own reaction to a change of the setting ``flag`` for all
-    threads, and ``here`` after a change for the current thread.
+    """Have functions called whenever JAX's setting ``flag`` changes, after JAX's own reaction to the change.
+    Return a function that ends this.
 
-    Returns a function that ends this.
+    Args:
+      flag: the setting, as JAX's object.
+      everywhere: is called after a change for all threads.
+      here: is called after a change for the current thread.
     """
     before = flag._update_global_hook, flag._update_thread_local_hook
 

@@ -88,8 +88,8 @@ LoweringResult.names = {"mlir_module": "module"}
 
 @declared
 class ArgumentsInfo(JaxObject):
-    """The data of all arguments of a program, also of those that XLA drops, as
-    ``UnloadedMeshExecutable.from_hlo`` receives them."""
+    """The data of all arguments of a program, including those that XLA drops.
+    ``UnloadedMeshExecutable.from_hlo`` receives this object."""
 
     module, kind = "jax._src.interpreters.pxla", "AllArgsInfo"
     in_avals: Any = private("Compiled.dropped_arguments", "Compiled.in_shardings")
@@ -97,7 +97,7 @@ class ArgumentsInfo(JaxObject):
 
 @declared
 class Computation(JaxObject):
-    """A lowered module, and the further inputs of its compilation."""
+    """A lowered program: the StableHLO module, and everything else that its compilation needs."""
 
     module, kind = "jax._src.interpreters.pxla", "MeshComputation"
     name: Any = private("Retargeted.module")

@@ -12,13 +12,15 @@ from jaxscope.jax_internals.objects import ArgumentsInfo, DebugInfo, Jaxpr, JitI
 
 
 def const_arrays(jaxpr: Any) -> list[Any] | None:
-    """Return the arrays that the traced function captured; None if the installed JAX does not show them."""
+    """Return the arrays that the function traced to ``jaxpr`` captured; None if the installed JAX does not
+    show them."""
     consts = Jaxpr(jaxpr).consts
     return list(consts) if known(consts) else None
 
 
 def debug_info(jaxpr: Any) -> DebugInfo:
-    """Return JAX's record of where the function that was traced to ``jaxpr`` comes from."""
+    """Return the name and file of the function that was traced to ``jaxpr``, and the names of its arguments,
+    as JAX stores them."""
     found: DebugInfo = DebugInfo(Jaxpr(jaxpr).debug_info)
     return found
 
@@ -26,8 +28,8 @@ def debug_info(jaxpr: Any) -> DebugInfo:
 def function_source(jaxpr: Any) -> tuple[str, str | None, int | None]:
     """Return (name, file, line) of the function that was traced to ``jaxpr``.
 
-    They are read from ``debug_info.func_src_info``: ``"name at /path/file.py:12"``. The name is ``?`` if this
-    text cannot be read and ``<unknown>`` if it is empty; file and line are then None.
+    They are read from JAX's ``debug_info.func_src_info``: ``"name at /path/file.py:12"``. The name is ``?``
+    if this text cannot be read and ``<unknown>`` if it is empty; file and line are then None.
     """
     found = debug_info(jaxpr).func_src_info
     if not known(found):
@@ -39,13 +41,14 @@ def function_source(jaxpr: Any) -> tuple[str, str | None, int | None]:
 
 
 def is_trace_of(jaxpr: Any, info: JitInfo) -> bool:
-    """Return whether ``jaxpr`` was traced from the function that jit was given with the options ``info``."""
+    """Return whether ``jaxpr`` was traced from a jitted function. ``info`` are the options of this jit, which
+    name the function."""
     traced = debug_info(jaxpr).func_src_info
     return known(traced) and known(info.fun_sourceinfo) and bool(traced == info.fun_sourceinfo)
 
 
 def equation_count(jaxpr: Any) -> int | None:
-    """Return the number of equations of ``jaxpr``, without those of inner jaxprs; None if they cannot be
+    """Return the number of equations of ``jaxpr``, without those of jaxprs inside it; None if it cannot be
     read."""
     equations = Jaxpr(jaxpr).eqns
     return len(equations) if known(equations) else None
@@ -73,12 +76,13 @@ def out_paths(out_avals: Any) -> tuple[str, list[tuple[str, Any]]]:
 
 
 def asked_shardings(stack: dict[str, FrameType]) -> tuple[list[Any], list[Any]] | None:
-    """Return the ``in_shardings`` and ``out_shardings`` that were passed to jit: one for each flat argument
-    and each flat result, with None where jit was given none. Return None if they cannot be read.
+    """Return (in_shardings, out_shardings) as they were passed to jit: a list with one sharding for each flat
+    argument, and one for each flat result. An entry is None where jit was given no sharding. Return None if
+    they cannot be read.
 
     They are read in the outermost frame that has them, because JAX fills in the arguments' own shardings in
-    frames further in. For ``f.lower`` they are in the parameters of ``Traced.lower``'s local ``lo`` (0.10.2
-    and 0.12.0.1).
+    the frames that this one calls. For ``f.lower`` they are in the parameters of ``Traced.lower``'s local
+    ``lo`` (0.10.2 and 0.12.0.1).
 
     Args:
       stack: JAX's frames by function name.
@@ -99,9 +103,10 @@ def asked_shardings(stack: dict[str, FrameType]) -> tuple[list[Any], list[Any]] 
 
 def dropped_arguments(frame: ExecutableFrame, constants: int | None) -> list[int] | None:
     """Return the positions, in the flat list of the call's arguments, of those that XLA drops because the
-    program does not use them. Return None if it is not known.
+    program does not use them. Return None if they are unknown.
 
     Args:
+      frame: the frame in which JAX makes the executable.
       constants: the number of captured constants, which JAX counts as the first arguments; None: unknown.
     """
     avals = known_or_none(ArgumentsInfo(frame.all_args_info).in_avals)
@@ -114,10 +119,12 @@ def dropped_arguments(frame: ExecutableFrame, constants: int | None) -> list[int
 def in_shardings_by_position(
     executable: Any, frame: ExecutableFrame, constants: int | None
 ) -> list[Any] | None:
-    """Return the sharding that the program requires for each flat argument of the call, with None for an
-    argument that XLA drops. Return None if they are not known, or if there is only one device.
+    """Return the sharding that the program requires for each flat argument of the call. An entry is None for
+    an argument that XLA drops. Return None if the shardings are unknown, or if there is only one device.
 
     Args:
+      executable: the compiled program.
+      frame: the frame in which JAX makes the executable.
       constants: the number of captured constants, which JAX counts as the first arguments; None: unknown.
     """
     avals = known_or_none(ArgumentsInfo(frame.all_args_info).in_avals)
@@ -135,8 +142,8 @@ def _executable_in_shardings(executable: Any, frame: ExecutableFrame) -> list[An
     """Return the sharding of each argument that XLA keeps, captured constants first; None if they cannot be
     read.
 
-    They are the shardings passed to jit and those of committed arguments; XLA has chosen the others. They are
-    in the axes of the user's mesh if JAX can express them so.
+    Shardings that were passed to jit and those of committed arguments are as given. The others were chosen by
+    XLA. They are expressed in the axes of the user's mesh if JAX can do that.
     """
     avals, given = frame.global_in_avals, frame.in_shardings
     needed = (frame.device_list, avals, given, *_around(frame))
@@ -156,13 +163,14 @@ def _executable_in_shardings(executable: Any, frame: ExecutableFrame) -> list[An
 
 
 def _around(frame: ExecutableFrame) -> tuple[Any, Any, Any]:
-    """Return those fields of ``frame`` that JAX's functions for shardings need besides the shardings: ordered
-    effects, intermediate shardings, mesh. A field that cannot be read is a ``Missing``."""
+    """Return (ordered effects, intermediate shardings, mesh) from ``frame``, which JAX's functions for
+    shardings need as arguments. A value that cannot be read is a ``Missing``."""
     return frame.ordered_effects, frame.intermediate_shardings, frame.context_mesh
 
 
 def recovered_out_shardings(executable: Any, frame: ExecutableFrame) -> list[Any] | None:
-    """Return the shardings of the results as JAX will report them; None if they cannot be read.
+    """Return the shardings of the program's results as the result arrays will have them; None if they cannot
+    be read.
 
     This calls the same two pure functions that JAX itself calls a moment later.
     """

@@ -12,8 +12,8 @@ from jaxscope.jax_internals.objects import ArgumentsInfo, Computation, LoweredFu
 
 
 class Retargeting(NamedTuple):
-    """A traced function lowered for another platform: the StableHLO module, and the further inputs of its
-    compilation.
+    """A traced function lowered for another platform: the StableHLO module, and everything else that its
+    compilation needs.
 
     Attributes:
       module: the module, an MLIR object.
@@ -50,15 +50,16 @@ _POSITIONAL = (
 
 
 def lowered_again(frame: FrameType, platform: str) -> Retargeting:
-    """Make JAX lower a program once more, for ``platform``, right after JAX has lowered it for the program's
-    own.
+    """Make JAX lower a program once more, for ``platform``, right after JAX has lowered it for the platform
+    that the process runs on.
 
-    The call of ``_pjit_lower`` that JAX made in ``frame`` is repeated with the same arguments and another
-    platform: all shardings are filled in by then. The result stays in JAX's cache as long as the trace,
-    beside the first one.
+    The call of ``_pjit_lower`` that JAX made in ``frame`` is repeated with another platform and otherwise the
+    same arguments, in which all shardings are filled in. The result stays in JAX's cache as long as the
+    trace, beside the first result.
 
     Args:
       frame: the frame of JAX's ``_resolve_and_lower``.
+      platform: the platform, such as ``tpu``.
 
     Raises:
       LookupError: the installed JAX does not have a private name that this needs.
@@ -83,7 +84,8 @@ CALLBACKS = ("pure_callback", "io_callback", "debug_callback", "debug_print")
 
 
 def callbacks_in(jaxpr: Any, most: int = 100_000) -> list[str]:
-    """Return the sorted names of the primitives of CALLBACKS that occur in ``jaxpr``, at any depth.
+    """Return the names of the callback primitives (``pure_callback``, ``debug_callback``, ...) that occur in
+    ``jaxpr`` or in jaxprs inside it, sorted.
 
     Args:
       most: the largest number of equations to visit.
@@ -103,18 +105,18 @@ def callbacks_in(jaxpr: Any, most: int = 100_000) -> list[str]:
 
 
 def hide_frames(folder: str) -> None:
-    """From now on, make JAX leave frames of files in ``folder`` out of the source locations that it writes
-    into programs, as it does with its own frames.
+    """Make JAX leave the files in ``folder`` out of the source locations that it writes into programs, as it
+    does with its own files.
 
-    Some lowering rules trace a function, and JAX then records the whole stack. Without this, programs that
-    are lowered inside a callback of jaxscope would contain lines of jaxscope.
+    Some lowering rules trace a function, and JAX then records the whole stack. Otherwise, programs that are
+    lowered inside a callback of jaxscope would contain lines of jaxscope.
     """
     attributes.HIDE_FILES(folder)
 
 
 def retargeting(computation: Any) -> Retargeting:
-    """Return what is needed to compile ``computation``, a ``MeshComputation``: what JAX would pass to
-    ``from_hlo``.
+    """Return what is needed to compile ``computation``, JAX's object of a lowered program
+    (``MeshComputation``): the same data that JAX would pass to ``from_hlo``.
 
     Raises:
       LookupError: the installed JAX does not have a private name that this needs.

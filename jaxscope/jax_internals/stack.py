@@ -38,11 +38,12 @@ def in_jax(frame: FrameType) -> bool:
 
 
 def stack_of_call(frame: FrameType | None) -> tuple[Stack, FrameType | None]:
-    """Return the frames of JAX between ``frame`` and the call of a jitted function that is in progress.
+    """Return (JAX's frames, the frame of the call) for the call of a jitted function that is in progress at
+    ``frame``.
 
-    Returns two values: the innermost frame of each function, by the function's name, and the frame of the
-    call itself (one of ``call_frames``). The latter is None for ``Traced.lower`` and ``Lowered.compile``,
-    which run without a call. Frames above the function by which the program entered JAX are not examined.
+    JAX's frames are a dict: function name -> its innermost frame between ``frame`` and the call. The frame of
+    the call is one of ``call_frames``. It is None for ``Traced.lower`` and ``Lowered.compile``, which run
+    without a call. Frames further out than the function by which the program entered JAX are not examined.
     """
     by_name: Stack = {}
     calls = call_frames()
@@ -61,11 +62,11 @@ def stack_of_call(frame: FrameType | None) -> tuple[Stack, FrameType | None]:
 
 
 def phase_raised(frame: FrameType) -> bool:
-    """Return whether the trace, lowering or compilation whose end JAX announces at ``frame`` ended in an
-    exception.
+    """Return whether a trace, lowering or compilation ended in an exception. JAX announces its end at
+    ``frame``.
 
-    If it did, the exception is leaving the ``with`` statement that times the phase, and its traceback
-    contains a frame between ``frame`` and the call.
+    If so, the exception is leaving the ``with`` statement by which JAX times the phase, and its traceback
+    contains a frame between ``frame`` and the call of the jitted function.
     """
     error = sys.exc_info()[1]
     if error is None:
@@ -85,26 +86,27 @@ def phase_raised(frame: FrameType) -> bool:
 
 
 def on_stack(kind: type[JaxFrame], frame: FrameType) -> bool:
-    """Return whether ``frame`` is a frame of the JAX function that ``kind`` describes."""
+    """Return whether ``frame`` is a frame of the function of JAX that ``kind`` declares."""
     return frame.f_code.co_name == kind.function and in_jax(frame)
 
 
 def function_identity(frame: FrameType) -> int:
-    """Return the ``id()`` of the function that the call at ``frame`` runs, or of its trace if a transform
-    made the call; 0 if unknown."""
+    """Return the ``id()`` of the function that the call at ``frame`` runs. If a transform such as grad made
+    the call, return the ``id()`` of its jaxpr. Return 0 if both are unknown."""
     names = CallFrame.names["fun"], AheadOfTimeFrame.names["jit_func"], TransformFrame.names["jaxpr"]
     values = read(frame, names)
     return next((id(values[name]) for name in names if name in values), 0)
 
 
 def source(stack: Stack, frame: FrameType | None) -> dict[str, Any]:
-    """Return what is known of the call in progress, as a dictionary without the keys that cannot be read.
+    """Return what JAX's frames show of the call in progress, as a dict. A key is missing if its value cannot
+    be read.
 
     ``fun``: the function that was passed to jit. ``jit_info``: jit's options (JitInfo). ``args`` and
-    ``kwargs``: the arguments as they were passed; these and ``jit_info`` are all there, or none is. ``flat``:
-    the list of the flattened arguments. ``jaxpr``: the result of the trace, once there is one. ``module``:
-    what was lowered. ``around``: this dictionary for the user's call, if the call in progress was made by
-    grad or vmap.
+    ``kwargs``: the arguments as they were passed. If one of ``jit_info``, ``args`` and ``kwargs`` cannot be
+    read, all three are missing. ``flat``: the list of the flattened arguments. ``jaxpr``: the result of the
+    trace, once there is one. ``module``: what was lowered. ``around``: if grad or vmap made the call in
+    progress, such a dict for the user's call that they intercepted.
 
     Args:
       stack: JAX's frames by function name.
@@ -132,12 +134,13 @@ def source(stack: Stack, frame: FrameType | None) -> dict[str, Any]:
 
 
 def _of_call(frame: FrameType, tracing: TraceFrame | None) -> dict[str, Any]:
-    """Return ``fun``, ``jit_info``, ``args`` and ``kwargs`` of ``source``, as far as the frame of the call
-    has them.
+    """Return what the frame of a call shows: ``fun`` (the function that was passed to jit), ``jit_info`` (the
+    options of jit), ``args`` and ``kwargs``. A key is missing if its value cannot be read.
 
     Args:
       frame: the frame of the call.
-      tracing: its trace, which is read where the call's own frame lacks a variable.
+      tracing: the frame that traces the function, which is read where ``frame`` lacks a variable; None: there
+        is none.
     """
     name = frame.f_code.co_name
     if name == TransformFrame.function:
@@ -159,16 +162,16 @@ def _of_call(frame: FrameType, tracing: TraceFrame | None) -> dict[str, Any]:
 
 
 def backend(stack: Stack) -> Any:
-    """Return the backend that lowers or compiles at this moment, from the frames on ``stack``; None if
-    unknown."""
+    """Return the backend (JAX's client of a platform) for which a program is being lowered or compiled, from
+    the frames on ``stack``; None if unknown."""
     kinds = (LoweringFrame, CompileFrame, ExecutableFrame)
     found = [kind.on(stack) for kind in kinds]
     return known_or_none(first_known(*(f.backend for f in found if f is not None)))
 
 
 def pmap_call(frame: FrameType) -> tuple[Any, Any, Any, Any] | None:
-    """Return (function, args, kwargs, positions of static arguments) of the ``jax.pmap`` call at ``frame``;
-    None if unknown.
+    """Return (the user's function, args, kwargs, positions of static arguments) of the ``jax.pmap`` call at
+    ``frame``; None if they cannot be read.
 
     From JAX 0.10 on, a pmapped function calls a jitted shard_map. The user's function is two closures away:
     ``wrapped`` refers to ``infer_params``, which refers to ``wrapped_fun``, a WrappedFun.
@@ -186,13 +189,14 @@ def pmap_call(frame: FrameType) -> tuple[Any, Any, Any, Any] | None:
 
 
 def held_by_trace(frame: FrameType) -> Any:
-    """Return an object that only ``frame``, a frame that traces, refers to, so that it dies with the frame;
-    None if there is none."""
+    """Return an object that only ``frame``, the frame of a trace, refers to; None if there is none. Because
+    it dies with the frame, it shows when the trace ends."""
     return known_or_none(TraceFrame(frame).elapsed_time_ctx)
 
 
 def context_settings() -> dict[str, str]:
-    """Return every setting that JAX's trace cache compares besides the arguments: name -> value as text.
+    """Return JAX's present configuration, as far as it is part of the key of JAX's trace cache: name of the
+    setting -> value as text.
 
     Raises:
       LookupError: the installed JAX does not have one of the private names that this needs.
@@ -229,25 +233,25 @@ def _short(value: object) -> str:
 
 
 def _content(value: object) -> str:
-    """Return the attributes of ``value`` as text: ``name=value, ...``. Attributes that are no plain values or
-    dicts appear as the name of their type, so that no ``__repr__`` of the program is called."""
+    """Return the attributes of ``value`` as text: ``name=value, ...``. Of an attribute that is no number,
+    string or dict, only the name of its type is shown, so that no ``__repr__`` of the program is called."""
     names = [*getattr(value, "__dict__", ()), *getattr(type(value), "__slots__", ())]
     fields = {name: getattr(value, name, None) for name in names}
     return ", ".join(f"{name}={_plain(field)}" for name, field in fields.items())
 
 
 def _plain(value: object) -> str:
-    """Return a plain value or a dict as text, and the name of the type of anything else."""
+    """Return a number, a string, None or a dict as text; for any other value, the name of its type."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_plain(k)}: {_plain(v)}" for k, v in value.items()) + "}"
     return repr(value) if type(value) in (str, int, float, bool, type(None)) else type(value).__name__
 
 
 def nearest_frame(frame: FrameType | None, names: tuple[str, ...]) -> FrameType | None:
-    """Return the nearest frame, from ``frame`` upwards, of one of the functions ``names`` of JAX; None if
-    there is none within eight frames.
+    """Return the nearest frame of one of the functions ``names`` of JAX, among ``frame`` and the frames that
+    called it; None if there is none among the first eight.
 
-    There may be a few frames in between, because other code may listen to the same event of JAX.
+    Eight are examined because other code may listen to the same event of JAX, and its frames are in between.
     """
     for _ in range(8):
         if frame is None or (frame.f_code.co_name in names and in_jax(frame)):
@@ -257,5 +261,5 @@ def nearest_frame(frame: FrameType | None, names: tuple[str, ...]) -> FrameType 
 
 
 def inside_trace(frame: FrameType) -> bool:
-    """Return whether a trace is in progress at ``frame`` or in a frame that called it."""
+    """Return whether JAX is tracing a function at ``frame`` or in a frame that called it."""
     return any(f.f_code.co_name in TRACER_FRAMES and in_jax(f) for f in walk(frame))
