@@ -1,1 +1,2 @@
-"""Read and write the files of a run directory; used by the side that records and by the side that reads."""
+"""Read and write the files of a run directory (one recording). Both the recorded program and the commands
+that show a recording use this package."""

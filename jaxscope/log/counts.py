@@ -1,9 +1,9 @@
 """Store numbers that grow on every call in a small mapped file beside the log of a process.
 
-Storing a number needs no system call: the kernel has it at once, so that a killed program loses none, and
-readers see the current value. The file, ``<pid>-<id>.counts``, is an array of unsigned 64-bit little-endian
-numbers ("cells"). Events in the log name the index of their cell (``cell`` of Called and others). The first
-cell says which cell counts the steps (``step_now``).
+Storing a number needs no system call: the kernel has it at once, so that no number is lost when the program
+is killed, and readers see the current value. The file, ``<pid>-<id>.counts``, is an array of unsigned 64-bit
+little-endian numbers ("cells"). Events in the log have the index of their cell (``cell`` of Called and
+others). The first cell contains the index of the cell that counts the steps (``step_now``).
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ _FS_IOC_SETFLAGS, _FS_NOCOW_FL = 0x40086602, 0x00800000
 
 
 class Cells:
-    """The cells of this process. Pages stay mapped, because a late call may still store its number."""
+    """The cells (numbers that grow on every call) of this process, in a file that is mapped into memory.
+    Pages of the file stay mapped, because a late call may still store its number."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -36,7 +37,8 @@ class Cells:
         self._taken = 0
 
     def take(self) -> tuple[int, memoryview, int]:
-        """Reserve a cell. Return its index in the file, its page, and its index in the page.
+        """Reserve a cell, in which a growing number can be stored. Return (its index in the file, the mapped
+        page that contains it, its index in the page).
 
         ``page[index] = number`` stores a number.
 
@@ -93,10 +95,11 @@ def _mapped(fd: int, offset: int) -> memoryview:
 
 
 def step_now(log: Path) -> int:
-    """Return the current step of the process that writes ``log``; 0 before its first step.
+    """Return the current training step of the process that writes ``log``; 0 before its first step.
 
-    The first cell is twice the index of the cell that counts steps. It is one more if that cell counts the
-    marks at the ends of steps instead of calls (``Writer.steps_in``).
+    The first number in the file beside the log is twice the index of the cell that counts the steps, plus one
+    if that cell counts calls of ``jaxscope.step()``, which end steps, and not calls of a function, which
+    begin steps.
     """
     numbers = read(log)
     where, marks = divmod(numbers[0], 2) if len(numbers) else (0, 0)
@@ -104,7 +107,8 @@ def step_now(log: Path) -> int:
 
 
 def read(log: Path) -> memoryview:
-    """Return the numbers beside ``log``, by cell; empty if there is no such file."""
+    """Return the growing numbers stored in the file beside ``log``, by index of their cell; empty if there is
+    no such file."""
     try:
         with files.open_regular(log.with_suffix(SUFFIX), within=log.parent.parent) as f:
             data = f.read(MAX_BYTES)

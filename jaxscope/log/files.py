@@ -3,12 +3,13 @@
 A run directory, or the repository, may come from another person. Two rules make that harmless. First, only
 regular files are read, because a pipe would block its reader, and a device has no end. Second, a file is
 written under a random name and then renamed, so that a link with the final name is replaced, not followed. A
-pipe or a device is not replaced: writing to it is an error, except in /dev and below /proc
-(``-o /dev/stdout``).
+pipe or a device is not replaced: writing to it is an error, except in /dev and below /proc (``-o
+/dev/stdout``).
 
-``within`` is the directory of a run, and ``path`` is a path below it. No directory between the two is reached
-through a link, so nothing outside the run is read or changed. Without ``within``, links in the directories of
-``path`` are followed. All functions raise OSError, also for an impossible file name.
+In all functions, ``path`` is the file, and ``within`` is the run directory that contains it. No directory
+between the two is reached through a link, so nothing outside the run is read or changed. If ``within`` is
+None, links in the directories of ``path`` are followed. All functions raise OSError, also for an impossible
+file name.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ _AT = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 def write(
     path: Path, data: bytes | str | Iterable[bytes | str], *, within: Path | None = None, mode: int = PRIVATE
 ) -> None:
-    """Write ``data`` to ``path`` in UTF-8, completely or not at all. Lone surrogates are escaped.
+    """Write ``data`` to the file ``path`` in UTF-8, completely or not at all. Lone surrogates are escaped.
 
     Args:
+      within: the run directory that contains ``path``, below which no link is followed; None: follow links.
       mode: the mode of the new file, before the umask.
 
     Raises:
@@ -62,9 +64,10 @@ def write(
 
 
 def _holds_devices(directory: Path) -> bool:
-    """Return whether ``directory`` has devices or descriptors instead of files, as /dev and /proc.
+    """Return whether ``directory`` contains devices or descriptors instead of files, such as /dev and /proc.
+    A file there cannot be replaced by renaming.
 
-    /dev/shm has ordinary files.
+    The result is False for /dev/shm, which has ordinary files.
     """
     return directory in (Path("/dev"), Path("/dev/fd")) or directory.is_relative_to("/proc")
 
@@ -81,11 +84,14 @@ def _write_and_close(fd: int, pieces: Iterable[bytes | str]) -> None:
 
 
 def open_regular(path: Path, *, within: Path | None = None) -> BinaryIO:
-    """Open a regular file for reading; without ``within``, also through a link, because the user named the
-    file.
+    """Open a regular file for reading.
+
+    Args:
+      within: the run directory that contains ``path``, below which no link is followed; None: follow links,
+        because the user named the file.
 
     Raises:
-      OSError: the file does not exist, is not a regular file, or a link below ``within`` leads to it.
+      OSError: the file does not exist, is not a regular file, or is reached through a link below ``within``.
     """
     return os.fdopen(descriptor(path, os.O_RDONLY, within=within), "rb")
 
@@ -93,8 +99,12 @@ def open_regular(path: Path, *, within: Path | None = None) -> BinaryIO:
 def read(path: Path, most: int, *, within: Path | None = None) -> bytes:
     """Return the content of a regular file of at most ``most`` bytes.
 
+    Args:
+      within: the run directory that contains ``path``, below which no link is followed; None: follow links.
+
     Raises:
-      OSError: as for ``open_regular``; with EFBIG, the file is larger.
+      OSError: the file does not exist, is not a regular file, or is reached through a link below ``within``.
+        The number is EFBIG if the file is larger.
     """
     with open_regular(path, within=within) as f:
         if os.fstat(f.fileno()).st_size <= most:
@@ -107,10 +117,14 @@ def read(path: Path, most: int, *, within: Path | None = None) -> bytes:
 def descriptor(path: Path, flags: int, *, within: Path | None = None, mode: int = PRIVATE) -> int:
     """Open a regular file with the ``flags`` of ``os.open``, and return its descriptor.
 
-    With O_CREAT, a missing file is created, and a link at ``path`` is an error.
+    With O_CREAT in ``flags``, a missing file is created, and a link at ``path`` is an error.
+
+    Args:
+      within: the run directory that contains ``path``, below which no link is followed; None: follow links.
+      mode: the mode of a new file, before the umask.
 
     Raises:
-      OSError: as for ``open_regular``.
+      OSError: the file does not exist, is not a regular file, or is reached through a link below ``within``.
     """
     links = within is None and not flags & os.O_CREAT
     flags |= os.O_CLOEXEC | os.O_NONBLOCK | (0 if links else os.O_NOFOLLOW)
@@ -128,12 +142,19 @@ def descriptor(path: Path, flags: int, *, within: Path | None = None, mode: int 
 
 
 def append(path: Path, *, within: Path | None = None, mode: int = PRIVATE) -> int:
-    """Return a descriptor that appends to the file ``path``; a missing file is created."""
+    """Open the file ``path`` for appending, and create it if it is missing. Return its descriptor.
+
+    Args:
+      within: the run directory that contains ``path``, below which no link is followed; None: links in the
+        directories of ``path`` are followed.
+      mode: the mode of a new file, before the umask.
+    """
     return descriptor(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, within=within, mode=mode)
 
 
 def extend(path: Path, data: bytes, *, within: Path | None = None) -> None:
-    """Append ``data`` to the file ``path``; a missing file is created."""
+    """Append ``data`` to the file ``path``, and create the file if it is missing. ``within`` is the run
+    directory that contains it, below which no link is followed."""
     fd = append(path, within=within)
     try:
         os.write(fd, data)
@@ -142,7 +163,13 @@ def extend(path: Path, data: bytes, *, within: Path | None = None) -> None:
 
 
 def touch(path: Path, *, within: Path | None = None, mode: int = PRIVATE) -> None:
-    """Set the modification time of the file ``path`` to now; a missing file is created."""
+    """Set the modification time of the file ``path`` to now, and create the file if it is missing.
+
+    Args:
+      within: the run directory that contains ``path``, below which no link is followed; None: links in the
+        directories of ``path`` are followed.
+      mode: the mode of a new file, before the umask.
+    """
     fd = descriptor(path, os.O_WRONLY | os.O_CREAT, within=within, mode=mode)
     try:
         os.utime(fd)
@@ -155,7 +182,10 @@ def make_directory(
 ) -> None:
     """Create the directory ``path`` if it is missing.
 
-    With ``parents``, also create missing directories between ``within`` and ``path``.
+    Args:
+      within: the run directory that contains ``path``, below which no link is followed; None: follow links.
+      mode: the mode of a new directory, before the umask.
+      parents: also create missing directories between ``within`` and ``path``.
 
     Raises:
       OSError: the directory cannot be created, or something below ``within`` is a link or not a directory.
@@ -177,6 +207,10 @@ def make_directory(
 def make_new_directory(path: Path, *, within: Path | None = None, mode: int = PRIVATE_DIRECTORY) -> bool:
     """Create the directory ``path`` and return True. Return False if something with that name exists.
 
+    Args:
+      within: the run directory that contains ``path``, below which no link is followed; None: follow links.
+      mode: the mode of the directory, before the umask.
+
     Raises:
       OSError: the directory cannot be created.
     """
@@ -189,29 +223,35 @@ def make_new_directory(path: Path, *, within: Path | None = None, mode: int = PR
 
 
 def remove(path: Path, *, within: Path | None = None) -> None:
-    """Remove a file; a link is removed, not its target."""
+    """Remove the file ``path``. If it is a link, the link is removed, not its target. ``within`` is the run
+    directory that contains it, below which no link is followed."""
     with _directory(path, within) as (directory, name):
         os.unlink(name, dir_fd=directory)
 
 
 def rename(path: Path, name: str, *, within: Path | None = None) -> None:
-    """Give a file the new name ``name`` in the same directory; a file with that name is replaced."""
+    """Give the file ``path`` the new name ``name`` in the same directory. An earlier file with that name is
+    replaced. ``within`` is the run directory that contains it, below which no link is followed."""
     with _directory(path, within) as (directory, old):
         os.replace(old, _plain(name, path), src_dir_fd=directory, dst_dir_fd=directory)
 
 
 def status(path: Path, *, within: Path | None = None) -> os.stat_result:
-    """Return the ``os.stat_result`` of a regular file (size and times).
+    """Return the ``os.stat_result`` (size and times) of a regular file.
+
+    Args:
+      within: the run directory that contains ``path``, below which no link is followed; None: follow links.
 
     Raises:
-      OSError: as for ``open_regular``.
+      OSError: the file does not exist, is not a regular file, or is reached through a link below ``within``.
     """
     with _directory(path, within) as (directory, name):
         return _regular(os.stat(name, dir_fd=directory, follow_symlinks=within is None), path)
 
 
 def is_regular(path: Path, *, within: Path | None = None) -> bool:
-    """Return whether ``path`` is a regular file that ``open_regular`` can open."""
+    """Return whether ``path`` is a regular file. ``within`` is the run directory that contains it; a file
+    that is reached through a link below ``within`` does not count."""
     try:
         status(path, within=within)
     except OSError:
@@ -220,10 +260,13 @@ def is_regular(path: Path, *, within: Path | None = None) -> bool:
 
 
 def names(path: Path, *, within: Path | None = None) -> list[str]:
-    """Return the names in the directory ``path`` without an order; at most MOST_NAMES.
+    """Return the names of the entries of the directory ``path``, in no particular order; at most MOST_NAMES.
+
+    Args:
+      within: the run directory that contains ``path``, below which no link is followed; None: follow links.
 
     Raises:
-      OSError: ``path`` is not a directory, or a link below ``within`` leads to it.
+      OSError: ``path`` is not a directory, or is reached through a link below ``within``.
     """
     with contextlib.ExitStack() as open_until_then:
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -239,9 +282,13 @@ def names(path: Path, *, within: Path | None = None) -> list[str]:
 
 @contextlib.contextmanager
 def _directory(path: Path, within: Path | None) -> Iterator[tuple[int, str]]:
-    """Yield a descriptor of the directory that contains ``path``, and the name of ``path`` in it.
+    """Open the directory that contains ``path``. Yield (its descriptor, the name of ``path`` in it), and
+    close it afterwards.
 
-    Errors in the context have ``path`` as their file name.
+    An OSError that is raised meanwhile gets ``path`` as its file name.
+
+    Args:
+      within: the run directory that contains ``path``, below which no link is followed; None: follow links.
     """
     opened: list[int] = []
     try:
@@ -262,9 +309,8 @@ def _directory(path: Path, within: Path | None) -> Iterator[tuple[int, str]]:
 
 
 def _below(path: Path, within: Path | None) -> tuple[str, ...]:
-    """Return the names of ``path`` below ``within``, from the outermost; without ``within``, only the last
-    one.
-    """
+    """Return the parts of ``path`` below the directory ``within``: ``("events", "1-a.jsonl")``. If ``within``
+    is None, return only the last part."""
     parts = path.parts[-1:] if within is None else path.relative_to(within).parts  # ValueError: outside
     if not parts:
         raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))

@@ -1,18 +1,18 @@
-"""The queue of programs that are to be compiled for targets (other devices), as files under ``targets/`` of a
-run.
+"""The queue of programs that are to be compiled for targets (other accelerators). Each program is a job. The
+queue consists of files in the directory ``targets/`` of a run:
 
     <id>.mlir    the module
     <id>.job     the target and the compile options
     <id>.result  the result, until it is in the log of the run
     <id>.done    empty; the result is in the log, and the files above are removed
-    <id>.lost    the former ``.job``, if the compiler's process died; the module is kept, to queue it again
+    <id>.lost    the former ``.job``, if the compiler crashed or took too long; the module is kept
     <id>.tried   one byte for each attempt
     alive        changed every second while a worker (a process that compiles) runs
     behind       the processes of other runs for which the worker waits
     closed       empty; no more jobs will come
 
-Files are written under another name and then renamed, so that no reader sees a part of one. The worker polls
-for jobs, and the program's side polls for results.
+Files are written under another name and then renamed, so that no reader sees an incomplete file. The worker
+polls for jobs, passes each to the compiler's own process, and polls for the result.
 """
 
 from __future__ import annotations
@@ -38,12 +38,13 @@ OUTCOMES = (OK, EXHAUSTED, FAILED, CRASHED, LATE, MISSING)
 
 
 class Job(msgspec.Struct, frozen=True):
-    """One module to compile.
+    """One program to compile for a target (another accelerator).
 
     Attributes:
       id: a hash of the module, the compile options and the target.
+      target: the accelerator.
       partitions: number of devices on which the program runs.
-      positions: the positions of those devices among the target's, in mesh order; None: the first
+      positions: the positions of these devices among those of the target, in mesh order; None: the first
         ``partitions``.
       tuple_arguments, propagate_to_inputs, propagate_to_outputs, options: compile options as JAX passes them
         to the compiler.
@@ -62,7 +63,7 @@ class Job(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """The result of a job.
+    """The result of a job: of the compilation of one program for a target (another accelerator).
 
     Attributes:
       id: the id of the job.
@@ -73,10 +74,10 @@ class Result(msgspec.Struct, frozen=True):
       text_bytes: size of the HLO text.
       memory: the compiler's memory analysis; None: unknown.
       peak_bytes: peak memory on one device; None: the compiler does not state it.
-      cost: the compiler's cost analysis, by name.
+      cost: name -> value of the compiler's cost analysis.
       error: the compiler's message, or how its process ended; None: there was no error.
       compiler: name and version of the compiler.
-      process_bytes: the largest memory that the compiler's process has used so far.
+      process_bytes: the largest memory that the compiler's process has used so far; None: unknown.
     """
 
     id: str
@@ -98,14 +99,19 @@ _PROCESSES = msgspec.json.Decoder(tuple[int, ...])
 
 
 class Queue:
-    """The jobs of one run."""
+    """The queue of one run: its jobs, which are programs to compile for targets (other accelerators), and
+    their results, as files."""
 
     def __init__(self, run: RunDir) -> None:
         self._run = run.path
         self.path = run.path / "targets"
 
     def put(self, job: Job, module: bytes) -> bool:
-        """Queue ``job``; ``module`` is its MLIR bytecode. Return False if it is or was queued already.
+        """Add ``job`` to the queue. Return False if this job is in the queue already or was compiled before.
+
+        Args:
+          job: the target and the compile options of a program.
+          module: the program as MLIR bytecode.
 
         Raises:
           OSError: the disk is full, or the directory cannot be written.
@@ -118,7 +124,8 @@ class Queue:
         return True
 
     def waiting(self) -> list[Path]:
-        """Return the files of the jobs whose result is not in the log yet, the oldest first."""
+        """Return the files (``<id>.job``) of the jobs whose result is not in the log of the run yet, the
+        oldest first."""
         found = []
         for path in self._all(".job"):
             with contextlib.suppress(OSError):  # another process has just removed it
@@ -150,11 +157,12 @@ class Queue:
         return files.read(self._file(id, "mlir"), MAX_MODULE, within=self._run)
 
     def answer(self, result: Result) -> None:
-        """Write ``result`` to a file from which ``result_of`` reads it."""
+        """Store ``result``, the result of a job, in a file. The compiler's process calls this; the process
+        that started it reads the file with ``result_of``."""
         self._write(self._file(result.id, "result"), msgspec.json.encode(result))
 
     def result_of(self, id: str) -> Result | None:
-        """Return the result of a job; None: there is none yet."""
+        """Return the result of the job ``id``; None if there is none yet."""
         try:
             found = _RESULTS.decode(files.read(self._file(id, "result"), MAX_JOB, within=self._run))
         except (OSError, msgspec.MsgspecError):
@@ -162,9 +170,11 @@ class Queue:
         return found if found.id == id else None
 
     def done(self, id: str, *, keep: bool = False) -> None:
-        """Remove the files of a job whose result is in the log.
+        """Remove the files of the job ``id``, whose result is in the log of the run.
 
-        With ``keep``, the module stays, and the job becomes a lost one, which ``again`` can queue again.
+        Args:
+          keep: keep the module, and mark the job as lost, because the compiler crashed or took too long.
+            ``again`` can then queue the job once more.
         """
         with contextlib.suppress(OSError):
             files.touch(self._file(id, "done"), within=self._run)
@@ -176,10 +186,8 @@ class Queue:
                 files.remove(self._file(id, kind), within=self._run)
 
     def again(self) -> int:
-        """Queue the lost jobs again (those kept by ``done``), and forget earlier attempts at all jobs.
-
-        Return the number of jobs that are queued now.
-        """
+        """Queue the lost jobs again (whose compiler crashed or took too long), and set the count of attempts
+        at all jobs to 0. Return the number of jobs that are in the queue now."""
         for path in self._all(".lost"):
             with contextlib.suppress(OSError):
                 files.rename(path, f"{path.stem}.job", within=self._run)
@@ -191,7 +199,8 @@ class Queue:
         return len(waiting)
 
     def tried(self, id: str) -> int:
-        """Count an attempt at a job. Return the number of attempts before it; 0 if they cannot be read."""
+        """Count one more attempt to compile the job ``id``. Return the number of earlier attempts; 0 if it
+        cannot be read."""
         path = self._file(id, "tried")
         try:
             before = files.status(path, within=self._run).st_size
@@ -202,13 +211,18 @@ class Queue:
         return before
 
     def beat(self) -> None:
-        """Record that a process compiles now, or is about to."""
+        """Record, for the processes that read the queue, that a process is compiling its jobs now or is about
+        to. This is called every second."""
         with contextlib.suppress(OSError):
             self.make()
             files.touch(self.path / "alive", within=self._run)
 
     def wait_behind(self, processes: Sequence[int]) -> None:
-        """Record the ids of processes of other runs for which compiling waits; empty: it waits no longer."""
+        """Record that compiling the jobs of this run waits until processes of other runs have finished.
+
+        Args:
+          processes: the ids of these processes; empty: this run does not wait any longer.
+        """
         with contextlib.suppress(OSError):
             if processes:
                 self._write(self.path / "behind", msgspec.json.encode(processes))
@@ -216,7 +230,8 @@ class Queue:
                 files.remove(self.path / "behind", within=self._run)
 
     def behind(self) -> tuple[int, ...]:
-        """Return the ids of the processes of other runs for which this run's compiling waits; empty: none."""
+        """Return the ids of the processes of other runs for which compiling the jobs of this run waits; empty
+        if it does not wait."""
         try:
             if files.status(self.path / "alive", within=self._run).st_mtime < time.time() - STALE_S:
                 return ()
@@ -225,10 +240,8 @@ class Queue:
             return ()
 
     def abandoned(self) -> frozenset[str]:
-        """Return the ids of jobs that no process will compile.
-
-        No process has compiled for STALE_S, and the job itself is older than that.
-        """
+        """Return the ids of jobs that no process will compile: the job has been in the queue for more than
+        STALE_S seconds, and no process has worked on the queue for as long."""
         waiting = self.waiting()
         if not waiting:
             return frozenset()
@@ -244,7 +257,7 @@ class Queue:
         return [path.stem for path in self._all(".lost")]
 
     def close(self) -> None:
-        """Mark that no more jobs will come."""
+        """Record that the program will add no more jobs to the queue."""
         with contextlib.suppress(OSError):
             self.make()
             files.touch(self.path / "closed", within=self._run)

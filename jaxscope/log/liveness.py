@@ -1,9 +1,9 @@
 """Find out whether the process that writes a file is alive, by a lock on the file or by a heartbeat.
 
-A lock ends with its process, so a lock that is held proves on any machine that the process is alive. A free
-lock proves that the process is gone only on the machine that took the lock: a shared file system may keep the
-locks of each machine apart, or support no locks. On other machines the heartbeat decides, which is a line
-with the machine and the time, written every second.
+A lock ends with its process. So a lock that is not free proves, on any machine, that its process is alive. A
+free lock proves that the process is gone only on the machine on which the process ran: a shared file system
+may keep the locks of each machine apart, or support no locks. On other machines the heartbeat decides, which
+is a line with the machine and the time, written every second.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _TRIES = 5  # a reader that tests the lock holds it for some microseconds
 
 @functools.cache
 def machine() -> str:
-    """Return an id of this machine since it was booted: the kernel's boot id, or else the host name."""
+    """Return a text that identifies this machine since it was booted: the kernel's boot id, or if that cannot
+    be read the host name."""
     with contextlib.suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     with contextlib.suppress(Exception):
@@ -42,7 +43,8 @@ def machine() -> str:
 
 
 def is_running(pid: int) -> bool:
-    """Return whether the process ``pid`` of this machine is running; a zombie, which has ended, is not."""
+    """Return whether the process ``pid`` of this machine is running. A zombie does not count, because it has
+    ended."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
         return stat.rpartition(b")")[2].split()[0] not in (b"Z", b"X")
@@ -58,7 +60,8 @@ def is_running(pid: int) -> bool:
 
 
 def lock(fd: int) -> bool:
-    """Lock the open file ``fd`` until it is closed or this process ends; return False if that fails.
+    """Lock the open file ``fd`` until it is closed or this process ends. Return False if another process has
+    locked it or the file system has no locks.
 
     A forked child must close its copy of ``fd``, because the lock lasts as long as one copy is open.
     """
@@ -74,7 +77,7 @@ def lock(fd: int) -> bool:
 
 
 def locked(path: Path) -> bool | None:
-    """Return whether a process holds the lock on the file ``path``; None: unknown."""
+    """Return whether a process has locked the file ``path`` now; None if that cannot be determined."""
     try:
         fd = files.descriptor(path, os.O_RDONLY, within=path.parent)
     except OSError:
@@ -91,11 +94,12 @@ def locked(path: Path) -> bool | None:
 
 
 def holds(path: Path, where: str | None, took: bool) -> bool | None:
-    """Return whether a process holds the lock on ``path``; None: this machine cannot know it.
+    """Return whether the process that should have locked ``path`` is alive, which is whether the file is
+    locked. Return None if this machine cannot know it.
 
     Args:
-      where: the machine that should have taken the lock, as ``machine`` returns it.
-      took: whether that machine did take the lock; False if its file system has no locks.
+      where: the machine of that process, as ``machine`` returns it; None: unknown.
+      took: whether that process did lock the file; False if its file system has no locks.
     """
     found = locked(path)
     if found is False and not (took and where == machine()):
@@ -104,19 +108,18 @@ def holds(path: Path, where: str | None, took: bool) -> bool | None:
 
 
 def recent(seconds: float) -> bool:
-    """Return whether the time ``seconds`` (since 1970) is less than STALE_S from now.
-
-    It may be in the future, because the clocks of machines differ.
-    """
+    """Return whether the time ``seconds`` (since 1970) is at most STALE_S seconds ago. A time that is as far
+    in the future also counts, because the clocks of two machines may differ."""
     return abs(time.time() - seconds) < STALE_S
 
 
 class Heartbeat:
-    """Write the heartbeat of the process that watches a program, every second, to a file that it locks.
+    """Writes a heartbeat file, a line with the time, which shows that this process is alive. It is used by
+    the process that watches a recorded program, which calls ``beat`` every second.
 
     Args:
       path: the file.
-      hold: whether to hold the lock, until this process ends or until ``close``.
+      hold: whether to lock the file, until this process ends or until ``close``.
     """
 
     def __init__(self, path: Path, *, hold: bool = True) -> None:
@@ -136,7 +139,7 @@ class Heartbeat:
             os.pwrite(self._fd, line.encode()[: BEAT_BYTES - 1].ljust(BEAT_BYTES - 1) + b"\n", 0)
 
     def close(self) -> None:
-        """Release the lock."""
+        """Close the heartbeat file, which releases its lock."""
         fd, self._fd = self._fd, None
         if fd is not None:
             with contextlib.suppress(OSError):
@@ -144,7 +147,7 @@ class Heartbeat:
 
 
 class Beat(NamedTuple):
-    """A heartbeat as it was read.
+    """A heartbeat, the line that a process writes to a file every second, as it was read from the file.
 
     Attributes:
       at: when it was last written, in seconds since 1970.
@@ -156,9 +159,10 @@ class Beat(NamedTuple):
 
 
 def beat_of(path: Path) -> Beat | None:
-    """Read the heartbeat at ``path``; None: there is none.
+    """Read the heartbeat file ``path``; return None if there is none.
 
-    If the file has no valid line (an older jaxscope wrote an empty file), ``at`` is its modification time.
+    If the file has no valid line (an older jaxscope wrote an empty file), ``Beat.at`` is the time at which
+    the file was last changed.
     """
     try:
         with files.open_regular(path, within=path.parent) as f:

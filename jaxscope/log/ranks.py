@@ -1,13 +1,15 @@
-"""The run of a job of many processes. Each process (rank) has a directory in it, which is a run itself:
+"""Manage the run (recording) of a job of many processes. Each process (rank) has a directory in this run,
+which is a run itself:
 
     .jaxscope/runs/train-slurm-41.0/
         meta.json         name of the run, id of the job, number of its ranks
         ranks/00002/      the recording of the process with rank 2
         blobs/            the program texts of all ranks, each stored once
 
-The processes agree on the directory without a message, because its name follows from the id of the job. Each
-rank creates its own directory in it with ``mkdir``. If that directory exists already, another launch of the
-same job made it. The rank then uses the run with ``~2``, ``~3``, ... at the end of its name.
+The processes agree on the directory of the run without a message, because its name follows from the id of
+the job. Each rank creates its own directory in the run with ``mkdir``. If a directory of this rank exists
+already, another launch of the same job made it. The rank then uses the run with ``~2``, ``~3``, ... at the
+end of its name.
 """
 
 from __future__ import annotations
@@ -44,16 +46,18 @@ def join(
     overwrite: bool = False,
     **meta: Any,
 ) -> RunDir:
-    """Create the directory of this process in the run of its job. The first process also creates that run.
+    """Create the directory in which this process records, inside the run of its job (several processes that
+    run one program together). The first process of the job also creates that run. Return the new directory.
 
     Args:
       path: the run directory of the first launch of the job.
       job: the id of the job, which is the same in all processes.
-      rank: the rank; None: unknown. The directory is then named after the machine and the process id.
+      rank: the number of this process in the job; None: unknown. The directory is then named after the
+        machine and the process id.
       size: the number of processes; None: unknown.
       name: the name of the run.
       overwrite: replace an existing directory of this process.
-      meta: as for ``store.create``.
+      meta: further entries of ``meta.json``, as JSON values.
 
     Raises:
       LogError: the directory cannot be created, or contains something other than a run of this kind.
@@ -79,22 +83,26 @@ def join(
 
 
 def launches(path: Path) -> Iterator[RunDir]:
-    """Yield the run directories that the launches of a job use: ``path``, ``path~2``, ``path~3``, ...
-
-    Most of these do not exist.
-    """
+    """Yield the run directories that repeated launches of one job use: ``path``, ``path~2``, ``path~3``, ...
+    They need not exist."""
     yield RunDir(path)
     for n in range(2, MOST_LAUNCHES):
         yield RunDir(path.with_name(f"{path.name}~{n}"))
 
 
 def _joined(whole: RunDir, job: str, size: int | None, name: str, *, overwrite: bool) -> bool:
-    """Create the run of the job if it is missing. Return whether this process belongs to it.
+    """Create the run of a job, ``whole``, if it is missing. Return whether this process belongs to this run;
+    False if the run was made by another launch of the job.
 
-    False: the run belongs to another launch.
+    Args:
+      whole: the run directory of the job.
+      job: the id of the job.
+      size: the number of its processes; None: unknown.
+      name: the name of the run.
+      overwrite: replace the run of another launch.
 
     Raises:
-      LogError: the directory contains something else.
+      LogError: the directory contains something other than the run of a job.
       OSError: the directory cannot be created.
     """
     try:
@@ -126,9 +134,18 @@ def _joined(whole: RunDir, job: str, size: int | None, name: str, *, overwrite: 
 
 
 def _describe(whole: RunDir, job: str, size: int | None, name: str, started: float | None = None) -> None:
-    """Write the ``meta.json`` of the run of a job, and remove what an earlier run at this place has left.
+    """Write the ``meta.json`` of the run of a job, and remove files that an earlier run at this place has
+    left.
 
-    Ranks that start at the same time write the same content. Each write is atomic, and the last one stays.
+    Ranks (processes of the job) that start at the same time write the same content. Each write is atomic, so
+    the last one stays.
+
+    Args:
+      whole: the run directory of the job.
+      job: the id of the job.
+      size: the number of its processes; None: unknown.
+      name: the name of the run.
+      started: when the job started, in seconds since 1970; None: now.
     """
     begun = time.time() if started is None else started
     record = {"schema": store.SCHEMA, "name": name, "started": begun, "job": job, "ranks": size}
@@ -140,9 +157,11 @@ def _describe(whole: RunDir, job: str, size: int | None, name: str, started: flo
 
 
 def _recent(whole: RunDir) -> bool:
-    """Return whether more ranks of this launch may still start.
+    """Return whether more processes of the launch that made the run ``whole`` may still start, so that a new
+    process belongs to it.
 
-    That is so while a rank is alive, or for JOIN_S after the start of a run without heartbeats.
+    That is so while one of its processes is alive, and for OVER_S seconds after the last heartbeat. In a run
+    without heartbeats, it is so for JOIN_S seconds after its start.
     """
     beats = [b for r in store.rank_runs(whole) if (b := liveness.beat_of(r.heartbeat)) is not None]
     if any(b.going or time.time() - b.at < OVER_S for b in beats):
@@ -151,7 +170,8 @@ def _recent(whole: RunDir) -> bool:
 
 
 def number(place: RunDir) -> int | None:
-    """Return the rank of a process, from its run directory ``place``; None: its launcher gave it no rank."""
+    """Return the rank of a process (its number in the job), from the directory ``place`` in which it records;
+    None if its launcher gave it no rank."""
     found = place.meta.get("rank")
     if isinstance(found, int) and not isinstance(found, bool) and found >= 0:
         return found
@@ -160,14 +180,18 @@ def number(place: RunDir) -> int | None:
 
 
 def whole_of(place: RunDir) -> RunDir | None:
-    """Return the run of the job that contains ``place``; None: ``place`` is not the directory of a rank."""
+    """Return the run of the job that contains ``place``, the recording of one process. Return None if
+    ``place`` is not in the run of a job."""
     return store.parent_of(place) if place.path.parent.name == store.RANKS else None
 
 
 def write_diverged(whole: RunDir, line: str) -> None:
-    """Record in the run of the job that its ranks run different programs; ``line`` says how they differ.
+    """Record that the ranks (processes) of a job run different programs. The processes of jaxscope that watch
+    the ranks read this.
 
-    The processes that watch the ranks read it.
+    Args:
+      whole: the run of the job.
+      line: how the programs differ.
 
     Raises:
       OSError: the file cannot be written.
@@ -176,20 +200,30 @@ def write_diverged(whole: RunDir, line: str) -> None:
 
 
 def diverged(whole: RunDir) -> bool:
-    """Return whether the ranks were found to run different programs (``write_diverged``)."""
+    """Return whether it is recorded in ``whole``, the run of a job, that its ranks (processes) run different
+    programs."""
     return files.is_regular(whole.path / DIVERGED, within=whole.path)
 
 
 def was_ended(whole: RunDir, places: Iterable[RunDir]) -> bool:
-    """Return whether ``--stop-on-divergence`` ended the programs of this job; ``places`` are its ranks."""
+    """Return whether ``--stop-on-divergence`` ended the programs of a job, because its ranks ran different
+    programs.
+
+    Args:
+      whole: the run of the job.
+      places: the recordings of its ranks (processes).
+    """
     options = (place.meta.get("options") for place in places)
     return diverged(whole) and any(isinstance(o, dict) and o.get("stop-on-divergence") for o in options)
 
 
 def write_agreed(whole: RunDir, calls: Mapping[str, Sequence[int]]) -> None:
-    """Record which programs all ranks have compiled, so that they may be called.
+    """Record which programs all ranks (processes) of a job have compiled, for ranks that wait before they run
+    such a program (``--stop-on-divergence``).
 
-    ``calls``: name of a rank's directory -> numbers of its latest calls with such a program.
+    Args:
+      whole: the run of the job.
+      calls: name of a rank's directory -> numbers of its latest calls that compiled such a program.
 
     Raises:
       OSError: the file cannot be written.
@@ -198,7 +232,9 @@ def write_agreed(whole: RunDir, calls: Mapping[str, Sequence[int]]) -> None:
 
 
 def agreed(whole: RunDir) -> dict[str, list[int]] | None:
-    """Return the ``calls`` that ``write_agreed`` wrote last; None: nothing yet."""
+    """Return which programs all ranks (processes) of a job have compiled: name of a rank's directory ->
+    numbers of its calls that compiled such a program. Return None if nothing is recorded yet in ``whole``,
+    the run of the job."""
     try:
         found = json.loads(files.read(whole.path / AGREED, MOST_AGREED, within=whole.path))
     except (OSError, ValueError, RecursionError):
@@ -224,9 +260,14 @@ def found_below(path: Path, depth: int = 5) -> list[RunDir]:
 
 
 def copy(place: RunDir, into: RunDir, rank: int, **given: Any) -> RunDir:
-    """Copy the recording of one process into the run ``into`` as its rank ``rank``. Return the new directory.
+    """Copy the recording of one process into the run ``into`` of a job, as the rank ``rank``. Return the new
+    directory. The program texts are copied to ``into/blobs``, which all ranks share.
 
-    Its program texts go to ``blobs`` of ``into``. ``given`` replaces entries of its ``meta.json``.
+    Args:
+      place: the recording.
+      into: the run of the job.
+      rank: the number that the process has in this job.
+      given: entries of the recording's ``meta.json`` that are replaced.
 
     Raises:
       OSError: something cannot be read or written.
@@ -258,11 +299,13 @@ def _pieces(path: Path, within: Path) -> bytes:
 
 
 def create_merged(path: Path | None, job: str, size: int, name: str, started: float) -> RunDir:
-    """Create an empty run of a job, for ``copy`` to fill.
+    """Create an empty run of a job, into which recordings of single processes are then copied (``copy``).
 
     Args:
       path: its directory; None: a new one under ``runs_home()``, named after ``name``.
-      size: the number of ranks.
+      job: the id of the job.
+      size: the number of ranks (processes).
+      name: the name of the run.
       started: when the job started, in seconds since 1970.
 
     Raises:

@@ -1,7 +1,7 @@
 """Read the events of a run: decode them, merge the logs of its processes by time, and follow growing logs.
 
-The reader tolerates an incomplete last line (after ``kill -9``), damaged lines, events of a newer version,
-and processes that start later.
+Four things do not stop the reader: an incomplete last line (after ``kill -9``), damaged lines, events of a
+newer version, and processes that start later.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from jaxscope.schema.events import MAIN, AnyEvent, RunStarted, Unknown
 
 
 class _Kind(msgspec.Struct):
-    """The fields that are kept of a very long event of an unknown kind."""
+    """The only field that is read from a very long event of an unknown kind."""
 
     kind: str
 
@@ -51,10 +51,11 @@ MAX_GROWTH = 640 << 20  # bytes of memory by which this process may grow while i
 
 
 def decode(line: bytes, decoder: Decoder | None = None) -> AnyEvent | Unknown | None:
-    """Decode one line of a log; None: the line is damaged. An event of an unknown kind becomes ``Unknown``.
+    """Decode one line of a log to an event; return None if the line is damaged. An event of an unknown kind,
+    from a newer version, becomes ``Unknown``.
 
     Args:
-      decoder: decodes some fields of the events only; None: all fields are decoded.
+      decoder: decodes only some fields of the events, which is faster; None: all fields are decoded.
     """
     try:
         event: AnyEvent = (decoder or _decoder).decode(line)
@@ -82,9 +83,12 @@ def decode(line: bytes, decoder: Decoder | None = None) -> AnyEvent | Unknown | 
 
 
 def _decoded(text: bytes, decoder: Decoder | None) -> list[AnyEvent | Unknown] | None:
-    """Decode several lines of a log at once, which is faster.
+    """Decode several lines of a log together, which is faster than one by one.
 
-    None: each line must be decoded alone, because one is empty, very long, or not an event.
+    Returns None if each line must be decoded alone, because one is empty, very long, or not an event.
+
+    Args:
+      decoder: decodes only some fields of the events; None: all fields are decoded.
     """
     number = text.count(b"\n") + 1
     # If each line ends with a brace and the next begins with one, no event spans several lines.
@@ -112,7 +116,8 @@ def main_log(run: RunDir) -> Path | None:
 
 
 class _File:
-    """Read the new complete lines of one log, repeatedly. A line that is too long counts as damaged."""
+    """Reads the new complete lines of one log file, repeatedly while it grows. A line that is too long counts
+    as damaged."""
 
     def __init__(
         self,
@@ -133,15 +138,22 @@ class _File:
         self.last = False  # whether the event RecordingStopped has been read from its own file
 
     def read(self, progress: Callable[[int], None] | None = None) -> list[AnyEvent | Unknown]:
-        """Return the new events of the log."""
+        """Return the events that were added to the log since the last call.
+
+        Args:
+          progress: is called with the number of bytes of each part that was read; None: nothing is called.
+        """
         return [event for piece in self.pieces(progress) for event in piece]
 
     def pieces(
         self, progress: Callable[[int], None] | None = None, size: int = CHUNK
     ) -> Iterator[list[AnyEvent | Unknown]]:
-        """Yield the new events as lists, each from about ``size`` bytes; the file is closed in between.
+        """Yield the events that were added to the log since the last call, as lists. Between two lists the
+        file is closed.
 
-        ``progress`` is called with the number of bytes of each list.
+        Args:
+          progress: is called with the number of bytes from which each list was read; None: nothing is called.
+          size: about how many bytes are read for one list.
         """
         before = self.offset
         while (text := self._lines(size)) is not None:
@@ -159,11 +171,8 @@ class _File:
             yield [last]
 
     def _stopped(self) -> AnyEvent | Unknown | None:
-        """Return the event RecordingStopped if it is in a file of its own, because the log had no room for
-        it.
-
-        None: there is no such event, or it was returned before.
-        """
+        """Return the event RecordingStopped, if the writer stored it in a file of its own because the log had
+        no room for it. Return None if there is no such file, or if the event was returned before."""
         if self.last:
             return None
         try:
@@ -175,7 +184,8 @@ class _File:
         return event
 
     def _lines(self, size: int) -> bytes | None:
-        """Return complete lines from ``offset`` on, without the last line break; None: there is none.
+        """Return the next complete lines of the log, without the last line break, read in parts of ``size``
+        bytes. Return None if there is no further complete line.
 
         Lines that are too long are skipped.
         """
@@ -228,7 +238,8 @@ class _File:
 
 
 def _sound(value: object) -> bool:
-    """Return whether all integers in plain data are below MOST. A larger one is no size, time or count."""
+    """Return whether all integers in ``value``, decoded JSON, are below MOST. A larger number is no size,
+    time or count, so the line that contains it is damaged."""
     if isinstance(value, int):
         return abs(value) < MOST
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
@@ -236,12 +247,14 @@ def _sound(value: object) -> bool:
 
 
 def _values(line: bytes) -> int:
-    """Return about how many values a line of JSON has; 0 for a short line, which cannot have too many."""
+    """Return about how many values a line of JSON has, so that a line with too many is not decoded. For a
+    short line the result is 0."""
     return sum(map(line.count, (b",", b"[", b"{"))) if len(line) > CHUNK else 0
 
 
 def _room() -> Callable[[], bool]:
-    """Return a function that tests whether this process has grown by less than MAX_GROWTH since this call."""
+    """Return a function without parameters, which returns whether the memory of this process has grown by
+    less than MAX_GROWTH since ``_room`` was called."""
     unit = 1 if sys.platform == "darwin" else 1024
 
     def used() -> int:
@@ -252,14 +265,16 @@ def _room() -> Callable[[], bool]:
 
 
 class Reader:
-    """Follow the logs of a run.
+    """Follows the logs of a run: each method returns the events that were written since the last call.
 
-    Events of different processes are merged in order of time; events of one process stay in the order in
-    which they were written. Each comes with the name of its log, because two processes may have had the same
-    process id.
+    Events of different processes are merged in order of time. Events of one process stay in the order in
+    which they were written. Most methods return the name of the log with each event, because two processes
+    may have had the same process id.
 
     Args:
-      decoder: a decoder of a union of events with the same kinds as AnyEvent, but only some of their fields.
+      run: the run.
+      decoder: a decoder of a union of events with the same kinds as AnyEvent, but only some of their fields;
+        None: all fields are decoded.
 
     Attributes:
       damaged: number of lines so far that are not events.
@@ -275,15 +290,17 @@ class Reader:
         return sum(f.damaged for f in self._files.values())
 
     def poll(self) -> list[AnyEvent | Unknown]:
-        """Return the new events without the names of their logs."""
+        """Return the events that were written since the last call, merged by time."""
         return [event for _, event in self.entries()]
 
     def entries(
         self, progress: Callable[[int, int], None] | None = None
     ) -> list[tuple[str, AnyEvent | Unknown]]:
-        """Return the new events since the last call, as (log, event).
+        """Return (name of the log, event) for each event that was written since the last call, merged by
+        time.
 
-        ``progress(done, total)`` is called with the bytes read so far and the bytes to read.
+        Args:
+          progress: is called with (bytes read so far, bytes to read); None: nothing is called.
         """
         counted = self._begin(progress)
         batches = [(path.stem, f.read(counted)) for path, f in self._files.items()]
@@ -304,8 +321,11 @@ class Reader:
     def stream(
         self, progress: Callable[[int, int], None] | None = None
     ) -> Iterator[tuple[str, AnyEvent | Unknown]]:
-        """Yield the new events as ``entries`` returns them, but one by one, so that they are not all in
-        memory.
+        """Yield (name of the log, event) for each event that was written since the last call, merged by time.
+        They are read piece by piece, so that they are not all in memory.
+
+        Args:
+          progress: is called with (bytes read so far, bytes to read); None: nothing is called.
         """
         counted = self._begin(progress)
         size = max(CHUNK // max(1, len(self._files)), LEAST)
@@ -330,18 +350,19 @@ class Reader:
             yield log, event
 
     def pieces(self) -> Iterator[tuple[str, list[Any]]]:
-        """Yield the new events as (log, list of events), one log after the other, not merged by time.
-
-        Each list is from about CHUNK bytes.
-        """
+        """Yield (name of the log, list of events) for the events that were written since the last call, one
+        log after the other, not merged by time. Each list is read from about CHUNK bytes."""
         self._begin(None)
         for path, f in self._files.items():
             for piece in f.pieces():
                 yield path.stem, piece
 
     def _begin(self, progress: Callable[[int, int], None] | None) -> Callable[[int], None] | None:
-        """Look for new logs. Return a function that counts the bytes read and calls ``progress``; None: no
-        progress.
+        """Look for new logs in the run. Return a function that is to be called with each number of bytes
+        read, and that passes the sum to ``progress``. Return None if ``progress`` is None.
+
+        Args:
+          progress: is called with (bytes read so far, bytes to read).
         """
         for path in self.run.logs():
             self._files.setdefault(path, _File(path, self.run.path, decoder=self._decoder))
@@ -360,7 +381,8 @@ class Reader:
         return counted
 
     def counts(self) -> dict[str, memoryview]:
-        """Return the current numbers beside each log (``log.counts.read``), by the name of the log."""
+        """Return the numbers that grow on every call, as they are now: name of a log -> the numbers in the
+        file beside it, by index of their cell."""
         return {path.stem: found for path in self._files if len(found := counts.read(path))}
 
     def _unread(self) -> int:
@@ -374,5 +396,5 @@ class Reader:
 
 
 def read(run: RunDir) -> Iterator[AnyEvent | Unknown]:
-    """Yield all events of ``run`` that are recorded so far."""
+    """Yield all events of ``run`` that are recorded so far, merged by time."""
     yield from Reader(run).poll()

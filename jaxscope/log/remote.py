@@ -1,10 +1,10 @@
-"""Copy a run to and from a store that fsspec supports: S3, Google Cloud Storage and others.
+"""Copy a run to and from a remote store that fsspec supports: S3, Google Cloud Storage and others.
 
 An object in a store cannot be appended to. So a file is stored in pieces of PIECE bytes, of which only the
-last one is written again when the file grows: ``events/1-a.jsonl``, ``events/1-a.jsonl+1``, ``+2``, ... A run
-whose files are all small looks like a run directory in the store. The list of objects in a store is data from
-outside. Only names that jaxscope gives to files are used, up to the limits below, and the copy is read like
-any other run.
+last one is written again when the file grows: ``events/1-a.jsonl``, ``events/1-a.jsonl+1``, ``+2``, ... If
+all files of a run are small, it looks in the store like a run directory. The list of objects in a store is
+data from outside. Only names that jaxscope gives to files are used, up to the limits below, and the
+downloaded copy is read like any other run.
 
 fsspec, the extra ``jaxscope[remote]``, is imported at the first use.
 """
@@ -43,12 +43,13 @@ _PACKAGES = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs"}
 
 
 def is_remote(text: object) -> bool:
-    """Return whether ``text`` is the address of a directory in a store, as ``s3://bucket/run``."""
+    """Return whether ``text`` is the address of a directory in a remote store, such as
+    ``s3://bucket/run``."""
     return isinstance(text, str) and _URL.fullmatch(text) is not None
 
 
 def require(url: str) -> None:
-    """Check that the packages for the store of ``url`` are installed, without importing them.
+    """Check that the packages for the remote store of ``url`` are installed, such as s3fs for ``s3://``.
 
     Raises:
       JaxscopeError: a package is missing, or fsspec does not support this kind of store.
@@ -68,12 +69,16 @@ def require(url: str) -> None:
 
 
 class Store:
-    """A directory in a store. Paths of objects are relative to the directory.
+    """A directory in a remote store such as S3. Paths of objects are relative to this directory.
 
     All methods raise OSError with the message of the store.
 
+    Args:
+      url: the address of the directory.
+
     Raises:
-      JaxscopeError: a package is missing, or fsspec does not support this kind of store.
+      JaxscopeError: a package is missing, fsspec does not support this kind of store, or the directory cannot
+        be opened.
     """
 
     def __init__(self, url: str) -> None:
@@ -89,7 +94,8 @@ class Store:
         self._root = str(root).rstrip("/")
 
     def sizes(self, below: str = "") -> dict[str, int]:
-        """Return the size in bytes of each object in the directory ``below``, by its path."""
+        """Return path -> size in bytes of each object in the directory ``below`` of the store; of all objects
+        if ``below`` is empty."""
         start = f"{self._root}/{below}".rstrip("/")
         found = _call(lambda: self._find(start))
         cut = len(self._root) + 1
@@ -107,13 +113,14 @@ class Store:
             return {}
 
     def put(self, objects: dict[str, bytes]) -> None:
-        """Write ``objects`` (path -> content) of at most PIECE bytes in all."""
+        """Write objects to the store: path -> content. They have at most PIECE bytes in all."""
         _call(lambda: self._fs.pipe({f"{self._root}/{name}": data for name, data in objects.items()}))
 
     def get(self, wanted: dict[str, int]) -> dict[str, bytes]:
-        """Return the first bytes of objects, by their paths; objects that do not exist are left out.
+        """Return path -> content of objects in the store. Objects that do not exist are left out.
 
-        ``wanted`` has the number of bytes to read of each.
+        Args:
+          wanted: path -> how many bytes to read from the beginning of the object.
         """
         names = [name for name, size in wanted.items() if size]
         paths = [f"{self._root}/{name}" for name in names]
@@ -144,9 +151,10 @@ def one_line(error: object) -> str:
 
 
 def _call(action: Callable[[], Any]) -> Any:
-    """Call ``action``, which uses the store, and return its result. Its errors become OSErrors.
+    """Return the result of ``action()``, which uses a remote store. Errors of the store's package become
+    OSErrors.
 
-    In the main thread it may take CALL_S seconds at most.
+    In the main thread, ``action`` is interrupted after CALL_S seconds.
     """
 
     def late(number: int, frame: object) -> None:
@@ -171,11 +179,16 @@ def _call(action: Callable[[], Any]) -> Any:
 
 
 class Piece(NamedTuple):
-    """A part of a file to upload: ``length`` bytes of ``path`` from ``offset``, as the object ``name``.
+    """A part of a file that is to be uploaded to a remote store as one object.
 
     Attributes:
+      name: the path of the object in the store.
+      path: the file.
       within: the run directory that contains ``path``.
-      stamp: size and time; if they are equal to those of an uploaded piece, the piece is not sent again.
+      offset: where the part begins in the file, in bytes.
+      length: the bytes of the part.
+      stamp: (size, modification time). If a piece with this name and stamp was uploaded, the piece is not
+        sent again. The time is 0 for a file whose bytes never change once they are written.
     """
 
     name: str
@@ -187,7 +200,8 @@ class Piece(NamedTuple):
 
 
 class Upload:
-    """Upload what changed in a run, or in the directory of a rank within the run of its job.
+    """Uploads what has changed in a run to a remote store. The run may also be the recording of one process
+    inside the run of a job.
 
     Args:
       path: the run directory.
@@ -196,7 +210,7 @@ class Upload:
 
     Attributes:
       sent: number of bytes sent.
-      left: (number of pieces, number of bytes) not in the store yet.
+      left: (number of pieces of files, number of bytes) that are not in the store yet.
     """
 
     def __init__(self, path: Path, url: str, *, overwrite: bool = False) -> None:
@@ -211,11 +225,14 @@ class Upload:
         self._there: dict[str, tuple[int, int]] = {}  # stamps of the pieces in the store, by object name
 
     def look(self) -> None:
-        """Set ``left`` to what is left to upload, without uploading."""
+        """Set ``left`` to what is not in the store yet, without uploading anything."""
         self._pending()
 
     def round(self, progress: Callable[[], None] = lambda: None) -> None:
-        """Upload what has changed; call ``progress`` after each request.
+        """Upload everything that has changed since the last round.
+
+        Args:
+          progress: is called after each request to the store.
 
         Raises:
           OSError: an error of the store.
@@ -235,14 +252,19 @@ class Upload:
             progress()
 
     def again(self) -> None:
-        """Let the next round send the ``.counts`` files again.
+        """Have the next round upload the ``.counts`` files again.
 
-        They are mapped, so that their content changes while time and size stay.
+        These files are mapped into memory, so that their content changes while their time and size stay.
         """
         self._there = {name: stamp for name, stamp in self._there.items() if ".counts" not in name}
 
     def _begin(self, store: Store) -> None:
-        """Check that the store has no other run at this address, and find out which pieces it has."""
+        """Check that the store has no other run at this address (with ``overwrite``, remove it), and find out
+        which pieces of this run's files the store already has.
+
+        Raises:
+          LogError: the store has another run at this address.
+        """
         meta = f"{self._prefix}{removal.META}"
         own = files.read(self._path / removal.META, removal.MOST_META, within=self._path)
         there = store.sizes(self._prefix)
@@ -320,7 +342,8 @@ def _job(meta: bytes) -> object:
 
 
 def _batches(pieces: Iterable[Piece], most: int) -> Iterator[list[Piece]]:
-    """Group pieces into lists of at most ``most`` bytes and 64 pieces; a larger piece is a list by itself."""
+    """Group pieces of files into lists, each for one request. A list has at most ``most`` bytes and 64
+    pieces. A piece that is larger than ``most`` is in a list by itself."""
     batch: list[Piece] = []
     for piece in pieces:
         if batch and (len(batch) >= 64 or sum(p.length for p in batch) + piece.length > most):
@@ -332,10 +355,8 @@ def _batches(pieces: Iterable[Piece], most: int) -> Iterator[list[Piece]]:
 
 
 def _own(name: str) -> tuple[str, int] | None:
-    """Return the file and the number of the piece that the object ``name`` of a store is.
-
-    ``events/1-a.jsonl+2`` -> ``("events/1-a.jsonl", 2)``. None: jaxscope gives no file this name.
-    """
+    """Return (file, number of the piece) for the name of an object in a remote store: ``events/1-a.jsonl+2``
+    -> ``("events/1-a.jsonl", 2)``. Return None if jaxscope gives no file this name."""
     file, plus, number = name.rpartition("+")
     if not plus:
         return (name, 0) if removal.is_own_name(name) else None
@@ -346,12 +367,13 @@ def _own(name: str) -> tuple[str, int] | None:
 
 @functools.cache  # a command looks up its run several times
 def fetched(url: str, home: Path) -> Path:
-    """Download what is new of the run at ``url`` into a directory in ``home``, and return that directory.
+    """Download the run at ``url``, or what is new in it since the last download, into a directory in
+    ``home``. Return that directory.
 
     Raises:
       RunNotFound: there is no run at ``url``.
       LogError: the store cannot be read, or the run is too large.
-      JaxscopeError: as for ``Store``.
+      JaxscopeError: a package is missing, or fsspec does not support this kind of store.
     """
     base, rank = url.rstrip("/"), ""
     inner = re.fullmatch(rf"(.+)/{RANKS}/([^/]+)", base)
@@ -374,7 +396,8 @@ def _name(url: str) -> str:
 
 
 def _forget(home: Path, path: Path) -> None:
-    """Create the directory ``path`` in ``home``, and remove old downloads if there are more than KEPT."""
+    """Create the directory ``path`` in ``home`` for a download. Remove the oldest other downloads in
+    ``home``, so that at most KEPT remain."""
     files.make_directory(path, parents=True)
     files.write(home / ".gitignore", "*\n", mode=files.SHARED)
     others = [p for p in home.iterdir() if p != path and removal.is_run(p)]
@@ -418,7 +441,8 @@ def _download(store: Store, path: Path) -> None:
 
 
 def _remove_others(path: Path, there: Iterable[str]) -> None:
-    """Remove files of ``path`` that are not in ``there``: an earlier run at the same address had them."""
+    """Remove files of the downloaded run ``path`` that are not in ``there``, the files in the store. Another
+    run, which was at the same address before, had these files."""
     kept = {removal.META, *there}
     runs = [
         path,

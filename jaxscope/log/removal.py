@@ -1,7 +1,7 @@
-"""Remove a run: the files with names that jaxscope gives, and then the directory if it is empty.
+"""Remove a run directory: the files with names that jaxscope gives, and then the directory if it is empty.
 
-All names that jaxscope uses in a run directory are listed here. Files with other names stay. So do the
-targets of links, because no directory is opened through a link.
+All names that jaxscope uses in a run directory are listed here. Files with other names are not removed. The
+targets of links are not removed either, because no directory is opened through a link.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def is_run(path: Path) -> bool:
-    """Return whether jaxscope created the directory ``path``. Other tools also write a file ``meta.json``."""
+    """Return whether ``path`` is a run directory, which jaxscope created. A file ``meta.json`` alone does not
+    prove that, because other tools also write one."""
     if path.is_symlink():
         return False
     try:
@@ -64,10 +65,8 @@ def is_run(path: Path) -> bool:
 
 
 def in_use(path: Path) -> bool:
-    """Return whether a process of this machine writes in the run directory ``path``, or watches its program.
-
-    This includes the directories of ranks within it.
-    """
+    """Return whether a process of this machine writes to the run directory ``path`` now, or watches its
+    program. For the run of a job, the recordings of its processes inside it are examined too."""
     if _written(path):
         return True
     try:
@@ -89,10 +88,8 @@ def _written(path: Path) -> bool:
 
 
 def own_files(path: Path) -> list[Path]:
-    """Return the paths, relative to ``path``, of the files that jaxscope wrote in the run directory ``path``.
-
-    ``meta.json`` and incomplete files are left out.
-    """
+    """Return the paths, relative to ``path``, of the files in the run directory ``path`` that have names
+    which jaxscope gives, such as ``events/12-ab.jsonl``. ``meta.json`` and incomplete files are left out."""
     found: list[Path] = []
     for part, ours in {"": _FILES, **_WITHIN}.items():
         with contextlib.suppress(OSError):
@@ -103,9 +100,8 @@ def own_files(path: Path) -> list[Path]:
 
 
 def is_own_name(relative: str) -> bool:
-    """Return whether ``relative`` is a path that jaxscope uses for a file in a run, as
-    ``events/12-ab.jsonl``.
-    """
+    """Return whether ``relative`` is a path that jaxscope gives to a file in a run directory, such as
+    ``events/12-ab.jsonl``."""
     parts = relative.split("/")
     depth = 0
     while len(parts) > 2 and parts[0] in _RUNS and depth < DEPTH // 2:
@@ -117,7 +113,7 @@ def is_own_name(relative: str) -> bool:
 
 
 def foreign(path: Path) -> Iterator[str]:
-    """Yield the relative paths of files in the run directory ``path`` that jaxscope did not write."""
+    """Yield the relative paths of the files in the run directory ``path`` that jaxscope did not write."""
     with contextlib.suppress(OSError):
         fd = os.open(path, _OPEN)
         try:
@@ -127,7 +123,8 @@ def foreign(path: Path) -> Iterator[str]:
 
 
 def remove(path: Path) -> list[str]:
-    """Remove the run in ``path``. Return the relative paths of files that jaxscope did not write, which stay.
+    """Remove the run directory ``path``, except files that jaxscope did not write. Return the relative paths
+    of these files. If there are none, the directory itself is removed.
 
     Raises:
       LogError: ``path`` is not a run.
@@ -161,15 +158,18 @@ def _unless_gone(action: Callable[..., None]) -> Each:
 
 
 def _walk(fd: int, above: str, file: Each, directory: Each) -> Iterator[str]:
-    """Pass jaxscope's files and directories in a run to ``file`` and ``directory``; yield the paths of all
-    others.
+    """Call ``file`` for each file that jaxscope wrote in a run directory, and ``directory`` for each of its
+    directories in which nothing else is left. Yield the relative paths of all other files.
 
-    Both are called with a name and the descriptor of the directory that contains it. A directory comes after
-    its contents, and only if nothing else is in it.
+    Both functions are called with a name and a descriptor of the directory that contains it. A directory
+    comes after its contents.
 
     Args:
       fd: a descriptor of the run directory.
-      above: its path, relative to the outermost run, with a slash at the end; empty for the outermost.
+      above: the path of the run directory, relative to the outermost run, with a slash at the end; empty for
+        the outermost run itself.
+      file: removes a file, or does nothing.
+      directory: removes an empty directory, or does nothing.
     """
     for name, kind in _entries(fd):
         if stat.S_ISREG(kind) and _FILES.fullmatch(name):
@@ -196,10 +196,18 @@ def _walk(fd: int, above: str, file: Each, directory: Each) -> Iterator[str]:
 def _nested(
     at: int, name: str, above: str, ours: Sequence[re.Pattern[str]], file: Each, directory: Each
 ) -> Iterator[str]:
-    """Walk the directory ``name`` as ``_walk`` does; ``ours`` has the names that are allowed at each depth.
+    """Call ``file`` for each file with an allowed name in the directory ``name``, at any depth, and
+    ``directory`` for each directory in which nothing else is left. Yield the relative paths of all other
+    files.
 
-    ``ours[0]`` is for the entries of ``name`` itself. All but the last are names of directories, the last is
-    for files.
+    Args:
+      at: a descriptor of the directory that contains ``name``.
+      name: the name of the directory.
+      above: its path, relative to the outermost run, with a slash at the end.
+      ours: the allowed names at each depth, from the entries of ``name`` itself on: of directories, and at
+        the last depth of files.
+      file: is called with (name, descriptor of the directory that contains it).
+      directory: is called with the same two arguments, after the contents of the directory.
     """
     fd = os.open(name, _OPEN, dir_fd=at)
     left: list[str] = []
@@ -228,7 +236,15 @@ def _plain(fd: int, above: str, ours: re.Pattern[str], file: Each) -> Iterator[s
 
 
 def _subs(fd: int, above: str, file: Each, directory: Each) -> Iterator[str]:
-    """Walk the runs within a run as ``_walk`` does; ``fd`` is a descriptor of ``sub`` or ``ranks``."""
+    """Do for each run in the directory ``sub`` or ``ranks`` of a run what ``_walk`` does for one: call
+    ``file`` and ``directory`` for what jaxscope wrote, and yield the relative paths of all other files.
+
+    Args:
+      fd: a descriptor of the directory ``sub`` or ``ranks``.
+      above: its path, relative to the outermost run, with a slash at the end.
+      file: is called with (name, descriptor of the directory that contains it).
+      directory: is called with the same two arguments, if nothing else is left in the directory.
+    """
     for name, kind in _entries(fd):
         if not stat.S_ISDIR(kind):
             yield above + name

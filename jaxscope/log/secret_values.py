@@ -1,7 +1,7 @@
-"""Remove secrets from command lines and settings: values of options that are named like a secret, and texts
-that have the form of one.
+"""Remove secrets from command lines and settings: values of options that are named like a secret
+(``--api-token``), and texts that have the form of one (``ghp_...``).
 
-MARK replaces a secret. In doubt a value is removed, because nothing is computed from these texts.
+A secret is replaced by MARK. In doubt a value is removed, because nothing is computed from these texts.
 """
 
 from __future__ import annotations
@@ -50,9 +50,8 @@ _CLASSES = re.compile(r"[a-z]+|[A-Z]+|\d+|[+/]+")
 
 
 def named_like_one(name: str) -> bool:
-    """Return whether an option or a variable with this name holds a secret, as ``--api-token`` or
-    ``PASSWORD``.
-    """
+    """Return whether an option or a variable with the name ``name`` probably contains a secret:
+    ``--api-token``, ``PASSWORD``."""
     parts = [part.casefold() for part in _PART.findall(name)]
     if any(part in _SECRET for part in parts) or "".join(parts[-2:]) in _SECRET:
         return True
@@ -66,7 +65,7 @@ def _surely(name: str) -> bool:
 
 
 def value(name: str, text: str) -> str:
-    """Return ``text``, the value of the option or variable ``name``, with MARK in place of secrets."""
+    """Return ``text``, the value of the option or variable ``name``, with each secret replaced by MARK."""
     if text and named_like_one(name):
         parts = [part.casefold() for part in _PART.findall(name)]
         harmless = parts[-1:] == ["key"] and _NUMBER.fullmatch(text)  # ``--key 0`` is a random seed
@@ -75,7 +74,8 @@ def value(name: str, text: str) -> str:
 
 
 def words(argv: Sequence[str]) -> list[str]:
-    """Return the command line ``argv`` with MARK in place of secrets."""
+    """Return the words of a command line, with each secret replaced by MARK: ``["--api-token", "abc"]`` ->
+    ``["--api-token", "<left out>"]``."""
     found: list[str] = []
     before = ""  # the option whose value may come next
     for word in argv:
@@ -93,7 +93,8 @@ def words(argv: Sequence[str]) -> list[str]:
 
 
 def without(text: str) -> str:
-    """Return ``text`` with MARK in place of parts that have the form of a secret."""
+    """Return ``text`` with MARK in place of parts that have the form of a secret, such as ``ghp_...`` or the
+    password in a URL."""
     text = _URL_PASSWORD.sub(rf"\1{MARK}", text)
     for pattern in (_QUOTED, _QUERY):
         text = pattern.sub(_of_its_name, text)
@@ -116,9 +117,8 @@ def _of_its_name(match: re.Match[str]) -> str:
 
 
 def _random(run: str) -> bool:
-    """Return whether ``run``, letters and digits without a break, looks random: both alternate more than in
-    words.
-    """
+    """Return whether ``run``, a sequence of letters and digits, looks like a random key: letters and digits,
+    or capital and small letters, alternate more often than in words."""
     kinds = _CLASSES.findall(run)
     mixed = any(c.isdigit() for c in run) and any(c.isalpha() for c in run)
     return mixed and len(kinds) > len(run) / 3.5

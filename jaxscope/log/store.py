@@ -64,10 +64,9 @@ def here() -> Path:
 
 
 def runs_home(start: Path | None = None) -> Path:
-    """Return the directory ``.jaxscope/runs`` of ``start``.
-
-    None: ``runs`` of $JAXSCOPE_HOME if that is set, or else ``.jaxscope/runs`` of the current directory.
-    """
+    """Return the directory that contains the runs: ``.jaxscope/runs`` in the directory ``start``. If
+    ``start`` is None, it is ``runs`` in the directory $JAXSCOPE_HOME if that is set, or else
+    ``.jaxscope/runs`` in the current directory."""
     if start is None:
         home = os.environ.get("JAXSCOPE_HOME")
         start = Path(home) if home else here() / HOME
@@ -76,9 +75,11 @@ def runs_home(start: Path | None = None) -> Path:
 
 
 def clean_name(text: str) -> str:
-    """Return a file name made from ``text``: letters and digits of any script, dots, dashes, underscores.
+    """Return a file name made from ``text``. All characters except letters and digits of any script, dots,
+    dashes and underscores are replaced: ``my run!`` -> ``my-run``.
 
-    It is never empty, and has at most 120 bytes: file systems allow 255, and extensions are added to it.
+    The name is never empty, and has at most 120 bytes: file systems allow 255, and extensions are added to
+    it.
     """
     return _clean(text) or "run"
 
@@ -95,13 +96,13 @@ def _clean(text: str, also: str = "") -> str:
 def create(
     path: Path | None = None, *, name: str | None = None, overwrite: bool = False, **meta: Any
 ) -> RunDir:
-    """Create a run directory that other users cannot read.
+    """Create a run directory, in which a program is recorded. Other users cannot read it.
 
     Args:
       path: a directory that does not exist yet, or is empty; None: a new directory under ``runs_home()``,
         named after ``name`` and the time.
-      name: the name of the run; default: taken from the path.
-      overwrite: if ``path`` contains a run, remove it first.
+      name: the name of the run; None: taken from the path.
+      overwrite: if ``path`` contains a run, remove that run first.
       meta: further entries of ``meta.json``, as JSON values.
 
     Raises:
@@ -123,7 +124,8 @@ def create(
 
 
 def make_home(path: Path) -> None:
-    """Create the directory of a run, which other users cannot read, and its missing parent directories.
+    """Create the run directory ``path``, which other users cannot read, and its missing parent directories.
+    Also write a ``.gitignore`` in ``.jaxscope``.
 
     Raises:
       OSError: the directory cannot be created.
@@ -138,7 +140,7 @@ def make_home(path: Path) -> None:
 
 
 def unwritable(path: Path, e: OSError) -> LogError:
-    """Return the error to raise if the run directory ``path`` cannot be created because of ``e``."""
+    """Return the LogError that says that the run directory ``path`` cannot be created because of ``e``."""
     return LogError(
         f"cannot make the run directory {path}: {e.strerror or e}",
         hint="choose a writable place with --out DIR, or set JAXSCOPE_HOME",
@@ -147,7 +149,8 @@ def unwritable(path: Path, e: OSError) -> LogError:
 
 
 def _harmless(meta: dict[str, Any]) -> dict[str, Any]:
-    """Return the entries ``meta`` of a ``meta.json`` without secrets in the command line and the settings."""
+    """Return ``meta``, entries of a ``meta.json``, with secrets in the command line and the settings
+    replaced."""
     argv, settings = meta.get("argv"), meta.get("settings")
     found = dict(meta)
     if isinstance(argv, list):
@@ -161,11 +164,13 @@ def _harmless(meta: dict[str, Any]) -> dict[str, Any]:
 
 
 def _make_room(path: Path, *, overwrite: bool) -> None:
-    """Check that ``path`` does not exist or is empty; with ``overwrite``, remove the run in it.
+    """Check that ``path``, where a run directory is to be created, does not exist or is empty. With
+    ``overwrite``, remove the run that is there.
 
     Raises:
-      LogError: it contains something other than a run, or a run without ``overwrite`` or in use.
-      OSError: it cannot be read.
+      LogError: ``path`` contains something other than a run, a run that is being recorded, or, without
+        ``overwrite``, any run.
+      OSError: ``path`` cannot be read.
     """
     try:
         held = files.names(path)
@@ -199,10 +204,11 @@ def _make_room(path: Path, *, overwrite: bool) -> None:
 
 
 def _write_first(path: Path, data: bytes) -> None:
-    """Write a file that must not exist yet, so that only one of two processes creates the same run.
+    """Write ``data`` to the new file ``path``. If two processes create the same run, only one of them
+    succeeds.
 
     Raises:
-      OSError: the file exists, or there is no room.
+      OSError: the file exists already, or there is no room.
     """
     fd = files.descriptor(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, within=path.parent)
     try:
@@ -220,7 +226,7 @@ def fresh(name: str) -> Path:
 
 
 class RunDir:
-    """The directory of one run. Its files are only opened when they are read.
+    """The directory of one run (one recording). Each file in it is opened only when it is read.
 
     Attributes:
       everything: whether texts of any size are read (``--all``).
@@ -245,7 +251,7 @@ class RunDir:
 
     @property
     def name(self) -> str:
-        """Return the name in ``meta.json``, or else the name of the directory."""
+        """Return the run's name in ``meta.json``; if there is none, the name of the directory."""
         name = self.meta.get("name")
         return name if isinstance(name, str) and name else self.path.name
 
@@ -302,8 +308,8 @@ class RunDir:
         return any(each.recorded for each in rank_runs(self))
 
     def put_text(self, text: str) -> tuple[str, int]:
-        """Store ``text`` once. Return its sha256, by which ``text`` and ``data`` find it, and its UTF-8
-        bytes.
+        """Store a program text in the run, once even if this is called several times. Return (its sha256, its
+        size in UTF-8 bytes). The methods ``text`` and ``data`` find it by the sha256.
 
         Raises:
           OSError: the disk is full, or the directory cannot be written.
@@ -318,10 +324,10 @@ class RunDir:
         return blob, len(data)
 
     def text(self, blob: str) -> str:
-        """Return the text stored under the hash ``blob``.
+        """Return the text that ``put_text`` stored under the hash ``blob``.
 
         Raises:
-          LogError: as for ``data``.
+          LogError: the text is missing, damaged or too large.
         """
         data = self.data(blob)
         try:
@@ -330,7 +336,8 @@ class RunDir:
             return data.decode("utf-8", "backslashreplace")
 
     def data(self, blob: str, most: int = MAX_TEXT_BYTES) -> bytes:
-        """Return the text stored under the hash ``blob``, in UTF-8 (a lone surrogate has three bytes).
+        """Return the text that ``put_text`` stored under the hash ``blob``, as UTF-8 bytes (a lone surrogate
+        has three bytes).
 
         Raises:
           LogError: the text is missing or damaged, or has more than ``most`` bytes or MAX_TEXT_LINES lines.
@@ -360,10 +367,8 @@ class RunDir:
         return total
 
     def remove(self) -> list[str]:
-        """Delete the files that jaxscope wrote, and then the directory if it is empty.
-
-        Returns:
-          The relative paths of the files that jaxscope did not write, which stay.
+        """Delete the files that jaxscope wrote in this directory, and then the directory if it is empty.
+        Return the relative paths of the other files, which are not removed.
 
         Raises:
           LogError: this directory is not a run.
@@ -373,13 +378,17 @@ class RunDir:
 
 
 def _unpacked(f: BinaryIO, blob: str, most: int, any_size: bool) -> bytes:
-    """Decompress the file ``f`` of a text in pieces, so that a hostile file cannot use much memory.
+    """Return the decompressed content of a stored text. It is decompressed in pieces, so that a hostile file
+    cannot use much memory.
 
-    ``blob``, the hash of the text, is for messages.
+    Args:
+      f: the compressed file.
+      blob: the hash of the text, for messages.
+      most: the largest number of bytes.
+      any_size: whether the text may have more than MAX_TEXT_LINES lines.
 
     Raises:
-      LogError: the text has more than ``most`` bytes, or, without ``any_size``, more than MAX_TEXT_LINES
-        lines.
+      LogError: the text is larger than these limits.
     """
     pieces, size, lines = [], 0, 0
     with zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).stream_reader(f) as reader:
@@ -399,16 +408,17 @@ def _unpacked(f: BinaryIO, blob: str, most: int, any_size: bool) -> bytes:
 def _is_run(path: Path, within: Path | None = None) -> bool:
     """Return whether the directory ``path`` has a ``meta.json``, as every run has.
 
-    ``within`` is the run that contains ``path``; links inside it are not followed.
+    Args:
+      within: the run that contains ``path``, below which no link is followed; None: no run contains it.
     """
     return files.is_regular(path / "meta.json", within=within or path)
 
 
 def sub_run(run: RunDir, label: str | int) -> Path:
-    """Return a path for a new sub-run of ``run``, which is another recording of the same program.
+    """Return the path of a new directory for a sub-run of ``run``: a further recording of the same program,
+    with other devices or settings. The directory is not created.
 
-    The directory is named ``label`` and does not exist yet. If the name is taken, ``~2``, ``~3``, ... follows
-    it.
+    Its name is ``label``, followed by ``~2``, ``~3``, ... if the name is taken.
     """
     stem = _clean(str(label), "=@,+") or "run"
     home = run.path / SUBS
@@ -422,18 +432,16 @@ def _endings() -> Iterator[str]:
 
 
 def sub_runs(run: RunDir) -> list[RunDir]:
-    """Return the sub-runs of ``run`` in the order in which they were started.
-
-    A sub-run has none, so for it the result is empty.
-    """
+    """Return the sub-runs of ``run`` in the order in which they were started: recordings of the same program
+    with other devices or settings. The list is empty for a sub-run itself."""
     if run.path.parent.name == SUBS and parent_of(run) is not None:
         return []
     return sorted(_inside(run, SUBS), key=lambda r: (r.started, len(r.path.name), r.path.name))
 
 
 def rank_runs(run: RunDir) -> list[RunDir]:
-    """Return the recordings of the processes of a job in order of their ranks; empty for a run of one
-    process.
+    """Return the recordings of the processes (ranks) inside ``run``, the run of a job, in order of their
+    ranks. The list is empty if ``run`` is the recording of one process.
 
     Recordings that remain from an earlier job, whose run was replaced, are left out.
     """
@@ -449,7 +457,8 @@ def _rank_runs(run: RunDir) -> Iterator[RunDir]:
 
 
 def _inside(run: RunDir, folder: str) -> Iterator[RunDir]:
-    """Yield the runs in the directory ``folder`` of ``run``, in order of their names."""
+    """Yield the runs in the directory ``folder`` (``sub`` or ``ranks``) of ``run``, in order of their
+    names."""
     try:
         names = sorted(files.names(run.path / folder, within=run.path))
     except OSError:
@@ -458,22 +467,26 @@ def _inside(run: RunDir, folder: str) -> Iterator[RunDir]:
 
 
 def parent_of(run: RunDir) -> RunDir | None:
-    """Return the run that contains ``run``; None: no run contains it."""
+    """Return the run that contains ``run`` in its directory ``sub`` or ``ranks``; None if no run
+    contains it."""
     above = run.path.parent.parent
     inside = run.path.parent.name in (SUBS, RANKS) and _is_run(above)
     return RunDir(above) if inside else None
 
 
 def texts_of(run: RunDir) -> Path:
-    """Return the run directory whose ``blobs`` has the texts of ``run``: for a rank, that of its job."""
+    """Return the run directory in whose ``blobs`` the program texts of ``run`` are stored. For the recording
+    of one process of a job, this is the run of the job; for any other run, its own directory."""
     parent = parent_of(run) if run.path.parent.name == RANKS else None
     return run.path if parent is None else parent.path
 
 
 def one_process(run: RunDir, rank: int | None = None) -> RunDir:
-    """Return the recording of one process in the run of a job, by its rank.
+    """Return the recording of one process in ``run``, the run of a job. If ``run`` is itself the recording of
+    one process, return ``run``.
 
-    Without ``rank``, this is the first rank that recorded anything. A run of one process is returned itself.
+    Args:
+      rank: the number of the process in the job; None: the first process that recorded anything.
 
     Raises:
       RunNotFound: there is no such rank.
@@ -495,9 +508,8 @@ def one_process(run: RunDir, rank: int | None = None) -> RunDir:
 
 
 def address(run: RunDir) -> str:
-    """Return a text by which ``find`` finds the run: its name, its path, or ``RUN/NAME`` if it is in another
-    run.
-    """
+    """Return a text by which ``find`` finds ``run``: its name, its path, or ``RUN/NAME`` if ``run`` is inside
+    another run."""
     parent = parent_of(run)
     if parent is not None and run.path.parent.name == RANKS and one_process(parent).path == run.path:
         return address(parent)
@@ -518,14 +530,16 @@ def all_runs(home: Path | None = None) -> list[RunDir]:
 
 
 def find(which: str | None = None) -> RunDir:
-    """Return the run with the address ``which``: a directory, a name, the beginning of a name, or ``latest``.
+    """Return the run that a user means by ``which``: a directory, a name, the beginning of a name, or
+    ``latest``.
 
-    None: ``latest``, which is the newest run that recorded anything, or else the newest. If several runs have
-    the same name, this is the newest of them. ``RUN/NAME`` is a run inside another run: ``latest/MESH=4x4``
-    by its setting, ``latest/16`` by its directory. A run in a store (``s3://...``) is downloaded.
+    ``latest``, or None, is the newest run that recorded anything; if none did, the newest run. If several
+    runs have the same name, the newest of them is returned. ``RUN/NAME`` is a run inside another run:
+    ``latest/MESH=4x4`` by its setting, ``latest/16`` by its directory. A run in a store (``s3://...``) is
+    downloaded.
 
     Raises:
-      RunNotFound: there is no such run (the hint has similar names), or several names begin with this text.
+      RunNotFound: there is no such run (the hint has similar names), or several names begin with ``which``.
       JaxscopeError: the store cannot be read.
     """
     if which is not None and remote.is_remote(which):
@@ -565,7 +579,8 @@ def find(which: str | None = None) -> RunDir:
 
 
 def _not_found(which: str, runs: list[RunDir]) -> RunNotFound:
-    """Return the error that no run has the name ``which``; its hint has similar names of ``runs``."""
+    """Return the RunNotFound error for ``which``, the name of no run. Its hint has those names of ``runs``
+    that are similar."""
     if Path(which).is_dir():
         return RunNotFound(
             f"{which} is a directory, but not a jaxscope run (no meta.json in it)",
@@ -585,7 +600,8 @@ def _not_found(which: str, runs: list[RunDir]) -> RunNotFound:
 
 
 def _within(which: str) -> RunDir | None:
-    """Return the run inside another with the address ``which``, as ``RUN/NAME``; None: no run is called RUN.
+    """Return the run with the address ``which`` of the form ``RUN/NAME``, which is inside another run. Return
+    None if no run is called RUN.
 
     Raises:
       RunNotFound: the run RUN exists, but has no run NAME in it.
@@ -621,9 +637,10 @@ def _within(which: str) -> RunDir | None:
 
 
 def _name_within(run: RunDir, every: Sequence[RunDir]) -> str:
-    """Return the name of a run within another: its settings, or else the name of its directory.
+    """Return the name by which a user can select ``run``, a run inside another: its settings (``MESH=4x4``),
+    or the name of its directory.
 
-    The settings are used if they are printable and no other run of ``every`` has the same.
+    The settings are used if they are printable and different from those of all other runs in ``every``.
     """
     label = label_of(run)
     alone = parent_of(run) is None or sum(label_of(r) == label for r in every) == 1
@@ -631,5 +648,6 @@ def _name_within(run: RunDir, every: Sequence[RunDir]) -> str:
 
 
 def label_of(run: RunDir) -> str:
-    """Return the settings of ``--vary`` as text, as ``MESH=4x4 --remat=full``; empty if there are none."""
+    """Return the environment variables and flags that ``--vary`` set for this run, as text: ``MESH=4x4
+    --remat=full``. The text is empty if there are none."""
     return " ".join(f"{name}={value}" for name, value in run.settings)

@@ -1,8 +1,8 @@
 """Write the append-only event log of one process: each event with one ``write``, completely or not at all.
 
-There is no buffer and no thread. When ``emit`` returns, the kernel has the event, so that ``kill -9`` loses
-none, and the beginning of a phase is written before the phase runs. Events are rare (a few for each cache
-miss, none for a call from the cache) and take about 20 us each.
+There is no buffer and no thread. When ``emit`` returns, the kernel has the event. So ``kill -9`` loses no
+event, and the beginning of a phase (trace, lowering, compilation) is written before the phase runs. Events
+are rare (a few for each cache miss, none for a call from the cache) and take about 20 us each.
 
 If the disk is full or the directory was removed, the recording ends with a line on stderr and the event
 RecordingStopped. If the log has no room for that event, it is written to a file that was created for it at
@@ -32,10 +32,11 @@ E = TypeVar("E", bound=Event)
 
 
 class Filter(Protocol):
-    """Change events and texts before they are written, for example to remove confidential parts."""
+    """Changes events and program texts before they are written, for example to remove confidential parts."""
 
     def event(self, event: Any) -> Any:
-        """Return ``event`` changed, as plain data; it may be the result of an earlier filter."""
+        """Return ``event`` changed, as plain data (dicts, lists, strings). ``event`` may already be plain
+        data, as an earlier filter returned it."""
 
     def text(self, text: str) -> str: ...
 
@@ -45,19 +46,20 @@ MAX_BLOB_BYTES = 8 << 30
 
 
 class Writer:
-    """Write the events of this process, and of each process forked from it, each to a separate file.
+    """Writes the events of this process to a log file. In a process forked from it, it writes to another
+    file.
 
     Args:
       run: the run directory.
-      first: returns the first event of a log. It is called again in a forked child (with True), whose log is
+      first: returns the first event of a log. Its argument is whether this is a forked child, whose log is
         created with its first event.
-      of_program: whether this is a process of the program. If so, it holds a lock on its log until it ends,
-        and creates the file for the event RecordingStopped.
+      of_program: whether this is a process of the recorded program. If so, its log is locked until the
+        process ends, which shows that it is alive, and the file for the event RecordingStopped is created.
 
     Attributes:
       process_index: the JAX process index, which each event gets; None: unknown.
       filters: applied to events and texts, one after the other.
-      before: called before each event.
+      before: called before each event; None: nothing is called.
       stopped: why nothing is written any more; None: events are written.
     """
 
@@ -72,7 +74,7 @@ class Writer:
         self._reset(forked=False)
 
     def forked(self) -> None:
-        """Write to another log from now on; it is called in a forked child."""
+        """Write to another log from now on. This is called in a forked child."""
         self._let_go()  # this copy of the descriptor would keep the parent's lock when the parent has ended
         self._reset(forked=True)
 
@@ -104,7 +106,8 @@ class Writer:
                 self._open()
 
     def emit(self, event: E) -> None:
-        """Append ``event`` to the log with its sequence number, time, process and thread. Never raises."""
+        """Append ``event`` to the log, with its sequence number, time, process and thread. If this fails, the
+        recording stops; no exception is raised."""
         if self.before is not None:
             self.before()
         with self._lock:
@@ -114,10 +117,8 @@ class Writer:
                 self._append(event)
 
     def put_text(self, text: str) -> tuple[str, int] | None:
-        """Store a program text in the run directory. Return its hash and its size in bytes.
-
-        None: the recording has stopped.
-        """
+        """Store a program text in the run directory. Return (its hash, its size in bytes), or None if the
+        recording has stopped."""
         if self.stopped is not None:
             return None
         try:
@@ -133,7 +134,9 @@ class Writer:
         return blob, size
 
     def cell(self) -> tuple[int, memoryview, int] | None:
-        """Reserve a cell for a growing number, as ``log.counts.Cells.take``; None: that is not possible."""
+        """Reserve a cell (a place for a growing number) in the file that is mapped into memory. Return (its
+        index in the file, the mapped page that contains it, its index in the page); None if that is not
+        possible."""
         with self._lock:
             if self.stopped is None and self._fd is None:
                 self._open()
@@ -147,9 +150,13 @@ class Writer:
                 return None
 
     def steps_in(self, cell: int, *, marks: bool) -> None:
-        """Record for other processes that the cell ``cell`` counts the steps of this process.
+        """Record, for other processes, which cell of the mapped file counts the training steps of this
+        process.
 
-        ``marks``: it counts the ends of steps; else it counts calls of the step function.
+        Args:
+          cell: the index of the cell.
+          marks: whether the cell counts calls of ``jaxscope.step()``, which end steps. If not, it counts
+            calls of the step function, which begin steps.
         """
         if self._pointer is not None:
             _, page, index = self._pointer
@@ -221,7 +228,7 @@ class Writer:
             return self._encoder.encode(_spelled_out(msgspec.to_builtins(written))) + b"\n"
 
     def _put(self, line: bytes) -> None:
-        """Append ``line``, completely or not at all.
+        """Append ``line`` to the log, completely or not at all.
 
         Raises:
           OSError: the line cannot be written.
@@ -248,9 +255,11 @@ class Writer:
         self._ended_early(e.strerror or str(e), f"{self.run.path}: ")
 
     def _ended_early(self, reason: str, where: str = "") -> None:
-        """Stop the recording because of ``reason``, and write that to the log, if possible, and to stderr.
+        """Stop the recording. Write the reason to stderr and, if possible, to the log (``RecordingStopped``).
 
-        ``where`` precedes the reason on stderr.
+        Args:
+          reason: why the recording stops.
+          where: text before the reason on stderr, such as the path of the run.
         """
         self.stopped = where + reason
         try:
@@ -273,7 +282,8 @@ class Writer:
 
 
 def _spelled_out(value: Any) -> Any:
-    """Return plain data with lone surrogates in its texts escaped, because UTF-8 cannot encode them."""
+    """Return plain data (dicts, lists, strings) with lone surrogates in its strings escaped, because UTF-8
+    cannot encode them."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):
@@ -284,7 +294,8 @@ def _spelled_out(value: Any) -> Any:
 
 
 def _file(fd: int) -> tuple[int, int] | None:
-    """Return (device, inode) of the file with the descriptor ``fd``; None: it is not open."""
+    """Return (device, inode) of the file that is open under the descriptor ``fd``; None if no file is. It
+    shows whether the program has closed the descriptor and opened another file."""
     try:
         stat = os.fstat(fd)
     except OSError:
