@@ -1,1 +1,2 @@
-"""Everything that runs inside the user's program. It writes facts to a log and draws no conclusions."""
+"""The code that runs inside the user's program while it is recorded. It writes facts to a log; conclusions
+are drawn later, by the code that reads the log."""

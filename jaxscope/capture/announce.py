@@ -1,7 +1,7 @@
 """Notify subscribers when a recording of this process begins or ends.
 
-This module imports nothing else of jaxscope, so that watching a function costs nothing until a recording
-begins.
+This module imports nothing else of jaxscope. So a function wrapped by ``jaxscope.watch`` costs nothing until
+a recording begins.
 """
 
 from __future__ import annotations

@@ -42,7 +42,8 @@ class Count(Tick):
         self.cells: Any = _Unplaced(self)
 
     def add(self) -> bool:
-        """Add one and store the count. Return False; subclasses return True if the call needs more work."""
+        """Add one to the count and store it. Return False; subclasses return True if the call needs more
+        work."""
         self.value = value = self.value + 1
         self.cells[self.index] = value
         return False
@@ -59,8 +60,8 @@ class Count(Tick):
             self._writer.emit(self._event(self.value, self.cell))
 
     def place(self) -> None:
-        """Reserve a cell in the mapped file, store the count there from now on, and write the cell's number
-        to the log."""
+        """Reserve a cell (a place for one number) in the mapped file, and store the count there from now on.
+        Write the index of the cell to the log."""
         cell = self._writer.cell()
         if cell is None:
             self.cells = _InTheLog(self)

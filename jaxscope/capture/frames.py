@@ -1,6 +1,7 @@
-"""Find the user's lines in the Python stack: those that are neither of JAX nor of a library around it.
+"""Find the user's lines in the Python stack: those that belong neither to JAX nor to a library around JAX
+such as flax.
 
-JAX's own functions are known to ``jax_internals`` only.
+Which functions of JAX are on the stack is known to ``jax_internals`` only.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ _of_file = standings()
 
 
 def configure(extra: list[str]) -> None:
-    """Treat the packages ``extra`` as libraries around JAX too, like flax: their lines are not the user's."""
+    """Treat the packages ``extra`` like flax and other libraries around JAX: their lines are not the
+    user's."""
     global _skipped, _of_file
     _skipped = JAX_ROOTS | WRAPPER_ROOTS | {OWN_ROOT} | frozenset(extra)
     _of_file = standings(extra)
@@ -39,7 +41,8 @@ def configure(extra: list[str]) -> None:
 
 
 def is_library(module: object) -> bool:
-    """Return whether the module of this name belongs to JAX, a library around JAX, or jaxscope."""
+    """Return whether the module with the name ``module`` belongs to JAX, to a library around JAX such as
+    flax, or to jaxscope."""
     return root(module) in _skipped
 
 
@@ -85,7 +88,8 @@ def standing(frame: FrameType) -> Standing:
 
 
 def is_user(frame: FrameType) -> bool:
-    """Return whether the frame's code is not of JAX, a library around it, jaxscope or Python itself."""
+    """Return whether the code of ``frame`` belongs to the user or to an installed package: not to JAX, a
+    library around JAX, jaxscope or Python itself."""
     return standing(frame) != Standing.LIBRARY
 
 
@@ -104,8 +108,8 @@ def file_standing(file: str) -> Standing:
 
 @functools.lru_cache(4096)
 def library_of(file: str | None) -> str | None:
-    """Return the name of the package that contains ``file``, if it is JAX, a library around JAX or jaxscope;
-    else None."""
+    """Return the name of the package that contains ``file``, if this package is JAX, a library around JAX
+    such as flax, or jaxscope; else None."""
     for name in _skipped if file is not None else ():
         for folder in getattr(sys.modules.get(name), "__path__", ()) or ():
             if file is not None and file.startswith(folder + os.sep):
@@ -120,7 +124,7 @@ def is_library_file(file: str) -> bool:
 
 
 def location(frame: FrameType) -> Frame:
-    """Return the file, line and function that ``frame`` is at, as data."""
+    """Return the file, line and function that ``frame`` is executing, as data for the log."""
     code = frame.f_code
     return Frame(file=code.co_filename, line=frame.f_lineno or code.co_firstlineno, function=code.co_qualname)
 

@@ -23,7 +23,7 @@ class Listeners(Protocol):
 
 
 def register(callbacks: Listeners) -> None:
-    """Register the methods of ``callbacks`` with ``jax.monitoring``."""
+    """Register the methods of ``callbacks``, the listeners of a recording, with ``jax.monitoring``."""
     import jax
 
     jax.monitoring.register_event_duration_secs_listener(callbacks.on_duration)
@@ -33,7 +33,7 @@ def register(callbacks: Listeners) -> None:
 
 
 def unregister(callbacks: Listeners) -> None:
-    """Remove the methods of ``callbacks`` from ``jax.monitoring``."""
+    """Remove the methods of ``callbacks``, the listeners of a recording, from ``jax.monitoring``."""
     import jax
 
     for name, listener in (

@@ -61,7 +61,7 @@ class MainThread:
         _thread.start_new_thread(self._run, ())
 
     def stop(self) -> None:
-        """End the thread that observes, without waiting for it."""
+        """End the thread that observes the main thread. This does not wait until it has ended."""
         if self._stopped.locked():
             self._stopped.release()
 

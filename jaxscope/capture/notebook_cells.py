@@ -58,8 +58,13 @@ def _marimo() -> Any | None:
 
 
 def text(file: str) -> str | None:
-    """Return the source of code that is in no file on disk, such as a notebook cell, from ``linecache``; None
-    if it is unknown or longer than MAX_TEXT."""
+    """Return the source of code that is in no file on disk, such as a notebook cell.
+
+    Args:
+      file: the file name in the code object, by which ``linecache`` has the source.
+
+    Returns None if the source is unknown or longer than MAX_TEXT characters.
+    """
     entry: tuple[Any, ...] = linecache.cache.get(file, ())  # has one element if the file is not read yet
     found = "".join(entry[2]) if len(entry) == 4 else ""
     return found if 0 < len(found) <= MAX_TEXT else None

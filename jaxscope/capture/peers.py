@@ -87,7 +87,8 @@ class Peers:
             self._stopped.acquire(timeout=LEAVE_S)
 
     def _run(self) -> None:
-        """Publish and compare at intervals, until ``stop`` is called or a call fails."""
+        """Publish this rank's programs and compare those of all ranks, at intervals, until ``stop`` is called
+        or a call of JAX's coordination service fails."""
         try:
             last = False
             while shield.attempt("peers", self._round, time.time_ns()) and not last:

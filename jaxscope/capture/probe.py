@@ -89,7 +89,7 @@ class Probe:
         self.on_test = _listener(self)  # one object: it is compared with the listener in the slot
 
     def install(self) -> None:
-        """Register the listeners with JAX."""
+        """Register the listeners for JAX's events."""
         self._sees_traces = jax_internals.TraceFrame.code() is not None
         listeners.register(self)
         if jax_internals.has_test_slot():
@@ -128,19 +128,22 @@ class Probe:
                 self._passing.on = False
 
     def on_scalar(self, event: str, value: float | int, **_: Any) -> None:
-        """Receive the beginning of a phase from ``jax.monitoring``."""
+        """Receive the beginning of a phase (trace, lowering, compilation) from ``jax.monitoring``. ``event``
+        names the phase."""
         self.callbacks += 1
         if event in PHASES:
             self._guarded("phase_starts", self._began, PHASES[event], sys._getframe(1))
 
     def on_duration(self, event: str, duration_secs: float, **_: Any) -> None:
-        """Receive the end of a phase and its seconds from ``jax.monitoring``."""
+        """Receive the end of a phase (trace, lowering, compilation) and its seconds from ``jax.monitoring``.
+        ``event`` names the phase."""
         self.callbacks += 1
         if event in PHASES:
             self._guarded("phase_durations", self._ended, PHASES[event], duration_secs, sys._getframe(1))
 
     def on_event(self, event: str, **_: Any) -> None:
-        """Receive a hit or miss of the persistent cache from ``jax.monitoring``."""
+        """Receive from ``jax.monitoring`` that a program was found in the persistent cache or not, as
+        ``event`` says."""
         self.callbacks += 1
         if event in CACHE:
             self._guarded("cache_events", self._cache, CACHE[event])
@@ -512,7 +515,8 @@ class Probe:
         self.buffer_lifetimes.forget()
 
     def flush(self) -> None:
-        """Write the counts of the calls that missed the fast path again with unchanged arguments."""
+        """Write to the log how many calls missed the fast path again with unchanged arguments. Such calls are
+        counted and not described one by one."""
         shield.attempt("repeats", self.repeats.flush)
 
 

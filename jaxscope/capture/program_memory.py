@@ -74,16 +74,16 @@ class MemoryReading:
             self._call_late()
 
     def wait(self) -> None:
-        """Return when the thread has ended."""
+        """Wait until the thread that reads the figures has ended."""
         while not self.ended:
             time.sleep(POLL_S)
 
 
 class Readings:
-    """The readings of memory figures that are in progress while the program continues.
+    """The readings of programs' memory figures that are in progress in threads, while the program continues.
 
     Args:
-      write: is called with the number of a call and the figures of the program that it compiled.
+      write: is called with the number of a call and the memory figures of the program that it compiled.
     """
 
     def __init__(self, write: Callable[[int, Memory], None]) -> None:
@@ -102,6 +102,6 @@ class Readings:
             reading.wait()
 
     def wait(self) -> None:
-        """Return when all figures are written."""
+        """Wait until the memory figures of all programs are written."""
         for reading in self._open:
             reading.wait()

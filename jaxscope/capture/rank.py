@@ -1,5 +1,5 @@
-"""Record, in a process of a job with several processes, where the main thread waits and what the other ranks
-compile.
+"""In a process of a job with several processes, record where the main thread waits, and compare the programs
+that this process compiles with those of the other processes.
 
 None of this runs in a program with one process.
 """
@@ -107,7 +107,8 @@ class Rank:
             self._agreement.wait(call)
 
     def leave(self) -> None:
-        """Stop what ``begin`` has started. This is called before JAX disconnects from the other processes."""
+        """Stop observing the main thread and comparing programs. This is called before JAX disconnects from
+        the other processes."""
         main_thread, self._main_thread = self._main_thread, None
         peers, self._peers, self._agreement = self._peers, None, None
         if main_thread is not None:

@@ -65,7 +65,8 @@ class Redaction:
         self._key = os.urandom(16)
 
     def event(self, event: AnyEvent) -> Any:
-        """Return ``event`` redacted, as plain data."""
+        """Return ``event`` as plain data, without values of static arguments, source lines and paths outside
+        the project."""
         data = msgspec.to_builtins(event)
         redacted: dict[str, Any] = {name: self._value(data["kind"], name, v) for name, v in data.items()}
         if redacted.get("signature"):
@@ -113,7 +114,8 @@ class Redaction:
         return OUTSIDE + (kept[0] if kept else f"/{path.rpartition('/')[2]}")
 
     def _tree(self, text: str) -> str:
-        """Return ``text``, a PyTreeDef as text, with the static data of its containers replaced by hashes."""
+        """Return ``text``, a PyTreeDef as text, with the static data of its nodes replaced by hashes:
+        ``CustomNode(Model[<left out 1f0c9a3b52d4>], [*])``."""
         redacted, at = "", 0
         while (match := _NODE.search(text, at)) is not None:
             end = _closing(text, match.end() - 1)
@@ -128,7 +130,8 @@ class Redaction:
         return f"<left out {self._digest(value)}>"
 
     def _digest(self, value: str) -> str:
-        """Return the keyed hash of a removed value: 12 hexadecimal digits."""
+        """Return a hash of ``value``, a removed value: 12 hexadecimal digits. It depends on this recording's
+        random key, so that the value cannot be guessed from it."""
         return hashlib.blake2s(
             value.encode("utf-8", "surrogatepass"), key=self._key, digest_size=6
         ).hexdigest()

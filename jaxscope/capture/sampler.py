@@ -222,7 +222,8 @@ class Sampler:
             self._take(self._look(), frame, EXIT, self._ended_step(), trace=trace)
 
     def _ended_step(self) -> int | None:
-        """Return the number of the step that ended last; None if steps are not counted."""
+        """Return the number of the training step that ended last (0: none has ended); None if steps are not
+        counted."""
         now = self._step()
         return None if now is None else max(0, now - 1)
 

@@ -160,7 +160,7 @@ class Session:
             self.probe.phases.retarget = Retarget(self.writer, options.targets, ends_at)
 
     def begin(self) -> None:
-        """Write the first event and install the listeners."""
+        """Begin the recording: write the first event and register the listeners with JAX."""
         if self._how == "child":
             self.tracker.beside(self.run)
         self.writer.open()
@@ -296,7 +296,8 @@ class Session:
             self.writer.emit(died)
 
     def _flush(self) -> None:
-        """Write all counts to the log, after the memory figures that are still being read."""
+        """Write all counts to the log. First wait for the memory figures of programs that are still being
+        read."""
         self.probe.phases.memory.wait()
         self.tracker.flush()
         self.probe.flush()
@@ -336,8 +337,8 @@ class Session:
             self.sampler.now(sys._getframe())
 
     def compile_for(self, target: Target, traced: Any) -> str | None:
-        """Lower ``traced`` (the result of ``f.trace``) for ``target`` and queue it for the target's compiler.
-        Return the id of the program; None if it cannot run on the target.
+        """Lower ``traced``, the result of ``f.trace``, for ``target``, another accelerator, and put it into
+        the queue of the target's compiler. Return the id of the program; None if it cannot run on the target.
 
         Raises:
           OSError: the queue cannot be written.
@@ -377,7 +378,8 @@ class Session:
         return self.tracker.watch(seen.function, step)
 
     def _step_ended(self) -> None:
-        """Check the values that watched functions capture, at the end of a step."""
+        """At the end of a training step, check whether the values that watched functions captured have
+        changed."""
         shield.attempt("stale_captures", self.probe.monitor.step_ended)
 
     def _count_steps(self, name: str) -> Callable[[], None]:
@@ -397,8 +399,8 @@ class Session:
         return undo
 
     def _first(self, forked: bool) -> ev.Event:
-        """Return the first event of the log. ``forked`` is whether this process is a forked child of a
-        recorded one."""
+        """Return ``RunStarted``, the first event of the log. ``forked`` is whether this process is a forked
+        child of a recorded process."""
         import jax
         import jaxlib
 
@@ -420,7 +422,8 @@ class Session:
         )
 
     def _degraded(self, name: str, reason: str) -> None:
-        """Write that the part ``name`` of the recording is not available, and the reason."""
+        """Write an event ``Degraded``: the part ``name`` of the recording is not available, for the given
+        ``reason``."""
         self.writer.emit(ev.Degraded(seam=name, reason=reason))
 
 
@@ -469,11 +472,12 @@ def current() -> Session | None:
 
 
 def start(run: RunDir, *, how: str, options: Options | None = None) -> Session:
-    """Begin a recording to ``run``, or return the recording in progress. This imports jax.
+    """Begin a recording, or return the recording in progress if there is one. This imports jax.
 
     Args:
       run: the directory to record to.
-      how: what begins the recording: ``run``, ``env`` or ``record`` (see Session).
+      how: what begins the recording: ``run`` (``jaxscope run``), ``env`` (an environment variable) or
+        ``record`` (the program itself).
       options: the options of the recording; None: the defaults.
     """
     import jax  # noqa: F401  before the lock: a thread that imports jax has jax's import lock in our hook

@@ -71,7 +71,7 @@ class StepProfile:
             shield.attempt("profile", self._stop, since, max(self._step, step or 0))
 
     def _start(self) -> None:
-        """Wait for all live arrays, then start JAX's profiler."""
+        """Wait until all live arrays are computed, then start JAX's profiler."""
         import jax
 
         began = time.monotonic_ns()
@@ -209,8 +209,8 @@ class _Several:
         self._due = dict.fromkeys(each, 0)
 
     def step_ended(self, step: int) -> int:
-        """Call the functions that are due at the end of ``step``. Return after how many steps the next one is
-        due."""
+        """Call those functions that are due at the end of ``step``. Return after how many steps the next
+        function is due."""
         for ended, due in self._due.items():
             if step >= due:
                 self._due[ended] = step + ended(step)

@@ -21,11 +21,9 @@ def array_class() -> Any:
 
 @functools.cache
 def staging() -> tuple[list[Any], CodeType | None, Any]:
-    """Return the parts of JAX with which ``jnp.asarray`` and ``jnp.array`` copy a host array to a device.
-
-    Returns three values: the primitives, the code object of the function that runs them outside of traces,
-    and the class of the host arrays that they receive.
-    """
+    """Return the parts of JAX with which ``jnp.asarray`` and ``jnp.array`` copy a host array to a device:
+    (the two primitives, the code object of the function that runs them outside of traces, the class of the
+    host arrays that they receive)."""
     primitives = [attributes.STAGE.needed(), attributes.CONVERT.needed()]
     return primitives, frames.EagerFrame.code(), attributes.HOST_ARRAY.needed()
 

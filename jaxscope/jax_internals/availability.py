@@ -46,7 +46,8 @@ class Seam(NamedTuple):
     Attributes:
       name: the part's name, as in ``jaxscope doctor``.
       gives: what a recording has because of this part, for users.
-      needs: attributes of modules, (declaration, its fields) pairs, or functions that return what is missing.
+      needs: each is a private attribute of a module, a pair (declaration of a frame or object, its fields),
+        or a function that returns what is missing (None: nothing).
     """
 
     name: str
@@ -91,7 +92,8 @@ def _copies() -> str | None:
 
 
 def _scalars() -> str | None:
-    """Return why the installed JAX does not announce that a phase begins; None if it does."""
+    """Return why the installed JAX does not announce the beginning of a phase (trace, lowering, compilation);
+    None if it does."""
     lacks = _public("register_scalar_listener").lacks()
     if lacks is not None:
         return lacks

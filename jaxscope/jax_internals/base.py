@@ -346,8 +346,8 @@ def code_of(function: Any) -> CodeType | None:
 
 
 def _inner_code(code: CodeType | None, name: str) -> CodeType | None:
-    """Return the code object of the nested function ``name`` in the code of its outer function; None if there
-    is none."""
+    """Return the code object of the function ``name`` that is defined inside the function with the code
+    ``code``; None if there is none."""
     for const in code.co_consts if code is not None else ():
         if isinstance(const, CodeType) and const.co_name == name:
             return const

@@ -1,4 +1,4 @@
-"""Describe the devices of a mesh or a sharding by their ids, as text."""
+"""Describe the devices of a mesh or a sharding by their ids, as text: ``0-3,8``."""
 
 from __future__ import annotations
 

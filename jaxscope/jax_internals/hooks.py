@@ -64,7 +64,8 @@ def has_test_slot() -> bool:
 
 
 def coordination_client() -> Any:
-    """Return the client of JAX's coordination service; None if there is none, or if JAX has disconnected.
+    """Return the client of JAX's coordination service, by which the processes of a job exchange data. Return
+    None if there is none, or if JAX has disconnected.
 
     Call this only after a program for several processes has been compiled, because only then is it certain
     that the client is connected.

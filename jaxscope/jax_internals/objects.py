@@ -1,4 +1,4 @@
-"""Declare the objects of JAX whose fields are read under private names, one dataclass each."""
+"""Declare the objects of JAX whose fields jaxscope reads under private names, one dataclass each."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ TracedFunction.names = {"params": "_params"}
 
 @declared
 class Jaxpr(JaxObject):
-    """The result of a trace. ``consts`` are the arrays that the traced function captured."""
+    """The result of a trace, a jaxpr. ``consts`` are the arrays that the traced function captured."""
 
     module, kind = "jax._src.core", "Jaxpr ClosedJaxpr"  # 0.12, 0.10
     consts: Any = private("Traced.captured")

@@ -55,9 +55,9 @@ def equation_count(jaxpr: Any) -> int | None:
 
 
 def out_paths(out_avals: Any) -> tuple[str, list[tuple[str, Any]]]:
-    """Return the results of a trace: (the tree as text, [(path, aval) of each result]).
+    """Return (the tree of a trace's results as text, [(path, aval) of each result]).
 
-    A path is written as ``['loss'][0]``, and as ``[3]`` (the position) if JAX gives no paths.
+    A path is written ``['loss'][0]``. If JAX gives no paths, it is the position: ``[3]``.
 
     Args:
       out_avals: the FlatTree of the results' avals, which JAX's ``_trace_for_jit`` has as a local variable.
@@ -192,8 +192,8 @@ def recovered_out_shardings(executable: Any, frame: ExecutableFrame) -> list[Any
 
 
 def _on_one_device(sharding: Any, devices: Any) -> Any:
-    """Return ``sharding`` as JAX reports it for a program on one device: a SingleDeviceSharding in place of
-    the executable's GSPMDSharding."""
+    """Return ``sharding``, that of a result of a program on one device, as JAX reports it: a GSPMDSharding of
+    the executable is replaced by a SingleDeviceSharding on the device of ``devices``."""
     import jax
 
     if type(sharding).__name__ != "GSPMDSharding":

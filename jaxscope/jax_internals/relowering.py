@@ -1,4 +1,4 @@
-"""Lower a traced function again for another platform than the one that the program runs on."""
+"""Lower a traced function again, for another platform than that on which the program runs."""
 
 from __future__ import annotations
 
@@ -157,7 +157,8 @@ def retargeting(computation: Any) -> Retargeting:
 
 
 def retargeting_of(lowered: Any) -> Retargeting:
-    """Return what is needed to compile ``lowered``, the result of ``f.lower``.
+    """Return what is needed to compile ``lowered``, the result of ``f.lower``: the module and the further
+    inputs of the compiler.
 
     Raises:
       LookupError: the installed JAX does not have a private name that this needs.

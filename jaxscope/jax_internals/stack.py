@@ -219,7 +219,7 @@ def context_settings() -> dict[str, str]:
 
 
 def _short(value: object) -> str:
-    """Return the value of a setting as text of limited length, without memory addresses."""
+    """Return ``value``, that of a setting of JAX, as text of limited length, without memory addresses."""
     sizes = getattr(value, "axis_sizes", None)
     if isinstance(sizes, dict):  # AxisEnv, which prints as an address
         return f"axes {sizes}, spmd {sorted(map(str, getattr(value, 'spmd_axis_names', ()) or ()))}"

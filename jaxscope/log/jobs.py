@@ -140,7 +140,7 @@ class Queue:
             return []
 
     def job(self, path: Path) -> Job:
-        """Read the job in the file ``path``.
+        """Read a job (the target and the compile options of a program) from its file ``path``.
 
         Raises:
           OSError: the file was removed.
@@ -149,7 +149,7 @@ class Queue:
         return _JOBS.decode(files.read(path, MAX_JOB, within=self._run))
 
     def module(self, id: str) -> bytes:
-        """Return the MLIR bytecode of the job ``id``.
+        """Return the program of the job ``id``, as MLIR bytecode.
 
         Raises:
           OSError: the file was removed.
@@ -253,7 +253,7 @@ class Queue:
         return frozenset() if alive else frozenset(p.stem for p in waiting if self._before(p, oldest))
 
     def lost(self) -> list[str]:
-        """Return the ids of jobs whose compiler crashed or took too long."""
+        """Return the ids of the jobs whose compilation crashed or took too long."""
         return [path.stem for path in self._all(".lost")]
 
     def close(self) -> None:

@@ -129,7 +129,8 @@ class Heartbeat:
         self._locked = False
 
     def beat(self) -> None:
-        """Write the current time. Errors are ignored, because watching continues without a heartbeat."""
+        """Write the present time to the heartbeat file. Errors are ignored, because the process goes on
+        without a heartbeat."""
         with contextlib.suppress(OSError):
             if self._fd is None:
                 self._fd = files.descriptor(self._path, os.O_RDWR | os.O_CREAT, within=self._path.parent)

@@ -243,9 +243,10 @@ def agreed(whole: RunDir) -> dict[str, list[int]] | None:
 
 
 def found_below(path: Path, depth: int = 5) -> list[RunDir]:
-    """Return the recordings of single processes in ``path``, down to ``depth`` directories below it.
+    """Return the recordings of single processes in the directory ``path`` and in directories below it, down
+    to ``depth`` levels. Links are not followed.
 
-    ``path`` may be the directory of a rank, a run, or a directory that contains runs. Links are not followed.
+    ``path`` may be the recording of one process, a run, or a directory that contains runs.
     """
     here = RunDir(path)
     if removal.is_run(path):

@@ -139,7 +139,7 @@ class Store:
         return data
 
     def remove(self, names: Iterable[str]) -> None:
-        """Remove the objects with the paths ``names``."""
+        """Remove objects from the store. ``names`` are their paths."""
         paths = [f"{self._root}/{name}" for name in names]
         if paths:
             _call(lambda: self._fs.rm(paths))

@@ -55,7 +55,7 @@ LAST_BYTES = 512
 def here() -> Path:
     """Return the current directory.
 
-    If it was removed, return a path below which nothing exists and nothing can be created.
+    If it was removed, return a path at which nothing exists and nothing can be created.
     """
     try:
         return Path.cwd()
@@ -270,7 +270,8 @@ class RunDir:
 
     @property
     def settings(self) -> list[tuple[str, str]]:
-        """Return (name, value) of the environment variables and flags that ``--vary`` set for this run."""
+        """Return (name, value) of the environment variables and flags that ``--vary`` set for this run; empty
+        if there are none."""
         found = self.meta.get("settings")
         pairs = found.items() if isinstance(found, dict) else ()
         return [(name, value) for name, value in pairs if isinstance(value, str)]
@@ -288,7 +289,7 @@ class RunDir:
         return self.path / "heartbeat"
 
     def logs(self) -> list[Path]:
-        """Return the event logs, one for each process, in order of their names."""
+        """Return the paths of the event logs, one for each process, in order of their names."""
         try:
             found = [self.events / name for name in files.names(self.events, within=self.path)]
             return sorted(p for p in found if p.suffix == ".jsonl")

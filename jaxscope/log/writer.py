@@ -100,7 +100,8 @@ class Writer:
         return self._seq
 
     def open(self) -> None:
-        """Create the log before the first event, so that a recording without events is visible."""
+        """Create the log file now, and not only when ``emit`` is called. So a recording in which nothing
+        happens has a log too."""
         with self._lock:
             if self.stopped is None and self._fd is None:
                 self._open()
@@ -172,7 +173,8 @@ class Writer:
             self._let_go()
 
     def _let_go(self) -> None:
-        """Close the log, which releases its lock."""
+        """Close the log file, which releases its lock. If the program has closed its descriptor already, do
+        nothing."""
         fd, self._fd = self._fd, None
         if fd is not None and _file(fd) == self._file:
             with contextlib.suppress(OSError):

@@ -50,8 +50,8 @@ class Layers(NamedTuple):
 
 
 class Serials:
-    """Numbers objects in the order in which they are first seen. The number of a dead object is not used
-    again."""
+    """Numbers objects in the order in which they are first seen, so that two objects can be distinguished in
+    the log. When an object dies, no other object gets its number."""
 
     def __init__(self) -> None:
         self._next = itertools.count(1)
@@ -95,8 +95,8 @@ class Serials:
             return False
 
     def number(self, value: Any) -> int | None:
-        """Return the number of ``value``, a new one if it is seen for the first time; None if it cannot have
-        weak references."""
+        """Return the number of the object ``value``. A new number is given when the object is first seen.
+        Return None if the object cannot have weak references."""
         known = self._seen.get(id(value))
         if known is not None and known[0]() is value:
             return known[1]
@@ -119,7 +119,8 @@ def defined_in(function: Any) -> str:
 
 
 def _label(layer: Any) -> str:
-    """Return the public name of a wrapper: ``jax.grad`` for the function ``grad_f`` that it returns."""
+    """Return the public name of ``layer``, a wrapper around the user's function: ``jax.grad`` for the
+    function ``grad_f`` that ``jax.grad`` returns."""
     if defined_in(layer) == jax_internals.TRIMS_TRACEBACKS:
         # This is JAX's api_boundary. Its closure has the transform, whose name functools.wraps replaced.
         inside = [
@@ -207,8 +208,9 @@ def _step_in(layer: Any) -> tuple[Any, str] | None:
 
 
 def unwrap(function: Any) -> Layers:
-    """Return the user's function inside ``function``, an object that was passed to jit, and the names of the
-    wrappers around it."""
+    """Remove the wrappers (partials, methods, transforms, library wrappers) from ``function``, an object that
+    was passed to jit. Return the user's function inside, the names of the wrappers, and the arguments that
+    they bind."""
     wrappers: list[str] = []
     bound: dict[str, Any] = {}
     form = "def"
@@ -387,8 +389,8 @@ def _name_of(value: Any) -> str:
 
 
 class _Default:
-    """A default value in the text of a signature. Only plain values are shown by their repr, because that of
-    another object might print an array."""
+    """A default value in the text of a signature. Its repr is that of a number, string or None, and
+    ``<ClassName>`` for any other value, whose own repr might print an array."""
 
     def __init__(self, value: Any) -> None:
         plain = isinstance(value, (str, int, float, bool, type(None)))

@@ -38,12 +38,13 @@ def place(frame: FrameType | None) -> Place:
 
 
 def how_entered(frame: FrameType | None, nested: bool, key: Key | None) -> str:
-    """Return how a call was made, for ``Missed.entry``: ``nested``, ``aot``, ``transform`` or ``call``.
+    """Return how a call of a jitted function was made, for ``Missed.entry``: ``nested`` (inside another
+    trace), ``aot`` (ahead of time), ``transform`` (under grad or vmap) or ``call`` (directly).
 
     Args:
       frame: the frame of the call; None: it lowers or compiles ahead of time.
-      nested: whether it is inside another trace.
-      key: its cache key; None: it could not be read.
+      nested: whether the call is inside another trace.
+      key: the cache key of the call; None: it could not be read.
     """
     if nested:
         return "nested"
@@ -152,7 +153,8 @@ class Calls(threading.local):
         self._keep([c for c in self.open if c.frame in on_stack])
 
     def _keep(self, calls: list[Call]) -> None:
-        """Keep ``calls`` and end all others, the innermost first."""
+        """Make ``calls`` the calls in progress. All other calls are over: pass each to ``over``, the
+        innermost first."""
         before, self.open = self.open, calls
         for call in reversed(before):
             if call not in calls:

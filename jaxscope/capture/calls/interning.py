@@ -1,5 +1,5 @@
-"""Write each function, each set of context settings and the backend once to the log. Later events refer to
-them by id."""
+"""Write each function, each JAX configuration and the backend to the log when they first occur. Later events
+refer to them by an id."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UNREADABLE = ev.FunctionSeen(function="?", name="?", qualname="?", library=True)
 
 
 class Introductions:
-    """Writes each function, each set of JAX's settings and the backend to the log when they first appear.
+    """Writes each function, each JAX configuration and the backend to the log when they first occur.
 
     The events are ``FunctionSeen``, ``ContextSeen`` and ``BackendSeen``.
     """
@@ -65,8 +65,8 @@ class Introductions:
         return known[around]
 
     def traced(self, jaxpr: Any) -> ev.FunctionSeen:
-        """Return the event ``FunctionSeen`` for the function that was traced to ``jaxpr``, and write it
-        unless it is in the log. A function in the log is recognized by its file, line and name."""
+        """Return the event ``FunctionSeen`` that describes the function traced to ``jaxpr``. Write it, unless
+        the log already describes a function with the same file, line and name."""
         seen = functions.describe_traced(jaxpr)
         return self._by_place.get((seen.file, seen.line, seen.name)) or self.introduce(seen)
 

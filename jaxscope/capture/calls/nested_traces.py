@@ -69,8 +69,8 @@ class Endings:
         return Ending(ref, frame.f_back.f_code)
 
     def returned(self, ending: Ending) -> bool | None:
-        """Return True if the watched call returned, False if it raised an exception, None if it still runs or
-        its exception is still alive."""
+        """Return True if the call that ``watch`` has watched returned, False if it raised an exception.
+        Return None if it is still running or its exception is still alive."""
         code = self._left.pop(ending.ref, None)
         return None if code is None else code is ending.caller
 

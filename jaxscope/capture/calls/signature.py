@@ -39,9 +39,11 @@ class Read(NamedTuple):
 
 
 def type_name(value: Any) -> str:
-    """Return the type of an argument for a record: ``jax.Array``, ``Tracer``, ``float``, ``numpy.ndarray``.
+    """Return the type of an argument as text for the log: ``jax.Array``, ``Tracer``, ``float``,
+    ``numpy.ndarray``.
 
-    An object by which JAX has replaced an argument of ``f.lower()`` has the type of that argument.
+    In ``f.lower()``, JAX replaces the arguments by objects of its own. For such an object, this is the type
+    of the argument that it replaces.
     """
     import jax
 

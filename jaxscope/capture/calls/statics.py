@@ -148,7 +148,8 @@ def _sequence(value: Any, plain: type, level: int) -> str:
 
 
 def _partial(value: Any, level: int) -> str:
-    """Return the text that shows a ``functools.partial``."""
+    """Return the text that shows a ``functools.partial``. Containers in its arguments are shown up to the
+    depth ``level``."""
     inner = [_shown(v, level - 1) for v in (value.func, *_first(value.args))] if level else ["..."]
     keywords = [f"{k}={_shown(v, level - 1)}" for k, v in _first(value.keywords.items())] if level else []
     return f"functools.partial({', '.join(inner + keywords)})"

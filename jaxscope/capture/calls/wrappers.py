@@ -61,7 +61,8 @@ class UserCall(NamedTuple):
 
 
 def _nnx(frame: FrameType) -> UserCall | None:
-    """Return the user's call at a frame of ``nnx.jit``; None if the frame cannot be read."""
+    """Return the user's function and arguments, read from ``frame``, a frame of ``nnx.jit``; None if the
+    frame cannot be read."""
     local = frame_reading.read(frame, ("self", "args", "kwargs"))
     if len(local) != 3:
         return None
@@ -72,7 +73,8 @@ def _nnx(frame: FrameType) -> UserCall | None:
 
 
 def _filter_jit(frame: FrameType) -> UserCall | None:
-    """Return the user's call at a frame of ``eqx.filter_jit``; None if the frame cannot be read."""
+    """Return the user's function and arguments, read from ``frame``, a frame of ``eqx.filter_jit``; None if
+    the frame cannot be read."""
     local = frame_reading.read(frame, ("jit_wrapper", "args", "kwargs"))
     if len(local) != 3:
         return None
@@ -89,7 +91,8 @@ def _filter_jit(frame: FrameType) -> UserCall | None:
 
 
 def _pmap(frame: FrameType) -> UserCall | None:
-    """Return the user's call at a frame of ``jax.pmap``; None if the frame cannot be read."""
+    """Return the user's function and arguments, read from ``frame``, a frame of ``jax.pmap``; None if the
+    frame cannot be read."""
     found = jax_internals.pmap_call(frame)
     if found is None:
         return None
@@ -159,7 +162,8 @@ def jitted_by_user(function: object, frame: FrameType | None) -> bool:
 
 
 def _wrapper_call(frame: FrameType, module: str) -> UserCall | None:
-    """Return the user's call at ``frame``, if it is the frame of a known wrapper in ``module``; else None."""
+    """If ``frame`` is the frame of a known library wrapper such as ``nnx.jit``, return the user's function
+    and arguments; else None. ``module`` is the module whose code the frame runs."""
     for owner, _, endings, adapter in ADAPTERS:
         if module == owner and frame.f_code.co_qualname.endswith(endings):
             return adapter(frame)

@@ -1,2 +1,2 @@
-"""Find the values that a traced function reads from outside its arguments, and check whether they have
-changed since the trace."""
+"""Find the values that a traced function reads and that are not its arguments, and check whether these values
+have changed since the trace."""

@@ -1,4 +1,4 @@
-"""Follow the path from a function to a value that it reads: closure cells, globals, attributes, items.
+"""Follow the path from a function to a value that its code reads: closure cells, globals, attributes, items.
 
 This calls no property and no ``__getattr__``, and keeps no value alive.
 """

@@ -58,7 +58,7 @@ class Reads(NamedTuple):
 
 
 def of_code(code: CodeType) -> Reads:
-    """Return the names that ``code`` reads and writes."""
+    """Return the names that the code of a function reads and writes, such as ``config['lr']``."""
     found = Reads({}, set(), set())
     parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     outer: dict[str, Name | None] = {n: Name(CLOSURE, n) for n in code.co_freevars}
@@ -128,7 +128,7 @@ class _Scan:
         self.local: dict[str, Name | None] = {n: v for n, v in local.items() if n not in stores}
 
     def run(self) -> None:
-        """Follow all instructions."""
+        """Follow all instructions of the function, and note the names that they read and write."""
         for i in self.instructions:
             if i.is_jump_target:
                 self._forget()
@@ -156,7 +156,8 @@ class _Scan:
         self._use(len(self.stack))
 
     def _read(self, entry: _Entry) -> None:
-        """Note that the code reads the value of ``entry``, if it is a name."""
+        """Note that the code reads the value of ``entry``, an entry of the simulated stack, if the entry is a
+        name."""
         if isinstance(entry, Name):
             if entry.kind == PARAMETER and not entry.steps:
                 return  # an argument that is passed on
@@ -165,7 +166,8 @@ class _Scan:
                 self.found.read[entry] = (self.line, self.straight)
 
     def _write(self, entry: _Entry) -> None:
-        """Note that the code assigns to ``entry``, if it is a name."""
+        """Note that the code assigns to ``entry``, an entry of the simulated stack, if the entry is a
+        name."""
         if isinstance(entry, Name):
             self.found.written.add(entry)
 

@@ -37,11 +37,12 @@ CALLING = frozenset(
 
 
 def named_roots(function: Any) -> list[tuple[str, str, Any]]:
-    """Return (name, where, value) of the values that ``function`` can reach without arguments.
+    """Return (name, where, value) of the values that ``function`` can reach without arguments, where the
+    search for captured arrays begins.
 
     These are closure cells, globals that its code names, default values, and the values bound by a method or
-    a partial. User functions among them are searched in the same way. ``where`` is ``closure``, ``global``,
-    ``default``, ``attribute`` or ``partial``.
+    a partial. The user's functions among them are searched in the same way. ``where`` is ``closure``,
+    ``global``, ``default``, ``attribute`` or ``partial``.
     """
     found: list[tuple[str, str, Any]] = []
     queue: list[Any] = [function]
@@ -79,7 +80,8 @@ def named_roots(function: Any) -> list[tuple[str, str, Any]]:
 
 
 def _may_capture(value: Any) -> bool:
-    """Return whether ``value`` is a function, or a library's wrapper of one such as a jitted function."""
+    """Return whether ``value`` is a function, a method or a partial, or a library's wrapper around a function
+    such as a jitted function."""
     if isinstance(value, (FunctionType, MethodType, functools.partial)):
         return True
     kind = type(value)
@@ -127,7 +129,8 @@ def _attributes(name: str, where: str, owner: Any, wanted: set[str]) -> list[tup
 
 
 def _global_names(code: CodeType) -> set[str]:
-    """Return the names of globals and attributes in the code, and in functions that are defined in it."""
+    """Return the names of globals and attributes in ``code`` and in the code of functions that are defined in
+    it."""
     names = set(code.co_names)
     for const in code.co_consts:
         if isinstance(const, CodeType):

@@ -96,7 +96,8 @@ class _Walk:
         return [f for place, f in self.found.items() if not self._is_written(place)]
 
     def _is_written(self, place: Place) -> bool:
-        """Return whether the code assigns to the value at ``place``, or to an object on the path to it."""
+        """Return whether the searched code assigns to the value at the path ``place``, or to an object on
+        this path."""
         return any(place[:n] in self.written for n in range(1, len(place) + 1))
 
     def _function(self, function: FunctionType, place: Place, bound: dict[str, Variable]) -> None:
@@ -286,12 +287,14 @@ def _ends_here(value: Any) -> bool:
 
 
 def _is_users(function: FunctionType) -> bool:
-    """Return whether the function is neither of a library nor of Python's standard library."""
+    """Return whether the user's program defines ``function``: neither a library nor Python's standard library
+    does."""
     return _belongs_to_user(functions.defined_in(function))
 
 
 def _belongs_to_user(module: object) -> bool:
-    """Return whether the module of this name is neither a library nor in Python's standard library."""
+    """Return whether the module with the name ``module`` is part of the user's program: neither of a library
+    nor of Python's standard library."""
     return module == "__main__" or not (frames.is_library(module) or frames.root(module) in _STDLIB)
 
 

@@ -1,4 +1,4 @@
-"""Remember a value so that a later one can be compared with it, without keeping an array alive.
+"""Remember a value, without keeping an array alive, so that a later value can be compared with it.
 
 This uses weak references, plain values, and checksums of small NumPy arrays. It calls no code of the program:
 no ``__eq__``, no ``__repr__``, no property.

@@ -408,18 +408,19 @@ class ClosureMonitor:
             self.tracker.look_after(1)
 
     def step_ended(self) -> None:
-        """Let all guards check at the end of a step, and schedule the next check."""
+        """At the end of a step, check the captured values of all watched functions, and schedule the next
+        check."""
         looked = [guard.step_ended() for guard in self._guards()]
         if any(looked) and self.tracker is not None:
             self.tracker.look_after(max(1, self.tracker.ended - self._since))
 
     def exit(self) -> None:
-        """Let all guards check a last time, before the recording ends."""
+        """Check the captured values of all watched functions a last time, before the recording ends."""
         for guard in self._guards():
             guard.exit()
 
     def step(self) -> int | None:
-        """Return the number of the current step; None if steps are not counted."""
+        """Return the number of the current training step; None if steps are not counted."""
         step: int | None = self.tracker.current if self.tracker is not None else None
         return step
 

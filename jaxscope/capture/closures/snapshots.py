@@ -161,7 +161,8 @@ class Snapshot:
 
 
 def _is_one_of(value: Any, constants: set[paths.Identity]) -> bool:
-    """Return whether ``value`` is one of the arrays that ``constants`` identifies."""
+    """Return whether ``value`` is one of several arrays. ``constants`` has what identifies these arrays
+    (``paths.identity``)."""
     try:
         return bool(constants) and paths.identity(value) in constants
     except Exception:  # an array in a dead buffer

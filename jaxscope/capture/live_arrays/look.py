@@ -209,7 +209,8 @@ class _Kinds:
         self._arrays: list[Any] = []
 
     def add(self, live: list[Any]) -> None:
-        """Add the arrays of ``live`` that are not deleted."""
+        """Add the live arrays ``live``, except those that are deleted, each to the group of its
+        properties."""
         batches, makeup, keep = self._batches, jax_internals.makeup, self._arrays.append
         for array in live:
             try:
@@ -225,7 +226,7 @@ class _Kinds:
             batch.arrays.append(id(array))
 
     def array_ids(self) -> set[int]:
-        """Return the ids of all arrays added."""
+        """Return the ids (``id()``) of all arrays added so far."""
         return {n for batch in self._batches.values() for n in batch.arrays}
 
     def find_shared(self, named: variable_paths.VariablePaths) -> None:
@@ -394,7 +395,7 @@ def _named_groups(counts: list[_Counted]) -> list[ArrayGroup]:
 
 
 def _largest_first(g: ArrayGroup) -> tuple[int, str]:
-    """Return a key for sorting groups by size, the largest first."""
+    """Return a key by which groups of arrays are sorted: the largest first, equal ones by path."""
     return -(g.bytes or 0), g.path or ""
 
 
@@ -434,7 +435,8 @@ def _group(
 
 
 def _first_steps(path: str) -> str:
-    """Shorten a path: ``state.params['a']['b']`` -> ``state.params…``."""
+    """Shorten the path of a variable to its first two steps: ``state.params['a']['b']`` ->
+    ``state.params…``."""
     return "".join(_STEPS.findall(path)[:2]).removesuffix("…") + "…"
 
 

@@ -95,7 +95,7 @@ class VariablePaths:
         self._keys: tuple[dict[str, str], dict[str, str]] = {}, {}
 
     def __contains__(self, number: object) -> bool:
-        """Return whether a path was found to the array with the id ``number``."""
+        """Return whether a path from a variable was found to the array whose ``id()`` is ``number``."""
         return number in self._holder
 
     def count(
@@ -382,7 +382,8 @@ def _length(value: Any, kind: type) -> int | None:
 
 
 def _holds_atoms(value: Any) -> bool:
-    """Return whether the first SAMPLE items of a container are all numbers or strings."""
+    """Return whether the first SAMPLE items of the container ``value`` are all numbers or strings. Such a
+    container is not searched for arrays."""
     items = value.values() if issubclass(type(value), dict) else value
     return all(type(item) in _ATOMS for item, _ in zip(items, range(SAMPLE), strict=False))
 
@@ -553,7 +554,7 @@ def _namespace(namespace: dict[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _user_modules() -> list[ModuleType]:
-    """Return the imported modules of the user."""
+    """Return the imported modules that belong to the user's program, whose global variables are searched."""
     modules = []
     for name, module in list(sys.modules.items()):
         # A lazy module is of another class, and reading its attributes may load it: skip it.

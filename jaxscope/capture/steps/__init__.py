@@ -1,1 +1,1 @@
-"""Count steps, and the calls of watched functions."""
+"""Count training steps, and the calls of functions wrapped by ``jaxscope.watch``."""

@@ -72,7 +72,7 @@ class Counter(Count):
         self.look_at = NEVER
 
     def restart(self) -> None:
-        """Start at 0 again, in a forked child."""
+        """Set the count to 0 in a forked child, and examine at the next call which work is due."""
         super().restart()
         # The numbers of the calls at which to check the values that the function captures, to end a step, and
         # to report that steps have ended.
@@ -96,8 +96,8 @@ class Counter(Count):
         self.set_due()
 
     def step_in(self, calls: int) -> None:
-        """Have the tracker's ``step_ended`` called when the ``calls``-th call from now on begins, because a
-        step ends there."""
+        """Have ``step_ended`` of the tracker called when the ``calls``-th call from now on begins, because a
+        training step ends there."""
         self.step_at = self.value + calls
         self.set_due()
 

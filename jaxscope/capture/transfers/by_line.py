@@ -63,7 +63,8 @@ class _Code(NamedTuple):
 
 
 class Row:
-    """The totals of the copies in one direction that one line of the program has caused.
+    """The totals of the copies in one direction (to host, to device, between devices) that one line of the
+    program has caused.
 
     The fields are those of the event ``Transferred``. Times are in ns of ``time.perf_counter_ns``.
     """
@@ -404,7 +405,8 @@ def _codes_up_to(last: FrameType, frame: FrameType) -> tuple[CodeType, ...]:
 
 
 def _text(f: FrameType) -> str | None:
-    """Return the source of the expression that ``f`` executes, shortened; None if it cannot be read."""
+    """Return the source text of the expression that ``f`` is executing, shortened: ``float(loss)``. Return
+    None if it cannot be read."""
     at = next(islice(f.f_code.co_positions(), f.f_lasti // 2, None), None)
     if at is None or None in at:
         return None

@@ -136,7 +136,7 @@ class Arguments:
         return leaves, size
 
     def _count(self, size: int) -> Count:
-        """Return the count of the calls that passed ``size`` bytes."""
+        """Return the counter of those calls that passed ``size`` bytes of NumPy arrays."""
         count = self.counts.get(size)
         if count is None:
             if len(self.counts) >= MOST:
@@ -157,7 +157,7 @@ class Arguments:
 
 
 def _slots(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[Slot, Any]:
-    """Return the arguments of a call by their position or keyword."""
+    """Return the arguments of a call as one dict: position or keyword -> value."""
     slots: dict[Slot, Any] = dict(enumerate(args))
     slots.update(kwargs)
     return slots
