@@ -31,10 +31,11 @@ _ROOTS = (".git", "pyproject.toml", "setup.py", ".hg")
 
 def project(script: str) -> list[str]:
     """Return the directories of the project, in which a redacted recording keeps paths: one for the current
-    directory and one for the program's file ``script``.
+    directory and one for the directory of the program's file ``script``.
 
-    The directory of the project is the nearest one at or above a file that has a ``.git``, ``pyproject.toml``
-    or the like; if there is none, the file's own directory.
+    For each of the two, this is the nearest directory, from it upwards, that has a ``.git``,
+    ``pyproject.toml`` or the like; if there is none, the directory itself. The root and the home directory do
+    not count.
     """
     projects = []
     for folder in (_cwd(), Path(os.path.abspath(script)).parent if script else None):  # noqa: PTH100

@@ -145,9 +145,13 @@ class Sampler:
         return max(1, min(int(until), self._due - step if self._due > step else MAX_STEPS))
 
     def _after_step(self, step: int, frame: FrameType) -> None:
-        """Count the live arrays at the end of ``step``. Take a snapshot if one is due at this step or the
-        number of arrays has grown, but only if the time budget allows it. ``frame`` is where the search for
-        variables starts."""
+        """Count the live arrays at the end of ``step``. If a snapshot is due at this step, or the number of
+        arrays has grown, take a snapshot, but only if the time budget allows it.
+
+        Args:
+          step: the number of the training step that has ended.
+          frame: the search for variables that lead to arrays starts at this frame.
+        """
         look = self._look()
         due = step >= self._due
         if (due or look.count > GROWN * self._count + 1) and self.budget.allows(
@@ -160,25 +164,32 @@ class Sampler:
             self.budget.counted(look.seconds)
 
     def missed(self, frame: FrameType) -> None:
-        """In a program without steps, take a snapshot before a function of the user is compiled, if the time
-        budget allows it. ``frame`` is where the search for variables starts."""
+        """In a program without steps, take a snapshot of the live arrays before a function of the user is
+        compiled, if the time budget allows it. The search for variables that lead to arrays starts at
+        ``frame``."""
         self._between(frame, MISS)
 
     def passed(self, frame: FrameType) -> None:
-        """In a program without steps, take a snapshot at a transfer or before a library's function is
-        compiled, if the time budget allows it. ``frame`` is where the search for variables starts."""
+        """In a program without steps, take a snapshot of the live arrays at a transfer or before a library's
+        function is compiled, if the time budget allows it. The search for variables that lead to arrays
+        starts at ``frame``."""
         if self.budget.elapsed >= FIRST_S:
             self._between(frame, TIME)
 
     def _between(self, frame: FrameType, why: str) -> None:
-        """Take a snapshot for the reason ``why``, if steps are not counted, enough time has passed since the
-        last one, and the time budget allows it."""
+        """Take a snapshot of the live arrays for the reason ``why``. Do so only if steps are not counted,
+        enough time has passed since the last snapshot, and the time budget allows it.
+
+        Args:
+          frame: the search for variables that lead to arrays starts at this frame.
+          why: MISS or TIME.
+        """
         if self.budget.elapsed >= self._wait and self._step() is None:
             shield.attempt("arrays", self._without_steps, frame, why)
 
     def _without_steps(self, frame: FrameType, why: str) -> None:
-        """Take a snapshot for the reason ``why`` if the time budget allows it, and set when the next one may
-        be taken."""
+        """Take a snapshot of the live arrays for the reason ``why`` if the time budget allows it. Set when
+        the next one may be taken. The search for variables that lead to arrays starts at ``frame``."""
         look = self._look()
         if self.budget.allows(look.seconds + self.budget.expected(look.count)):
             self._take(look, frame, why, None)
@@ -188,29 +199,29 @@ class Sampler:
             self._wait = (self.budget.spent + self.budget.expected(look.count)) / SHARE
 
     def now(self, frame: FrameType) -> None:
-        """Take the snapshot that the program requests by ``jaxscope.snapshot()``. ``frame`` is where the
-        search for variables starts."""
+        """Take the snapshot of the live arrays that the program requests by ``jaxscope.snapshot()``. The
+        search for variables that lead to arrays starts at ``frame``."""
         shield.attempt("arrays", self._now, frame)
 
     def _now(self, frame: FrameType) -> None:
         self._take(self._look(), frame, REQUESTED, self._ended_step())
 
     def ended(self, frame: FrameType, *, leaving: bool) -> None:
-        """Take the last snapshot of the recording.
+        """Take the last snapshot of the live arrays in the recording.
 
         Args:
-          frame: where the search for variables starts.
-          leaving: whether the program ends too, so that an uncaught exception belongs to it.
+          frame: the search for variables that lead to arrays starts at this frame.
+          leaving: whether the program ends too, so that an uncaught exception is examined.
         """
         shield.attempt("arrays", self._last, frame, leaving)
 
     def _last(self, frame: FrameType, leaving: bool) -> None:
-        """Take the last snapshot of the recording. If the program ran out of memory, the snapshot includes
-        the error.
+        """Take the last snapshot of the live arrays in the recording. If the program ran out of memory, the
+        snapshot includes the error.
 
         Args:
-          frame: where the search for variables starts.
-          leaving: whether the program ends too.
+          frame: the search for variables that lead to arrays starts at this frame.
+          leaving: whether the program ends too, so that an uncaught exception is examined.
         """
         error = _error(leaving)
         trace = error.__traceback__ if error is not None else None
@@ -228,13 +239,13 @@ class Sampler:
         return None if now is None else max(0, now - 1)
 
     def _take(self, look: Any, frame: FrameType, why: str, step: int | None, **more: Any) -> None:
-        """Complete the snapshot ``look`` and pass it to ``emit``.
+        """Complete a snapshot of the live arrays and pass it to ``emit``.
 
         Args:
           look: the snapshot, which was begun already.
-          frame: where the search for variables starts.
-          why: the reason for the snapshot.
-          step: the step that has ended; None: steps are not counted.
+          frame: the search for variables that lead to arrays starts at this frame.
+          why: the reason for the snapshot: STEP, GROWTH, ...
+          step: the training step that has ended; None: steps are not counted.
           more: further fields of the event.
         """
         # The search for the objects that refer to arrays visits all objects of the program. Before the end
@@ -278,8 +289,9 @@ class Sampler:
 
 
 def _error(leaving: bool) -> BaseException | None:
-    """Return the exception that ends the recording: the one that is being handled now; if the program ends
-    (``leaving``), else the uncaught one that the interpreter keeps. Return None if there is none."""
+    """Return the exception that ends the recording; None if there is none. This is the exception that is
+    being handled now. If none is and the program ends (``leaving``), it is the uncaught one that the
+    interpreter keeps."""
     error = sys.exc_info()[1]
     if error is None and leaving:
         error = last_exception.stored()

@@ -244,7 +244,7 @@ class Session:
         """Take the last snapshot of the live arrays, once.
 
         Args:
-          leaving: whether the program ends too, so that an uncaught exception belongs to the snapshot.
+          leaving: whether the program ends too, so that an uncaught exception is examined.
         """
         sampler, self.sampler = self.sampler, None
         if self.transfers is not None:

@@ -14,8 +14,8 @@ from typing import Any
 
 
 def root(module: object) -> str:
-    """Return the top-level package of a module's full name: ``jax`` of ``jax._src.core``; empty if ``module``
-    is no string."""
+    """Return the top-level package of the module with the full name ``module``: ``jax`` for
+    ``jax._src.core``. Return empty text if ``module`` is no string."""
     return module.partition(".")[0] if isinstance(module, str) else ""
 
 

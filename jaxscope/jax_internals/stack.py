@@ -62,11 +62,13 @@ def stack_of_call(frame: FrameType | None) -> tuple[Stack, FrameType | None]:
 
 
 def phase_raised(frame: FrameType) -> bool:
-    """Return whether a trace, lowering or compilation ended in an exception. JAX announces its end at
-    ``frame``.
+    """Return whether a phase (trace, lowering or compilation) has ended in an exception.
 
     If so, the exception is leaving the ``with`` statement by which JAX times the phase, and its traceback
     contains a frame between ``frame`` and the call of the jitted function.
+
+    Args:
+      frame: the frame at which JAX announces the end of the phase.
     """
     error = sys.exc_info()[1]
     if error is None:

@@ -61,9 +61,14 @@ class RepeatedMisses:
         return repeat.function
 
     def note(self, jaxpr: Any, arguments: tuple[Any, ...], function: str) -> None:
-        """Remember that a call of the function with the id ``function`` missed the fast path with ``jaxpr``
-        and these arguments, and was described in the log. After UNCHANGED such calls, ``counted`` counts the
-        next ones."""
+        """Remember that a call missed the fast path with ``jaxpr`` and was described in the log. After
+        UNCHANGED such calls in a row with the same types of arguments, ``counted`` only counts the next ones.
+
+        Args:
+          jaxpr: the jaxpr of the call.
+          arguments: its arguments.
+          function: the id of its function.
+        """
         types = tuple(map(type, arguments))
         repeat: _Repeat | None = self._by_jaxpr.get(jaxpr)
         if repeat is None:

@@ -135,10 +135,10 @@ LOOK = 12  # frames that may be between the jitted function's call and the wrapp
 def jitted_by_user(function: object, frame: FrameType | None) -> bool:
     """Return whether the user, and not the library, passed ``function``, which a library defines, to jit.
 
-    The user did if two conditions hold. A line of the user calls the jitted function, perhaps through a
-    wrapper of jit or a transform of JAX. And the name of ``function`` in the library is not a jitted
-    function. A call that comes from no Python line (``atexit``) is the user's. If there is no line of the
-    user on the stack, a line of an installed package counts as the user's.
+    The user did if two conditions hold. First, a line of the user calls the jitted function, perhaps through
+    a wrapper of jit or a transform of JAX. Second, the library has no jitted function of this name. A call
+    that comes from no Python line (``atexit``) is the user's. If there is no line of the user on the stack, a
+    line of an installed package counts as the user's.
 
     Args:
       function: the function; None: it is unknown, under a transform.

@@ -276,12 +276,12 @@ def _may_be_key(aval: Any) -> bool:
 
 
 def _draws(body: Any, known: dict[int, frozenset[int]], found: set[frozenset[int]]) -> None:
-    """Add to ``found`` one set for each draw of random numbers in ``body``: the numbers of the keys from
-    which it draws.
+    """Add to ``found`` one set for each draw of random numbers in ``body``: the positions of the keys from
+    which the drawn key is made. Positions count the constants and arguments of the outermost jaxpr.
 
     Args:
       body: a jaxpr.
-      known: ``id()`` of a variable -> the numbers of the keys from which alone the variable is computed. A
+      known: ``id()`` of a variable -> the positions of the keys from which alone the variable is computed. A
         variable that also depends on another value, or on no key, is not in this dict.
       found: the result, which is extended.
     """

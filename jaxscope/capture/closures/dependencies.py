@@ -192,7 +192,8 @@ class _Walk:
         self._leaf(Found(place, name, where, value, at, certain), 0)
 
     def _call(self, function: FunctionType, place: Place, receiver: Variable) -> None:
-        """Have the values collected that ``function`` reads, a method that the code calls.
+        """Append ``function``, a method that the code calls, to the functions whose values are still to be
+        collected.
 
         Args:
           function: the function of the method.

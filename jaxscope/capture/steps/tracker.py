@@ -109,8 +109,8 @@ class Counter(Count):
         self.due = self.next if self.each is None else 0
 
     def missed(self, given: tuple[Any, Any], numpy_leaves: int) -> None:
-        """Handle a call, the last one counted, that missed the fast path: note the bytes of its NumPy
-        arguments.
+        """Handle a call that missed the fast path: note the bytes of its NumPy arguments. It is the call that
+        was counted last.
 
         Args:
           given: (positional arguments, keyword arguments) of the call.
@@ -342,8 +342,8 @@ class StepTracker:
                 block.first = counter
 
     def brought(self, function: str, given: tuple[Any, Any], numpy_leaves: int) -> None:
-        """Handle a call of ``function`` that missed the fast path: note the bytes of its NumPy arguments if
-        the function is watched.
+        """Handle a call of ``function`` that missed the fast path. If the function is watched
+        (``jaxscope.watch``), note the bytes of the call's NumPy arguments.
 
         Args:
           function: the id of the function.

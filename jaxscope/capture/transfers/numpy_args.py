@@ -90,7 +90,8 @@ class Arguments:
             self.each = self._look
 
     def _look(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Count a finished call by the bytes of its NumPy arguments."""
+        """Count a finished call by the bytes of its NumPy arguments. ``args`` and ``kwargs`` are the
+        arguments of the call."""
         try:
             if self._indicator is not None:
                 slot, path, counts = self._indicator
