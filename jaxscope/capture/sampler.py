@@ -261,13 +261,13 @@ class Sampler:
 
     def _remember(self, snapshot: ArraysSeen, searched: Collection[UnnamedKey]) -> None:
         """Count, for arrays to which no variable leads, in how many snapshots in a row their number has
-        grown. If it grows often, a later snapshot searches for the objects that refer to these arrays,
-        because they may be a leak.
+        grown. If this happens RISES times, the next snapshot searches for the objects that refer to these
+        arrays, because they may be a leak.
 
         Args:
           snapshot: the newest snapshot.
-          searched: identifies the arrays for which this search was already made (``unnamed_key``). It is not
-            repeated.
+          searched: identifies the arrays for which this search was already made (``unnamed_key``). The search
+            is not repeated for them.
         """
         counts: collections.Counter[UnnamedKey] = collections.Counter()
         for g in snapshot.groups:

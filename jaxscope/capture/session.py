@@ -213,8 +213,9 @@ class Session:
             self._last_look(leaving=True)
 
     def rest(self) -> None:
-        """Write the counts and ``RunEnded`` to the log, but do not close it. This is called when a program
-        runs its exit handlers long before its end. Its further events are written after ``RunEnded``."""
+        """Write the counts and ``RunEnded`` to the log, but do not close the log. This is called when a
+        program runs its exit handlers long before its end. Further events of the program are written after
+        ``RunEnded``."""
         self._flush()
         self.writer.emit(ev.RunEnded(how="exit"))
         self.writer.before = self._watch_for_the_end

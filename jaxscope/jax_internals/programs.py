@@ -41,8 +41,8 @@ def function_source(jaxpr: Any) -> tuple[str, str | None, int | None]:
 
 
 def is_trace_of(jaxpr: Any, info: JitInfo) -> bool:
-    """Return whether ``jaxpr`` was traced from a jitted function. ``info`` are the options of this jit, which
-    name the function."""
+    """Return whether ``jaxpr`` was traced from the same function to which the options ``info`` of jit belong.
+    The two are compared by the name, file and line of the function, which JAX stores in both."""
     traced = debug_info(jaxpr).func_src_info
     return known(traced) and known(info.fun_sourceinfo) and bool(traced == info.fun_sourceinfo)
 
@@ -76,13 +76,12 @@ def out_paths(out_avals: Any) -> tuple[str, list[tuple[str, Any]]]:
 
 
 def asked_shardings(stack: dict[str, FrameType]) -> tuple[list[Any], list[Any]] | None:
-    """Return (in_shardings, out_shardings) as they were passed to jit: a list with one sharding for each flat
-    argument, and one for each flat result. An entry is None where jit was given no sharding. Return None if
-    they cannot be read.
+    """Return (in_shardings, out_shardings) as they were passed to jit; None if they cannot be read.
 
-    They are read in the outermost frame that has them, because JAX fills in the arguments' own shardings in
-    the frames that this one calls. For ``f.lower`` they are in the parameters of ``Traced.lower``'s local
-    ``lo`` (0.10.2 and 0.12.0.1).
+    The first is a list with one sharding for each flat argument, the second has one for each flat result. An
+    entry is None where jit was given no sharding. Both are read in the outermost frame of JAX that has them,
+    because JAX fills in the arguments' own shardings in frames further in. For ``f.lower`` they are in the
+    parameters of ``Traced.lower``'s local ``lo`` (0.10.2 and 0.12.0.1).
 
     Args:
       stack: JAX's frames by function name.
@@ -139,11 +138,11 @@ def in_shardings_by_position(
 
 
 def _executable_in_shardings(executable: Any, frame: ExecutableFrame) -> list[Any] | None:
-    """Return the sharding of each argument that XLA keeps, captured constants first; None if they cannot be
-    read.
+    """Return the sharding of each argument that XLA keeps, captured constants first; None if the shardings
+    cannot be read.
 
-    Shardings that were passed to jit and those of committed arguments are as given. The others were chosen by
-    XLA. They are expressed in the axes of the user's mesh if JAX can do that.
+    If a sharding was passed to jit, or the argument is committed, it is that sharding. Otherwise XLA has
+    chosen it. If JAX can do so, all are expressed in the axes of the user's mesh.
     """
     avals, given = frame.global_in_avals, frame.in_shardings
     needed = (frame.device_list, avals, given, *_around(frame))

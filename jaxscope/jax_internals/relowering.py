@@ -108,8 +108,8 @@ def hide_frames(folder: str) -> None:
     """Make JAX leave the files in ``folder`` out of the source locations that it writes into programs, as it
     does with its own files.
 
-    Some lowering rules trace a function, and JAX then records the whole stack. Otherwise, programs that are
-    lowered inside a callback of jaxscope would contain lines of jaxscope.
+    Some lowering rules trace a function, and JAX then records the whole stack. Without this, a program that
+    is lowered inside a callback of jaxscope would contain lines of jaxscope.
     """
     attributes.HIDE_FILES(folder)
 

@@ -160,8 +160,8 @@ def _recent(whole: RunDir) -> bool:
     """Return whether more processes of the launch that made the run ``whole`` may still start, so that a new
     process belongs to it.
 
-    That is so while one of its processes is alive, and for OVER_S seconds after the last heartbeat. In a run
-    without heartbeats, it is so for JOIN_S seconds after its start.
+    That is so while one of its processes is alive, and for OVER_S seconds after the last heartbeat (a line
+    that is written every second). In a run without heartbeats, it is so for JOIN_S seconds after the start.
     """
     beats = [b for r in store.rank_runs(whole) if (b := liveness.beat_of(r.heartbeat)) is not None]
     if any(b.going or time.time() - b.at < OVER_S for b in beats):

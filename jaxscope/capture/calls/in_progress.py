@@ -136,13 +136,13 @@ class Calls(threading.local):
         return None
 
     def begin(self, call: Call, frame: FrameType | None) -> None:
-        """Add ``call``, made at ``frame``. End the calls whose frames are no longer on the stack around
-        ``frame``."""
+        """Add ``call``, which was made at ``frame``. End the calls whose frames are no longer among the
+        callers of ``frame``, because they have returned or raised."""
         self.prune(frame)
         self.open.append(call)
 
     def prune(self, frame: FrameType | None) -> None:
-        """End the calls whose frames are no longer on the stack around ``frame``, because they have returned
+        """End the calls whose frames are no longer among the callers of ``frame``, because they have returned
         or raised."""
         names = jax_internals.call_frames()
         on_stack = {

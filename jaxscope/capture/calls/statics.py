@@ -69,8 +69,8 @@ def shown(value: Any) -> str:
     """Return a short text that shows ``value``, without memory addresses and without calling a ``__repr__``
     of the program.
 
-    A ``__repr__`` of the program may call JAX. JAX would then compile programs that the program itself has
-    not asked for, which would be in JAX's caches when the program needs them.
+    A ``__repr__`` of the program may call JAX. JAX's caches would then contain programs that the program
+    itself has not compiled yet.
     """
     try:
         text = ADDRESS.sub("", _shown(value, LEVELS))

@@ -32,7 +32,7 @@ class Counter(Protocol):
 
 
 class Tracker(Protocol):
-    """The part of StepTracker, which counts the steps of a recording, that a RecordingScope uses.
+    """What a RecordingScope uses of a StepTracker, which counts the training steps of a recording.
 
     Attributes:
       marks: the number of calls of ``jaxscope.step()`` so far.

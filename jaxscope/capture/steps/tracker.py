@@ -127,9 +127,9 @@ class Counter(Count):
             count.flush()
 
     def came_due(self, value: int) -> bool:
-        """Do the other work than counting that is due before the call number ``value``: end a step, run
-        alarms, check arguments. Return True if the values that the function captures have to be checked after
-        the call."""
+        """Do the work besides counting that is due before the call number ``value``: end a step, run alarms,
+        check arguments. Return True if the values that the function captures have to be checked after the
+        call."""
         if value < self.next:
             return False
         tracker = self.tracker
@@ -158,8 +158,8 @@ class Counter(Count):
 
 
 class MainSteps:
-    """Reads the current step of another process of the run: the one that the user started. It is read from
-    the file in which that process counts its steps."""
+    """Reads the current training step of another process of the run: the one that the user started. The step
+    is read from the file in which that process counts its steps."""
 
     def __init__(self, run: RunDir) -> None:
         self._run = run

@@ -223,7 +223,8 @@ class _Copy(_Stand):
 
 class _Item(_Stand):
     """Replaces ``item`` of JAX's array class. ``array.item`` is a bound method as before, whose function is a
-    ``_Bound``. The program may keep it without calling it, so the copy is noted at the call."""
+    ``_Bound``. The copy is noted when this method is called, because the program may look it up without
+    calling it."""
 
     def __get__(self, array: Any, owner: Any = None) -> Any:
         if array is None or self.copies is None:
