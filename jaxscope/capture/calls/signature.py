@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import weakref
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from jaxscope.capture.calls.wrappers import Hashed, JitOptions, UserCall
 from jaxscope.jax_internals import JitInfo, known, known_or_none
 from jaxscope.schema.keys import Key, Leaf, Static
 
-MAX_STATICS = 500
+MAX_STATICS = 5000  # values inside the arguments of a library's wrapper, as nnx.jit
 
 
 class Read(NamedTuple):
@@ -398,12 +399,10 @@ def _behind_wrapper(
     """
     found = _users_names(user, hashed)
     traced = {path for path, _ in call.leaves}
-    return found, [
-        s
-        for path, value in sorted(found.others, key=lambda o: o[0])[:MAX_STATICS]
-        if path not in traced and value in hashed
-        for s in parts(path, value, serials)
-    ]
+    # The walk finds the shortest paths first: of too many values, those deep in a model are left out.
+    passed_on = [(path, v) for path, v in found.others if path not in traced and v in hashed][:MAX_STATICS]
+    passed_on.sort(key=itemgetter(0))
+    return found, [s for path, value in passed_on for s in parts(path, value, serials)]
 
 
 def _users_names(user: UserCall, hashed: Hashed) -> paths.Found:

@@ -61,3 +61,24 @@ def test_ordinary_numbers_go_by_the_users_names(recorded):
     }.items():
         leaves = {a.path: a.type for a in done.misses(name)[0].key.arguments}
         assert leaves.get(path) in ("float", "int"), (name, leaves)
+
+
+def test_of_too_many_static_values_those_deep_in_a_model_are_left_out(record):
+    pytest.importorskip("flax")
+    done = record("""
+import jax.numpy as jnp
+from flax import nnx
+from jaxscope.capture.calls import signature
+
+signature.MAX_STATICS = 10
+
+@nnx.jit(static_argnames="train")
+def step(model, x, train):
+    return model(x) * train
+
+model = nnx.Sequential(*(nnx.Linear(2, 2, rngs=nnx.Rngs(0)) for _ in range(3)))
+for train in True, False:
+    step(model=model, x=jnp.ones(2), train=train)
+""")
+    flags = [statics(m.key)["train"].repr for m in done.misses("step")]
+    assert {*flags} == {"True", "False"}
