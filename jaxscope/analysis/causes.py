@@ -428,8 +428,8 @@ def _fold_statics(found: list[Cause]) -> list[Cause]:
 
 
 def _inside(path: str, facts: Facts) -> bool:
-    """Return whether an argument path lies in a pytree container of the call or is one itself. If not, the
-    path is a plain argument of the call.
+    """Return whether a path leads into a pytree that is an argument (``state.params``), or to such a pytree
+    (``state``). False for an argument that is a single leaf (``x``).
     """
     steps = tokens(path)
     return any("".join(steps[:n]) in facts.nodes for n in range(1, len(steps) + 1))

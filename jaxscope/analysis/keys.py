@@ -123,8 +123,8 @@ def static_value(item: Static) -> StaticValue: ...
 @overload
 def static_value(item: None) -> None: ...
 def static_value(item: Static | None) -> StaticValue | None:
-    """Convert a recorded static value to the form that a ``Cause`` contains: text, type and serial number.
-    None stays None.
+    """Return a static argument, as the log has it, in the form for the cause of a recompile: its text, type
+    and serial number. None, for an argument that the call does not have, stays None.
     """
     return None if item is None else StaticValue(item.repr, item.type, item.serial)
 

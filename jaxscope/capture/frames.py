@@ -209,13 +209,11 @@ def into_library(frame: FrameType | None, callbacks: Container[str] = frozenset(
     """Find the user's line that called a library which uses JAX, such as flax, so that the library's
     compilations are attributed to this line. The user cannot add jit to the library's code.
 
-    Returns the position among ``user_frames`` of the outermost line that called such a library, and the name
-    of the library. If no line did, returns 0 and the name of an installed package that the innermost line
-    called, or None. Decorators, Python's own modules and pytest, which also call the user's code, are no such
-    libraries.
-
-    A function inside ``hk.transform(f)`` is the user's although the library calls it. The line that is
-    returned is then the one further out that called the transformed function.
+    Return (position, library): the position of the outermost such line in ``user_frames(frame)``, where 0 is
+    the innermost line, and the name of the library. If no line called such a library: 0, and the name of the
+    installed package that the innermost line called, or None. Decorators, Python's own modules and pytest do
+    not count, although they call the user's code. A line inside a function that a library calls back, as in
+    ``hk.transform(f)``, does not count; the line that called the transformed function does.
 
     Args:
       frame: the innermost frame.

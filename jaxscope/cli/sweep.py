@@ -109,8 +109,12 @@ def _require_repeatable(opts: argparse.Namespace, program: Command, sizes: bool)
 
 
 def checks(spec: str, rounds: list[Round]) -> dict[str, Any]:
-    """Parse ``spec``, the value of ``--check``, and return its options as name in [tool.jaxscope.check] ->
-    value. If ``spec`` names no target, the check is about all targets of ``rounds``.
+    """Parse the value of ``--check`` to options with the names of [tool.jaxscope.check]:
+    ``"max-compile-seconds=60"`` -> ``{"max-compile-seconds": 60}``.
+
+    Args:
+      spec: the value of ``--check``.
+      rounds: the runs of the sweep. If ``spec`` names no target, their targets are added.
     """
     names = list(dict.fromkeys(t.name for each in rounds for t in each.targets))
     found = config.check_spec(spec)

@@ -65,8 +65,8 @@ def private(*fills: str, optional: bool = False) -> Any:
 
 
 class _Read:
-    """Base class of declarations of private names of JAX. A subclass is a dataclass whose fields are read
-    from JAX.
+    """Base class for what jaxscope reads from JAX's private code. A subclass is a dataclass; each of its
+    fields is read from an attribute of an object of JAX, or from a local variable of a function of JAX.
 
     Attributes:
       names: field of the subclass -> its name in JAX.
@@ -103,8 +103,8 @@ class _Read:
 
     @classmethod
     def lacks(cls, fields: list[str] | None = None) -> str | None:
-        """Return a sentence that names the fields that the installed JAX does not have; None if all are
-        there.
+        """Return a sentence that names the fields of this class that cannot be read from the installed JAX;
+        None if all can.
 
         Args:
           fields: the fields to check; None: all fields that are not optional.

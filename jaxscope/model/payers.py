@@ -51,7 +51,7 @@ class Payer(msgspec.Struct, frozen=True):
 
     @property
     def names(self) -> list[str]:
-        """Return the names of the operations and functions that were compiled, each once, sorted."""
+        """Return the names of what ``line`` made JAX compile, operations and functions, each once, sorted."""
         functions = [c.function.seen for c in self.compilations]
         unnamed = [f.name.startswith("<unknown") or f.form == "callable" for f in functions]
         return sorted({UNNAMED if none else f.name for f, none in zip(functions, unnamed, strict=True)})

@@ -203,11 +203,14 @@ def _seen_before(run: Run, c: Compilation, expected: Facts) -> bool:
 
 
 def _status(run: Run, c: Compilation, fed: Fed) -> tuple[str | None, Compilation | None]:
-    """Return what became of a prediction: (status, the later call that confirmed it or None).
+    """Return whether a predicted recompile happened, as (status, call).
+
+    The prediction is: if the program passes a result of the call ``c`` as an argument of the next call, this
+    next call recompiles. The status is CONFIRMED, with the call that recompiled; WITHDRAWN, if the next call
+    did not recompile so; PENDING, if there was no next call yet; None, if the program ended without one.
 
     Args:
-      c: the call after which the recompile is predicted.
-      fed: the argument that is predicted to get a result of ``c`` in the next call.
+      fed: the argument, and the result of ``c`` that is expected in it.
     """
     own = c.function.compilations  # in order of time
     for at in range(bisect_left(own, c.t_ns, key=lambda o: o.t_ns), len(own)):

@@ -158,7 +158,8 @@ class Job:
         """Return the compilations of ``rank`` whose programs run on exactly these processes.
 
         Args:
-          ordered: return those that the main thread called; False: the others.
+          ordered: True: those of the main thread, which must come in the same order in all ranks; False:
+            those of other threads, whose order may differ.
         """
         return [
             s

@@ -250,13 +250,14 @@ def _results(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> It
 
 
 def _from_type(leaf: OutLeaf, compiled: Sharding | None) -> Sharding | None:
-    """Return the sharding that the type of a result has (sharding in types), as a request of the user.
+    """Return the sharding in the type of a result (sharding in types), which counts as requested by the user.
 
     None: the type has none, or not all axes of its mesh are of type Explicit.
 
     Args:
       leaf: the result, as its trace has it.
-      compiled: the sharding of the result in the compiled program; None: unknown.
+      compiled: the sharding of the result in the compiled program, for its mesh, devices and kind of memory;
+        None: unknown.
     """
     if leaf.sharding is None or compiled is None or not compiled.mesh:
         return None

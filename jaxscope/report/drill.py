@@ -297,10 +297,11 @@ def _child(part: Any, segment: str) -> Any:
 
 
 def below(part: Any) -> Sequence[str]:
-    """Return the keys and names that can follow a part of the report in a path.
+    """Return what can follow a part of the report in a path of ``jaxscope show``: for
+    ``functions/train_step`` the keys ``name``, ``compilations`` and so on. An error lists these.
 
     Args:
-      part: a Document, a Collection or an Entry.
+      part: the part: the whole report (Document), a list with names (Collection) or a value in it (Entry).
     """
     if isinstance(part, (Document, Collection)):
         return part.names

@@ -34,14 +34,14 @@ class Comparison:
     Args:
       whole: the directory of the run with all ranks.
       patience_s: seconds without progress after which a line says where the ranks wait.
-      holds: whether each rank waits after a compilation until all ranks have compiled the same program. If
-        only one rank compiled a program, the difference is then certain when the others have waited for
-        ``patience_s``.
+      holds: whether jaxscope stops each rank after a compilation until all ranks have compiled the same
+        program. If so, a program that only one rank compiled is a certain difference after the other ranks
+        have made no progress for ``patience_s``.
       clock: returns the time in ns.
 
     Attributes:
-      agreed: name of a rank's directory -> numbers of its latest calls whose programs all ranks have
-        compiled.
+      agreed: name of a rank's directory -> numbers (in that rank's log) of the latest calls whose programs
+        all ranks have compiled.
       diverged: the line about ranks that certainly run different programs; None: there are no such ranks.
     """
 

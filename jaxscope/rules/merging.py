@@ -61,11 +61,11 @@ def joined(found: Sequence[Finding], further: Iterable[Sequence[Finding]]) -> li
 
 
 def for_targets(f: Finding, names: Iterable[str], evidence: Iterable[Evidence] = (), *, ran: bool) -> Finding:
-    """Return the finding ``f`` with the further targets ``names``, for whose programs the same problem was
-    found, and with ``evidence`` about them.
+    """Return the finding ``f`` with a note that the problem was also found in the programs for the targets
+    ``names`` (machines for which a program was only compiled), and with ``evidence`` about them.
 
     Args:
-      ran: whether the program that ran has the problem, too.
+      ran: whether the program that ran on this machine has the problem, too.
     """
     targets = list(dict.fromkeys([*f.contexts.targets, *names]))
     contexts = msgspec.structs.replace(f.contexts, ran=ran or not targets, targets=targets)

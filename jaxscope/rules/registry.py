@@ -151,11 +151,12 @@ def rule(
 
 
 def declare(code: str, name: str, severity: str, *, needs_limit: bool = False) -> None:
-    """Add a rule to the list of rules whose findings other code computes, because a run alone is not enough:
-    a limit or another run is needed.
+    """Register a rule that has a code and a page of documentation, but no function that checks a run. Its
+    findings come from the package ``check``, which compares a run with a limit or with another run.
 
     Args:
-      needs_limit: whether the rule needs a limit; if not, the run has to be compared with something.
+      needs_limit: True: it is reported where the user has set a limit; False: where the run is compared with
+        another run or with a baseline.
 
     Raises:
       ValueError: another rule has this code.

@@ -381,9 +381,9 @@ class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
     """A snapshot, a list of all live ``jax.Array`` objects of this process in groups (metadata only).
 
     Attributes:
-      why: the occasion: step (a step ended), growth (there are more arrays), miss or time (at a compilation
-        or at a transfer, in a program whose steps are unknown), asked (requested by the user), exit, or
-        exhausted (memory ran out).
+      why: the occasion: step (a step ended), growth (there are more arrays), asked (requested by the user),
+        exit, exhausted (memory ran out). If steps are not counted also: miss (a call compiled), time (a
+        transfer, some time after the last snapshot).
       step: the step that ended last; None: steps are not counted.
       count: number of live arrays.
       shardings: the shardings to which the groups refer.

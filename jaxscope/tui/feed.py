@@ -297,8 +297,8 @@ class Feed:
         self.concluded = version
 
     def _join(self) -> None:
-        """Merge the findings of this run with those of its sub-runs, if one of these lists of findings has
-        changed.
+        """Merge the findings of this run with those of the runs within it (for other settings or numbers of
+        devices), if any of these findings have changed.
         """
         feeds = self.recordings
         found = [feed._own for feed in feeds]

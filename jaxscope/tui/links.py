@@ -63,8 +63,8 @@ NONE = Links(Stage(), Stage())
 
 
 def of_run(directory: RunDir, hlo: str | None, stablehlo: str | None) -> Links:
-    """Read the texts of a program from the run directory, and return for each text which of its lines come
-    from which lines of the user's source. A text that is missing, unreadable or too large has no links.
+    """Return which lines of a program's StableHLO and HLO come from which lines of the user's source. A text
+    that is missing, unreadable or too large has no such links.
 
     Args:
       directory: the run directory that contains the texts.

@@ -32,7 +32,7 @@ def test_what_does_not_fit_fails_without_being_requested_also_in_a_sub_run(check
     code, out, _ = check()
     assert code == 1 and "JX801" in out
     assert (
-        "does not fit into v5e:2x4: it needs 20.3 GiB of temporaries, 4.6 GiB more than one v5e chip has (15.8 GiB)"
+        "does not fit into v5e:2x4: it needs 20.3 GiB of temporaries, 4.6 GiB more than the 15.8 GiB of one v5e chip"
         in out
     )
     assert check("--ignore", "JX801")[0] == 0

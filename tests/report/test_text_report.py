@@ -43,7 +43,7 @@ Findings
            new object, a lambda created again at data.py:31  (train.py:33)
            → define the function once, at module level, and jit it there; values
              that it closes over become arguments
-  · JX123  train_step missed JAX's fast path in 41 calls, which is slower:
+  · JX123  train_step missed JAX's fast path in 41 calls, so they were slower:
            batch['ids'] changed from a jax.Array to a numpy array, which by
            itself compiles nothing (compared with #3, the nearest earlier call)
            (step 380, train.py:140)

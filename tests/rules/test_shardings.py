@@ -76,7 +76,7 @@ LARGE = written.leaf("table", 512, 1024)
 def test_a_large_argument_from_one_device_is_moved(found):
     [finding] = found("JX508", [LARGE], [2])
     assert words.title(finding) == (
-        "table (2.0 MiB) is placed on cpu:0, but train_step takes it as replicated over 8 devices: each of these calls moves it"
+        "table (2.0 MiB) is placed on cpu:0, but train_step takes it as replicated over 8 devices: each such call moves it"
     )
     assert finding.source.line == 140 and finding.certainty == "likely"
 

@@ -74,14 +74,15 @@ class Gathered(NamedTuple):
 
 
 class Weights:
-    """Find the weights that the all-gathers of one module gather for matrix products.
+    """Find the weights of one compiled module that are stored in shards and gathered before they are used in
+    a matrix product (FSDP, fully sharded data parallelism).
 
     Args:
-      graph: the calls of the module.
-      mesh: (axis, size) of the mesh in whose axes shardings are expressed; None: unknown.
+      graph: which computation of the module calls which.
+      mesh: (axis, size) of each axis of the mesh; None: unknown.
       axes_of: a function that returns the mesh axes of a collective; None: unknown.
-      end_of: a function that returns the fusion that ends an asynchronous collective, if a chain of TPU
-        fusions executes the collective (module ``async_chains``); else None.
+      end_of: a function that returns the last fusion of a collective that a TPU executes as a chain of
+        fusions (module ``async_chains``); None for any other collective.
     """
 
     def __init__(

@@ -48,9 +48,9 @@ class RepeatedMisses:
         self._misses: dict[str, Count] = {}  # by function, because the counts outlive the jaxprs
 
     def counted(self, jaxpr: Any, arguments: tuple[Any, ...]) -> str | None:
-        """Count a call that missed the fast path with ``jaxpr``, if the calls before had the same types of
-        arguments. Return the id of its function. Return None for any other call, which the log must describe
-        in full."""
+        """Count a call that missed JAX's fast path, and return the id of its function, if the last few calls
+        with the same ``jaxpr`` had arguments of the same types. Otherwise return None: the caller has to
+        write this call to the log in full."""
         item = self._by_jaxpr.items.get(id(jaxpr))  # as in its ``get``: a call costs up to 1 us here
         if item is None or item[0]() is not jaxpr:
             return None

@@ -91,14 +91,15 @@ class Nodes:
             self._static(path, kind, aux, value, steps)
 
     def _static(self, path: str, kind: type, aux: Any, value: Any, traced: set[str]) -> None:
-        """Add the static data of one custom pytree node.
+        """Add the static data of one custom pytree node to the static values of the call.
 
         Args:
           path: the path of the node.
           kind: the class of the node.
           aux: the static data, as the flatten function of the class returned it.
           value: the object that was flattened, whose attributes name the parts of ``aux``.
-          traced: the steps to the node's children, such as ``.w``. JAX traces these, so they are not static.
+          traced: the last parts of the paths of the node's children, such as ``.w``. They are left out,
+            because JAX traces the children.
         """
         if nnx_graphdef.is_definition(value):
             parts = [(step[1:], held) for step, held in nnx_graphdef.attributes(value)]

@@ -191,11 +191,12 @@ class StagedArrays:
 class _Implementation:
     """Replaces ``method``, the implementation of a primitive that ``jnp.asarray`` runs, to count the copies.
 
-    JAX reads ``__call__``, a property, and calls its value from C. So no frame of jaxscope is on the stack
-    while JAX copies.
+    ``__call__`` is a property: reading it notes that a copy begins, and returns what JAX then calls from C:
+    ``method``, or an object that runs it and notes the end. So no frame of jaxscope is on the stack while JAX
+    copies.
 
     Attributes:
-      staged: counts the copies; None after the recording.
+      staged: the object that counts the copies; None after the recording.
     """
 
     __slots__ = ("method", "staged")

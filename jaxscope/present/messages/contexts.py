@@ -7,7 +7,7 @@ TEMPLATES = {
     "also-for-targets": " (also for {targets})",
     "with-settings": " (with {settings})",
     "in-programs": " (in {programs})",
-    "in-programs-not-latest": " (in {programs}, not in the latest, {latest})",
+    "in-programs-not-latest": " (in {programs}, but not in the latest program, {latest})",
     "evidence-for-target": "for {target}: {evidence}",
     "evidence-with-setting": "with {setting}: {evidence}",
     "not-found-for-target": "not found in the programs compiled for {target}",

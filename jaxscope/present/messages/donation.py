@@ -18,11 +18,11 @@ TEMPLATES = {
         " under another name"
     ),
     "fix-donate-in-place": (
-        "jit with donate_argnames={argnames}: nnx.jit puts the new arrays into {names}, which your code may"
-        " read after the call; it must not read other references to the old arrays (a copy of the state, an"
-        " average)"
+        "jit with donate_argnames={argnames}: nnx.jit puts the new arrays into {names}, so that your code may"
+        " read {names} after the call. It must not read the old arrays through another variable, such as a"
+        " state that nnx.split or nnx.state returned before the call"
     ),
-    "fix-same-objects": "{fix}; {functions} can donate it, too: the same objects are passed",
+    "fix-same-objects": "{fix}; do the same in {functions}, which take the same object in other calls",
     "captured-constant": "{function} captures {constant} ({bytes}) as a constant",
     "one-of": "one of {names}",
     "unnamed-array": "an array without a name",

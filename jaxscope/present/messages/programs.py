@@ -37,7 +37,7 @@ TEMPLATES = {
         "return the value from {other}, which computes it already: jax.value_and_grad(loss,"
         " has_aux=True){before}"
     ),
-    "of-params-before": "; the values are then those of the parameters before the update",
+    "of-params-before": "; it is then computed with the parameters before the update",
     "no-result": "{function} returns no array and has no effect: XLA removes its {operations}",
     "returns-nothing": "what the function assigns to its arguments or to other variables is lost"
     " after the call",

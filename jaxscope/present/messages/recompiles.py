@@ -10,7 +10,7 @@ TEMPLATES = {
     "more-functions": "{n} more functions",
     "an-eager-operation": "an eager operation",
     "eager-operations": "{n} eager operations",
-    "off-fast-path": "{function} missed JAX's fast path in {calls}, which is slower: {cause}{than}",
+    "off-fast-path": "{function} missed JAX's fast path in {calls}, so they were slower: {cause}{than}",
     "evicted-from-fast-path": "{function} was evicted from JAX's fast-path cache: {cause}",
     "carried-state": "{function}: {prediction}",
     "prediction": "if its result{result} is passed as {argument} again, the next call recompiles: {cause}",
@@ -205,7 +205,7 @@ TEMPLATES = {
     ),
     "one-key-for-all-steps": (
         "{function} draws the same random numbers in each iteration of the loop at line {line}: {key} is"
-        " the same each time, and no other argument changes the key"
+        " the same each time, and {function} does not combine it with another argument"
     ),
     "fix-new-key": (
         "pass another key in each iteration: jax.random.fold_in({key}, step), or a new key from"

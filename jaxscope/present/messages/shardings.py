@@ -44,11 +44,10 @@ TEMPLATES = {
         " drop the remainder"
     ),
     "moved-argument": (
-        "{path}{more} ({bytes}) is placed {got}, but {function} takes it {wanted}: each of these calls moves"
-        " it"
+        "{path}{more} ({bytes}) is placed {got}, but {function} takes it {wanted}: each such call moves it"
     ),
     "moved-arguments": (
-        "{path}{more} ({bytes}) are placed {got}, but {function} takes them {wanted}: each of these calls"
+        "{path}{more} ({bytes}) are placed {got}, but {function} takes them {wanted}: each such call"
         " moves them"
     ),
     "as-sharding": "as {sharding}{over}",

@@ -2,8 +2,8 @@
 
 TEMPLATES = {
     "too-large-for-target": (
-        "{function} does not fit into {target}: it needs {needed}, {excess} more than one {device} has"
-        " ({capacity}){others}"
+        "{function} does not fit into {target}: it needs {needed}, {excess} more than the {capacity}"
+        " of one {device}{others}"
     ),
     "ran-out-of-memory": "{function} does not fit into the memory of {target}{capacity}: the"
     " compiler found no room for its arrays{others}",
