@@ -268,6 +268,8 @@ def is_jitted_where_defined(function: Any) -> bool:
     """
     if isinstance(function, MethodType):
         own = vars(function.__self__) if hasattr(function.__self__, "__dict__") else {}
+        if not frames.is_library(type(function.__self__).__module__):
+            own = {}  # model.apply = jax.jit(model.apply) is a line of the user
         held = own.get(function.__name__, function)
         return _is_jitted(held) or is_jitted_where_defined(function.__func__)
     module = sys.modules.get(str(getattr(function, "__module__", "")))
@@ -436,7 +438,12 @@ def describe(function: Any, extra_wrappers: list[str] | None = None) -> Function
         file = line = None
         wrappers = []
     captured = {} if eager else _captures(inner) | layers.bound
-    named = [f"{n}={_name_of(v)}" for n, v in captured.items() if callable(v)]
+    users_class = layers.bound.get("self") if layers.form == "method" and frames.is_library(module) else None
+    if users_class is not None and not frames.is_library(users_class.__module__):
+        qualname = f"{users_class.__qualname__}.{name}"  # flax defines apply, the user a class Actor
+    else:
+        users_class = None
+    named = [f"{n}={_name_of(v)}" for n, v in captured.items() if callable(v) and v is not users_class]
     try:
         # What a transform of haiku returns has parameters of its own.
         called = function if "_original_fn" in getattr(function, "__dict__", ()) else inner

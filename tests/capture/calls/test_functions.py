@@ -4,7 +4,7 @@ import functools
 
 import pytest
 
-from jaxscope.capture.calls.functions import describe
+from jaxscope.capture.calls.functions import describe, is_jitted_where_defined
 
 
 def absolute(x):
@@ -138,3 +138,31 @@ def test_a_network_of_haiku_has_the_name_of_the_users_function():
     ]
     assert [s.signature.partition(":")[0] for s in seen[:2]] == ["(rng", "(params"]
     assert len({s.function for s in seen}) == 5  # without_apply_rng keeps ``init``
+
+
+def test_a_method_of_flax_has_the_name_of_the_users_class():
+    nn = pytest.importorskip("flax.linen")
+
+    class Critic(nn.Module):
+        @nn.compact
+        def __call__(self, x):
+            return nn.Dense(1)(x)
+
+    critic = Critic()
+    seen = describe(critic.apply)
+    assert seen.qualname.endswith("<locals>.Critic.apply") and not seen.captures
+    assert describe(nn.Dense(1).apply).qualname == "Module.apply"
+
+
+def test_what_the_user_assigns_to_an_object_of_flax_is_not_jitted_by_flax():
+    import jax
+
+    nn = pytest.importorskip("flax.linen")
+
+    class Critic(nn.Module):
+        pass
+
+    critic = Critic()
+    apply = critic.apply
+    critic.apply = jax.jit(apply)
+    assert not is_jitted_where_defined(apply)
