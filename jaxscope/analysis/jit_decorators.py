@@ -58,7 +58,8 @@ def advice(source: str | None, line: int, library: str | None) -> Jitted | None:
     arrays = names_of(found.imports, ARRAYS) if found is not None else set()
     calls = [c for c in here if not (isinstance(c.func, ast.Name) and c.func.id in BUILTINS)]
     own = [c for c in calls if _root(c.func) not in arrays]  # in jnp.abs(net(x)), net is the function to jit
-    named = [c for c in calls if last_name(c.func) in FIRST]
+    applied_to = {id(c.func): c for c in calls}  # nn.apply(f, model)(variables): jit what nn.apply returns
+    named = [applied_to.get(id(c), c) for c in calls if last_name(c.func) in FIRST]
     inner = {id(n) for c in own for n in ast.walk(c) if n is not c}
     # In state.replace(params=optax.incremental_update(...)), the library's function does the computation.
     known = names_of(found.imports, {library or ""} - {*MODULES}) if found is not None else set()
@@ -77,7 +78,9 @@ def advice(source: str | None, line: int, library: str | None) -> Jitted | None:
     filtered = library not in MODULES and _imports(found.imports, "equinox")
     if isinstance(call.func, ast.Call):  # a transform is applied: jax.grad(loss)(w, x)
         applied = name if len(name) <= MOST else f"{ast.unparse(call.func.func)[:MOST]}(...)"
-        return Jitted(f"{MODULES.get('equinox' if filtered else library or '', 'jax.jit')}({applied})(...)")
+        owner = "equinox" if filtered else library or ""
+        jit = "jax.jit" if last_name(call.func.func) in FIRST else MODULES.get(owner, "jax.jit")
+        return Jitted(f"{jit}({applied})(...)")
     if len(name) > MOST or any(isinstance(a, ast.Starred) for a in call.args):
         return None
     if last[:1].isupper():

@@ -55,6 +55,7 @@ from jaxscope.analysis.jit_decorators import Jitted, advice
         ("from jax import lax; y = lax.psum(x, 'i')", "jax", None),
         ("import jax.numpy as jnp; y = jnp.sum(hessian(f)(x))", "jax", Jitted("jax.jit(hessian(f))(...)")),
         ("import equinox as eqx; y = net(model, t)", "jax", Jitted("eqx.filter_jit(net)(...)")),
+        ("y = nn.apply(f, Net(8))({'params': p})", "flax", Jitted("jax.jit(nn.apply(f, Net(8)))(...)")),
         ("import equinox; y = grad(f)(model, t)", "jax", Jitted("eqx.filter_jit(grad(f))(...)")),
         (
             "from jax.test_util import check_grads; check_grads(loss, (w,), order=2)",

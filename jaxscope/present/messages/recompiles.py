@@ -262,7 +262,7 @@ TEMPLATES = {
     ),
     "fix-jit-step-function": (
         "{how} {function} as a whole: its lines are then one program; values that it reads or changes become"
-        " arguments"
+        " arguments, and those that are Python bools, strings, sizes or functions static arguments"
     ),
     "fix-if-faster": (
         "{fix}; most of the time is the compilation of random number generation, which one jitted function"
