@@ -73,8 +73,12 @@ VERBS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "Manage": [
         ("runs", "list recorded runs, remove old ones", "jaxscope runs gc --keep 20"),
-        ("targets", "list the accelerators to compile for, with their figures", "jaxscope targets"),
-        ("skill", "print a SKILL.md for a coding agent", "jaxscope skill"),
+        (
+            "targets",
+            "list the accelerators to compile for: memory, bandwidth, speed",
+            "jaxscope targets",
+        ),
+        ("skill", "print instructions for a coding agent (a SKILL.md file)", "jaxscope skill"),
         ("rule", "explain a finding and how to fix it", "jaxscope rule JX101"),
         ("doctor", "print versions, and what jaxscope can record with the installed JAX", "jaxscope doctor"),
     ],

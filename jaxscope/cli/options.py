@@ -34,9 +34,9 @@ afterwards:
   jaxscope report                         what was compiled, what differed, what it cost
 
 Options before the script are for jaxscope; everything after the script is for the program. Options of Python
-come before -m jaxscope: python -O -m jaxscope run train.py. Child processes are recorded too: while the
-program runs, PYTHONPATH begins with a directory of jaxscope, and they inherit it. Signals reach the program
-as they would without jaxscope. In the terminal interface Ctrl-C asks before it stops the program, as q does.
+come before -m jaxscope: python -O -m jaxscope run train.py. Child processes are recorded too, because they
+inherit PYTHONPATH, to which jaxscope adds a directory. Signals reach the program as they would without
+jaxscope. In the terminal interface Ctrl-C asks before it stops the program, as q does.
 """
 
 PYTHONS_OWN = "uOBXWIEsSPbdvixq"  # one-letter options of python: an error if they follow `run`
@@ -106,7 +106,8 @@ def _add_what_to_record(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--ir",
         choices=config.IR,
-        help="which program texts of your functions to keep (default: all; stats: no text, only figures)",
+        help="which program texts (intermediate representations) of your functions to keep: stablehlo as"
+        " lowered, hlo as compiled (default: all; stats: no text, only figures)",
     )
     group.add_argument(
         "--step-function",
@@ -169,7 +170,7 @@ def _add_targets(group: argparse._ArgumentGroup) -> None:
         "--target",
         action="append",
         metavar="TARGET",
-        help="also compile your functions for this accelerator: v5e:16x16, v5p:8x8x8, 2*v5e:4x4."
+        help="also compile your functions for this accelerator: v5e:16x16, v5p:8x8x8, 2*v5e:4x4 (two slices)."
         " The script itself runs on as many simulated CPU devices as the target has (repeatable; jaxscope"
         " targets lists all)",
     )
@@ -220,8 +221,9 @@ def _add_how_it_runs(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--compare-ranks",
         action=argparse.BooleanOptionalAction,
-        help="in a job of many processes, print a line as soon as some ranks compile different"
-        " programs, or wait for a rank that does not arrive (default: yes, for up to 256 ranks)",
+        help="in a job of many processes (ranks), print a line as soon as some ranks compile"
+        " different programs, or wait for a rank that does not reach the same program (default: yes, for up"
+        " to 256 ranks)",
     )
     group.add_argument(
         "--ranks-patience",

@@ -128,7 +128,7 @@ def _value(c: Cause, value: Value | None) -> str | None:
         case Leaves():
             return count(value.count, "leaf", "leaves")
         case FunctionObject():
-            return f"function object #{value.serial}"
+            return f"function object with id {value.serial}"
         case Entry():
             if c.kind == "aot":
                 return "ahead of time" if value.entry == "aot" else "an ordinary call"

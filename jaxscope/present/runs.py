@@ -82,7 +82,7 @@ def not_compiling(run: Run) -> list[Span]:
     """Return the time of the run that was not spent compiling, by what it was spent on.
 
     For example ``The other 6.3 s: 2.6 s until the first compilation (imports, set-up), 2.0 s waiting for
-    values, 1.7 s the rest``. Empty if unknown, or if nearly all time was spent compiling.
+    values, 1.7 s for everything else``. Empty if unknown, or if nearly all time was spent compiling.
     """
     t = wall_time(run)
     if t is None or t.seconds - t.compiling < LEAST_OTHER * t.seconds:
@@ -96,7 +96,8 @@ def not_compiling(run: Run) -> list[Span]:
         return []
     shown = sum(spent for spent, _ in named if spent >= LEAST_PART * t.seconds)
     other = t.seconds - t.compiling
-    return [f"The other {seconds(other)}: {', '.join([*parts, f'{seconds(other - shown)} the rest'])}"]
+    parts.append(f"{seconds(other - shown)} for everything else")
+    return [f"The other {seconds(other)}: {', '.join(parts)}"]
 
 
 def unfinished(run: Run, places: Places, *, running: bool) -> list[list[Span]]:

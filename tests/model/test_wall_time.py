@@ -47,7 +47,7 @@ def test_the_parts_of_a_run_add_up_and_begin_with_the_program(log):
     assert t.before_compiling + t.compiling + t.waiting + t.rest == pytest.approx(t.seconds)
     assert plain(not_compiling(run)) == (
         "The other 11.0 s: 3.0 s until the first compilation (imports, set-up), 2.0 s waiting for values,"
-        " 6.0 s the rest"
+        " 6.0 s for everything else"
     )
 
 

@@ -21,7 +21,7 @@ WHOLE = """\
 train.py --epochs 3
 44.1 s of 2 min 14 s (33 %) went into tracing, lowering and compiling
 The other 89.9 s: 2.0 s until the first compilation (imports, set-up), 87.9 s
-  the rest
+  for everything else
 JAX 0.12.0.1 · Python 3.13.1 · 8 x cpu · exit code 0
 23.9 s spent recompiling (1 weak type change 8.6 s, 1 shape change 7.0 s, 1
   dtype change 6.9 s, 11 new function objects 1.4 s)

@@ -46,14 +46,14 @@ def test_an_array_that_device_put_shards_anew_goes_through_the_host(log):
 def test_a_program_that_hardly_waits_reads_one_line_of_how_much_there_was(log):
     assert "Transfers" not in page(log)
     log.say(copied(seconds=0.0004, views=200), after=20)
-    assert "Transfers  200 reads on the host, without a copy (shared memory); none is large" in page(log)
+    assert "Transfers  200 reads on the host, without a copy (shared memory). No transfer is" in page(log)
     log.say(copied(line=32, seconds=0.0004, count=50, views=0), after=20)
     step = function("step")
     log.say(step)
     call = log.missed(step, key(leaf("x", 4, type="numpy.ndarray", sharding=None, committed=None)))
     log.phase(call, "compile", 1.0, devices="0")
     text = " ".join(page(log).split())
-    assert "Transfers 250 transfers to the host, 200 of them without a copy (shared memory); arguments of 1 function copied to devices in each call; none is large or slow (--all lists them)" in text  # fmt: skip
+    assert "Transfers 250 transfers to the host, 200 of them without a copy (shared memory); arguments of 1 function copied to devices in each call. No transfer is large or slow (--all lists all)" in text  # fmt: skip
     section = text.partition(" Transfers ")[2]
     assert (
         section and "float(loss)" not in section and "float(loss)  to the host" in page(log, everything=True)
