@@ -20,8 +20,8 @@ installed is skipped.
 
     python benchmarks/findings.py                  # a table, each disagreement, the figures
     python benchmarks/findings.py -o FILE.json     # the figures as JSON
-    python benchmarks/findings.py --runs DIR       # keep the recordings in DIR; those that are there are read
-    again python benchmarks/findings.py NAME ...         # programs whose name begins with one of these
+    python benchmarks/findings.py --runs DIR       # keep the recordings in DIR; read again those that are there
+    python benchmarks/findings.py NAME ...         # programs whose name begins with one of these
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 Small changes to a training step on eight devices are each recorded in a process of their own and compared
 with the baseline of the unchanged step; so is the unchanged step, many times.
 
-    python benchmarks/mutations.py                 # a table; exit code 1 where one is missed, or a clean run
-    fails python benchmarks/mutations.py --clean 10      # how often the unchanged step is recorded and
-    checked python benchmarks/mutations.py --only TEXT     # changes whose name holds TEXT python
-    benchmarks/mutations.py -o FILE.json    # what was said of each
+    python benchmarks/mutations.py                 # a table; exit code 1 if a change is missed or a clean run fails
+    python benchmarks/mutations.py --clean 10      # how often the unchanged step is recorded and checked
+    python benchmarks/mutations.py --only TEXT     # changes whose name holds TEXT
+    python benchmarks/mutations.py -o FILE.json    # what was said of each
 """
 
 from __future__ import annotations
