@@ -9,6 +9,7 @@ from collections.abc import Hashable, Iterator, Sequence
 
 import msgspec
 
+from jaxscope.analysis.paths import root
 from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.stablehlo.donation import Donation
 from jaxscope.model.records import Function, Program
@@ -104,8 +105,15 @@ def _with_the_same_objects(run: Run, largest: Finding, findings: Sequence[Findin
 
 def _possible(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, Finding]]:
     gone = {path: c.fate.seen for c in p.compilations if c.fate is not None for path in c.fate.gone}
-    kept = {path for c in f.compilations if c.fate is not None for path in c.fate.kept}
-    free = [d for d in _donation(texts) if d.status == "possible" and d.path in gone.keys() - kept]
+    fates = [c.fate for c in f.compilations if c.fate is not None]
+    kept = {path for fate in fates for path in fate.kept}
+    # XLA raises an error if a donated array is passed twice, such as params that are also the target's.
+    twice = {root(path) for fate in fates for path in fate.twice or ()}
+    free = [
+        d
+        for d in _donation(texts)
+        if d.status == "possible" and d.path in gone.keys() - kept and root(d.path or "") not in twice
+    ]
     if sum(d.bytes or 0 for d in free) < MIB:
         return
     first = max(free, key=lambda d: d.bytes or 0)

@@ -368,6 +368,7 @@ class ArgumentFate(Event, frozen=True, tag="ArgumentFate"):
       deleted: paths of arguments that were donated and deleted.
       gone: paths of arguments to which nothing refers any more.
       kept: paths of arguments that are still alive.
+      twice: paths of arguments whose array the call was also passed at another path; None: unknown.
     """
 
     call: int = 0
@@ -375,6 +376,7 @@ class ArgumentFate(Event, frozen=True, tag="ArgumentFate"):
     deleted: list[str] = []
     gone: list[str] = []
     kept: list[str] = []
+    twice: list[str] | None = None
 
 
 class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -69,6 +70,10 @@ class BufferLifetimes:
                 self._pending.append((call, thread, refs))
                 continue
             deleted, gone, kept = [], [], []
+            passed = Counter(
+                id(ref) for _, ref in refs
+            )  # an array has one weak reference, however often made
+            twice = [path for path, ref in refs if passed[id(ref)] > 1]
             for path, ref in refs:
                 value = ref()
                 if value is None:
@@ -78,4 +83,4 @@ class BufferLifetimes:
                 else:
                     kept.append(path)
                 del value
-            self._emit(ArgumentFate(call=call, seen=seen, deleted=deleted, gone=gone, kept=kept))
+            self._emit(ArgumentFate(call=call, seen=seen, deleted=deleted, gone=gone, kept=kept, twice=twice))
