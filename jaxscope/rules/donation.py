@@ -116,6 +116,12 @@ def _possible(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable,
     ]
     if sum(d.bytes or 0 for d in free) < MIB:
         return
+    held: Counter[str] = Counter()
+    for d in free:
+        held[root(d.path or "x")] += d.bytes or 0
+    largest = tuple(name for name, size in held.most_common() if size >= LARGE * held.total())
+    names = largest or tuple(held)
+    free = [d for d in free if root(d.path or "x") in names]
     first = max(free, key=lambda d: d.bytes or 0)
     text = message(
         "possible-donation",
@@ -125,10 +131,6 @@ def _possible(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable,
         bytes=_bytes(free),
         when="at the end" if gone[first.path or ""] == "exit" else "after the call",
     )
-    held: Counter[str] = Counter()
-    for d in free:
-        held[(d.path or "x").partition("[")[0].partition(".")[0]] += d.bytes or 0
-    names = tuple(name for name, size in held.most_common() if size >= LARGE * held.total())
     them = "it" if len(names) == 1 else "them"
     argnames = repr(names[0] if len(names) == 1 else names)
     if _objects_of_nnx(p, f, names):

@@ -5,6 +5,7 @@ import pytest
 from jaxscope.model.load import load
 from jaxscope.present import findings as words
 from jaxscope.rules.registry import findings
+from jaxscope.schema.findings import fix_of
 
 pytestmark = pytest.mark.capture
 
@@ -22,6 +23,10 @@ PROGRAM = """
 
     @jax.jit
     def follow(w, target): return w * 0.6, target * 0.99 + w * 0.01
+
+    @jax.jit
+    def many(a, b, c, d, e, f, g, h, i, j, k):
+        return [x * 0.5 for x in (a, b, c, d, e, f, g, h, i, j, k)]
 
     def fresh(): return jnp.ones((600, 600))
 
@@ -47,6 +52,7 @@ PROGRAM = """
 
     loop(plain, [])
     followed()
+    ws = many(*[jnp.ones((300, 300)) + n for n in range(11)])
     kept = []
     first = fresh()
     kept.append(first)
@@ -65,6 +71,7 @@ def test_what_a_call_was_seen_to_keep_is_not_to_be_donated_and_the_rest_on_a_con
     }
     assert "listed" not in found and "follow" not in found
     assert "plain" in found
+    assert fix_of(found.pop("many")).arguments["donate_argnames"] == list("abcdefghijk")
     for f in found.values():
         assert f.severity == "note" and f.certainty == "likely"
         assert "no live reference was found" in words.title(f)
