@@ -509,7 +509,9 @@ def _fills_up(path: str, seen: list[Seen], snapshots: list[tuple[float, Snapshot
     """
     container = path.removesuffix("[*]").removesuffix(".<cache>")
     filled = [at for at, n, _ in seen if n]
-    during = [s for at, s in snapshots if filled[0] <= at <= filled[-1]]
+    during = [s for at, s in snapshots if filled and filled[0] <= at <= filled[-1]]
+    if not during:
+        return False
     if any(container in s.bounded for s in during):
         return True
     lengths = {s.lengths.get(container) for s in during}

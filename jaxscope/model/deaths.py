@@ -104,5 +104,6 @@ def donors(run: Run, message: str) -> list[tuple[Compilation, str]]:
 
 def aval(c: Compilation, path: str) -> str:
     """Return the type of the argument ``path`` of call ``c`` as text: ``f32[4,4]``; ``?`` if unknown."""
-    leaf = next(leaf for leaf in c.key.arguments if leaf.path == path) if c.key is not None else None
+    leaves = c.key.arguments if c.key is not None else []
+    leaf = next((leaf for leaf in leaves if leaf.path == path), None)
     return "?" if leaf is None else short_aval(leaf.shape, leaf.dtype)

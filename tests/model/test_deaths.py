@@ -4,7 +4,7 @@ import pytest
 from written import Log, function, key, leaf
 
 from jaxscope.log import store
-from jaxscope.model.deaths import donors
+from jaxscope.model.deaths import aval, donors
 from jaxscope.model.load import load
 from jaxscope.report.text import print_report
 from jaxscope.schema import events as ev
@@ -44,3 +44,8 @@ def test_the_report_says_first_why_it_died(run, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[3].startswith("Uncaught RuntimeError: Array has been deleted")
     assert "update donates w, f32[4,4]" in " ".join(lines[4:7])
+
+
+def test_an_argument_that_a_damaged_log_does_not_have_has_an_unknown_type(run):
+    (update,) = [f for f in load(run).functions.values() if f.name == "update"]
+    assert [aval(update.compilations[0], path) for path in ("w", "gone")] == ["f32[4,4]", "?"]

@@ -165,7 +165,7 @@ def _mesh_groups(text: str) -> Groups | None:
     names = [name for name, _ in axes]
     sizes = [size for _, size in axes]
     total = math.prod(sizes)
-    if not axes or not 0 < total <= MAX_IDS or len(set(names)) != len(names) or len(axes) > 32:
+    if not axes or not 0 < total <= MAX_IDS or len(set(names)) != len(names) or len(axes) > MAX_AXES:
         return None
     order = device_order(found["ids"], total)
     if order is None:
