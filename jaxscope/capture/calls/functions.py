@@ -39,8 +39,9 @@ class Layers(NamedTuple):
       function: the user's function.
       wrappers: the names of the wrappers, outermost first: ``["jax.vmap", "functools.partial"]``.
       form: what was wrapped: def, lambda, partial, method or callable (an object with ``__call__``).
-      bound: name or position -> value of the arguments that partials pass to the function. If the function is
-        a method that the object's class inherits from a base class, also ``self`` -> the object's class.
+      bound: the arguments that partials pass to the function, by name or position. For a method, ``self``
+        with the object's class, if this class inherits the method, and ``self.loss`` with the object's
+        attribute of this name, if it is or contains a function.
     """
 
     function: Any
@@ -224,6 +225,7 @@ def unwrap(function: Any) -> Layers:
             owner = type(current.__self__)
             if not str(getattr(current, "__qualname__", "")).startswith(f"{owner.__qualname__}."):
                 bound["self"] = owner
+            bound |= _functions_of(current.__self__)
         inner = _step_in(current)
         if inner is None:
             break
@@ -372,10 +374,30 @@ def _code_of(value: Any, seen: list[Any]) -> str:
         return f"{_code_of(value.__func__, seen)}.{_class_of(value.__self__)}"
     if isinstance(value, functools.partial):
         return f"partial({_code_of([value.func, *value.args, *value.keywords.values()], seen)})"
-    try:  # without the program's own __getattr__
-        return _code_of(object.__getattribute__(value, "__wrapped__"), seen) or _class_of(value)
+    return _code_of(_own(value, "__wrapped__"), seen) or _class_of(value)
+
+
+def _functions_of(instance: Any) -> dict[str, Any]:
+    """Return the attributes of an object that are or contain functions: ``{"self.loss": squared}``. Its own
+    methods, jitted ones too, are left out: they are those of its class."""
+    attributes = _own(instance, "__dict__")
+    found = {}
+    for name, value in itertools.islice(
+        list(attributes.items()) if type(attributes) is dict else (), MAX_CAPTURED
+    ):
+        method = value if isinstance(value, MethodType) else _own(value, "__wrapped__")
+        of_class = isinstance(method, MethodType) and method.__self__ is instance
+        if not of_class and _code_of(value, []):
+            found[f"self.{name}"] = value
+    return found
+
+
+def _own(value: Any, name: str) -> Any:
+    """Return an attribute without running the program's own ``__getattr__``; None: there is none."""
+    try:
+        return object.__getattribute__(value, name)
     except AttributeError:
-        return _class_of(value)
+        return None
 
 
 def _class_of(value: Any) -> str:

@@ -50,6 +50,15 @@ class Evasive:
         return x
 
 
+class Trainer:
+    def __init__(self, loss):
+        self.loss = loss
+        self.step = self.step
+
+    def step(self, x):
+        return self.loss(x)
+
+
 class Endless(tuple):
     def __iter__(self):
         while True:
@@ -72,6 +81,8 @@ def other(one, another):
         (functools.partial(make, absolute), functools.partial(make, squared)),
         (functools.partial(make, loss=absolute), functools.partial(make, loss=squared)),
         (Agent().step, Actor().step),
+        (Trainer(absolute).step, Trainer(squared).step),
+        (Trainer((absolute, 1)).step, Trainer((squared, 1)).step),
     ],
 )
 def test_a_function_for_another_function_is_another(one, another):
@@ -87,6 +98,8 @@ def test_a_function_for_another_function_is_another(one, another):
         (make(Layer()), make(Layer())),
         (functools.partial(make, 1), functools.partial(make, 2)),
         (Actor().step, Actor().step),
+        (Trainer(absolute).step, Trainer(absolute).step),
+        (Trainer(1).step, Trainer(2).step),
     ],
 )
 def test_a_function_for_another_number_is_the_same_made_again(one, another):
