@@ -443,12 +443,21 @@ def _evicted(c: Cause) -> str:
     return f"no part of the key changed; it was probably evicted from a full cache ({which} entries)"
 
 
+# The name of an effect in a jaxpr -> what in the user's function has it.
+_EFFECTS = {
+    **dict.fromkeys(("Debug", "OrderedDebug"), "debug prints or debug callbacks"),
+    **dict.fromkeys(("IO", "OrderedIO"), "io_callback calls"),
+    **dict.fromkeys(("Accum", "Read", "Write"), "jax.Refs"),
+}
+
+
 def _effects(c: Cause) -> str:
     detail = c.detail if isinstance(c.detail, Effects) else Effects(())
-    what = f" ({', '.join(detail.names)})" if detail.names else ""
     if detail.refs:
-        return f"its jax.Refs{what} keep this function off the fast path, by design; nothing was compiled"
-    return f"callbacks, debug prints or Refs{what} keep this function off the fast path; nothing was compiled"
+        return "its jax.Refs keep this function off the fast path, by design; nothing was compiled"
+    known = dict.fromkeys(_EFFECTS.get(name, f"effects of type {name}") for name in detail.names)
+    what = " and ".join(known) or "effects, such as callbacks and debug prints,"
+    return f"its {what} keep this function off the fast path; nothing was compiled"
 
 
 def _unknown(c: Cause) -> str:

@@ -141,7 +141,9 @@ def changing_dtype(group: Group) -> Fix | None:
     path = group.cause.path
     if _a_precision_each(group):
         return None  # for example a model in bfloat16 and one in float32
-    return Fix(message("fix-one-dtype", path=path or "them"), "astype", {"path": path})
+    values = [v for v in (group.cause.before, group.cause.after) if isinstance(v, ArrayType)]
+    number = message("or-write-a-float") if any(v.shape == () for v in values) else None
+    return Fix(message("fix-one-dtype", path=path or "them", number=number), "astype", {"path": path})
 
 
 def _a_precision_each(group: Group) -> bool:

@@ -19,7 +19,8 @@ def new_function_object(group: Group) -> Fix | None:
     form = "partial" if "functools.partial" in seen.wrappers and seen.form == "partial" else seen.form
     wrapper = transformation(seen.wrappers[0]) if seen.wrappers else ""
     if form == "method":
-        words = message("fix-jit-method-once")
+        owner = seen.qualname.rpartition(".")[0].rpartition(".")[2]
+        words = message("fix-jit-method-once", method=seen.name, owner=owner or "object")
     elif form == "partial":
         words = message("fix-jit-partial-once")
     elif form == "lambda":

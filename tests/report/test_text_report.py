@@ -37,8 +37,7 @@ Findings
              drop it
   ▲ JX102  train_step recompiled: 148 leaves under state.params changed    6.9 s
            dtype from f32 to bf16  (step 204, train.py:140)
-           → give state.params one dtype in every call: x.astype(...), or write
-             1.0 instead of 1
+           → give state.params one dtype in every call: x.astype(...)
   ▲ JX110  main.<lambda> recompiled 11 times: the jitted function is a     1.4 s
            new object, a lambda created again at data.py:31  (train.py:33)
            → define the function once, at module level, and jit it there; values

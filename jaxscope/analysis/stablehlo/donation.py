@@ -205,7 +205,7 @@ def _offered(value: Value, outputs: _Outputs, aliased: Collection[int] | None) -
     else:
         reason = "the output has another sharding or layout"
     if aliased is not None:
-        return _donation(value, "unused", f"XLA did not reuse it: {reason}")
+        return _donation(value, "unused", f"XLA did not reuse it, because {reason}")
     return _donation(value, None, reason if same else f"{reason}; XLA may still reuse it for another one")
 
 

@@ -1,7 +1,7 @@
 """Templates for memory that a program holds twice or does not need (JX505 to JX507)."""
 
 TEMPLATES = {
-    "unused-donation": "{function} cannot reuse the donated {path}{more} ({bytes}){reason}",
+    "unused-donation": "{path}{more} ({bytes}) is donated to {function} without effect{reason}",
     "unused-donation-reason": ": {reason}",
     "and-more": " and {n} more",
     "fix-unused-donation": "do not donate it, or return a result with the same shape, dtype and sharding",
@@ -22,7 +22,7 @@ TEMPLATES = {
         " read {names} after the call. It must not read the old arrays through another variable, such as a"
         " state that nnx.split or nnx.state returned before the call"
     ),
-    "fix-same-objects": "{fix}; do the same in {functions}, which take the same object in other calls",
+    "fix-same-objects": "{fix}; also donate it in {functions}, which take the same object",
     "captured-constant": "{function} captures {constant} ({bytes}) as a constant",
     "one-of": "one of {names}",
     "unnamed-array": "an array without a name",

@@ -78,7 +78,8 @@ TEMPLATES = {
         "allocate {path} with its final length before the loop, write into it with {how}, and mask the part"
         " that is not written yet"
     ),
-    "fix-one-dtype": "give {path} one dtype in every call: x.astype(...), or write 1.0 instead of 1",
+    "fix-one-dtype": "give {path} one dtype in every call: x.astype(...){number}",
+    "or-write-a-float": ", or write 1.0 instead of 1",
     "fix-typed-array": "start {path} as a typed array: {typed}",
     "fix-one-key-type": "create all keys the same way: jax.random.key(seed), with one impl",
     "fix-none-or-array": "pass an array for {path} in every call, or None in every call",
@@ -129,8 +130,8 @@ TEMPLATES = {
     ),
     # -- fixes: function objects, options, caches --------------------------------------------------------
     "fix-jit-method-once": (
-        "jit the bound method once, in __init__, and keep it: self.step = jax.jit(self.step); and create its"
-        " object once, before the loop"
+        "jit the bound method once, in __init__, and keep it: self.{method} = jax.jit(self.{method}); and"
+        " create the {owner} once, before the loop"
     ),
     "fix-jit-partial-once": (
         "create the partial and its jit once, before the loop, or pass the bound value as an argument"

@@ -74,7 +74,7 @@ def test_what_is_offered_waits_for_the_compiled_answer():
     assert told(text) == {"a": (None, "XLA chooses the output's sharding", None)}
     assert told(text, aliased=[0]) == {"a": ("aliased", None, "r[0]")}
     assert told(text, aliased=[]) == {
-        "a": ("unused", "XLA did not reuse it: XLA chooses the output's sharding", None)
+        "a": ("unused", "XLA did not reuse it, because XLA chooses the output's sharding", None)
     }
 
 

@@ -1,6 +1,6 @@
 # all arguments of the step are donated, a small batch among them, which no result can replace: nothing to change
 # may: JX133 note
-# never: cannot reuse the donated
+# never: is donated to .* without effect
 import equinox as eqx
 import jax
 import jax.numpy as jnp

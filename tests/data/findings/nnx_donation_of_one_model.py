@@ -39,5 +39,5 @@ def sample(model, z):
 
 model, optimizer = create()
 for _ in range(3):
-    loss = train_step(model, optimizer, jnp.ones((8, 512)))  # must: JX506 first ~ may read after the call
+    loss = train_step(model, optimizer, jnp.ones((8, 512)))  # must: JX506 first ~ may read .* after the call
 print(loss, forward(model, jnp.ones((5, 512))).shape, sample(model, jnp.ones((5, 1024))).shape)
