@@ -84,8 +84,8 @@ class Load(msgspec.Struct, frozen=True):
 
 
 def links_of(machine: Machine, grid: Sequence[int]) -> Links | None:
-    """Return how many links the chips of one slice have; None: it is unknown whether the ends of a slice of
-    this machine are connected.
+    """Return the numbers of links of the chips in one slice, as ``Links``. None: unknown, because it is not
+    known whether the two ends of such a slice are connected to a ring.
 
     Args:
       machine: the kind of chip. For GPUs the result is one link.

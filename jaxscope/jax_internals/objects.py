@@ -1,4 +1,5 @@
-"""Declare the objects of JAX whose fields jaxscope reads under private names, one dataclass each."""
+"""Declare which private attributes of JAX's objects jaxscope reads: one dataclass for each class of JAX. Its
+fields hold the values that were read, or the reason why one could not be read."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from collections.abc import Hashable
 from itertools import pairwise
 
 from jaxscope.analysis import bucketing
-from jaxscope.analysis.paths import below, root
+from jaxscope.analysis.paths import below, root, tokens
 from jaxscope.rules.recompiles import Group, container, is_none_at_times, one_for_each_place, recompile_rule
 from jaxscope.schema.causes import ArrayType, AxisSizes, Value
 from jaxscope.schema.findings import NOTE, WARNING, Fix
@@ -167,7 +167,9 @@ def _a_precision_each(group: Group) -> bool:
 @recompile_rule("JX103", "weak-type", WARNING, "weak_type")
 def weak_type(group: Group) -> Fix:
     path, dtype = group.cause.path, dtype_of(group.cause.after, group.cause.before)
-    words = message("fix-typed-array", path=path or "them", typed=typed(dtype))
+    deep = path is not None and len(tokens(path)) > 2
+    whole = message("convert-the-whole", root=root(path)) if path is not None and deep else None
+    words = message("fix-typed-array", path=path or "them", typed=typed(dtype), whole=whole)
     return Fix(words, "typed_array", {"path": path, "dtype": dtype})
 
 

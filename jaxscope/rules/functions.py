@@ -35,10 +35,11 @@ def new_function_object(group: Group) -> Fix | None:
 
 
 def _an_object_each(group: Group) -> bool:
-    """Return whether a few lines call the function, each always the same object.
+    """Return whether only a few lines call the function, and each line always calls the same function object.
+    Then no line creates the function again in each call, and JX110 is silent.
 
-    A bound method differs by its object, so that the callers of the line count, too: two trainers are fitted
-    at two lines, and both call their method at the same line of ``fit``.
+    For a bound method, the lines that lead to the call are compared, too: two trainers are fitted at two
+    lines of the program, and both call their method at the same line of ``fit``.
     """
     keys = [c.key for c in group.function.compilations]
     if any(key is None or key.function_object is None for key in keys):

@@ -29,6 +29,7 @@ SHARE = 0.1  # of all seconds of the run: a line that costs less is not reported
 BARRAGE, SOME = 20, 0.2  # a line with so many compilations is reported if it costs this part of SHARE
 SEVERAL = 10  # compilations of one line from which it is worth replacing them by one program
 LISTED = 5  # functions in the evidence of one line
+LINES = 4  # line numbers in a title
 # Slugs of advice for one line. If several lines of a loop have it, the advice is to jit the whole step
 # instead.
 INTO_ONE_STEP = frozenset(
@@ -308,7 +309,12 @@ def _of_iteration(
     again = message("of-them-again", n=repeats, why=SIZES) if sizes else message("compiled-again", n=repeats)
     title = message(
         "compiled-outside-jit",
-        lines=message("lines-of-a-loop", n=len(lines), line=Frame(iteration.file, iteration.line, "")),
+        lines=message(
+            "lines-of-a-loop",
+            n=len(lines),
+            numbers=_numbers(lines),
+            line=Frame(iteration.file, iteration.line, ""),
+        ),
         again=again if repeats.n else None,
         **_compiled(lines),
     )
@@ -322,6 +328,14 @@ def _of_iteration(
     else:
         words = message("fix-jit-step", how=how)
     return _finding(run, lines, title, Fix(words, "jit"), seconds)
+
+
+def _numbers(lines: Sequence[Payer]) -> str:
+    """Return the line numbers of ``lines``, at most LINES of them, as text: ``17, 18 and 2 more``."""
+    numbers = [str(n) for n in sorted({p.line.line for p in lines})]
+    shown, more = numbers[:LINES], len(numbers) - LINES
+    last = f"{more} more" if more > 0 else shown.pop() if len(shown) > 1 else ""
+    return f"{', '.join(shown)} and {last}" if last else shown[0]
 
 
 def _of_one_cause(run: Run, repeats: list[Compilation]) -> recompiles.Group | None:

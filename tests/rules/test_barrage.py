@@ -268,7 +268,7 @@ def test_lines_of_one_loop_whose_sizes_change_are_one_finding_with_the_advice_of
             log.compiled(op, key(leaf("x", size)), (0.0, 0.0, 1.0), site=site, stack=[], into_library=0)
     log.end()
     (f,) = barrage(run)
-    assert "2 source lines in the loop" in words.title(
+    assert "2 source lines (7 and 8) in the loop" in words.title(
         f
     ) and "because the sizes of the arrays change" in words.title(f)
     assert "pad the arrays to one size" in words.fix_text(f) and f.seconds == 8.0
@@ -300,7 +300,7 @@ def test_lines_that_each_turn_of_a_loop_runs_are_one_finding(tmp_path, run, line
     assert [f.seconds for f in found] == ([24.0] if one else [12.0, 12.0])
     assert all(advice in words.fix_text(f) for f in found)
     assert (
-        "24 compilations outside jit come from 2 source lines in the loop" in words.title(found[0])
+        "24 compilations outside jit come from 2 source lines (" in words.title(found[0])
     ) is one
 
 

@@ -214,11 +214,13 @@ def _file(found: re.Match[str]) -> _Node:
 
 
 def _renamed(place: Place, name: str | None, function: str) -> Place:
-    """Return an origin with another name, and with only its innermost frame.
+    """Return ``place`` with the operation's name ``name``, and with its innermost frame only, whose Python
+    function gets the name ``function``. A location that names an operation or a function replaces the names
+    in the location inside it.
 
     Args:
-      name: the name of the operation; None: unknown.
-      function: the name of the frame's Python function; "": unknown.
+      name: None: unknown.
+      function: "": unknown.
     """
     frame = place.frames[0]
     return Place(name, (Frame(file=frame.file, line=frame.line, function=function),), place.span)

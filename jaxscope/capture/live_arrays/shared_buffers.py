@@ -47,11 +47,11 @@ class SharedBuffers:
         self.overlap: dict[int, int] = {}
 
     def search(self, live: Iterable[Any], sizes: Iterable[SameSize], named: Container[int]) -> None:
-        """Find the arrays that share memory, and fill ``within`` and ``overlap``.
+        """Find the arrays that share memory, so that this memory is counted once.
 
-        One of the arrays that share memory owns it, so the others do not count. The owner is the array on the
-        most devices. If several arrays are on equally many devices, the owner is one of them to which a
-        variable leads.
+        One of the arrays that share memory owns it: the one on the most devices; of several, one to which a
+        variable leads. The ids of the others are added to ``within``. Where an array shares the memory of
+        another on some of its devices only, these bytes are added to ``overlap``, by device.
 
         Args:
           live: the live arrays.

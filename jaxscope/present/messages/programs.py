@@ -46,7 +46,7 @@ TEMPLATES = {
         " nnx.jit instead of jax.jit"
     ),
     "host-callback": "{function} calls back into Python {often} per call{loop}",
-    "in-each-iteration": ", and in each iteration of a loop",
+    "in-each-iteration": ", and also in each iteration of a loop",
     "callback-not-cached": "{finding}; JAX {version} does not store such a program in the persistent cache",
     "fix-callback": (
         "return the value and read it outside of the function, or call back every N steps under jax.lax.cond"

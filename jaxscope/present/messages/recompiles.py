@@ -18,7 +18,7 @@ TEMPLATES = {
     "recompiled-of-calls": "{n} of the last {window} calls of {function} recompiled",
     "recompiled-so-often": "{n} recompiles",
     "compiled-outside-jit": "{compilations} outside jit {come} from {lines} ({names}){again}",
-    "lines-of-a-loop": "{n} source lines in the loop at {line}",
+    "lines-of-a-loop": "{n} source lines ({numbers}) in the loop at {line}",
     "compiled-again": "; {n}",
     "of-them-again": "; {n}, because {why}",
     "compiled-of-function": "{function}: {compilations}, {seconds}{because}",
@@ -80,7 +80,11 @@ TEMPLATES = {
     ),
     "fix-one-dtype": "give {path} one dtype in every call: x.astype(...){number}",
     "or-write-a-float": ", or write 1.0 instead of 1",
-    "fix-typed-array": "start {path} as a typed array: {typed}",
+    "fix-typed-array": "start {path} as a typed array: {typed}{whole}",
+    "convert-the-whole": (
+        "; if a library creates it, convert the whole {root} before the loop: {root} ="
+        " jax.tree.map(lambda x: jnp.asarray(x, jnp.result_type(x)), {root})"
+    ),
     "fix-one-key-type": "create all keys the same way: jax.random.key(seed), with one impl",
     "fix-none-or-array": "pass an array for {path} in every call, or None in every call",
     "fix-growing-tree": "keep one structure: an array of the final size instead of a collection that grows",

@@ -1,0 +1,28 @@
+# Mended: all leaves of the state are typed
+# applies: fix-typed-array, convert-the-whole
+import jax
+import jax.numpy as jnp
+import optax
+
+
+def fun(w):
+    return jnp.sum(jnp.abs(w))
+
+
+search = optax.scale_by_backtracking_linesearch(max_backtracking_steps=15, store_grad=True)
+opt = optax.chain(optax.sgd(learning_rate=1.0), search)
+
+
+@jax.jit
+def step(w, state):
+    v, g = optax.value_and_grad_from_state(fun)(w, state=state)
+    u, state = opt.update(g, state, w, value=v, grad=g, value_fn=fun)
+    return w + u, state
+
+
+w = jax.random.normal(jax.random.key(0), (8,))
+state = jax.jit(opt.init)(w)
+state = jax.tree.map(lambda x: jnp.asarray(x, jnp.result_type(x)), state)
+for _ in range(6):
+    w, state = step(w, state)
+print(fun(w))
