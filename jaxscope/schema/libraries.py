@@ -36,7 +36,7 @@ def transformation(wrapper: str) -> str:
     ``haiku.transform.init`` -> ``haiku.transform``: this Haiku function returns a pair of functions, init and
     apply.
     """
-    return wrapper.removesuffix(".init").removesuffix(".apply")
+    return wrapper.removesuffix(".init").removesuffix(".apply") if wrapper.startswith("haiku.") else wrapper
 
 
 # Prefixes of the wrappers around jit whose calls cannot be counted from outside. Measured on JAX 0.10 and

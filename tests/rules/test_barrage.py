@@ -299,9 +299,7 @@ def test_lines_that_each_turn_of_a_loop_runs_are_one_finding(tmp_path, run, line
     found = barrage(run)
     assert [f.seconds for f in found] == ([24.0] if one else [12.0, 12.0])
     assert all(advice in words.fix_text(f) for f in found)
-    assert (
-        "24 compilations outside jit come from 2 source lines (" in words.title(found[0])
-    ) is one
+    assert ("24 compilations outside jit come from 2 source lines (" in words.title(found[0])) is one
 
 
 @pytest.mark.parametrize(("draws", "severity"), [(8, "note"), (3, "warning")])
