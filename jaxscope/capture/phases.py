@@ -319,10 +319,12 @@ _UNKNOWN_SHARDINGS: dict[str, Any] = {"asked": None, "asked_in": None, "asked_ou
 
 
 def _jit_shardings(stack: Stack, paths: list[str] | None) -> dict[str, Any]:
-    """Return the fields of ``Lowered`` that describe jit's in_shardings and out_shardings: ``asked``, a table
-    of shardings, and ``asked_in`` and ``asked_out``, positions in this table.
+    """Return the fields of ``Lowered`` that describe jit's in_shardings and out_shardings: ``asked``, a list
+    of shardings, and ``asked_in`` and ``asked_out``, for each flat argument (result) the position of its
+    sharding in this list.
 
-    ``asked`` is an empty list if jit was given no shardings. All fields are None if they are unknown.
+    If jit was given no shardings, ``asked`` is an empty list and the others are left out. All fields are None
+    if they are unknown.
 
     Args:
       stack: JAX's frames by function name.

@@ -88,12 +88,13 @@ class Earlier:
         return (shapes(key), statics(key)) if at is None else (self.shapes[at], self.statics[at])
 
     def alike(self, hashes: tuple[int, int], end: int, most: int, fits: Fits | None) -> set[int]:
-        """Return the positions (indices) of the latest keys with certain shapes or certain static values.
+        """Return the positions of the latest earlier keys that have the shapes of a new key, or its static
+        values. The new key is compared with these.
 
         Args:
-          hashes: (hash of the shapes, hash of the static values) that are searched for.
+          hashes: (hash of the shapes, hash of the static values) of the new key.
           end: only positions below this number are returned.
-          most: the largest number of positions with the shapes, and of those with the static values.
+          most: at most this many positions with the same shapes, and as many with the same static values.
           fits: returns whether the compilation of a key is wanted; None: all are.
         """
         found: set[int] = set()

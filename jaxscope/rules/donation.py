@@ -17,13 +17,12 @@ from jaxscope.model.run import Run
 from jaxscope.rules.each_program import of_compiled, users
 from jaxscope.rules.programs import MIB, evidence, small
 from jaxscope.rules.registry import rule
-from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding, Fix, extended, fix_of
+from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding, Fix, fix_of
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.messages import Bytes, Message, Names, message
 
 IN_PLACE = "flax.nnx.jit"  # puts the arrays that a call returns into the objects that it was passed
 FILTER_JIT = "equinox.filter_jit"  # it has no donate_argnames
-MOST_NAMED = 3  # functions named in one fix
 FEW_BYTES = 1024  # a donation that is lost and does not matter
 LARGE = 0.1  # share of the bytes: an argument that is worth naming
 
@@ -88,18 +87,14 @@ def _of_the_same(run: Run, f: Finding, largest: Finding) -> bool:
 
 
 def _with_the_same_objects(run: Run, largest: Finding, findings: Sequence[Finding]) -> Finding:
-    """Return the finding ``largest``, extended by the evidence and the names of those functions in
-    ``findings`` that are under ``nnx.jit`` and are passed the same objects. These functions then need no
-    finding of their own.
+    """Return the finding ``largest`` with the evidence of those of ``findings`` that are about functions
+    under ``nnx.jit`` which are passed the same objects. These functions then need no finding of their own.
     """
     others = [f for f in findings if f is not largest and _of_the_same(run, f, largest)]
     if not others:
         return largest
-    functions = tuple(run.functions[f.function].display_name for f in others if f.function is not None)
     return msgspec.structs.replace(
-        largest,
-        evidence=[*largest.evidence, *(e for f in others for e in f.evidence)],
-        fix=extended(largest.fix, "fix-same-objects", functions=Names(functions, MOST_NAMED)),
+        largest, evidence=[*largest.evidence, *(e for f in others for e in f.evidence)]
     )
 
 

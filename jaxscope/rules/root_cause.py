@@ -15,7 +15,7 @@ from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.schema.causes import Cause
-from jaxscope.schema.findings import WARNING, Evidence, Finding, fix_of
+from jaxscope.schema.findings import WARNING, Evidence, Finding, extended, fix_of
 from jaxscope.schema.keys import Frame, Key
 from jaxscope.schema.libraries import JAX_ROOTS
 from jaxscope.schema.messages import Count, Field, Message, Names, Words, message
@@ -291,6 +291,7 @@ def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
             severity=WARNING,
             title=message("refused-and-recompiled", finding=refused.title, recompiled=following[0].title),
             evidence=[*refused.evidence, *(e for f in following for e in f.evidence)],
+            fix=extended(refused.fix, "fix-also-ends-recompile"),
             seconds=sum(f.seconds or 0.0 for f in (refused, *following)),
         )
         kept = [together if f is refused else f for f in kept if f not in following]

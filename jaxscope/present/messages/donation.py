@@ -22,7 +22,6 @@ TEMPLATES = {
         " read {names} after the call. It must not read the old arrays through another variable, such as a"
         " state that nnx.split or nnx.state returned before the call"
     ),
-    "fix-same-objects": "{fix}; also donate it in {functions}, which take the same object",
     "captured-constant": "{function} captures {constant} ({bytes}) as a constant",
     "one-of": "one of {names}",
     "unnamed-array": "an array without a name",

@@ -1,7 +1,8 @@
 """Templates for shardings: other than requested, not divisible, moved in each call (JX503, JX504, JX508)."""
 
 TEMPLATES = {
-    "refused-and-recompiled": "{finding}. The result was passed to the next call, and {recompiled}",
+    "fix-also-ends-recompile": "{fix}; this also ends the recompile",
+    "refused-and-recompiled": "{finding}. With this result as its argument, {recompiled}",
     "other-sharding-than-requested": (
         "{function} does not use the requested sharding for {value}{more}: requested {wanted}, got"
         " {got}{reason}{times}"

@@ -1,4 +1,4 @@
-# applies: fix-donate-in-place, fix-same-objects
+# applies: fix-donate-in-place
 import functools
 
 import jax.numpy as jnp
