@@ -5,8 +5,8 @@ are known from its construction, or that hits the cache and has no cause. Side b
 own explainer (``jax_explain_cache_misses``) on fresh function objects, read generously: a pattern a case says
 what would count.
 
-    python benchmarks/causes.py                 # a table, each miss with what was said; exit code 1 if one is wrong
-    python benchmarks/causes.py -o FILE.json    # the figures, and what was said of each case
+    python benchmarks/causes.py                 # a table, each miss with what was reported; exit code 1 if one is wrong
+    python benchmarks/causes.py -o FILE.json    # the figures, and what was reported for each case
     python benchmarks/causes.py --verify        # the labels' levels against independent counters, nothing recorded
     python benchmarks/causes.py --names         # tests/data/causes/names.txt is made with it
     python benchmarks/causes.py --only TEXT     # cases whose name holds TEXT

@@ -6,7 +6,7 @@ with the baseline of the unchanged step; so is the unchanged step, many times.
     python benchmarks/mutations.py                 # a table; exit code 1 if a change is missed or a clean run fails
     python benchmarks/mutations.py --clean 10      # how often the unchanged step is recorded and checked
     python benchmarks/mutations.py --only TEXT     # changes whose name holds TEXT
-    python benchmarks/mutations.py -o FILE.json    # what was said of each
+    python benchmarks/mutations.py -o FILE.json    # what was reported for each change
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ all of it is done in several processes, and told are the medians over them. For 
 wrapper that keeps attributes, and JAX's own explain flag.
 
     python benchmarks/overhead.py [--quick] [-o FILE]
+    python benchmarks/overhead.py --effects-only [-o FILE]     # calls with effects alone, into an earlier FILE
 """
 
 from __future__ import annotations
@@ -344,7 +345,17 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a quarter of the blocks: a look, not a figure")
     parser.add_argument("-o", "--out", type=Path, help="also write the figures as JSON")
     parser.add_argument("--warm-only", action="store_true", help="warm calls in this process alone, as JSON")
+    parser.add_argument(
+        "--effects-only", action="store_true", help="calls off the fast path alone; -o replaces them in FILE"
+    )
     options = parser.parse_args()
+    if options.effects_only:
+        found = off_the_fast_path(options.quick)
+        print(json.dumps(found, indent=1))
+        if options.out:
+            figures = {**json.loads(options.out.read_text()), "off_the_fast_path": found}
+            options.out.write_text(json.dumps(figures, indent=1) + "\n")
+        return
     if options.warm_only:
         options.out.write_text(json.dumps(warm_calls(options.quick)))
         return
