@@ -10,6 +10,7 @@ A call on JAX's fast path sends no event, so that no code of jaxscope runs in it
 from __future__ import annotations
 
 import itertools
+import operator
 import sys
 import threading
 from collections.abc import Callable
@@ -578,26 +579,24 @@ def _listener(probe: Probe) -> Callable[..., None]:
     A function with effects (``debug.print``, callbacks, Refs) misses the fast path in each call, and each
     call sends the same events: the miss, the copies of its arguments, and a beginning and an end for each
     array that a callback receives. The listener handles these events itself if they repeat those of an
-    earlier call, and passes all others to ``probe.received``. It calls hardly any other function: between two
-    events the program replaces our code in the processor's caches, so that each Python function costs up to 1
-    us (``benchmarks/overhead.py`` measures a call).
+    earlier call, and passes all others to ``probe.received``. It calls hardly any other Python function:
+    between two events the program replaces our code in the processor's caches, so that each costs up to 1 us
+    (``benchmarks/overhead.py`` measures a call).
     """
     getframe, thread = sys._getframe, shield.thread
-    is_on, take_two = jax_internals.is_on, frame_reading.take_two
-    nested, handlers = probe.nested, probe.handlers
+    is_on, nested, handlers = jax_internals.is_on, probe.nested, probe.handlers
     miss, copied = jax_internals.EVENT_MISS, jax_internals.EVENT_COPIED
     put, put_done = jax_internals.EVENT_PUT, jax_internals.EVENT_PUT_DONE
     call_code, copy_code = jax_internals.ImplFrame.code(), jax_internals.DeviceCopyFrame.code()
-    jaxpr, arguments = jax_internals.ImplFrame.locals_of("jaxpr", "args")
-    arrays, devices = jax_internals.DeviceCopyFrame.locals_of("batch_xs", "batch_devs")
+    locals_of, is_snapshot = frame_reading.locals_of, frame_reading.LOCALS_ARE_A_SNAPSHOT
+    of_call = operator.itemgetter(*jax_internals.ImplFrame.locals_of("jaxpr", "args"))
+    of_copy = operator.itemgetter(*jax_internals.DeviceCopyFrame.locals_of("batch_xs", "batch_devs"))
 
     def on_test(name: str, *args: Any) -> None:
         probe.callbacks += 1
         try:
             if probe.previous is not None:
                 pass
-            elif name not in handlers:
-                return
             elif name == miss:
                 frame = getframe(2)
                 if (
@@ -605,21 +604,38 @@ def _listener(probe: Probe) -> Callable[..., None]:
                     and thread.inside is None
                     and probe.stepping is None
                     and not (probe.calls.open or nested.waiting)
-                    and probe.repeats.counted(*take_two(frame, jaxpr, arguments)) is not None
                 ):
-                    return
-            elif (puts := probe.puts) is None:
-                pass
+                    namespace = locals_of(frame)
+                    jaxpr, arguments = of_call(namespace)
+                    if is_snapshot:
+                        namespace.clear()
+                    repeat = probe.repeats.known.get(id(jaxpr))  # as in ``RepeatedMisses.counted``
+                    if (
+                        repeat is not None
+                        and repeat.jaxpr() is jaxpr
+                        and repeat.types == (*map(type, arguments),)
+                    ):
+                        repeat.misses.add()
+                        return
             elif name == put_done:
-                if not puts.open:
+                if (puts := probe.puts) is not None and not puts.open:
                     return
             elif name == put:
-                if not puts.open and puts.is_for_callback(getframe(2)):
-                    return
+                if (puts := probe.puts) is not None and not puts.open:
+                    for above, function, called in puts.ways_to_callbacks:
+                        if getframe(above).f_code is called and getframe(above + 1).f_code is function:
+                            return
             elif name == copied:
                 frame = getframe(2)
-                if frame.f_code is copy_code and all(map(is_on, *take_two(frame, arrays, devices))):
-                    return
+                if frame.f_code is copy_code and probe.puts is not None:
+                    namespace = locals_of(frame)
+                    arrays, devices = of_copy(namespace)
+                    if is_snapshot:
+                        namespace.clear()
+                    if all(map(is_on, arrays, devices)):
+                        return
+            elif name not in handlers:
+                return
         except Exception:
             pass  # what ``received`` does fails, too, and is reported
         probe.received(name, args, getframe(1))

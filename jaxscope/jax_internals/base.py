@@ -150,8 +150,7 @@ class JaxFrame(_Read):
 
     @classmethod
     def locals_of(cls, *fields: str) -> tuple[str, ...]:
-        """Return the names of the local variables in JAX that ``fields`` of this class declare, to pass to
-        ``take_two``."""
+        """Return the names of the local variables in JAX that ``fields`` of this class declare."""
         return tuple(cls.names[f] for f in fields)
 
     @classmethod

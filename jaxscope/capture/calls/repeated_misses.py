@@ -9,9 +9,9 @@ JAX announces lowerings and compilations by other events.
 
 from __future__ import annotations
 
-from typing import Any
+import weakref
+from typing import Any, NamedTuple
 
-from jaxscope.capture.calls.in_progress import Weak
 from jaxscope.capture.count import Count
 from jaxscope.log.writer import Writer
 from jaxscope.schema.events import MissesCounted
@@ -19,43 +19,45 @@ from jaxscope.schema.events import MissesCounted
 UNCHANGED = 3
 
 
-class _Repeat:
-    """The calls that missed the fast path with the same jaxpr.
+class Repeat(NamedTuple):
+    """The calls that missed the fast path with the same jaxpr, up to the present one.
 
     Attributes:
-      function: the id of the function.
+      jaxpr: a weak reference to the jaxpr.
       types: the types of the arguments in the last call.
+      function: the id of the function.
+      misses: the count of those calls of the function that were only counted, not described.
       same: how many calls in a row have had these types.
-      misses: the count of the calls that were only counted, not described.
     """
 
-    __slots__ = ("function", "misses", "same", "types")
-
-    def __init__(self, function: str, types: tuple[type, ...], misses: Count) -> None:
-        self.function = function
-        self.types = types
-        self.same = 0
-        self.misses = misses
+    jaxpr: weakref.ref[Any]
+    types: tuple[type, ...]
+    function: str
+    misses: Count
+    same: int
 
 
 class RepeatedMisses:
     """Counts, for each jaxpr, the calls in a row that missed the fast path with the same argument types. The
-    first ones are described in the log. All further ones are only counted, by function."""
+    first ones are described in the log. All further ones are only counted, by function.
+
+    Attributes:
+      known: the jaxprs whose next call is only counted if its arguments have the same types, by ``id`` of
+        the jaxpr. The id of a jaxpr that died can be used again: compare ``Repeat.jaxpr``, too.
+    """
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
-        self._by_jaxpr = Weak()
+        self.known: dict[int, Repeat] = {}
+        self._described: dict[int, Repeat] = {}  # the jaxprs whose next call is described, by id
         self._misses: dict[str, Count] = {}  # by function, because the counts outlive the jaxprs
 
     def counted(self, jaxpr: Any, arguments: tuple[Any, ...]) -> str | None:
         """Count a call that missed JAX's fast path, and return the id of its function, if the last few calls
         with the same ``jaxpr`` had arguments of the same types. Otherwise return None: the caller has to
         write this call to the log in full."""
-        item = self._by_jaxpr.items.get(id(jaxpr))  # as in its ``get``: a call costs up to 1 us here
-        if item is None or item[0]() is not jaxpr:
-            return None
-        repeat: _Repeat = item[1]
-        if repeat.same < UNCHANGED or repeat.types != (*map(type, arguments),):
+        repeat = self.known.get(id(jaxpr))
+        if repeat is None or repeat.jaxpr() is not jaxpr or repeat.types != (*map(type, arguments),):
             return None
         repeat.misses.add()
         return repeat.function
@@ -69,13 +71,21 @@ class RepeatedMisses:
           arguments: its arguments.
           function: the id of its function.
         """
-        types = tuple(map(type, arguments))
-        repeat: _Repeat | None = self._by_jaxpr.get(jaxpr)
-        if repeat is None:
-            repeat = _Repeat(function, types, self._count(function))
-            self._by_jaxpr.put(jaxpr, repeat)
-        repeat.same = repeat.same + 1 if repeat.types == types else 0
-        repeat.types = types
+        number, types = id(jaxpr), (*map(type, arguments),)
+        repeat = self.known.pop(number, None) or self._described.pop(number, None)
+        if repeat is None or repeat.jaxpr() is not jaxpr:
+            try:
+                ref = weakref.ref(jaxpr, lambda _: self._forget(number))
+            except TypeError:
+                return
+            repeat = Repeat(ref, types, function, self._count(function), 0)
+        else:
+            repeat = repeat._replace(types=types, same=repeat.same + 1 if repeat.types == types else 0)
+        (self.known if repeat.same >= UNCHANGED else self._described)[number] = repeat
+
+    def _forget(self, number: int) -> None:
+        self.known.pop(number, None)
+        self._described.pop(number, None)
 
     def flush(self) -> None:
         """Write to the log the counts that have changed."""

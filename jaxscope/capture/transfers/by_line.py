@@ -94,6 +94,21 @@ class Row:
         self.last_step: int | None = None
 
 
+class WayToCallback(NamedTuple):
+    """How JAX's function that calls a callback of the program comes to copy an argument for it. The functions
+    between the last one and the event are JAX's own.
+
+    Attributes:
+      above: how many calls the function is above the function of JAX that announces the copy.
+      function: the code of the function that calls the callback.
+      called: the code of the function that it called to copy the argument.
+    """
+
+    above: int
+    function: CodeType
+    called: CodeType
+
+
 class Transfers:
     """The copies between host and devices in one recording, added up by the program's line.
 
@@ -105,6 +120,7 @@ class Transfers:
 
     Attributes:
       after: is called with a frame after each copy; None: nothing is called.
+      ways_to_callbacks: where JAX was seen to copy the arguments of a callback.
       step_thread: the thread that ended the latest step.
     """
 
@@ -119,9 +135,7 @@ class Transfers:
         self._marked = marked
         self.after: Callable[[FrameType], None] | None = None
         self._codes: dict[int, _Code] = {}
-        # The code of JAX's functions that copy the arguments of a callback, innermost first, up to the one
-        # that calls it
-        self.ways_to_callbacks: deque[tuple[CodeType, ...]] = deque(maxlen=MAX_WAYS)
+        self.ways_to_callbacks: deque[WayToCallback] = deque(maxlen=MAX_WAYS)
         self._places: dict[
             tuple[int, int, str, str, int, int], tuple[CodeType, CodeType | None, Row | None]
         ] = {}
@@ -200,7 +214,9 @@ class Transfers:
             if code.owner != _JAX:
                 return False
             if code.via == jax_internals.CALLBACK:
-                self.ways_to_callbacks.append(_codes_up_to(f, event_frame)[1:])
+                codes = _codes_up_to(f, event_frame)
+                if len(codes) > 1:
+                    self.ways_to_callbacks.append(WayToCallback(len(codes) - 1, codes[-1], codes[-2]))
                 return True
         return False
 

@@ -35,29 +35,13 @@ class DevicePuts(threading.local):
     Attributes:
       open: for each copy, outermost first: (when it began by ``time.perf_counter_ns``, [(totals of a line,
         bytes)]). A copy for a callback is left out if no other copy is in progress.
+      ways_to_callbacks: where JAX was seen to copy the arguments of a callback; such copies are not counted.
     """
 
     def __init__(self, transfers: Transfers) -> None:
         self._transfers = transfers
+        self.ways_to_callbacks = transfers.ways_to_callbacks
         self.open: list[tuple[int, list[tuple[Row, int]]]] = []
-
-    def is_for_callback(self, frame: FrameType) -> bool:
-        """Return True if JAX copies a value for a callback of the program, recognized fast by functions on
-        the stack that were remembered. Such a copy is not counted. If the result is False, ``began`` must be
-        called, which examines the stack thoroughly.
-
-        Args:
-          frame: the frame of JAX that announces the copy.
-        """
-        for way in self._transfers.ways_to_callbacks:
-            f: FrameType | None = frame
-            for code in way:
-                if f is None or f.f_code is not code:
-                    break
-                f = f.f_back
-            else:
-                return True
-        return False
 
     def began(self, event_frame: FrameType) -> None:
         """Note that JAX begins to copy the shards of one array to their devices. ``event_frame`` is the frame
