@@ -37,10 +37,8 @@ class Cells:
         self._taken = 0
 
     def take(self) -> tuple[int, memoryview, int]:
-        """Reserve a cell, in which a growing number can be stored. Return (its index in the file, the mapped
-        page that contains it, its index in the page).
-
-        ``page[index] = number`` stores a number.
+        """Reserve a cell, in which ``page[index] = number`` then stores a growing number. Return (cell,
+        page, index): its index in the file, the mapped page that contains it, its index in that page.
 
         Raises:
           OSError: the file cannot be created or mapped, or is full.

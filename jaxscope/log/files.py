@@ -34,10 +34,8 @@ def write(
     path: Path, data: bytes | str | Iterable[bytes | str], *, within: Path | None = None, mode: int = PRIVATE
 ) -> None:
     """Write ``data`` to the file ``path`` in UTF-8, completely or not at all. Lone surrogates are escaped.
-
-    Args:
-      within: the run directory that contains ``path``, below which no link is followed; None: follow links.
-      mode: the mode of the new file, before the umask.
+    The new file gets ``mode`` less the umask. Below ``within``, the run directory that contains it, no link
+    is followed; if that is None, links are followed.
 
     Raises:
       OSError: ``path`` cannot be written; an earlier file at ``path`` is unchanged.
@@ -65,10 +63,8 @@ def write(
 
 def _holds_devices(directory: Path) -> bool:
     """Return whether ``directory`` contains devices or descriptors instead of files, such as /dev and /proc.
-    A file there cannot be replaced by renaming.
-
-    The result is False for /dev/shm, which has ordinary files.
-    """
+    A file there cannot be replaced by renaming. The result is False for /dev/shm, which has ordinary
+    files."""
     return directory in (Path("/dev"), Path("/dev/fd")) or directory.is_relative_to("/proc")
 
 
@@ -84,11 +80,8 @@ def _write_and_close(fd: int, pieces: Iterable[bytes | str]) -> None:
 
 
 def open_regular(path: Path, *, within: Path | None = None) -> BinaryIO:
-    """Open a regular file for reading.
-
-    Args:
-      within: the run directory that contains ``path``, below which no link is followed; None: follow links,
-        because the user named the file.
+    """Open a regular file for reading. Below ``within``, the run directory that contains it, no link is
+    followed. None: follow links, because the user named the file.
 
     Raises:
       OSError: the file does not exist, is not a regular file, or is reached through a link below ``within``.
@@ -97,10 +90,8 @@ def open_regular(path: Path, *, within: Path | None = None) -> BinaryIO:
 
 
 def read(path: Path, most: int, *, within: Path | None = None) -> bytes:
-    """Return the content of a regular file of at most ``most`` bytes.
-
-    Args:
-      within: the run directory that contains ``path``, below which no link is followed; None: follow links.
+    """Return the content of a regular file of at most ``most`` bytes. Below ``within``, the run directory
+    that contains it, no link is followed; None: follow links.
 
     Raises:
       OSError: the file does not exist, is not a regular file, or is reached through a link below ``within``.
@@ -117,11 +108,9 @@ def read(path: Path, most: int, *, within: Path | None = None) -> bytes:
 def descriptor(path: Path, flags: int, *, within: Path | None = None, mode: int = PRIVATE) -> int:
     """Open a regular file with the ``flags`` of ``os.open``, and return its descriptor.
 
-    With O_CREAT in ``flags``, a missing file is created, and a link at ``path`` is an error.
-
-    Args:
-      within: the run directory that contains ``path``, below which no link is followed; None: follow links.
-      mode: the mode of a new file, before the umask.
+    With O_CREAT in ``flags``, a missing file is created with ``mode`` less the umask, and a link at ``path``
+    is an error. Below ``within``, the run directory that contains it, no link is followed; None: follow
+    links.
 
     Raises:
       OSError: the file does not exist, is not a regular file, or is reached through a link below ``within``.
@@ -142,19 +131,15 @@ def descriptor(path: Path, flags: int, *, within: Path | None = None, mode: int 
 
 
 def append(path: Path, *, within: Path | None = None, mode: int = PRIVATE) -> int:
-    """Open the file ``path`` for appending, and create it if it is missing. Return its descriptor.
-
-    Args:
-      within: the run directory that contains ``path``, below which no link is followed; None: links in the
-        directories of ``path`` are followed.
-      mode: the mode of a new file, before the umask.
-    """
+    """Open the file ``path`` for appending, and create it with ``mode`` (less the umask) if it is missing.
+    Return its descriptor. Below ``within``, the run directory that contains it, no link is followed; None:
+    follow links."""
     return descriptor(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, within=within, mode=mode)
 
 
 def extend(path: Path, data: bytes, *, within: Path | None = None) -> None:
     """Append ``data`` to the file ``path``, and create the file if it is missing. ``within`` is the run
-    directory that contains it, below which no link is followed."""
+    directory that contains it, below which no link is followed; None: follow links."""
     fd = append(path, within=within)
     try:
         os.write(fd, data)
@@ -163,13 +148,9 @@ def extend(path: Path, data: bytes, *, within: Path | None = None) -> None:
 
 
 def touch(path: Path, *, within: Path | None = None, mode: int = PRIVATE) -> None:
-    """Set the modification time of the file ``path`` to now, and create the file if it is missing.
-
-    Args:
-      within: the run directory that contains ``path``, below which no link is followed; None: links in the
-        directories of ``path`` are followed.
-      mode: the mode of a new file, before the umask.
-    """
+    """Set the modification time of the file ``path`` to now, and create it with ``mode`` (less the umask) if
+    it is missing. Below ``within``, the run directory that contains it, no link is followed; None: follow
+    links."""
     fd = descriptor(path, os.O_WRONLY | os.O_CREAT, within=within, mode=mode)
     try:
         os.utime(fd)
@@ -180,12 +161,9 @@ def touch(path: Path, *, within: Path | None = None, mode: int = PRIVATE) -> Non
 def make_directory(
     path: Path, *, within: Path | None = None, mode: int = PRIVATE_DIRECTORY, parents: bool = False
 ) -> None:
-    """Create the directory ``path`` if it is missing.
-
-    Args:
-      within: the run directory that contains ``path``, below which no link is followed; None: follow links.
-      mode: the mode of a new directory, before the umask.
-      parents: also create missing directories between ``within`` and ``path``.
+    """Create the directory ``path`` with ``mode`` (less the umask) if it is missing; with ``parents``, also
+    missing directories between ``within`` and ``path``. Below ``within``, the run directory that contains it,
+    no link is followed; None: follow links.
 
     Raises:
       OSError: the directory cannot be created, or something below ``within`` is a link or not a directory.
@@ -205,11 +183,9 @@ def make_directory(
 
 
 def make_new_directory(path: Path, *, within: Path | None = None, mode: int = PRIVATE_DIRECTORY) -> bool:
-    """Create the directory ``path`` and return True. Return False if something with that name exists.
-
-    Args:
-      within: the run directory that contains ``path``, below which no link is followed; None: follow links.
-      mode: the mode of the directory, before the umask.
+    """Create the directory ``path`` and return True. Return False if something with that name exists. It gets
+    ``mode`` less the umask. Below ``within``, the run directory that contains it, no link is followed; None:
+    follow links.
 
     Raises:
       OSError: the directory cannot be created.
@@ -237,10 +213,8 @@ def rename(path: Path, name: str, *, within: Path | None = None) -> None:
 
 
 def status(path: Path, *, within: Path | None = None) -> os.stat_result:
-    """Return the ``os.stat_result`` (size and times) of a regular file.
-
-    Args:
-      within: the run directory that contains ``path``, below which no link is followed; None: follow links.
+    """Return the ``os.stat_result`` (size and times) of a regular file. Below ``within``, the run directory
+    that contains it, no link is followed; None: follow links.
 
     Raises:
       OSError: the file does not exist, is not a regular file, or is reached through a link below ``within``.
@@ -261,9 +235,7 @@ def is_regular(path: Path, *, within: Path | None = None) -> bool:
 
 def names(path: Path, *, within: Path | None = None) -> list[str]:
     """Return the names of the entries of the directory ``path``, in no particular order; at most MOST_NAMES.
-
-    Args:
-      within: the run directory that contains ``path``, below which no link is followed; None: follow links.
+    Below ``within``, the run directory that contains it, no link is followed; None: follow links.
 
     Raises:
       OSError: ``path`` is not a directory, or is reached through a link below ``within``.
@@ -283,13 +255,8 @@ def names(path: Path, *, within: Path | None = None) -> list[str]:
 @contextlib.contextmanager
 def _directory(path: Path, within: Path | None) -> Iterator[tuple[int, str]]:
     """Open the directory that contains ``path``. Yield (its descriptor, the name of ``path`` in it), and
-    close it afterwards.
-
-    An OSError that is raised meanwhile gets ``path`` as its file name.
-
-    Args:
-      within: the run directory that contains ``path``, below which no link is followed; None: follow links.
-    """
+    close it afterwards. An OSError that is raised meanwhile gets ``path`` as its file name. Below ``within``,
+    the run directory that contains ``path``, no link is followed; None: follow links."""
     opened: list[int] = []
     try:
         try:

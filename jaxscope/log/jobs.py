@@ -42,7 +42,6 @@ class Job(msgspec.Struct, frozen=True):
 
     Attributes:
       id: a hash of the module, the compile options and the target.
-      target: the accelerator.
       partitions: number of devices on which the program runs.
       positions: the positions of these devices among those of the target, in mesh order; None: the first
         ``partitions``.
@@ -66,7 +65,6 @@ class Result(msgspec.Struct, frozen=True):
     """The result of a job: of the compilation of one program for a target (another accelerator).
 
     Attributes:
-      id: the id of the job.
       outcome: ok, exhausted (the program does not fit into memory), failed, crashed, late (it took too long)
         or missing (the compiler is not installed).
       seconds: seconds that the compiler took; None: it did not end.
@@ -108,10 +106,7 @@ class Queue:
 
     def put(self, job: Job, module: bytes) -> bool:
         """Add ``job`` to the queue. Return False if this job is in the queue already or was compiled before.
-
-        Args:
-          job: the target and the compile options of a program.
-          module: the program as MLIR bytecode.
+        ``module`` is the program as MLIR bytecode.
 
         Raises:
           OSError: the disk is full, or the directory cannot be written.
@@ -124,8 +119,8 @@ class Queue:
         return True
 
     def waiting(self) -> list[Path]:
-        """Return the files (``<id>.job``) of the jobs whose result is not in the log of the run yet, the
-        oldest first."""
+        """Return the files (``<id>.job``) of the jobs (programs to compile for targets) whose result is not
+        in the log of the run yet, the oldest first."""
         found = []
         for path in self._all(".job"):
             with contextlib.suppress(OSError):  # another process has just removed it
@@ -149,11 +144,7 @@ class Queue:
         return _JOBS.decode(files.read(path, MAX_JOB, within=self._run))
 
     def module(self, id: str) -> bytes:
-        """Return the program of the job ``id``, as MLIR bytecode.
-
-        Raises:
-          OSError: the file was removed.
-        """
+        """Return the program of the job ``id``, as MLIR bytecode. Raises OSError if its file was removed."""
         return files.read(self._file(id, "mlir"), MAX_MODULE, within=self._run)
 
     def answer(self, result: Result) -> None:
@@ -170,12 +161,9 @@ class Queue:
         return found if found.id == id else None
 
     def done(self, id: str, *, keep: bool = False) -> None:
-        """Remove the files of the job ``id``, whose result is in the log of the run.
-
-        Args:
-          keep: keep the module, and mark the job as lost, because the compiler crashed or took too long.
-            ``again`` can then queue the job once more.
-        """
+        """Remove the files of the job ``id`` (a program compiled for a target), whose result is in the log of
+        the run. With ``keep``, keep the module and mark the job as lost, because the compiler crashed or took
+        too long: ``again`` can then queue the job once more."""
         with contextlib.suppress(OSError):
             files.touch(self._file(id, "done"), within=self._run)
         with contextlib.suppress(OSError):
@@ -218,11 +206,8 @@ class Queue:
             files.touch(self.path / "alive", within=self._run)
 
     def wait_behind(self, processes: Sequence[int]) -> None:
-        """Record that compiling the jobs of this run waits until processes of other runs have finished.
-
-        Args:
-          processes: the ids of these processes; empty: this run does not wait any longer.
-        """
+        """Record that compiling the jobs of this run waits until ``processes`` of other runs (their ids) have
+        finished. Empty: this run does not wait any longer."""
         with contextlib.suppress(OSError):
             if processes:
                 self._write(self.path / "behind", msgspec.json.encode(processes))
@@ -267,11 +252,8 @@ class Queue:
         return self._is(self.path / "closed")
 
     def make(self) -> None:
-        """Create the directory of the queue.
-
-        Raises:
-          OSError: the directory cannot be created, or there is a link with its name.
-        """
+        """Create the directory of the queue. Raises OSError if it cannot be created, or there is a link with
+        its name."""
         files.make_directory(self.path, within=self._run)
 
     def _file(self, id: str, kind: str) -> Path:

@@ -61,10 +61,8 @@ def is_running(pid: int) -> bool:
 
 def lock(fd: int) -> bool:
     """Lock the open file ``fd`` until it is closed or this process ends. Return False if another process has
-    locked it or the file system has no locks.
-
-    A forked child must close its copy of ``fd``, because the lock lasts as long as one copy is open.
-    """
+    locked it or the file system has no locks. A forked child must close its copy of ``fd``, because the lock
+    lasts as long as one copy is open."""
     for _ in range(_TRIES):
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -95,12 +93,9 @@ def locked(path: Path) -> bool | None:
 
 def holds(path: Path, where: str | None, took: bool) -> bool | None:
     """Return whether the process that should have locked ``path`` is alive, which is whether the file is
-    locked. Return None if this machine cannot know it.
-
-    Args:
-      where: the machine of that process, as ``machine`` returns it; None: unknown.
-      took: whether that process did lock the file; False if its file system has no locks.
-    """
+    locked. Return None if this machine cannot know it. ``where`` is the machine of that process, as
+    ``machine`` returns it (None: unknown), and ``took`` whether that process did lock the file: some file
+    systems have no locks."""
     found = locked(path)
     if found is False and not (took and where == machine()):
         return None
@@ -115,12 +110,8 @@ def recent(seconds: float) -> bool:
 
 class Heartbeat:
     """Writes a heartbeat file, a line with the time, which shows that this process is alive. It is used by
-    the process that watches a recorded program, which calls ``beat`` every second.
-
-    Args:
-      path: the file.
-      hold: whether to lock the file, until this process ends or until ``close``.
-    """
+    the process that watches a recorded program, which calls ``beat`` every second. ``hold`` says whether to
+    lock the file, until this process ends or until ``close``."""
 
     def __init__(self, path: Path, *, hold: bool = True) -> None:
         self._path = path
@@ -160,11 +151,8 @@ class Beat(NamedTuple):
 
 
 def beat_of(path: Path) -> Beat | None:
-    """Read the heartbeat file ``path``; return None if there is none.
-
-    If the file has no valid line (an older jaxscope wrote an empty file), ``Beat.at`` is the time at which
-    the file was last changed.
-    """
+    """Read the heartbeat file ``path``; return None if there is none. If the file has no valid line (an older
+    jaxscope wrote an empty file), ``Beat.at`` is the time at which the file was last changed."""
     try:
         with files.open_regular(path, within=path.parent) as f:
             at = os.fstat(f.fileno()).st_mtime

@@ -1,5 +1,5 @@
-"""Manage the run (recording) of a job of many processes. Each process (rank) has a directory in this run,
-which is a run itself:
+"""Manage the run (recording) of a job, which is one program that runs in many processes. Each process (rank)
+has a directory in this run, which is a run itself:
 
     .jaxscope/runs/train-slurm-41.0/
         meta.json         name of the run, id of the job, number of its ranks
@@ -54,8 +54,6 @@ def join(
       job: the id of the job, which is the same in all processes.
       rank: the number of this process in the job; None: unknown. The directory is then named after the
         machine and the process id.
-      size: the number of processes; None: unknown.
-      name: the name of the run.
       overwrite: replace an existing directory of this process.
       meta: further entries of ``meta.json``, as JSON values.
 
@@ -92,14 +90,8 @@ def launches(path: Path) -> Iterator[RunDir]:
 
 def _joined(whole: RunDir, job: str, size: int | None, name: str, *, overwrite: bool) -> bool:
     """Create the run of a job, ``whole``, if it is missing. Return whether this process belongs to this run;
-    False if the run was made by another launch of the job.
-
-    Args:
-      whole: the run directory of the job.
-      job: the id of the job.
-      size: the number of its processes; None: unknown.
-      name: the name of the run.
-      overwrite: replace the run of another launch.
+    False if the run was made by another launch of the job. ``job`` is the id of the job, and ``size`` the
+    number of its processes (None: unknown); ``overwrite`` replaces the run of another launch.
 
     Raises:
       LogError: the directory contains something other than the run of a job.
@@ -134,19 +126,10 @@ def _joined(whole: RunDir, job: str, size: int | None, name: str, *, overwrite: 
 
 
 def _describe(whole: RunDir, job: str, size: int | None, name: str, started: float | None = None) -> None:
-    """Write the ``meta.json`` of the run of a job, and remove files that an earlier run at this place has
-    left.
-
-    Ranks (processes of the job) that start at the same time write the same content. Each write is atomic, so
-    the last one stays.
-
-    Args:
-      whole: the run directory of the job.
-      job: the id of the job.
-      size: the number of its processes; None: unknown.
-      name: the name of the run.
-      started: when the job started, in seconds since 1970; None: now.
-    """
+    """Write the ``meta.json`` of ``whole``, the run of a job with the id ``job`` and ``size`` processes
+    (None: unknown), and remove files that an earlier run at this place has left. ``started`` is in seconds
+    since 1970; None: now. Ranks (processes of the job) that start at the same time write the same content,
+    each atomically, so the last one stays."""
     begun = time.time() if started is None else started
     record = {"schema": store.SCHEMA, "name": name, "started": begun, "job": job, "ranks": size}
     files.write(whole.path / removal.META, json.dumps(record, indent=1) + "\n", within=whole.path)
@@ -186,16 +169,9 @@ def whole_of(place: RunDir) -> RunDir | None:
 
 
 def write_diverged(whole: RunDir, line: str) -> None:
-    """Record that the ranks (processes) of a job run different programs. The processes of jaxscope that watch
-    the ranks read this.
-
-    Args:
-      whole: the run of the job.
-      line: how the programs differ.
-
-    Raises:
-      OSError: the file cannot be written.
-    """
+    """Record in ``whole``, the run of a job, that the ranks (processes) of the job run different programs.
+    ``line`` says how the programs differ; the processes of jaxscope that watch the ranks read it. Raises
+    OSError if the file cannot be written."""
     files.write(whole.path / DIVERGED, line + "\n", within=whole.path)
 
 
@@ -206,23 +182,17 @@ def diverged(whole: RunDir) -> bool:
 
 
 def was_ended(whole: RunDir, places: Iterable[RunDir]) -> bool:
-    """Return whether ``--stop-on-divergence`` ended the programs of a job, because its ranks ran different
-    programs.
-
-    Args:
-      whole: the run of the job.
-      places: the recordings of its ranks (processes).
-    """
+    """Return whether ``--stop-on-divergence`` ended the programs of the job with the run ``whole``, because
+    its ranks (processes) ran different programs. ``places`` are the recordings of the ranks."""
     options = (place.meta.get("options") for place in places)
     return diverged(whole) and any(isinstance(o, dict) and o.get("stop-on-divergence") for o in options)
 
 
 def write_agreed(whole: RunDir, calls: Mapping[str, Sequence[int]]) -> None:
-    """Record which programs all ranks (processes) of a job have compiled, for ranks that wait before they run
-    such a program (``--stop-on-divergence``).
+    """Record in ``whole``, the run of a job, which programs all ranks (processes) of the job have compiled,
+    for ranks that wait before they run such a program (``--stop-on-divergence``).
 
     Args:
-      whole: the run of the job.
       calls: name of a rank's directory -> numbers of its latest calls that compiled such a program.
 
     Raises:
@@ -244,10 +214,8 @@ def agreed(whole: RunDir) -> dict[str, list[int]] | None:
 
 def found_below(path: Path, depth: int = 5) -> list[RunDir]:
     """Return the recordings of single processes in the directory ``path`` and in directories below it, down
-    to ``depth`` levels. Links are not followed.
-
-    ``path`` may be the recording of one process, a run, or a directory that contains runs.
-    """
+    to ``depth`` levels. Links are not followed. ``path`` may be the recording of one process, a run, or a
+    directory that contains runs."""
     here = RunDir(path)
     if removal.is_run(path):
         return store.rank_runs(here) or ([] if "job" in here.meta and not here.logs() else [here])
@@ -261,14 +229,9 @@ def found_below(path: Path, depth: int = 5) -> list[RunDir]:
 
 
 def copy(place: RunDir, into: RunDir, rank: int, **given: Any) -> RunDir:
-    """Copy the recording of one process into the run ``into`` of a job, as the rank ``rank``. Return the new
-    directory. The program texts are copied to ``into/blobs``, which all ranks share.
-
-    Args:
-      place: the recording.
-      into: the run of the job.
-      rank: the number that the process has in this job.
-      given: entries of the recording's ``meta.json`` that are replaced.
+    """Copy ``place``, the recording of one process, into the run ``into`` of a job, as the process with the
+    number ``rank``. Return the new directory. The program texts are copied to ``into/blobs``, which all ranks
+    share. ``given`` are entries of the recording's ``meta.json`` that are replaced.
 
     Raises:
       OSError: something cannot be read or written.
@@ -300,13 +263,12 @@ def _pieces(path: Path, within: Path) -> bytes:
 
 
 def create_merged(path: Path | None, job: str, size: int, name: str, started: float) -> RunDir:
-    """Create an empty run of a job, into which recordings of single processes are then copied (``copy``).
+    """Create an empty run of the job with the id ``job``, into which recordings of single processes are then
+    copied (``copy``).
 
     Args:
       path: its directory; None: a new one under ``runs_home()``, named after ``name``.
-      job: the id of the job.
-      size: the number of ranks (processes).
-      name: the name of the run.
+      size: the number of ranks (processes) of the job.
       started: when the job started, in seconds since 1970.
 
     Raises:

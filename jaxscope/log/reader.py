@@ -52,11 +52,8 @@ MAX_GROWTH = 640 << 20  # bytes of memory by which this process may grow while i
 
 def decode(line: bytes, decoder: Decoder | None = None) -> AnyEvent | Unknown | None:
     """Decode one line of a log to an event; return None if the line is damaged. An event of an unknown kind,
-    from a newer version, becomes ``Unknown``.
-
-    Args:
-      decoder: decodes only some fields of the events, which is faster; None: all fields are decoded.
-    """
+    from a newer version, becomes ``Unknown``. ``decoder`` decodes only some fields of the events, which is
+    faster; None: all fields."""
     try:
         event: AnyEvent = (decoder or _decoder).decode(line)
         if _LONG in line.translate(_AS_ZEROS) and not _sound(msgspec.to_builtins(_decoder.decode(line))):
@@ -83,13 +80,9 @@ def decode(line: bytes, decoder: Decoder | None = None) -> AnyEvent | Unknown | 
 
 
 def _decoded(text: bytes, decoder: Decoder | None) -> list[AnyEvent | Unknown] | None:
-    """Decode several lines of a log together, which is faster than one by one.
-
-    Returns None if each line must be decoded alone, because one is empty, very long, or not an event.
-
-    Args:
-      decoder: decodes only some fields of the events; None: all fields are decoded.
-    """
+    """Decode several lines of a log together, which is faster than one by one. Return None if each line must
+    be decoded alone, because one is empty, very long, or not an event. ``decoder`` decodes only some fields
+    of the events; None: all fields."""
     number = text.count(b"\n") + 1
     # If each line ends with a brace and the next begins with one, no event spans several lines.
     apart = text.count(b"}\n{") == number - 1
@@ -139,23 +132,16 @@ class _File:
         self.last = False  # whether the event RecordingStopped has been read from its own file
 
     def read(self, progress: Callable[[int], None] | None = None) -> list[AnyEvent | Unknown]:
-        """Return the events that were added to the log since the last call.
-
-        Args:
-          progress: is called with the number of bytes of each part that was read; None: nothing is called.
-        """
+        """Return the events that were added to the log since the last call. ``progress``, if any, is called
+        with the number of bytes of each part that was read."""
         return [event for piece in self.pieces(progress) for event in piece]
 
     def pieces(
         self, progress: Callable[[int], None] | None = None, size: int = CHUNK
     ) -> Iterator[list[AnyEvent | Unknown]]:
-        """Yield the events that were added to the log since the last call, as lists. Between two lists the
-        file is closed.
-
-        Args:
-          progress: is called with the number of bytes from which each list was read; None: nothing is called.
-          size: about how many bytes are read for one list.
-        """
+        """Yield the events that were added to the log since the last call, as lists, each read from about
+        ``size`` bytes. Between two lists the file is closed. ``progress``, if any, is called with the number
+        of bytes of each list."""
         before = self.offset
         while (text := self._lines(size)) is not None:
             events = _decoded(text, self._decoder)
@@ -186,10 +172,7 @@ class _File:
 
     def _lines(self, size: int) -> bytes | None:
         """Return the next complete lines of the log, without the last line break, read in parts of ``size``
-        bytes. Return None if there is no further complete line.
-
-        Lines that are too long are skipped.
-        """
+        bytes. Return None if there is no further complete line. Lines that are too long are skipped."""
         try:
             with files.open_regular(self.path, within=self._within) as f:
                 end = os.fstat(f.fileno()).st_size
@@ -273,7 +256,6 @@ class Reader:
     may have had the same process id.
 
     Args:
-      run: the run.
       decoder: a decoder of a union of events with the same kinds as AnyEvent, but only some of their fields;
         None: all fields are decoded.
 
@@ -298,11 +280,7 @@ class Reader:
         self, progress: Callable[[int, int], None] | None = None
     ) -> list[tuple[str, AnyEvent | Unknown]]:
         """Return (name of the log, event) for each event that was written since the last call, merged by
-        time.
-
-        Args:
-          progress: is called with (bytes read so far, bytes to read); None: nothing is called.
-        """
+        time. ``progress``, if any, is called with (bytes read so far, bytes to read)."""
         counted = self._begin(progress)
         batches = [(path.stem, f.read(counted)) for path, f in self._files.items()]
         batches = [b for b in batches if b[1]]
@@ -323,11 +301,8 @@ class Reader:
         self, progress: Callable[[int, int], None] | None = None
     ) -> Iterator[tuple[str, AnyEvent | Unknown]]:
         """Yield (name of the log, event) for each event that was written since the last call, merged by time.
-        They are read piece by piece, so that they are not all in memory.
-
-        Args:
-          progress: is called with (bytes read so far, bytes to read); None: nothing is called.
-        """
+        They are read piece by piece, so that they are not all in memory. ``progress``, if any, is called with
+        (bytes read so far, bytes to read)."""
         counted = self._begin(progress)
         size = max(CHUNK // max(1, len(self._files)), LEAST)
         if len(self._files) == 1:
@@ -360,11 +335,8 @@ class Reader:
 
     def _begin(self, progress: Callable[[int, int], None] | None) -> Callable[[int], None] | None:
         """Look for new logs in the run. Return a function that is to be called with each number of bytes
-        read, and that passes the sum to ``progress``. Return None if ``progress`` is None.
-
-        Args:
-          progress: is called with (bytes read so far, bytes to read).
-        """
+        read, and that passes (bytes read so far, bytes to read) to ``progress``. Return None if ``progress``
+        is None."""
         for path in self.run.logs():
             self._files.setdefault(path, _File(path, self.run.path, decoder=self._decoder))
         room = _room()

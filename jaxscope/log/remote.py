@@ -73,9 +73,6 @@ class Store:
 
     All methods raise OSError with the message of the store.
 
-    Args:
-      url: the address of the directory.
-
     Raises:
       JaxscopeError: a package is missing, fsspec does not support this kind of store, or the directory cannot
         be opened.
@@ -117,11 +114,8 @@ class Store:
         _call(lambda: self._fs.pipe({f"{self._root}/{name}": data for name, data in objects.items()}))
 
     def get(self, wanted: dict[str, int]) -> dict[str, bytes]:
-        """Return path -> content of objects in the store. Objects that do not exist are left out.
-
-        Args:
-          wanted: path -> how many bytes to read from the beginning of the object.
-        """
+        """Return path -> content of objects in the store. Objects that do not exist are left out. ``wanted``
+        is path -> how many bytes to read from the beginning of the object."""
         names = [name for name, size in wanted.items() if size]
         paths = [f"{self._root}/{name}" for name in names]
         ends = [wanted[name] for name in names]
@@ -152,10 +146,7 @@ def one_line(error: object) -> str:
 
 def _call(action: Callable[[], Any]) -> Any:
     """Return the result of ``action()``, which uses a remote store. Errors of the store's package become
-    OSErrors.
-
-    In the main thread, ``action`` is interrupted after CALL_S seconds.
-    """
+    OSErrors. In the main thread, ``action`` is interrupted after CALL_S seconds."""
 
     def late(number: int, frame: object) -> None:
         raise TimeoutError(f"no answer for {CALL_S:.0f} s")
@@ -183,7 +174,6 @@ class Piece(NamedTuple):
 
     Attributes:
       name: the path of the object in the store.
-      path: the file.
       within: the run directory that contains ``path``.
       offset: where the part begins in the file, in bytes.
       length: the bytes of the part.
@@ -229,10 +219,8 @@ class Upload:
         self._pending()
 
     def round(self, progress: Callable[[], None] = lambda: None) -> None:
-        """Upload everything that has changed since the last round.
-
-        Args:
-          progress: is called after each request to the store.
+        """Upload everything that has changed since the last round. ``progress`` is called after each request
+        to the store.
 
         Raises:
           OSError: an error of the store.
@@ -252,10 +240,8 @@ class Upload:
             progress()
 
     def again(self) -> None:
-        """Have the next round upload the ``.counts`` files again.
-
-        These files are mapped into memory, so that their content changes while their time and size stay.
-        """
+        """Have the next round upload the ``.counts`` files again. These files are mapped into memory, so that
+        their content changes while their time and size stay."""
         self._there = {name: stamp for name, stamp in self._there.items() if ".counts" not in name}
 
     def _begin(self, store: Store) -> None:

@@ -161,15 +161,9 @@ def _walk(fd: int, above: str, file: Each, directory: Each) -> Iterator[str]:
     """Call ``file`` for each file that jaxscope wrote in a run directory, and ``directory`` for each of its
     directories in which nothing else is left. Yield the relative paths of all other files.
 
-    Both functions are called with a name and a descriptor of the directory that contains it. A directory
-    comes after its contents.
-
-    Args:
-      fd: a descriptor of the run directory.
-      above: the path of the run directory, relative to the outermost run, with a slash at the end; empty for
-        the outermost run itself.
-      file: removes a file, or does nothing.
-      directory: removes an empty directory, or does nothing.
+    Both functions are called with a name and ``fd``, a descriptor of the directory that contains it. A
+    directory comes after its contents. ``above`` is the path of the run directory relative to the outermost
+    run, with a slash at the end; empty for the outermost run itself.
     """
     for name, kind in _entries(fd):
         if stat.S_ISREG(kind) and _FILES.fullmatch(name):
@@ -198,16 +192,14 @@ def _nested(
 ) -> Iterator[str]:
     """Call ``file`` for each file with an allowed name in the directory ``name``, at any depth, and
     ``directory`` for each directory in which nothing else is left. Yield the relative paths of all other
-    files.
+    files. Both functions are called with (name, descriptor of the directory that contains it), ``directory``
+    after the contents of the directory.
 
     Args:
       at: a descriptor of the directory that contains ``name``.
-      name: the name of the directory.
-      above: its path, relative to the outermost run, with a slash at the end.
+      above: the path of ``name``, relative to the outermost run, with a slash at the end.
       ours: the allowed names at each depth, from the entries of ``name`` itself on: of directories, and at
         the last depth of files.
-      file: is called with (name, descriptor of the directory that contains it).
-      directory: is called with the same two arguments, after the contents of the directory.
     """
     fd = os.open(name, _OPEN, dir_fd=at)
     left: list[str] = []
@@ -236,15 +228,10 @@ def _plain(fd: int, above: str, ours: re.Pattern[str], file: Each) -> Iterator[s
 
 
 def _subs(fd: int, above: str, file: Each, directory: Each) -> Iterator[str]:
-    """Do for each run in the directory ``sub`` or ``ranks`` of a run what ``_walk`` does for one: call
-    ``file`` and ``directory`` for what jaxscope wrote, and yield the relative paths of all other files.
-
-    Args:
-      fd: a descriptor of the directory ``sub`` or ``ranks``.
-      above: its path, relative to the outermost run, with a slash at the end.
-      file: is called with (name, descriptor of the directory that contains it).
-      directory: is called with the same two arguments, if nothing else is left in the directory.
-    """
+    """Do for each run in the directory ``sub`` or ``ranks`` of a run (descriptor ``fd``) what ``_walk`` does
+    for one: call ``file`` and ``directory`` with (name, descriptor of the directory that contains it) for
+    what jaxscope wrote, a directory after its contents, and yield the relative paths of all other files.
+    ``above`` is the path of the directory ``fd``, relative to the outermost run, with a slash at the end."""
     for name, kind in _entries(fd):
         if not stat.S_ISDIR(kind):
             yield above + name

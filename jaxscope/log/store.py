@@ -53,10 +53,8 @@ LAST_BYTES = 512
 
 
 def here() -> Path:
-    """Return the current directory.
-
-    If it was removed, return a path at which nothing exists and nothing can be created.
-    """
+    """Return the current directory. If it was removed, return a path at which nothing exists and nothing can
+    be created."""
     try:
         return Path.cwd()
     except OSError:
@@ -76,11 +74,8 @@ def runs_home(start: Path | None = None) -> Path:
 
 def clean_name(text: str) -> str:
     """Return a file name made from ``text``. All characters except letters and digits of any script, dots,
-    dashes and underscores are replaced: ``my run!`` -> ``my-run``.
-
-    The name is never empty, and has at most 120 bytes: file systems allow 255, and extensions are added to
-    it.
-    """
+    dashes and underscores are replaced: ``my run!`` -> ``my-run``. The name is never empty, and has at most
+    120 bytes: file systems allow 255, and extensions are added to it."""
     return _clean(text) or "run"
 
 
@@ -101,7 +96,6 @@ def create(
     Args:
       path: a directory that does not exist yet, or is empty; None: a new directory under ``runs_home()``,
         named after ``name`` and the time.
-      name: the name of the run; None: taken from the path.
       overwrite: if ``path`` contains a run, remove that run first.
       meta: further entries of ``meta.json``, as JSON values.
 
@@ -125,11 +119,7 @@ def create(
 
 def make_home(path: Path) -> None:
     """Create the run directory ``path``, which other users cannot read, and its missing parent directories.
-    Also write a ``.gitignore`` in ``.jaxscope``.
-
-    Raises:
-      OSError: the directory cannot be created.
-    """
+    Also write a ``.gitignore`` in ``.jaxscope``. Raises OSError if the directory cannot be created."""
     home = path.parent.parent
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.parent.name == "runs" and home.name == HOME and not (home / ".gitignore").exists():
@@ -204,12 +194,8 @@ def _make_room(path: Path, *, overwrite: bool) -> None:
 
 
 def _write_first(path: Path, data: bytes) -> None:
-    """Write ``data`` to the new file ``path``. If two processes create the same run, only one of them
-    succeeds.
-
-    Raises:
-      OSError: the file exists already, or there is no room.
-    """
+    """Write ``data`` to the new file ``path``. Raises OSError if the file exists already, so that of two
+    processes that create the same run only one succeeds."""
     fd = files.descriptor(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, within=path.parent)
     try:
         with os.fdopen(fd, "wb") as f:
@@ -239,10 +225,8 @@ class RunDir:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """Return the contents of ``meta.json``; empty if it cannot be read.
-
-        The file is read once, because it never changes.
-        """
+        """Return the contents of ``meta.json``; empty if it cannot be read. The file is read once, because it
+        never changes."""
         if not self._meta:
             with contextlib.suppress(OSError, ValueError, RecursionError):
                 value = json.loads(files.read(self.path / "meta.json", MAX_META_BYTES, within=self.path))
@@ -379,17 +363,12 @@ class RunDir:
 
 
 def _unpacked(f: BinaryIO, blob: str, most: int, any_size: bool) -> bytes:
-    """Return the decompressed content of a stored text. It is decompressed in pieces, so that a hostile file
-    cannot use much memory.
-
-    Args:
-      f: the compressed file.
-      blob: the hash of the text, for messages.
-      most: the largest number of bytes.
-      any_size: whether the text may have more than MAX_TEXT_LINES lines.
+    """Return the content of the compressed text ``f`` (``blob`` is its hash, for messages), decompressed in
+    pieces, so that a hostile file cannot use much memory. With ``any_size``, it may have more than
+    MAX_TEXT_LINES lines.
 
     Raises:
-      LogError: the text is larger than these limits.
+      LogError: the text is larger than ``most`` bytes or than that.
     """
     pieces, size, lines = [], 0, 0
     with zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).stream_reader(f) as reader:
@@ -407,20 +386,15 @@ def _unpacked(f: BinaryIO, blob: str, most: int, any_size: bool) -> bytes:
 
 
 def _is_run(path: Path, within: Path | None = None) -> bool:
-    """Return whether the directory ``path`` has a ``meta.json``, as every run has.
-
-    Args:
-      within: the run that contains ``path``, below which no link is followed; None: no run contains it.
-    """
+    """Return whether the directory ``path`` has a ``meta.json``, as every run has. ``within`` is the run that
+    contains ``path``, below which no link is followed; None: no run contains it."""
     return files.is_regular(path / "meta.json", within=within or path)
 
 
 def sub_run(run: RunDir, label: str | int) -> Path:
     """Return the path of a new directory for a sub-run of ``run``: a further recording of the same program,
-    with other devices or settings. The directory is not created.
-
-    Its name is ``label``, followed by ``~2``, ``~3``, ... if the name is taken.
-    """
+    with other devices or settings. The directory is not created. Its name is ``label``, followed by ``~2``,
+    ``~3``, ... if the name is taken."""
     stem = _clean(str(label), "=@,+") or "run"
     home = run.path / SUBS
     return next(p for p in (home / (stem + more) for more in _endings()) if not p.exists())
@@ -442,10 +416,8 @@ def sub_runs(run: RunDir) -> list[RunDir]:
 
 def rank_runs(run: RunDir) -> list[RunDir]:
     """Return the recordings of the processes (ranks) inside ``run``, the run of a job, in order of their
-    ranks. The list is empty if ``run`` is the recording of one process.
-
-    Recordings that remain from an earlier job, whose run was replaced, are left out.
-    """
+    ranks. The list is empty if ``run`` is the recording of one process. Recordings that remain from an
+    earlier job, whose run was replaced, are left out."""
     return list(_rank_runs(run))
 
 
@@ -484,10 +456,8 @@ def texts_of(run: RunDir) -> Path:
 
 def one_process(run: RunDir, rank: int | None = None) -> RunDir:
     """Return the recording of one process in ``run``, the run of a job. If ``run`` is itself the recording of
-    one process, return ``run``.
-
-    Args:
-      rank: the number of the process in the job; None: the first process that recorded anything.
+    one process, return ``run``. ``rank`` is the number of the process in the job; None: the first process
+    that recorded anything.
 
     Raises:
       RunNotFound: there is no such rank.
@@ -580,8 +550,8 @@ def find(which: str | None = None) -> RunDir:
 
 
 def _not_found(which: str, runs: list[RunDir]) -> RunNotFound:
-    """Return the RunNotFound error for ``which``, the name of no run. Its hint has those names of ``runs``
-    that are similar."""
+    """Return the RunNotFound error for ``which``, which is the name of no run. Its hint has those names of
+    ``runs`` that are similar."""
     if Path(which).is_dir():
         return RunNotFound(
             f"{which} is a directory, but not a jaxscope run (no meta.json in it)",
@@ -639,10 +609,8 @@ def _within(which: str) -> RunDir | None:
 
 def _name_within(run: RunDir, every: Sequence[RunDir]) -> str:
     """Return the name by which a user can select ``run``, a run inside another: its settings (``MESH=4x4``),
-    or the name of its directory.
-
-    The settings are used if they are printable and different from those of all other runs in ``every``.
-    """
+    or the name of its directory. The settings are used if they are printable and different from those of all
+    other runs in ``every``."""
     label = label_of(run)
     alone = parent_of(run) is None or sum(label_of(r) == label for r in every) == 1
     return label if label.isprintable() and label and alone else run.path.name

@@ -50,7 +50,6 @@ class Writer:
     file.
 
     Args:
-      run: the run directory.
       first: returns the first event of a log. Its argument is whether this is a forked child, whose log is
         created with its first event.
       of_program: whether this is a process of the recorded program. If so, its log is locked until the
@@ -151,14 +150,9 @@ class Writer:
                 return None
 
     def steps_in(self, cell: int, *, marks: bool) -> None:
-        """Record, for other processes, which cell of the mapped file counts the training steps of this
-        process.
-
-        Args:
-          cell: the index of the cell.
-          marks: whether the cell counts calls of ``jaxscope.step()``, which end steps. If not, it counts
-            calls of the step function, which begin steps.
-        """
+        """Record, for other processes, that ``cell`` (an index) of the mapped file counts the training steps
+        of this process. With ``marks`` it counts calls of ``jaxscope.step()``, which end steps; else calls of
+        the step function, which begin steps."""
         if self._pointer is not None:
             _, page, index = self._pointer
             page[index] = cell * 2 + marks
@@ -230,11 +224,7 @@ class Writer:
             return self._encoder.encode(_spelled_out(msgspec.to_builtins(written))) + b"\n"
 
     def _put(self, line: bytes) -> None:
-        """Append ``line`` to the log, completely or not at all.
-
-        Raises:
-          OSError: the line cannot be written.
-        """
+        """Append ``line`` to the log, completely or not at all (OSError)."""
         # A program may close all descriptors (os.closerange), and then open another file with the number of
         # this one.
         if self._fd is None or _file(self._fd) != self._file:
@@ -257,12 +247,8 @@ class Writer:
         self._ended_early(e.strerror or str(e), f"{self.run.path}: ")
 
     def _ended_early(self, reason: str, where: str = "") -> None:
-        """Stop the recording. Write the reason to stderr and, if possible, to the log (``RecordingStopped``).
-
-        Args:
-          reason: why the recording stops.
-          where: text before the reason on stderr, such as the path of the run.
-        """
+        """Stop the recording because of ``reason``. Write the reason to stderr, after the text ``where``
+        (such as the path of the run), and, if possible, to the log (``RecordingStopped``)."""
         self.stopped = where + reason
         try:
             line = self._line(RecordingStopped(reason=reason))
