@@ -44,9 +44,7 @@ class Command(NamedTuple):
     @property
     def runnable(self) -> bool:
         """Return whether Python can start the program. A script must exist; ``-m`` and ``-c`` always count.
-
-        If not, Python prints an error, and no recording is needed.
-        """
+        If not, Python prints an error, and no recording is needed."""
         first = self.words[0]
         if first in ("-m", "-c", "-"):
             return True
@@ -67,20 +65,15 @@ class Command(NamedTuple):
         return f"-m {self.words[1]}" if first == "-m" else first
 
     def is_python_itself(self) -> bool:
-        """Return whether the user put ``python`` before the script: ``jaxscope run python train.py``.
-
-        False if there is a script called ``python``.
-        """
+        """Return whether the user put ``python`` before the script: ``jaxscope run python train.py``. False
+        if there is a script called ``python``."""
         first = self.words[0]
         return first.startswith("python") and not self.runnable and len(self.words) > 1
 
 
 def parse(words: list[str]) -> Command:
-    """Return the user's program on jaxscope's command line.
-
-    Args:
-      words: the words after the options of jaxscope: ``["train.py", "--lr", "0.1"]``. ``-mpackage`` is split
-        into ``-m`` and ``package``, as Python does.
+    """Return the user's program from ``words``, the words after the options of jaxscope: ``["train.py",
+    "--lr", "0.1"]``. ``-mpackage`` is split into ``-m`` and ``package``, as Python does.
 
     Raises:
       UsageError: there is no program, or ``-m`` or ``-c`` has no argument.
@@ -98,10 +91,8 @@ def parse(words: list[str]) -> Command:
 
 
 def interpreter_flags() -> list[str]:
-    """Return the flags with which the Python of this process was started: ``["-O", "-X", "dev"]``.
-
-    The program is started with the same flags, so that ``python -O -m jaxscope run train.py`` has an effect.
-    """
+    """Return the flags with which the Python of this process was started: ``["-O", "-X", "dev"]``. The
+    program is started with the same flags, so that ``python -O -m jaxscope run train.py`` has an effect."""
     # A private function, with which multiprocessing builds the command lines of its child processes.
     flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     given = {flags[i + 1].partition("=")[0] for i, flag in enumerate(flags[:-1]) if flag == "-X"}
@@ -114,11 +105,9 @@ def interpreter_flags() -> list[str]:
 
 
 def ignores_pythonpath() -> str | None:
-    """Return the flag of this Python (``-I``, ``-E`` or ``-S``) that keeps a program from being recorded.
-
-    The program is started with the same flags. With one of these, Python does not run jaxscope's start-up
-    file (``sitecustomize.py``, found by PYTHONPATH). None: there is no such flag.
-    """
+    """Return the flag of this Python (``-I``, ``-E`` or ``-S``) that keeps a program from being recorded. The
+    program is started with the same flags. With one of these, Python does not run jaxscope's start-up file
+    (``sitecustomize.py``, found by PYTHONPATH). None: there is no such flag."""
     if sys.flags.isolated:
         return "-I"
     if sys.flags.ignore_environment:
@@ -127,13 +116,9 @@ def ignores_pythonpath() -> str | None:
 
 
 def environment(run: Path, options: dict[str, Any], more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment for the program, with which each Python process in it starts a recording.
-
-    Args:
-      run: the run directory.
-      options: the options of the recording, passed as JSON in JAXSCOPE_OPTIONS.
-      more: further variables to set.
-    """
+    """Return the environment for the program, with which each Python process in it starts a recording in
+    ``run``: ``options``, those of the recording, are passed as JSON in JAXSCOPE_OPTIONS; ``more`` are further
+    variables."""
     env = {**os.environ, **(more or {})}
     # Python ignores an empty PYTHONPATH, but "boot:" would add the current directory to sys.path.
     given = env.get("PYTHONPATH")

@@ -10,18 +10,12 @@ from collections.abc import Callable, Iterable
 
 
 def fork_apart(body: Callable[[], None], *, keep: Iterable[int] = ()) -> int:
-    """Run ``body`` in a forked process, which ends when ``body`` returns.
+    """Run ``body`` in a forked process, which ends when ``body`` returns. Return its process id.
 
     The forked process blocks all signals that can be blocked. If ``body`` raises an exception, the process
-    ends without a message. Call this function only while this process has a single thread.
-
-    Args:
-      body: the function to run.
-      keep: file descriptors that stay open in the forked process. All others are closed, and standard streams
-        that are not in ``keep`` are connected to /dev/null.
-
-    Returns:
-      The id of the forked process.
+    ends without a message. Call this function only while this process has a single thread. The file
+    descriptors ``keep`` stay open in the forked process. All others are closed; standard streams that are not
+    in ``keep`` are connected to /dev/null.
 
     Raises:
       OSError: the process could not be created.
@@ -41,11 +35,9 @@ def fork_apart(body: Callable[[], None], *, keep: Iterable[int] = ()) -> int:
 
 
 def _close_all_but(keep: set[int]) -> None:
-    """Close all file descriptors except ``keep``, and connect closed standard streams to /dev/null.
-
-    For example, if this process kept the writing end of a pipe open, the reader would never see the end of
-    file.
-    """
+    """Close all file descriptors except ``keep``, and connect closed standard streams to /dev/null. For
+    example, if this process kept the writing end of a pipe open, the reader would never see the end of
+    file."""
     try:
         # /dev/fd is there on Linux and macOS; a closerange up to RLIMIT_NOFILE may be a million calls.
         found = [int(name) for name in os.listdir("/dev/fd")]  # noqa: PTH208

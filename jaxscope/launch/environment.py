@@ -17,11 +17,9 @@ MODES = ("record", "live")
 
 
 def _begin() -> None:
-    """Start a recording when jax is imported, or at once if it is imported already. Never raises.
-
-    The environment variable JAXSCOPE is ``record``, or ``live`` to also print recompiles while the program
-    runs. For another value a message is printed.
-    """
+    """Start a recording when jax is imported, or at once if it is imported already. Never raises. The
+    environment variable JAXSCOPE is ``record``, or ``live`` to also print recompiles while the program runs.
+    For another value a message is printed."""
     mode = os.environ.get(VARIABLE, "")
     if mode not in MODES:
         _say(f"{VARIABLE}={mode} is not one of {', '.join(MODES)}; not recording")
@@ -37,10 +35,8 @@ def _begin() -> None:
 
 
 def _record() -> None:
-    """Start recording, into a new run, or into the run that JAXSCOPE_RUN names.
-
-    A parent process that records has set JAXSCOPE_RUN. If the recording cannot start, a message is printed.
-    """
+    """Start recording, into a new run, or into the run that JAXSCOPE_RUN names. A parent process that records
+    has set JAXSCOPE_RUN. If the recording cannot start, a message is printed."""
     mode = os.environ.get(VARIABLE)
     if mode not in MODES:
         return
@@ -70,14 +66,9 @@ def _end() -> None:
 
 
 def _follow(directory: str) -> None:
-    """Start a process that prints a line to stderr for each recompile, and ends when this process ends.
-
-    The new process is started through a shell that ends at once, so that it is no child of this process. The
-    program may wait for all its children, and this wait would not end.
-
-    Args:
-      directory: the run directory.
-    """
+    """Start a process that prints a line to stderr for each recompile in the run ``directory``, and ends when
+    this process ends. The new process is started through a shell that ends at once, so that it is no child of
+    this process. The program may wait for all its children, and this wait would not end."""
     words = [sys.executable, "-m", "jaxscope", "_follow", directory, str(os.getpid())]
     env = {k: v for k, v in os.environ.items() if k not in (VARIABLE, "JAXSCOPE_RUN")}
     # fmt: off

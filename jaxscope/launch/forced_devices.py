@@ -12,16 +12,9 @@ SETTING = "JAX_NUM_CPU_DEVICES"
 
 
 def force(env: dict[str, str], devices: int) -> int | None:
-    """Set the variables in ``env`` that make JAX create ``devices`` CPU devices.
-
-    If ``env`` does not select a platform, JAX is limited to the CPU; otherwise JAX would use an accelerator.
-
-    Args:
-      env: the environment of the program, which is changed.
-
-    Returns:
-      ``devices``, or None if ``env`` already sets a number of CPU devices, which is not changed.
-    """
+    """Set the variables in ``env`` that make JAX create ``devices`` CPU devices, and return ``devices``. If
+    ``env`` already sets a number of CPU devices, change nothing and return None. If ``env`` does not select a
+    platform, JAX is limited to the CPU; otherwise JAX would use an accelerator."""
     env.setdefault("JAX_PLATFORMS", "cpu")
     if FLAG in env.get("XLA_FLAGS", "") or env.get(SETTING):
         return None

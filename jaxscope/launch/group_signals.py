@@ -24,11 +24,9 @@ PATIENCE_S = 1.0
 
 
 class Witness:
-    """The connection to the witness, a process that knows which signals were sent to the process group.
-
-    All signals are blocked in the witness, which belongs to the group. So a signal to the group stays pending
-    there, and a signal to ``jaxscope run`` alone does not.
-    """
+    """The connection to the witness, a process that knows which signals were sent to the process group. All
+    signals are blocked in the witness, which belongs to the group. So a signal to the group stays pending
+    there, and a signal to ``jaxscope run`` alone does not."""
 
     def __init__(self, link: socket.socket, pid: int) -> None:
         self._link: socket.socket | None = link
@@ -36,11 +34,8 @@ class Witness:
 
     @classmethod
     def start(cls) -> Witness | None:
-        """Start the witness process. Return None if no process can be created.
-
-        Without a witness, ``jaxscope run`` forwards every signal to the program, also those that the program
-        has already received.
-        """
+        """Start the witness process. Return None if no process can be created. Without a witness, ``jaxscope
+        run`` forwards every signal to the program, also those that the program has already received."""
         try:
             ours, theirs = socket.socketpair()
         except OSError:
@@ -56,11 +51,8 @@ class Witness:
         return cls(ours, pid)
 
     def guard(self, program: int) -> None:
-        """Make the witness kill the user's program if ``jaxscope run`` (this process) is killed by SIGKILL.
-
-        Args:
-          program: the process id of the program.
-        """
+        """Make the witness kill the user's program (process id ``program``) if ``jaxscope run`` (this
+        process) is killed by SIGKILL."""
         self._say(GUARD + program.to_bytes(PID_BYTES, "little"))
 
     def seen(self) -> set[int]:
@@ -102,14 +94,9 @@ class Witness:
 
 
 def _testify(link: socket.socket) -> None:
-    """Run as the witness process: answer messages until the message LEAVE or the end of ``jaxscope run``.
-
-    ASK: send the pending signals as a bit mask. GUARD: store the program's process id, to kill the program if
-    ``jaxscope run`` ends without LEAVE.
-
-    Args:
-      link: the connection to ``jaxscope run``.
-    """
+    """Run as the witness process: answer messages from ``link`` until the message LEAVE or the end of
+    ``jaxscope run``. ASK: send the pending signals as a bit mask. GUARD: store the program's process id, to
+    kill the program if ``jaxscope run`` ends without LEAVE."""
     program = 0
     while True:
         word = link.recv(1)

@@ -43,12 +43,8 @@ class Job(NamedTuple):
 
 def detect(environ: Environment, name: str | None = None) -> Job | None:
     """Return the job that the environment variables describe; None for a process that belongs to no job.
-
-    Args:
-      environ: the environment variables of this process.
-      name: a name for the job, given by the user. With a name, a process also belongs to a job if no known
-        launcher has started it.
-    """
+    ``name`` is a name for the job, given by the user. With a name, a process also belongs to a job if no
+    known launcher has started it."""
     if environ.get(INSIDE):
         return None  # a child of a recorded program; that program, not the child, is a process of the job
     found = next((job for launcher in _LAUNCHERS if (job := launcher(environ)) is not None), None)
@@ -66,13 +62,10 @@ def create_run(
     """Create the directory into which this process records, and return it.
 
     For a process of a job, this directory is inside the run directory of the job, which the first process
-    creates.
+    creates. If ``job`` is None, this process belongs to no job.
 
     Args:
       path: the run directory; None: a new directory among the other runs.
-      job: the job of this process; None: the process belongs to no job.
-      name: the name of the run; None: a default.
-      overwrite: replace an existing recording.
       meta: further values for the run's ``meta.json``.
 
     Raises:
@@ -94,11 +87,8 @@ def create_run(
 
 
 def _short(id: str) -> str:
-    """Return ``id`` as a part of a file name.
-
-    If ``id`` has characters that cannot be used, or is too long, it is cut and a hash of it is appended, so
-    that different ids give different names.
-    """
+    """Return ``id`` as a part of a file name. If ``id`` has characters that cannot be used, or is too long,
+    it is cut and a hash of it is appended, so that different ids give different names."""
     clean = store.clean_name(id)
     return (
         clean
@@ -108,10 +98,8 @@ def _short(id: str) -> str:
 
 
 def _number(environ: Environment, *names: str) -> int | None:
-    """Return the value of the first of the variables ``names`` that is a number of at most nine digits.
-
-    None: none of the variables is such a number.
-    """
+    """Return the value of the first of the variables ``names`` that is a number of at most nine digits. None:
+    none of the variables is such a number."""
     for name in names:
         text = environ.get(name, "").strip()
         if text.isascii() and text.isdigit() and len(text) <= 9:
@@ -120,11 +108,9 @@ def _number(environ: Environment, *names: str) -> int | None:
 
 
 def _address(environ: Environment, *names: str) -> str | None:
-    """Return the value of the first of the variables ``names`` that is set: a coordinator's address.
-
-    For an address of this machine (``localhost:1234``), the host name is put before it, so that jobs of
-    different machines get different ids. None: none of the variables is set.
-    """
+    """Return the value of the first of the variables ``names`` that is set: a coordinator's address. For an
+    address of this machine (``localhost:1234``), the host name is put before it, so that jobs of different
+    machines get different ids. None: none of the variables is set."""
     found = next((environ[name] for name in names if environ.get(name)), None)
     if found is not None and found.startswith(LOOPBACK):
         return f"{socket.gethostname()}-{found}"
@@ -138,10 +124,8 @@ def _own(environ: Environment) -> Job | None:
 
 
 def _jax(environ: Environment) -> Job | None:
-    """Return the job that JAX_COORDINATOR_ADDRESS, JAX_PROCESS_ID and similar variables describe.
-
-    Programs pass these variables to ``jax.distributed.initialize``. None: they are not set.
-    """
+    """Return the job that JAX_COORDINATOR_ADDRESS, JAX_PROCESS_ID and similar variables describe. Programs
+    pass these variables to ``jax.distributed.initialize``. None: they are not set."""
     address = _address(environ, "JAX_COORDINATOR_ADDRESS", "COORDINATOR_ADDRESS")
     rank = _number(environ, "JAX_PROCESS_ID", "PROCESS_ID")
     if address is None or rank is None:
@@ -150,10 +134,8 @@ def _jax(environ: Environment) -> Job | None:
 
 
 def _torchrun(environ: Environment) -> Job | None:
-    """Return the job that the variables of torchrun, Ray Train or a similar launcher describe.
-
-    None: they are not set.
-    """
+    """Return the job that the variables of torchrun, Ray Train or a similar launcher describe. None: they are
+    not set."""
     rank, size = _number(environ, "RANK"), _number(environ, "WORLD_SIZE")
     address = _address(environ, "MASTER_ADDR")
     if rank is None or size is None or address is None:
@@ -170,10 +152,8 @@ def _torchrun(environ: Environment) -> Job | None:
 
 
 def _mpi(environ: Environment) -> Job | None:
-    """Return the job that the variables of an MPI launcher describe; None: they are not set.
-
-    These are Open MPI, MPICH, Intel MPI, MVAPICH, Cray PALS and other launchers that use PMI or PMIx.
-    """
+    """Return the job that the variables of an MPI launcher describe; None: they are not set. These are Open
+    MPI, MPICH, Intel MPI, MVAPICH, Cray PALS and other launchers that use PMI or PMIx."""
     rank = _number(
         environ, "OMPI_COMM_WORLD_RANK", "PALS_RANKID", "MV2_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"
     )
@@ -187,10 +167,8 @@ def _mpi(environ: Environment) -> Job | None:
 
 
 def _slurm(environ: Environment) -> Job | None:
-    """Return the job that the variables of Slurm's ``srun`` describe; None: they are not set.
-
-    In a script started by ``sbatch``, without ``srun``, only some of them are set. The result is then None.
-    """
+    """Return the job that the variables of Slurm's ``srun`` describe; None: they are not set. In a script
+    started by ``sbatch``, without ``srun``, only some of them are set. The result is then None."""
     rank, size = _number(environ, "SLURM_PROCID"), _number(environ, "SLURM_STEP_NUM_TASKS")
     job, step = environ.get("SLURM_JOB_ID"), environ.get("SLURM_STEP_ID")
     if rank is None or size is None or not job or not step:
@@ -200,11 +178,9 @@ def _slurm(environ: Environment) -> Job | None:
 
 
 def _tpu(environ: Environment) -> Job | None:
-    """Return the job that the variables of a TPU pod describe (GKE sets them); None: they are not set.
-
-    The ranks are numbered as JAX numbers its processes: (number of the slice) * (workers per slice) +
-    (number of the worker).
-    """
+    """Return the job that the variables of a TPU pod describe (GKE sets them); None: they are not set. The
+    ranks are numbered as JAX numbers its processes: (number of the slice) * (workers per slice) + (number of
+    the worker)."""
     hosts = environ.get("TPU_PROCESS_ADDRESSES") or environ.get("TPU_WORKER_HOSTNAMES")
     worker = _number(environ, "TPU_WORKER_ID", "CLOUD_TPU_TASK_ID")
     if not hosts or worker is None:
@@ -219,11 +195,9 @@ def _tpu(environ: Environment) -> Job | None:
 
 
 def _kubernetes(environ: Environment) -> Job | None:
-    """Return the job that the variables of an indexed Kubernetes Job or a JobSet describe.
-
-    If no variable has the name of the job, it is taken from the host name ``JOB-INDEX-...`` of the pod.
-    None: the variables are not set.
-    """
+    """Return the job that the variables of an indexed Kubernetes Job or a JobSet describe. If no variable has
+    the name of the job, it is taken from the host name ``JOB-INDEX-...`` of the pod. None: the variables are
+    not set."""
     index = _number(environ, "JOB_COMPLETION_INDEX")
     if index is None:
         return None
@@ -239,19 +213,14 @@ def _kubernetes(environ: Environment) -> Job | None:
 
 def _coordinator(environ: Environment) -> Job | None:
     """Return a job of unknown rank and size if only the variable JAX_COORDINATOR_ADDRESS is set, else None.
-
-    The program then passes the rank to ``jax.distributed.initialize`` itself.
-    """
+    The program then passes the rank to ``jax.distributed.initialize`` itself."""
     address = _address(environ, "JAX_COORDINATOR_ADDRESS")
     return None if address is None else Job(f"jax-{address}", None, None, "jax")
 
 
 def _restart(environ: Environment, *names: str) -> str | None:
     """Return ``restart2`` for the second restart of a job, as a part of the job's id; None: not restarted.
-
-    Args:
-      names: variables that may have the number of restarts. The first one that has a number counts.
-    """
+    ``names`` are variables that may have the number of restarts; the first one with a number counts."""
     count = _number(environ, *names)
     return f"restart{count}" if count else None
 
@@ -271,8 +240,5 @@ _LAUNCHERS: tuple[Callable[[Environment], Job | None], ...] = (
 
 def here(name: str | None = None) -> Job | None:
     """Return the job that this process belongs to, by its environment variables; None: it belongs to no job.
-
-    Args:
-      name: a name for the job, given by the user (see ``detect``).
-    """
+    ``name``, a name given by the user, makes it belong to one in any case."""
     return detect(os.environ, name)

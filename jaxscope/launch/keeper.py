@@ -33,27 +33,20 @@ QUIET_S = 0.2
 
 
 class Kept(NamedTuple):
-    """The process ids of a detached program, and of the keeper, the process that waits for its end.
-
-    The file ``keeper.json`` in the run has the same two numbers.
-    """
+    """The process ids of a detached program, and of the keeper, the process that waits for its end. The file
+    ``keeper.json`` in the run has the same two numbers."""
 
     keeper: int
     program: int
 
 
 def start(argv: list[str], env: dict[str, str], run: RunDir, *, beside: Beside | None = None) -> Kept:
-    """Start a program under a new keeper, and return as soon as the program runs (``--detach``).
+    """Start the program ``argv`` under a new keeper, and return as soon as the program runs (``--detach``).
 
     The keeper is a separate process that waits for the end of the program and copies its output to the file
-    ``output.log``. Call this function only while this process has a single thread.
-
-    Args:
-      argv: the command line of the program.
-      env: the environment of the program.
-      run: the run directory.
-      beside: a function that runs in a thread of the keeper while the program runs (see ``runner.run``). Its
-        stderr, as that of the keeper, is the file ``output.log``.
+    ``output.log``. Call this only while this process has a single thread. ``beside`` is a function that runs
+    in a thread of the keeper while the program runs (see ``runner.run``). Its stderr, as that of the keeper,
+    is the file ``output.log``.
 
     Raises:
       JaxscopeError: the program could not be started, or its output cannot be written.
@@ -87,18 +80,10 @@ def start(argv: list[str], env: dict[str, str], run: RunDir, *, beside: Beside |
 
 
 def _spawn_on(terminal: int, argv: list[str], env: dict[str, str], mask: set[int]) -> int:
-    """Start the program with its output on the pseudo-terminal ``terminal`` and no input.
-
-    The program gets a new process group, so that a signal to the group reaches the program and its children,
-    and not the keeper.
-
-    Args:
-      terminal: file descriptor of the program's end of the pseudo-terminal.
-      mask: the signals that the program blocks.
-
-    Returns:
-      The process id.
-    """
+    """Start the program with its output on ``terminal`` (a file descriptor of its end of the
+    pseudo-terminal), no input, and the signals of ``mask`` blocked. Return the process id. The program gets a
+    new process group, so that a signal to the group reaches the program and its children, and not the
+    keeper."""
     return spawn(
         argv,
         env,
@@ -126,8 +111,7 @@ def _keep(
     """Run as the keeper process: start the program, copy its output, and record how it ended.
 
     Args:
-      argv, env: the command line and the environment of the program.
-      run: the run directory.
+      env: the environment of the program.
       mask: the signals that the program blocks.
       log: file descriptor of ``output.log``.
       answer: file descriptor to which the program's process id, or an error, is written as JSON.
@@ -171,13 +155,11 @@ def _keep(
 
 
 def _listen() -> int:
-    """Make the numbers of signals that arrive in this process readable from a pipe, one byte for each.
+    """Make the numbers of signals that arrive in this process readable from a pipe, one byte for each. Return
+    the file descriptor to read from.
 
     The keeper waits for the program's output and for signals at the same time. The signals get handlers that
     do nothing. They are not ignored by SIG_IGN, because the program would inherit that.
-
-    Returns:
-      The file descriptor to read from.
     """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
@@ -219,11 +201,11 @@ def _drain_until_the_end(pid: int, pty: int, signals: int, run: RunDir, listener
 
 
 def _drain(pty: int, quiet: float | None, listener: Listener) -> bool:
-    """Copy output of the program from ``pty``. Return whether there may be more output.
+    """Copy output of the program from ``pty``. Return whether there may be more output. If there is none for
+    ``quiet`` seconds, stop; None: stop only at the end of the output.
 
     Args:
       pty: file descriptor of the keeper's end of the pseudo-terminal.
-      quiet: stop when there was no output for so many seconds; None: stop only at the end of the output.
       listener: finds XLA's warnings in the output.
     """
     while select.select([pty], [], [], quiet)[0]:
@@ -235,12 +217,8 @@ def _drain(pty: int, quiet: float | None, listener: Listener) -> bool:
 
 
 def _write_down(data: bytes, listener: Listener) -> None:
-    """Write output of the program to stderr, which is ``output.log``, and search it for XLA's warnings.
-
-    Args:
-      data: the output.
-      listener: finds the warnings and records them.
-    """
+    """Write ``data``, output of the program, to stderr, which is ``output.log``. ``listener`` searches it for
+    XLA's warnings and records them."""
     # If the disk is full, output is lost. The program, which waits until it is read, must not block.
     with contextlib.suppress(OSError):
         os.write(2, data)

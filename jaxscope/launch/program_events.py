@@ -58,10 +58,8 @@ class Ended(NamedTuple):
         return self.exit_code == 0
 
     def leave(self) -> int:
-        """Return the exit code of the program; if a signal ended it, end this process by the same signal.
-
-        If this process cannot be ended in this way, return 128 + the number of the signal.
-        """
+        """Return the exit code of the program; if a signal ended it, end this process by the same signal. If
+        this process cannot be ended in this way, return 128 + the number of the signal."""
         if self.signal is None:
             return self.exit_code or 0
         for stream in (sys.stdout, sys.stderr):

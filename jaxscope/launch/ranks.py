@@ -26,29 +26,19 @@ PIECE = 1 << 16
 
 
 class Rank(NamedTuple):
-    """One process of the job.
-
-    Attributes:
-      number: the rank, from 0.
-      process: the process, a ``jaxscope run``.
-    """
+    """One process of the job: its rank ``number``, from 0, and the ``process``, a ``jaxscope run``."""
 
     number: int
     process: subprocess.Popen[bytes]
 
 
 def environment(environ: Mapping[str, str], rank: int, size: int, port: int, name: str) -> dict[str, str]:
-    """Return the environment variables for one process of the job.
+    """Return the environment variables for the process ``rank`` of a job of ``size`` processes called
+    ``name``: ``environ``, those of this process, and more.
 
     Without arguments, ``jax.distributed.initialize()`` finds the number of processes and the rank only under
     a launcher that it knows. So the variables of Slurm's ``srun`` are set, and JAX_COORDINATOR_ADDRESS, which
-    has priority over Slurm's address.
-
-    Args:
-      environ: the environment variables of this process.
-      rank, size: number of the process, and number of processes.
-      port: the port at which rank 0 runs JAX's coordinator.
-      name: the name of the job.
+    has priority over Slurm's address. It has ``port``, at which rank 0 runs JAX's coordinator.
     """
     own = {
         job.NAME: name,
@@ -76,15 +66,12 @@ def free_port() -> int:
 
 
 def run(argv: Sequence[str], size: int, name: str | None = None) -> tuple[int, str]:
-    """Run the command ``argv`` in ``size`` processes, the ranks of one job, and print their output.
+    """Run ``argv``, a ``jaxscope run ...``, in ``size`` processes, the ranks of one job, and print their
+    output.
 
     Each line of output begins with the rank. The first rank that fails ends the job. SIGINT, SIGTERM, SIGHUP
-    and SIGQUIT are sent on to all ranks; a second signal kills the ranks.
-
-    Args:
-      argv: the command, ``jaxscope run ...``.
-      size: the number of ranks.
-      name: the name of the job; None: a random one.
+    and SIGQUIT are sent on to all ranks; a second signal kills the ranks. ``name`` is the name of the job;
+    None: a random one.
 
     Returns:
       (exit code, name of the job). The exit code is that of the first rank that failed (128 + N if signal N
@@ -130,9 +117,7 @@ def run(argv: Sequence[str], size: int, name: str | None = None) -> tuple[int, s
 
 def _send(rank: Rank, number: int) -> None:
     """Send signal ``number`` to the process of ``rank``, a ``jaxscope run`` that forwards it to the program.
-
-    SIGKILL is sent to the program itself (see ``_kill``).
-    """
+    SIGKILL is sent to the program itself (see ``_kill``)."""
     with contextlib.suppress(OSError):
         if number == signal.SIGKILL:
             _kill(rank.process)
@@ -141,11 +126,9 @@ def _send(rank: Rank, number: int) -> None:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill the program that ``process`` runs. ``process`` is a ``jaxscope run`` that then records the end.
-
-    If ``process`` does not end within RECORDED_S seconds, or its children are unknown (macOS), its whole
-    process group is killed.
-    """
+    """Kill the program that ``process`` runs. ``process`` is a ``jaxscope run`` that then records the end. If
+    ``process`` does not end within RECORDED_S seconds, or its children are unknown (macOS), its whole process
+    group is killed."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     with contextlib.suppress(OSError, ValueError):
         for pid in children.read_text().split():
@@ -157,11 +140,8 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _wait(ranks: Sequence[Rank]) -> int:
-    """Copy the output of all ranks until all have ended. If one fails, end the others.
-
-    Returns:
-      The exit code of the first rank that failed (128 + N if signal N ended it), or 0.
-    """
+    """Copy the output of all ranks until all have ended. If one fails, end the others. Return the exit code
+    of the first rank that failed (128 + N if signal N ended it), or 0."""
     open_streams: dict[int, _Lines] = {}
     for rank in ranks:
         for stream, to in ((rank.process.stdout, sys.stdout), (rank.process.stderr, sys.stderr)):

@@ -41,11 +41,8 @@ class Evidence(NamedTuple):
 
 
 def look(run: RunDir, program: int) -> Evidence:
-    """Return what was recorded in the run directory, as Evidence for ``explain``.
-
-    Args:
-      program: the process id of the program.
-    """
+    """Return what was recorded in the run directory, as Evidence for ``explain``. ``program`` is the
+    program's process id."""
     marks: set[str] = set()
     try:
         for name in files.names(run.path / "boot", within=run.path):
@@ -66,15 +63,9 @@ def look(run: RunDir, program: int) -> Evidence:
 
 
 def explain(seen: Evidence, ended: Ended) -> list[str]:
-    """Return lines for the user: why nothing was recorded, and what to do.
-
-    The list is empty if something was recorded, or if the start-up file failed and has already printed the
-    reason.
-
-    Args:
-      seen: the result of ``look``.
-      ended: how the program ended.
-    """
+    """Return lines for the user: why nothing was recorded (``seen`` is the result of ``look``, ``ended`` how
+    the program ended), and what to do. The list is empty if something was recorded, or if the start-up file
+    failed and has already printed the reason."""
     nothing = "nothing was recorded: "
     failed = ended.exit_code != 0
     if seen.something:

@@ -71,7 +71,7 @@ def run(
     """Start a program and wait for its end. Return how it ended.
 
     Args:
-      argv, env: the command line and the environment of the program.
+      env: the environment of the program.
       record: the run directory, into which the heartbeat and the end of the program are written; None: they
         are not written.
       tee: also copy the program's stderr into ``output.log``.
@@ -126,19 +126,16 @@ def run(
 def spawn(
     argv: list[str], env: dict[str, str], *, mask: set[int], stderr: int | None = None, **more: Any
 ) -> int:
-    """Start a process by ``posix_spawn``.
+    """Start a process by ``posix_spawn``. Return its process id.
 
     Python ignores the signals SIGPIPE and SIGXFSZ. In the new process they have their default effect, as in
     one that the module ``subprocess`` starts.
 
     Args:
-      argv, env: the command line and the environment of the process.
+      env: the environment of the process.
       mask: the signals that the process blocks.
       stderr: file descriptor that becomes the stderr of the process; None: stderr is unchanged.
       more: further arguments of ``os.posix_spawn``.
-
-    Returns:
-      The process id.
 
     Raises:
       JaxscopeError: the system could not start the process.
@@ -205,21 +202,14 @@ class _Watch:
 
     def close(self) -> None:
         """Release the lock on the heartbeat file, by which other processes know that this one still waits.
-
-        Call this method after the end of the program has been recorded.
-        """
+        Call this method after the end of the program has been recorded."""
         if self.heartbeat is not None:
             self.heartbeat.close()
 
     def _forward(self, arrived: tuple[int, bool | None, int] | None) -> None:
-        """Forward a signal to the program, unless the signal was sent to the whole process group.
-
-        A signal to the group (Ctrl-C in a terminal) has reached the program already. A second one would do
-        harm: a second KeyboardInterrupt breaks the clean-up of the first.
-
-        Args:
-          arrived: the result of ``_next_signal``.
-        """
+        """Forward a signal (``arrived``, the result of ``_next_signal``) to the program, unless it was sent
+        to the whole process group. A signal to the group (Ctrl-C in a terminal) has reached the program
+        already. A second one would do harm: a second KeyboardInterrupt breaks the clean-up of the first."""
         if arrived is None or arrived[0] not in FORWARDED:
             return
         number, from_terminal, sender = arrived
@@ -246,10 +236,8 @@ class _Watch:
 
     def _stop_too(self, number: int) -> None:
         """Stop this process after signal ``number`` has stopped the program, so that the shell gets control.
-
         Returns when this process is continued. If only the program was stopped (by cpulimit or a debugger),
-        this process is not stopped.
-        """
+        this process is not stopped."""
         if self.witness and number != self.passed_on and not self._group_had(number):
             time.sleep(SETTLE_S)
             if not self._group_had(number):
@@ -265,15 +253,9 @@ class _Watch:
 
 
 def _next_signal(held: set[int], seconds: float) -> tuple[int, bool | None, int] | None:
-    """Wait for a signal for at most ``seconds``. None: no signal arrived.
-
-    Args:
-      held: the signals to wait for, which are blocked.
-
-    Returns:
-      (number of the signal, whether the kernel sent it, process id of the sender). On macOS, where the sender
-      is unknown, the second is None and the third is 0.
-    """
+    """Wait for one of the signals ``held``, which are blocked, for at most ``seconds``. Return (its number,
+    whether the kernel sent it, process id of the sender); None: no signal arrived. On macOS, where the sender
+    is unknown, the second is None and the third is 0."""
     if _HAS_SIGINFO:
         info = signal.sigtimedwait(held, max(seconds, 0.0))
         # A terminal's signals have SI_KERNEL (0x80) and go to its foreground group; kill() has SI_USER (0).
@@ -293,12 +275,8 @@ def _forget(numbers: set[int]) -> None:
 
 
 def _start_beside(beside: Beside | None, ended: threading.Event, pid: int) -> threading.Thread | None:
-    """Start and return a thread that runs ``beside(ended, pid)``; None if ``beside`` is None.
-
-    Args:
-      ended: an event that the caller sets when the program has ended.
-      pid: the process id of the program.
-    """
+    """Start and return a thread that runs ``beside(ended, pid)``; None if ``beside`` is None. ``ended`` is
+    set by the caller when the program, process ``pid``, has ended."""
     if beside is None:
         return None
     thread = threading.Thread(target=beside, args=(ended, pid), name="jaxscope-beside", daemon=True)

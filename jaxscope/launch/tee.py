@@ -44,15 +44,8 @@ class Tee:
 
     @classmethod
     def start(cls, run: RunDir, env: Mapping[str, str]) -> Tee | None:
-        """Start the process that copies.
-
-        Return None if stderr is closed or copying is not possible; the program then writes to stderr
-        directly.
-
-        Args:
-          run: the run directory.
-          env: the program's environment.
-        """
+        """Start the process that copies into the directory of ``run``. Return None if stderr is closed or
+        copying is not possible; the program then writes to stderr directly."""
         fds: list[int] = []
         try:
             log = files.append(run.output, within=run.path)
@@ -75,18 +68,13 @@ class Tee:
         return cls(pid, write_end, str(run.output))
 
     def handed_over(self) -> None:
-        """Close ``write_end`` in this process, after the program has inherited it.
-
-        Otherwise the copying process would never see the end of file.
-        """
+        """Close ``write_end`` in this process, after the program has inherited it. Otherwise the copying
+        process would never see the end of file."""
         os.close(self.write_end)
 
     def finish(self) -> None:
-        """Wait until the output of the program is copied.
-
-        Children of the program that have stderr open may write later. If ``output.log`` has not grown for
-        QUIET_S seconds, the method returns.
-        """
+        """Wait until the output of the program is copied. Children of the program that have stderr open may
+        write later. If ``output.log`` has not grown for QUIET_S seconds, the method returns."""
         size, changed = -1, time.monotonic()
         while os.waitpid(self.pid, os.WNOHANG) == (0, 0):
             now = time.monotonic()
@@ -99,14 +87,9 @@ class Tee:
 
 
 def open_terminal(*, like: int | None) -> tuple[int, int]:
-    """Open a pseudo-terminal that does not change the bytes (it adds no carriage returns).
-
-    Args:
-      like: file descriptor of a terminal, whose size and settings are used; None: default settings.
-
-    Returns:
-      Two file descriptors: the end to read from, and the end for the program to write to.
-    """
+    """Open a pseudo-terminal that does not change the bytes (it adds no carriage returns). Return two file
+    descriptors: the end to read from, and the end for the program to write to. ``like`` is the descriptor of
+    a terminal, whose size and settings are used; None: default settings."""
     ours, theirs = os.openpty()
     mode = termios.tcgetattr(like if like is not None else theirs)
     mode[tty.OFLAG] &= ~termios.OPOST
@@ -124,13 +107,8 @@ def copy_size(source: int, target: int) -> None:
 
 
 def _copy(source: int, log: int, run: RunDir, env: Mapping[str, str], *, terminal: bool) -> None:
-    """Run as the copying process: copy from ``source`` to ``log`` and stderr until the end of file.
-
-    Args:
-      source, log: file descriptors.
-      env: the program's environment.
-      terminal: whether ``source`` is a pseudo-terminal.
-    """
+    """Run as the copying process: copy from ``source``, which with ``terminal`` is a pseudo-terminal, to
+    ``log`` and stderr until the end of file. ``env`` is the program's environment."""
     if terminal:
         signal.signal(signal.SIGWINCH, lambda *_: copy_size(STDERR, source))
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGWINCH])
@@ -146,10 +124,8 @@ def _copy(source: int, log: int, run: RunDir, env: Mapping[str, str], *, termina
 
 
 def read_some(fd: int) -> bytes:
-    """Read the available bytes from ``fd``. The result is empty at the end of the data.
-
-    At the end of a pseudo-terminal, Linux reports the error EIO, which counts as the end, too.
-    """
+    """Read the available bytes from ``fd``. The result is empty at the end of the data. At the end of a
+    pseudo-terminal, Linux reports the error EIO, which counts as the end, too."""
     try:
         return os.read(fd, CHUNK)
     except OSError:

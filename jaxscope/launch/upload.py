@@ -48,13 +48,8 @@ class State(NamedTuple):
 
 
 def start(record: RunDir, url: str, *, overwrite: bool = False) -> subprocess.Popen[bytes] | None:
-    """Start a process that uploads a run while it is recorded. None: the process cannot be started.
-
-    Args:
-      record: the run directory.
-      url: the address of the run in the remote store.
-      overwrite: replace a run that the store has at this address.
-    """
+    """Start a process that uploads the run ``record`` to the address ``url`` while it is recorded; with
+    ``overwrite``, replace a run that the store has there. None: the process cannot be started."""
     words = [sys.executable, "-P", "-m", "jaxscope.launch.upload", str(record.path), url]
     with contextlib.suppress(OSError):
         return subprocess.Popen(
@@ -68,14 +63,11 @@ def start(record: RunDir, url: str, *, overwrite: bool = False) -> subprocess.Po
 
 
 def finish(process: subprocess.Popen[bytes] | None, record: RunDir) -> State:
-    """Wait until the rest of a run is uploaded, after its program has ended. Return the final state.
+    """Wait until ``process``, which ``start`` returned, has uploaded the rest of a run whose program has
+    ended. Return the final state. None for ``process``: it could not be started.
 
     The wait is at most END_S seconds, and at most QUIET_S seconds without progress; then the uploading
     process is killed. Ctrl-C kills it at once.
-
-    Args:
-      process: the uploading process that ``start`` returned; None: it could not be started.
-      record: the run directory.
     """
     if process is None:
         return State(error="no process can be started")
@@ -115,13 +107,9 @@ def read(record: RunDir) -> State:
 
 
 def main(directory: str, url: str, *, overwrite: bool) -> None:
-    """Upload the run in ``directory`` to ``url`` again and again, until no process writes into it any more.
-
-    The parent process closes stdin when the program has ended.
-
-    Args:
-      overwrite: replace a run that the store has at this address.
-    """
+    """Upload the run in ``directory`` to ``url`` again and again, until no process writes into it any more;
+    with ``overwrite``, replace a run that the store has there. The parent process closes stdin when the
+    program has ended."""
     os.nice(10)
     record = RunDir(directory)
     upload = remote.Upload(record.path, url, overwrite=overwrite)
@@ -150,13 +138,9 @@ def _in_use(record: RunDir) -> bool:
 
 
 def _round(record: RunDir, upload: remote.Upload, *, last: bool = False) -> None:
-    """Upload what has changed in the run since the last call, and write ``upload.json``.
-
-    Args:
-      record: the run directory.
-      upload: the connection to the store, which knows what is already uploaded.
-      last: whether the program has ended: then try once more after a failure, and mark the state as final.
-    """
+    """Upload what has changed in the run since the last call (``upload`` knows it), and write
+    ``upload.json``. ``last`` means that the program has ended: then try once more after a failure, and mark
+    the state as final."""
     _write(record, upload)
     error = None
     for again in (True, False):
@@ -179,13 +163,9 @@ def _round(record: RunDir, upload: remote.Upload, *, last: bool = False) -> None
 
 
 def _write(record: RunDir, upload: remote.Upload, error: str | None = None, *, final: bool = False) -> None:
-    """Write how much is uploaded to the file ``upload.json`` of the run.
-
-    Args:
-      upload: the connection to the store, which knows what is already uploaded.
-      error: the error of the last request; None: no error.
-      final: whether the program had ended before this upload.
-    """
+    """Write how much is uploaded, which ``upload`` knows, to the file ``upload.json`` of the run. ``error``
+    is that of the last request (None: no error); ``final`` says whether the program had ended before this
+    upload."""
     number, size = upload.left
     state = State(upload.sent, number, size, error, final)
     with contextlib.suppress(OSError):

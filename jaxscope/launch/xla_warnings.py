@@ -37,11 +37,7 @@ WARNING_LEVEL = 2  # TF_CPP_MIN_LOG_LEVEL from which warnings are not printed
 
 class Listener:
     """Finds XLA's warnings in the program's stderr and writes events. The process that copies stderr uses it.
-
-    Args:
-      run: the run directory, in which the events are written.
-      env: the program's environment.
-    """
+    ``env`` is the program's environment."""
 
     def __init__(self, run: RunDir, env: Mapping[str, str]) -> None:
         self._rest = b""
@@ -103,11 +99,8 @@ class Listener:
 
 
 def _muted(env: Mapping[str, str]) -> str | None:
-    """Return the setting that keeps XLA from printing warnings: ``TF_CPP_MIN_LOG_LEVEL=2``; None: not set.
-
-    Args:
-      env: the program's environment.
-    """
+    """Return the setting in ``env``, the program's environment, that keeps XLA from printing warnings:
+    ``TF_CPP_MIN_LOG_LEVEL=2``; None: not set."""
     level = env.get("TF_CPP_MIN_LOG_LEVEL", "")
     return f"TF_CPP_MIN_LOG_LEVEL={level}" if level.isdecimal() and int(level[:4]) >= WARNING_LEVEL else None
 
@@ -136,10 +129,8 @@ def _stamp(fields: dict[str, bytes], now: int) -> int | None:
 
 
 def _process_of(tid: bytes | None) -> int | None:
-    """Return the id of the process to which the thread ``tid`` belongs.
-
-    None: the thread has ended, ``tid`` is None, or the system is not Linux.
-    """
+    """Return the id of the process to which the thread ``tid`` belongs. None: the thread has ended, ``tid``
+    is None, or the system is not Linux."""
     if tid is None:
         return None
     try:

@@ -11,11 +11,9 @@ import sys
 
 
 def _note(word):
-    """Append a word to the file of this process in the run's directory boot/, for `jaxscope run` to read.
-
-    The words are: boot (this file ran), jax (jax was imported), no jaxscope (jaxscope is not installed in
-    this environment), failed (an exception prevented the recording).
-    """
+    """Append a word to the file of this process in the run's directory boot/, for `jaxscope run` to read. The
+    words are: boot (this file ran), jax (jax was imported), no jaxscope (jaxscope is not installed in this
+    environment), failed (an exception prevented the recording)."""
     try:
         # The directory is not created: if the program removed the run directory, nothing is to be written.
         path = os.path.join(os.environ["JAXSCOPE_RUN"], "boot", str(os.getpid()))
@@ -29,10 +27,8 @@ def _note(word):
 
 
 def _record():
-    """Start recording in this process after jax has been imported.
-
-    Raises no exception except KeyboardInterrupt and SystemExit. Any other is printed to stderr.
-    """
+    """Start recording in this process after jax has been imported. Raises no exception except
+    KeyboardInterrupt and SystemExit. Any other is printed to stderr."""
     try:
         _note(b"jax\n")
         try:
@@ -54,10 +50,8 @@ def _record():
 
 
 def _end():
-    """End the recording when Python exits.
-
-    This atexit handler was registered before those of the program, so it runs after them.
-    """
+    """End the recording when Python exits. This atexit handler was registered before those of the program, so
+    it runs after them."""
     stop = getattr(sys.modules.get("jaxscope.capture.session"), "stop", None)
     try:
         if stop is not None:
@@ -67,11 +61,8 @@ def _end():
 
 
 def _atexit(verb, function):
-    """Call atexit.register or atexit.unregister. Leave atexit in sys.modules only if it was there before.
-
-    Args:
-      verb: "register" or "unregister".
-    """
+    """Call atexit.register or atexit.unregister (``verb``). Leave atexit in sys.modules only if it was there
+    before."""
     known = "atexit" in sys.modules
     import atexit  # built in, and the handlers belong to the interpreter, not to the module
 
@@ -82,9 +73,7 @@ def _atexit(verb, function):
 
 def _leave_no_trace():
     """Remove the directory of this file from sys.path, so that the program's sys.path is unchanged.
-
-    PYTHONPATH keeps the directory, so that child processes are recorded, too.
-    """
+    PYTHONPATH keeps the directory, so that child processes are recorded, too."""
     here = os.path.dirname(__file__)
     sys.path[:] = [entry for entry in sys.path if entry != here]
     sys.path_importer_cache.pop(here, None)
