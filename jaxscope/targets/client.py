@@ -45,12 +45,10 @@ def main(directory: str) -> None:
 
 
 def serve(run: RunDir, queue: Queue, path: Path, topologies: dict[str, list[Any]]) -> Result:
-    """Compile one program for one target and return the result. If the compiler raises an exception, the
-    result has its message.
+    """Compile one program for one target and return the result; the compiled HLO is written to the directory
+    ``run``. If the compiler raises an exception, the result has its message.
 
     Args:
-      run: the directory of the run, to which the compiled HLO is written.
-      queue: the queue that has the program's StableHLO.
       path: the file that describes the job: the program, the target and compile options.
       topologies: name of a target -> its devices, kept for later jobs. This function adds the target of this
         job.
@@ -104,14 +102,9 @@ def serve(run: RunDir, queue: Queue, path: Path, topologies: dict[str, list[Any]
 
 
 def missing(platform: str) -> str | None:
-    """Return a sentence that says what to install to compile for ``platform``; None if its compiler is
-    installed.
-
-    For example ``the TPU compiler (libtpu) is not installed: pip install 'jaxscope[tpu]'``.
-
-    Args:
-      platform: ``tpu``; any other value means CUDA GPUs.
-    """
+    """Return a sentence that says what to install to compile for ``platform``, such as ``the TPU compiler
+    (libtpu) is not installed: pip install 'jaxscope[tpu]'``; None if its compiler is installed. Any platform
+    other than ``tpu`` means CUDA GPUs."""
     if platform == "tpu":
         if os.environ.get("TPU_LIBRARY_PATH") or importlib.util.find_spec("libtpu") is not None:
             return None
@@ -122,12 +115,9 @@ def missing(platform: str) -> str | None:
 
 
 def install(extra: str) -> str:
-    """Return the command that installs jaxscope with an optional group of requirements:
-    ``pip install 'jaxscope[tpu]'`` for ``extra="tpu"``.
-
-    If the installed package does not declare the group and this is a source checkout, the command names the
-    path of the checkout instead of ``jaxscope``.
-    """
+    """Return the command that installs jaxscope with an optional group of requirements: ``pip install
+    'jaxscope[tpu]'`` for ``extra="tpu"``. If the installed package does not declare the group and this is a
+    source checkout, the command names the path of the checkout instead of ``jaxscope``."""
     try:
         extras = importlib.metadata.metadata("jaxscope").get_all("Provides-Extra") or []
     except importlib.metadata.PackageNotFoundError:
@@ -139,11 +129,7 @@ def install(extra: str) -> str:
 
 def compiler(platform: str) -> str | None:
     """Return the name and version of the package that has the compiler for ``platform`` (``libtpu 0.0.42``);
-    None if it is not installed.
-
-    Args:
-      platform: ``tpu``; any other value means CUDA GPUs.
-    """
+    None if it is not installed. Any platform other than ``tpu`` means CUDA GPUs."""
     name = "libtpu" if platform == "tpu" else (gpus.plugin() or "").replace("_", "-")
     try:
         return f"{name} {importlib.metadata.version(name)}" if name else None
@@ -182,11 +168,10 @@ def devices_of(target: Target) -> list[Any]:
 
 
 def compile_job(job: Job, module: bytes, devices: list[Any]) -> Any:
-    """Compile a program for a target as JAX does, and return XLA's executable.
+    """Compile ``module``, a program as MLIR bytecode, for a target as JAX does, and return XLA's executable.
 
     Args:
       job: the compile options of the program, and which devices of the target it uses.
-      module: the program as MLIR bytecode.
       devices: JAX device objects for all devices of the target.
 
     Raises:
@@ -234,10 +219,8 @@ def _end_with(parent: int) -> None:
 
 
 def _most_memory() -> int:
-    """Return the peak memory of this process in bytes.
-
-    The operating system states ``ru_maxrss`` in KiB on Linux and in bytes on macOS.
-    """
+    """Return the peak memory of this process in bytes. The operating system states ``ru_maxrss`` in KiB on
+    Linux and in bytes on macOS."""
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else most * 1024
 

@@ -54,10 +54,8 @@ CARDS = {
 
 
 def config(card: Card) -> str:
-    """Return a description of the GPU ``card`` for XLA: a ``GpuTargetConfigProto`` in text form.
-
-    Figures that are equal for all cards in ``CARDS`` are constants in the text.
-    """
+    """Return a description of the GPU ``card`` for XLA: a ``GpuTargetConfigProto`` in text form. Figures that
+    are equal for all cards in ``CARDS`` are constants in the text."""
     return f"""
 platform_name: "CUDA"
 device_description_str: "{card.name}"
@@ -95,10 +93,7 @@ def plugin() -> str | None:
 
 def tools() -> Path | None:
     """Return the folder of the installed nvcc wheel, which contains ptxas and libdevice; None if the wheel is
-    not installed.
-
-    The folder is ``nvidia/cuda_nvcc`` for CUDA 12, and ``nvidia/cu13`` for CUDA 13.
-    """
+    not installed. The folder is ``nvidia/cuda_nvcc`` for CUDA 12, and ``nvidia/cu13`` for CUDA 13."""
     spec = importlib.util.find_spec("nvidia")
     for place in (spec.submodule_search_locations or ()) if spec is not None else ():
         for name in ("cuda_nvcc", "cu13"):
@@ -109,14 +104,9 @@ def tools() -> Path | None:
 
 
 def flags(given: str) -> str:
-    """Return a value for the environment variable XLA_FLAGS with which XLA can compile for a GPU that this
-    machine does not have.
-
-    Autotuning is switched off, because it measures kernels on a GPU, and the folder of ptxas is added.
-
-    Args:
-      given: the present value of XLA_FLAGS. Flags in it are kept and not overridden.
-    """
+    """Return ``given``, a value of the environment variable XLA_FLAGS, with flags added with which XLA can
+    compile for a GPU that this machine does not have. Flags in ``given`` are not overridden. Autotuning is
+    switched off, because it measures kernels on a GPU, and the folder of ptxas is added."""
     found = given.split()
     folder = tools()
     wanted = {"--xla_gpu_autotune_level": "0"}

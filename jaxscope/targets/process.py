@@ -35,7 +35,6 @@ class Compiler:
     its own.
 
     Args:
-      run: the directory of the run.
       command: the command that starts the process; None: ``jaxscope.targets.client`` in this Python. The
         names of the job files are written to its stdin, one in each line.
       limit: seconds that a job may take. After that the process is killed.
@@ -57,11 +56,8 @@ class Compiler:
         return the result. An error becomes a result, too.
 
         If the process ends during the job and has compiled other jobs before, the job is tried once more in a
-        new process, because one of the earlier jobs may be the reason.
-
-        Args:
-          job: the program, the target and compile options.
-          path: the file that describes the job; its name is written to the stdin of the compiler's process.
+        new process, because one of the earlier jobs may be the reason. ``path`` is the file that describes
+        the job; its name is written to the stdin of the compiler's process.
         """
         used = self._process is not None
         found = self._attempt(job, path)
@@ -145,16 +141,14 @@ class Compiler:
 
 
 def environment(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment variables for the compiler's process: those of the user's program, with changes.
+    """Return the environment variables for the compiler's process: ``given``, those of the user's program,
+    with changes.
 
     A forced number of CPU devices is removed. TPU_SKIP_MDS_QUERY is set, because libtpu otherwise asks a
     cloud's metadata server for its machine and waits for an answer. TPU_LOG_DIR is set, because libtpu
     otherwise leaves up to four files for each process in /tmp/tpu_logs. The log levels of libtpu are set to
     3, so that only fatal errors go to stderr, which is stored in the run directory. If the user's program
     sets TPU_LOG_DIR or a log level, its value is kept.
-
-    Args:
-      given: the environment variables of the user's program.
     """
     env = {k: v for k, v in given.items() if k not in _NOT_OURS}
     flags = [f for f in env.get("XLA_FLAGS", "").split() if "xla_force_host_platform_device_count" not in f]
@@ -172,12 +166,8 @@ def environment(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _how(code: int) -> str:
-    """Return a sentence about how the compiler's process ended: -6 ->
-    ``the compiler's process died of SIGABRT``.
-
-    Args:
-      code: the exit code; negative: the number of the signal.
-    """
+    """Return a sentence about how the compiler's process ended, from its exit ``code`` (negative: the number
+    of the signal): -6 -> ``the compiler's process died of SIGABRT``."""
     if code >= 0:
         return f"the compiler's process ended with exit code {code}"
     try:

@@ -39,7 +39,6 @@ class Worker:
     """Compiles the queued jobs of one run. A job is one program to compile for one target.
 
     Args:
-      run: the directory of the run.
       command: the command that starts the compiler's process; None: ``jaxscope.targets.client`` in this
         Python.
       limit: seconds that a job may take.
@@ -52,10 +51,8 @@ class Worker:
         self._writer: Writer | None = None
 
     def once(self) -> None:
-        """Compile the jobs (one program for one target each) that are in the queue now.
-
-        Several workers of one run may do so at the same time: each job is compiled by one of them.
-        """
+        """Compile the jobs (one program for one target each) that are in the queue now. Several workers of
+        one run may do so at the same time: each job is compiled by one of them."""
         with self._beating():
             for path in self._queue.waiting():
                 self._one(path)
@@ -78,10 +75,8 @@ class Worker:
     @contextlib.contextmanager
     def _beating(self) -> Iterator[None]:
         """Write a heartbeat every second while the ``with`` statement runs, so that others see that jobs are
-        being compiled, although a compilation may take minutes.
-
-        At the end, close the compiler's process and the log.
-        """
+        being compiled, although a compilation may take minutes. At the end, close the compiler's process and
+        the log."""
         over = threading.Event()
 
         def beat() -> None:
@@ -161,10 +156,8 @@ def _event(job: Job, result: Result) -> TargetCompiled:
 
 def places() -> int:
     """Return how many compilers may run at the same time on this machine. Each needs one or two gigabytes of
-    memory, and uses all cores that it gets.
-
-    libtpu itself sets no limit, because ``process.environment`` sets ALLOW_MULTIPLE_LIBTPU_LOAD.
-    """
+    memory, and uses all cores that it gets. libtpu itself sets no limit, because ``process.environment`` sets
+    ALLOW_MULTIPLE_LIBTPU_LOAD."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     with contextlib.suppress(OSError, ValueError):  # of a container
         memory = min(memory, int(Path("/sys/fs/cgroup/memory.max").read_text()))
@@ -226,12 +219,8 @@ def _opened(path: Path) -> int:
 
 
 def _holder(fd: int) -> int:
-    """Return the id of the process that has locked a file: the process writes its id into the file. 0 if it
-    has not written it yet.
-
-    Args:
-      fd: the file descriptor of the lock file.
-    """
+    """Return the id of the process that has locked the file ``fd`` (a descriptor), which that process writes
+    into the file. 0 if it has not written it yet."""
     try:
         return int(os.pread(fd, 20, 0))
     except (OSError, ValueError):
@@ -254,13 +243,10 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def start(run: RunDir, environ: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-    """Start a worker process that compiles the queued jobs of ``run``, and return the process.
-
-    The worker is in a new session, so that it continues when the process that started it has ended.
-
-    Args:
-      environ: the environment variables of the recorded program; None: those of this process. XLA_FLAGS and
-        LIBTPU_INIT_ARGS in it apply to the compiler, too.
+    """Start a worker process that compiles the queued jobs of ``run``, and return the process. The worker is
+    in a new session, so that it continues when the process that started it has ended. ``environ`` are the
+    environment variables of the recorded program; None: those of this process. XLA_FLAGS and LIBTPU_INIT_ARGS
+    in it apply to the compiler, too.
 
     Raises:
       OSError: the worker cannot be started.
