@@ -368,7 +368,7 @@ def _unpacked(f: BinaryIO, blob: str, most: int, any_size: bool) -> bytes:
     MAX_TEXT_LINES lines.
 
     Raises:
-      LogError: the text is larger than ``most`` bytes or than that.
+      LogError: the text has more than ``most`` bytes, or too many lines.
     """
     pieces, size, lines = [], 0, 0
     with zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).stream_reader(f) as reader:
