@@ -23,7 +23,6 @@ class Agreement:
     """Makes this process wait, after a compilation, until all other ranks have compiled the same program.
 
     Args:
-      run: the recording of this process.
       given_up: is called with the reason, once, when a wait took too long. From then on ``wait`` returns at
         once.
     """
@@ -35,11 +34,8 @@ class Agreement:
 
     def wait(self, call: int) -> None:
         """Wait until all ranks have compiled the same program as the call with the number ``call`` in this
-        process.
-
-        After HELD_S seconds, or earlier if nothing compares the ranks' logs, give up: call ``given_up`` and
-        return.
-        """
+        process. After HELD_S seconds, or earlier if nothing compares the ranks' logs, give up: call
+        ``given_up`` and return."""
         if self._whole is None:
             return
         began = time.monotonic()

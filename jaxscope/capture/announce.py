@@ -1,8 +1,5 @@
-"""Notify subscribers when a recording of this process begins or ends.
-
-This module imports nothing else of jaxscope. So a function wrapped by ``jaxscope.watch`` costs nothing until
-a recording begins.
-"""
+"""Notify subscribers when a recording of this process begins or ends. This module imports nothing else of
+jaxscope. So a function wrapped by ``jaxscope.watch`` costs nothing until a recording begins."""
 
 from __future__ import annotations
 

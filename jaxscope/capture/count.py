@@ -16,15 +16,10 @@ INTERVAL_NS = 100_000_000
 
 
 class Count(Tick):
-    """A count that starts at 0, with its copy in a cell of a file that is mapped into memory. ``cells[index]
-    = value`` stores the count, where ``cells`` is the mapped file, or an object in its place while there is
-    no such cell.
-
-    Args:
-      writer: writes the events.
-      event: returns the event that writes the count to the log. Its parameters are the count, and the number
-        of the cell in which later counts are stored (None: they are not stored).
-    """
+    """A count that starts at 0, with its copy in a cell of a file that is mapped into memory.
+    ``cells[index] = value`` stores the count, where ``cells`` is the mapped file, or an object in its place
+    while there is no such cell. ``event`` returns the event that writes the count to the log. Its parameters
+    are the count, and the number of the cell in which later counts are stored (None: they are not stored)."""
 
     __slots__ = ("_event", "_writer", "_written", "cell")
 

@@ -62,14 +62,9 @@ def is_pythons_own(file: str) -> bool:
 
 @functools.lru_cache(4096)
 def _standing(file: str, package: str, function: str) -> Standing:
-    """Return who owns a function: the user, an installed package or a library (JAX, jaxscope, Python itself,
-    or a library around JAX).
-
-    Args:
-      file: the file of its code.
-      package: the top-level package of its module.
-      function: its qualified name if the code is in no file (``<string>``); else empty.
-    """
+    """Return who owns a function of the package ``package``, whose code is in ``file``: the user, an
+    installed package or a library (JAX, jaxscope, Python itself, or a library around JAX). ``function`` is
+    its qualified name if the code is in no file (``<string>``); else empty."""
     if package in _skipped or is_pythons_own(file):
         return Standing.LIBRARY
     return standing_of(Frame(file, 0, function), _of_file)
@@ -77,11 +72,8 @@ def _standing(file: str, package: str, function: str) -> Standing:
 
 def standing(frame: FrameType) -> Standing:
     """Return who owns the code of a running frame: the user, an installed package or a library (JAX,
-    jaxscope, Python itself, or a library around JAX).
-
-    The frame's module is examined before its file. So code of a library is recognized also if the library is
-    imported from a clone of its sources.
-    """
+    jaxscope, Python itself, or a library around JAX). The frame's module is examined before its file. So code
+    of a library is recognized also if the library is imported from a clone of its sources."""
     code = frame.f_code
     function = code.co_qualname if code.co_filename == "<string>" else ""
     return _standing(code.co_filename, root(module_of(frame)), function)
@@ -138,14 +130,8 @@ def column(frame: FrameType) -> int | None:
 
 def users(found: Iterable[FrameType]) -> list[FrameType]:
     """Return those of the frames ``found`` that show where in the user's program a call is made, innermost
-    first, at most MAX_STACK.
-
-    These are the frames of the user's code. If there are none, they are the frames of installed packages that
-    are no known libraries. Frames of libraries such as JAX are never returned.
-
-    Args:
-      found: frames, innermost first.
-    """
+    first, at most MAX_STACK. These are the frames of the user's code. If there are none, they are the frames
+    of installed packages that are no known libraries. Frames of libraries such as JAX are never returned."""
     best, kept = Standing.LIBRARY, list[FrameType]()
     for f in found:
         whose = standing(f)
@@ -184,10 +170,8 @@ def raised_through(trace: TracebackType | None) -> list[Frame]:
 
 def raised_in(trace: TracebackType | None) -> str | None:
     """Return the name of the package whose code raised an exception, from its traceback; None if the user's
-    code raised it.
-
-    If code of JAX or Python raised the exception, the code that called JAX or Python counts.
-    """
+    code raised it. If code of JAX or Python raised the exception, the code that called JAX or Python
+    counts."""
     last: FrameType | None = None
     while trace is not None:
         module = root(module_of(trace.tb_frame))
@@ -216,7 +200,6 @@ def into_library(frame: FrameType | None, callbacks: Container[str] = frozenset(
     ``hk.transform(f)``, does not count; the line that called the transformed function does.
 
     Args:
-      frame: the innermost frame.
       callbacks: names of functions of JAX that run the user's functions for a compiled program. Lines further
         out than such a function are not examined.
     """

@@ -11,11 +11,9 @@ from jaxscope.schema import events as ev
 
 
 class Listeners(Protocol):
-    """The callbacks of one recording for ``jax.monitoring``.
-
-    JAX calls ``on_scalar`` at the beginning of a phase (trace, lowering, compilation), ``on_duration`` at the
-    end of a phase, and ``on_event`` for other events, such as hits of the persistent cache.
-    """
+    """The callbacks of one recording for ``jax.monitoring``. JAX calls ``on_scalar`` at the beginning of a
+    phase (trace, lowering, compilation), ``on_duration`` at the end of a phase, and ``on_event`` for other
+    events, such as hits of the persistent cache."""
 
     def on_duration(self, event: str, duration_secs: float, **_: Any) -> None: ...
     def on_event(self, event: str, **_: Any) -> None: ...

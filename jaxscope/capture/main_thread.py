@@ -30,7 +30,6 @@ class MainThread:
     """Observes whether the main thread of this process waits, from ``start`` to ``stop``.
 
     Args:
-      writer: writes the events.
       patience_s: seconds without progress after which the waiting ranks are named. It shortens the time
         between two readings.
     """
@@ -100,10 +99,9 @@ class MainThread:
         return frames.user_frames(tops().get(self._ident or 0))
 
     def _write(self, *, blocked: bool, since_ns: int, stack: list[Frame]) -> None:
-        """Write the event ``MainThreadSeen``.
+        """Write the event ``MainThreadSeen``: the main thread waits (``blocked``) or runs.
 
         Args:
-          blocked: whether the main thread waits; False: it runs.
           since_ns: since when, in ns.
           stack: the user's lines that the main thread is executing; empty if it runs again after a wait.
         """

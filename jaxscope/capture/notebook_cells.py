@@ -58,13 +58,9 @@ def _marimo() -> Any | None:
 
 
 def text(file: str) -> str | None:
-    """Return the source of code that is in no file on disk, such as a notebook cell.
-
-    Args:
-      file: the file name in the code object, by which ``linecache`` has the source.
-
-    Returns None if the source is unknown or longer than MAX_TEXT characters.
-    """
+    """Return the source of code that is in no file on disk, such as a notebook cell. ``file`` is the file
+    name in the code object, by which ``linecache`` has the source. Return None if the source is unknown or
+    longer than MAX_TEXT characters."""
     entry: tuple[Any, ...] = linecache.cache.get(file, ())  # has one element if the file is not read yet
     found = "".join(entry[2]) if len(entry) == 4 else ""
     return found if 0 < len(found) <= MAX_TEXT else None
@@ -72,10 +68,7 @@ def text(file: str) -> str | None:
 
 class CellNames:
     """Replaces the file names of notebook cells in events and texts before they are written to the log.
-
-    Args:
-      shell: IPython's shell object, which knows the number of each cell.
-    """
+    IPython's ``shell`` object knows the number of each cell."""
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell

@@ -51,11 +51,8 @@ class Found:
 
 
 def children(value: Any) -> list[tuple[str, Any]] | None:
-    """Return (step, child) for each item or attribute of a container or object; None for a leaf.
-
-    A step is what is appended to the path of ``value`` to get that of the child: ``.name``, ``[0]``,
-    ``['key']``.
-    """
+    """Return (step, child) for each item or attribute of a container or object; None for a leaf. A step is
+    what is appended to the path of ``value`` to get that of the child: ``.name``, ``[0]``, ``['key']``."""
     kind = type(value)  # isinstance would read value.__class__, by which a lazy object loads itself
     if issubclass(kind, dict):
         return [
@@ -92,10 +89,8 @@ def children(value: Any) -> list[tuple[str, Any]] | None:
 
 def _attribute(name: Any, kind: type) -> str | None:
     """Return the step of a path to the attribute ``name`` of an object of the class ``kind``: ``.x``. The
-    attribute ``_Kind__x``, which Python makes of ``self.__x``, gets the step ``.__x``.
-
-    Return None for attributes that the user does not know, such as flax's own ``_pytree__...``.
-    """
+    attribute ``_Kind__x``, which Python makes of ``self.__x``, gets the step ``.__x``. Return None for
+    attributes that the user does not know, such as flax's own ``_pytree__...``."""
     if not isinstance(name, str) or not name.startswith("_") or "__" not in name:
         return f"[{name}]" if str(name).isdecimal() else f".{name}"
     owner, _, private = name[1:].partition("__")
@@ -196,12 +191,8 @@ def walk(
 
 def _within(number: int, around: Any) -> bool:
     """Return whether the object with the ``id()`` ``number`` is one of the containers around the present
-    object, so that a container inside itself is not searched forever.
-
-    Args:
-      around: (``id()`` of the innermost container, the same kind of pair for the next one); None: no
-        container.
-    """
+    object, so that a container inside itself is not searched forever. ``around`` is (``id()`` of the
+    innermost container, the same kind of pair for the next one); None: no container."""
     while around is not None:
         if around[0] == number:
             return True

@@ -37,13 +37,8 @@ Program = tuple[str, str]  # the program's hash, and the id of the function
 
 class Peers:
     """Publishes the programs that this rank (process of a job) compiles. In rank 0, it also records where the
-    programs of the ranks differ.
-
-    Args:
-      writer: writes the events.
-      index: JAX's index of this process.
-      count: the number of processes of the job.
-    """
+    programs of the ranks differ. ``index`` is JAX's number of this process, ``count`` the number of
+    processes."""
 
     def __init__(self, writer: Writer, index: int, count: int) -> None:
         self._writer = writer
@@ -62,13 +57,9 @@ class Peers:
         self._stop.acquire()
 
     def compiled(self, program: str, function: str) -> None:
-        """Note that this process has compiled a program for the devices of all processes, so that a thread
-        publishes it. The first call of this method starts the thread.
-
-        Args:
-          program: a text that is equal for equal programs (``digest``).
-          function: the id of the function.
-        """
+        """Note that this process has compiled a program of ``function`` (an id) for the devices of all
+        processes, so that a thread publishes it. The first call of this method starts the thread. ``program``
+        is a text that is equal for equal programs (``digest``)."""
         self._own.append(
             (
                 program,
@@ -97,11 +88,8 @@ class Peers:
             self._stopped.release()
 
     def _round(self, now: int) -> bool:
-        """Publish the programs of this rank. In rank 0, also read those of all ranks and compare them. Return
-        False if JAX has no client of the coordination service.
-
-        Args:
-          now: the time in ns.
+        """Publish the programs of this rank. In rank 0, also read those of all ranks and compare them.
+        ``now`` is in ns. Return False if JAX has no client of the coordination service.
 
         Raises:
           Exception: a call of the client failed.
@@ -119,25 +107,15 @@ class Peers:
         return True
 
     def _value(self, count: int, leaving: bool) -> str:
-        """Return the text that this rank publishes, as JSON: [``count``, ``leaving``, its latest programs,
-        how often it has published].
-
-        Args:
-          count: the number of programs that this rank has compiled.
-          leaving: whether this rank ends the program.
-        """
+        """Return the text that this rank publishes, as JSON: [number of programs that this rank has compiled,
+        whether it is ``leaving`` the program, its latest programs, how often it has published]."""
         latest = self._own[max(0, count - LATEST) : count]
         return json.dumps([count, leaving, latest, self._rounds], separators=(",", ":"))
 
     def _read(self, key: str, value: str, now: int) -> None:
-        """Remember what a rank has published: its programs, whether it ends the program, and how often it has
-        published. A rank whose number of publications stays the same was killed or hangs.
-
-        Args:
-          key: the key in the store; it ends in the number of the rank.
-          value: the published text.
-          now: the time in ns.
-        """
+        """Remember what a rank has published at the time ``now`` (ns): its programs, whether it ends the
+        program, and how often it has published. A rank whose number of publications stays the same was killed
+        or hangs. ``key``, under which it published ``value``, ends in the number of the rank."""
         rank = int(key.rpartition("/")[2])
         count, left, latest, rounds = json.loads(value)
         if self._beats.get(rank, (0, 0))[0] != rounds:
@@ -152,13 +130,10 @@ class Peers:
                 known.append((program, function))
 
     def _compare(self, now: int) -> None:
-        """Compare the lists of programs that the ranks have compiled, and record three kinds of differences:
-        the ranks have different programs at one position; at most half of the ranks have a program there; at
-        most half of the ranks have ended the program while the others continue.
-
-        Args:
-          now: the time in ns.
-        """
+        """At the time ``now`` (ns), compare the lists of programs that the ranks have compiled, and record
+        three kinds of differences: the ranks have different programs at one position; at most half of the
+        ranks have a program there; at most half of the ranks have ended the program while the others
+        continue."""
         self._known[0] = list(self._own)
         position = 0
         while any(position < len(known) for known in self._known):
@@ -187,15 +162,13 @@ class Peers:
         after_ns: int,
         behind: Sequence[int] = (),
     ) -> None:
-        """Record a difference between ranks, once, when it has lasted for ``after_ns``.
+        """Record a ``difference`` between ranks at a ``position`` among the programs for the devices of all
+        processes, once, when it has lasted for ``after_ns``.
 
         It is recorded only if the ranks ``behind`` have published something since then. If one of them was
         killed, that explains why it compiles nothing more and why others leave.
 
         Args:
-          difference: identifies the difference.
-          now: the time in ns.
-          position: the position among the programs for the devices of all processes.
           program_of: rank -> its program at this position.
           after_ns: how long the difference must have lasted, in ns.
           behind: the ranks that must be alive: those without a program at this position, or those that stay.
@@ -224,15 +197,11 @@ class Peers:
 
 
 def digest(program: str | None, module: str | None, *, calls_back: bool) -> str:
-    """Return a text that identifies a program and is equal for equal programs in all ranks: the program's id,
-    or for a program with callbacks a checksum of its module's name.
+    """Return a text that identifies a program and is equal for equal programs in all ranks: the id
+    ``program``, or for a program with callbacks (``calls_back``) a checksum of the name ``module`` of its
+    module. None: unknown.
 
     The id of a program with callbacks is different in each rank, because it depends on the callbacks'
     addresses.
-
-    Args:
-      program: the program's id; None: unknown.
-      module: the name of its module; None: unknown.
-      calls_back: whether it may contain callbacks.
     """
     return program if program is not None and not calls_back else f"{zlib.crc32((module or '').encode()):08x}"

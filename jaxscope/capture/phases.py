@@ -34,7 +34,6 @@ class Lowering:
     """What is remembered of a lowered program until it is compiled, perhaps much later.
 
     Attributes:
-      call: the call that lowered the program.
       program: the program's id; None: unknown.
       constants: the number of captured constants, which JAX counts as the first arguments; None: unknown.
     """
@@ -49,8 +48,6 @@ class Phases:
     """Writes the events of phases (trace, lowering, compilation) that have ended.
 
     Args:
-      writer: writes the events.
-      introductions: writes functions, settings and the backend when they first appear.
       ir: which texts of the user's programs are stored: none, stats, stablehlo, hlo or all.
       monitor: checks whether values that watched functions captured have changed.
       retarget: lowers each program for the accelerators of ``--target``; None: there are none.
@@ -75,12 +72,11 @@ class Phases:
         self.modules = Weak()  # MLIR module -> its Lowering
 
     def traced(self, call: Call, stack: Stack, seconds: float, *, complete: bool) -> None:
-        """Write ``Traced`` at the end of a trace, or ``TraceReused`` if JAX found the trace in its cache.
+        """Write ``Traced`` at the end of a trace that took ``seconds``, or ``TraceReused`` if JAX found it in
+        its cache.
 
         Args:
-          call: the call that was traced.
           stack: JAX's frames by function name.
-          seconds: the time of the trace that JAX announced.
           complete: whether JAX's events of the beginning of a trace reach this process. If not, it is unknown
             whether the trace was reused, and ``Traced`` is written.
         """
@@ -128,14 +124,8 @@ class Phases:
         )
 
     def lowered(self, call: Call, stack: Stack, seconds: float) -> None:
-        """Write ``Lowered`` at the end of a lowering. If there are targets (``--target``), lower the program
-        for each.
-
-        Args:
-          call: the call that was lowered.
-          stack: JAX's frames by function name.
-          seconds: the time of the lowering that JAX announced.
-        """
+        """Write ``Lowered`` at the end of a lowering that took ``seconds``. If there are targets
+        (``--target``), lower the program for each. ``stack`` has JAX's frames by function name."""
         frame = jax_internals.LoweringFrame.on(stack)
         outer_frames = [
             outer
@@ -174,13 +164,8 @@ class Phases:
                 shield.attempt("retarget", self.retarget.lowered, call, resolve_frame, program)
 
     def compiled(self, call: Call, stack: Stack, seconds: float) -> None:
-        """Write ``Compiled`` at the end of a compilation, and store the HLO.
-
-        Args:
-          call: the call that was compiled.
-          stack: JAX's frames by function name.
-          seconds: the time of the compilation that JAX announced.
-        """
+        """Write ``Compiled`` at the end of a compilation that took ``seconds``, and store the HLO. ``stack``
+        has JAX's frames by function name."""
         frame = jax_internals.CompileFrame.on(stack)
         executable = known_or_none(frame.xla_executable) if frame is not None else None
         self.introductions.backend(stack)
@@ -229,14 +214,11 @@ class Phases:
         module: str | None,
         calls_back: bool,
     ) -> None:
-        """Pass on which program ``call`` has compiled, so that it is compared with those of the other ranks
-        (processes of the job).
+        """Pass on which program ``call`` has compiled (its id, the name of its module; None: unknown), so
+        that it is compared with those of the other ranks (processes of the job).
 
         Args:
-          call: the call.
           frame: JAX's frame that has the list of devices.
-          program: the id of the program; None: unknown.
-          module: the name of its module; None: unknown.
           calls_back: whether it may contain callbacks.
         """
         devices = known_or_none(frame.device_list)
@@ -245,17 +227,10 @@ class Phases:
             self.rank.compiled(call.number, call.function, program, module, processes, calls_back=calls_back)
 
     def _stablehlo(self, call: Call, module: Any, options: Any, platforms: Any, devices: int) -> str | None:
-        """Return the id of the program ``module``, a hash of its StableHLO and of the arguments below; None
-        if the id cannot be computed. Also store the StableHLO, if the function is the user's and ``ir`` says
-        so.
-
-        Args:
-          call: the call that was lowered.
-          module: the MLIR module.
-          options: the compiler options of jit.
-          platforms: the platforms that it was lowered for.
-          devices: the number of devices.
-        """
+        """Return the id of a program lowered by ``call``: a hash of the StableHLO of the MLIR ``module``,
+        jit's compiler ``options``, the ``platforms`` that it was lowered for and the number of ``devices``;
+        None if it cannot be computed. Also store the StableHLO, if the function is the user's and ``ir`` says
+        so."""
         text = texts.stablehlo(module)
         constants = shield.attempt("constants", texts.elided, module, text)
         if constants is None:
@@ -270,13 +245,8 @@ class Phases:
         self._store(program, "hlo", texts.hlo(executable))
 
     def _store(self, program: str, stage: str, text: str) -> None:
-        """Store a text of a program in a file beside the log, and write the event ``ProgramText``.
-
-        Args:
-          program: the id of the program.
-          stage: which text it is: stablehlo or hlo.
-          text: the text.
-        """
+        """Store ``text``, the ``stage`` (stablehlo or hlo) of the program with the id ``program``, in a file
+        beside the log, and write the event ``ProgramText``."""
         stored = self._writer.put_text(text)
         if stored is not None:
             self._writer.emit(ev.ProgramText(program=program, stage=stage, blob=stored[0], bytes=stored[1]))
@@ -290,11 +260,8 @@ class Phases:
 
 
 def results(out_avals: Any) -> tuple[str | None, list[OutLeaf]]:
-    """Return (the tree of a trace's results as text, the leaves of the results as data).
-
-    Args:
-      out_avals: JAX's FlatTree of the results, from the frame of the trace.
-    """
+    """Return (the tree of a trace's results as text, the leaves of the results as data). ``out_avals`` is
+    JAX's FlatTree of the results, from the frame of the trace."""
     tree, pairs = jax_internals.out_paths(out_avals)
     leaves = []
     for path, aval in pairs:
@@ -324,11 +291,8 @@ def _jit_shardings(stack: Stack, paths: list[str] | None) -> dict[str, Any]:
     sharding in this list.
 
     If jit was given no shardings, ``asked`` is an empty list and the others are left out. All fields are None
-    if they are unknown.
-
-    Args:
-      stack: JAX's frames by function name.
-      paths: the paths of the flat arguments; None: unknown.
+    if they are unknown. ``stack`` has JAX's frames by function name, ``paths`` are those of the flat
+    arguments (None: unknown).
     """
     both = jax_internals.asked_shardings(stack)
     if both is None:
@@ -354,13 +318,8 @@ def _at(positions: frozenset[int] | None, paths: list[str] | None) -> list[str] 
 
 
 def _donated(flags: list[bool] | None, paths: list[str] | None) -> list[str] | None:
-    """Return the paths of the donated arguments; None if they are unknown. Without donated arguments, the
-    list is empty.
-
-    Args:
-      flags: for each flat argument, whether it is donated; None: unknown.
-      paths: the paths of the flat arguments; None: unknown.
-    """
+    """Return the paths of the donated arguments, for which ``flags`` (of the flat arguments at ``paths``) is
+    True; empty if there are none, None if either is unknown."""
     if flags is None:
         return None
     positions = [i for i, flag in enumerate(flags) if flag]
@@ -372,14 +331,9 @@ def _donated(flags: list[bool] | None, paths: list[str] | None) -> list[str] | N
 def _executable(
     frame: jax_internals.ExecutableFrame, executable: Any, lowering: Lowering | None
 ) -> dict[str, Any]:
-    """Return those fields of ``Compiled`` that describe the executable: shardings of the arguments and
-    results, devices, dropped arguments.
-
-    Args:
-      frame: JAX's frame that makes the executable.
-      executable: the compiled program.
-      lowering: what is remembered of its lowering; None: unknown.
-    """
+    """Return those fields of ``Compiled`` that describe the ``executable``, which JAX's ``frame`` makes:
+    shardings of the arguments and results, devices, dropped arguments. ``lowering`` is what is remembered of
+    its lowering; None: unknown."""
     in_table, out_table = shardings.Shardings(), shardings.Shardings()
     constants = lowering.constants if lowering is not None else None
     outputs = shield.attempt("recover_shardings", jax_internals.recovered_out_shardings, executable, frame)
@@ -402,14 +356,13 @@ def _executable(
 def persistent_cache(
     outcome: str | None, seconds: float, callbacks: bool | None
 ) -> tuple[str | None, str | None]:
-    """Return what JAX's persistent compilation cache did in one compilation: (``hit``, ``miss`` or ``off``;
-    the reason why it is off or why the program was not stored). The reason is None if it is unknown or there
-    is none.
+    """Return what JAX's persistent compilation cache did in a compilation that took ``seconds``: (``hit``,
+    ``miss`` or ``off``; the reason why it is off or why the program was not stored). The reason is None if it
+    is unknown or there is none.
 
     Args:
       outcome: ``hit`` or ``miss``, as JAX announced it during this compilation; None: JAX announced nothing.
         JAX 0.10 announces that the cache is used even if no directory is set, so the settings decide first.
-      seconds: the time that the compilation took.
       callbacks: whether the program calls back into this process; None: unknown.
     """
     import jax

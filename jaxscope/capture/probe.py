@@ -52,7 +52,6 @@ class Probe:
     removes them.
 
     Args:
-      writer: writes the events.
       ir: which texts of the user's programs are stored: none, stats, stablehlo, hlo or all.
     """
 
@@ -107,15 +106,9 @@ class Probe:
     # -- callbacks: each begins with the cheapest possible check -----------------------------------
 
     def received(self, name: str, args: tuple[Any, ...], event_frame: FrameType) -> None:
-        """Handle an event that JAX sends to the listener for its own tests, then call the listener that was
-        there before the recording. The listener of this recording (``on_test``) calls this for events that it
-        does not handle itself.
-
-        Args:
-          name: the name of the event.
-          args: further arguments that JAX passes to the listener.
-          event_frame: the frame that sent the event.
-        """
+        """Handle an event called ``name`` that JAX sends, with ``args``, from ``event_frame`` to the listener
+        for its own tests, then call the listener that was there before the recording. The listener of this
+        recording (``on_test``) calls this for events that it does not handle itself."""
         if getattr(self._passing, "on", False):
             return  # the listener that we called with this event calls ours back
         handle = self.handlers.get(name)
@@ -151,11 +144,8 @@ class Probe:
 
     def _guarded(self, name: str, action: Callable[..., None], *args: Any) -> None:
         """Call ``action(*args)`` so that its exceptions do not reach the program (``shield.attempt``). Do
-        nothing if this thread is inside a callback of jaxscope already.
-
-        Args:
-          name: the part of the recording that ``action`` belongs to.
-        """
+        nothing if this thread is inside a callback of jaxscope already. ``name`` is the part of the recording
+        that ``action`` belongs to."""
         token = object()
         try:
             if shield.enter(token):
@@ -172,12 +162,8 @@ class Probe:
             self._guarded("device_puts", handle, self.puts, event_frame)
 
     def _missed(self, event_frame: FrameType) -> None:
-        """Handle JAX's event that a call missed the fast path. At this time it is not known whether the call
-        will lower and compile a program.
-
-        Args:
-          event_frame: the frame of JAX that announced the event.
-        """
+        """Handle JAX's event, announced by its frame ``event_frame``, that a call missed the fast path. At
+        this time it is not known whether the call will lower and compile a program."""
         impl = jax_internals.nearest_frame(event_frame, (jax_internals.ImplFrame.function,))
         local = jax_internals.ImplFrame(impl) if impl is not None else None
         both = local is not None and jax_internals.known(local.jaxpr) and jax_internals.known(local.args)
@@ -195,12 +181,8 @@ class Probe:
             self.repeats.note(jaxpr, arguments, call.function)
 
     def _tracing(self, event_frame: FrameType) -> None:
-        """Handle JAX's event that a trace begins. Traces of a scan or a cond are ignored; only those of jit
-        count.
-
-        Args:
-          event_frame: the frame of JAX that announced the event.
-        """
+        """Handle JAX's event, announced by its frame ``event_frame``, that a trace begins. Traces of a scan
+        or a cond are ignored; only those of jit count."""
         tracer = jax_internals.nearest_frame(event_frame, jax_internals.TRACER_FRAMES)
         around = tracer.f_back if tracer is not None else None
         of_jit = around is not None and around.f_code.co_name == jax_internals.TraceFrame.function
@@ -274,13 +256,9 @@ class Probe:
     # -- the call an event belongs to ---------------------------------------------------------------
 
     def _call_at(self, event_frame: FrameType, rank: int) -> tuple[Call, Stack]:
-        """Return (the call that an event of JAX belongs to, JAX's frames by function name). If the call is
-        new, begin its record.
-
-        Args:
-          event_frame: the frame that announced the event.
-          rank: the position of the event in the order of a call's events (calls.in_progress).
-        """
+        """Return (the call that an event announced by ``event_frame`` belongs to, JAX's frames by function
+        name). If the call is new, begin its record. ``rank`` is the position of the event in the order of a
+        call's events (calls.in_progress)."""
         stack, frame = jax_internals.stack_of_call(event_frame)
         if frame is not None:
             call = self.calls.find(frame, rank)
@@ -312,10 +290,8 @@ class Probe:
 
     def _steps(self) -> tuple[int | None, int | None]:
         """Return (the current step of this process, the current step of the program's first process). Also
-        write the counts of steps to the log.
-
-        A value is None if it is unknown; the second is also None if this is the first process itself.
-        """
+        write the counts of steps to the log. A value is None if it is unknown; the second is also None if
+        this is the first process itself."""
         if self.tracker is None:
             return None, None
         self.tracker.flush()
@@ -331,16 +307,14 @@ class Probe:
         nested: bool = False,
         earlier: Call | None = None,
     ) -> Call:
-        """Begin the record of a new call: read its cache key, its function and the user's lines, and write
-        ``Missed``.
+        """Begin the record of a new call, which may be ``nested`` in another trace: read its cache key, its
+        function and the user's lines from JAX's frames (``stack``, by function name), and write ``Missed``.
 
         Args:
-          stack: JAX's frames by function name.
           frame: the frame of the call; None: it lowers or compiles ahead of time.
           source: what JAX's frames show of the call: function, options of jit, arguments
             (``jax_internals.source``).
           rank: the position of its first event in the order of a call's events (calls.in_progress).
-          nested: whether it is inside another trace.
           earlier: the call that traced the program, if this call lowers or compiles the program once more.
         """
         outermost = frame if frame is not None else next(iter(stack.values()), None)
@@ -400,7 +374,6 @@ class Probe:
         snapshots of arrays, and check what became of the call's arguments.
 
         Args:
-          call: the new call.
           entry: how the call was made, as in ``Missed.entry``.
           read: its cache key; None: it could not be read.
           source: what JAX's frames show of the call: function, options of jit, arguments
@@ -429,14 +402,11 @@ class Probe:
         earlier: Call | None,
     ) -> ev.FunctionSeen | None:
         """Return the event ``FunctionSeen`` for the function of a new call, and write it when the function
-        first appears. Return None if that fails, or if the call continues ``earlier``, whose function is
-        known.
+        first appears. ``source`` is what JAX's frames show of the call (``jax_internals.source``), ``user``
+        the user's call of a library's wrapper such as ``nnx.jit`` that made it (None: no such wrapper).
+        Return None if that fails, or if the call continues ``earlier``, whose function is known.
 
         Args:
-          source: what JAX's frames show of the call: function, options of jit, arguments
-            (``jax_internals.source``).
-          user: the user's call, if a library's wrapper such as ``nnx.jit`` made this call; None: no such
-            wrapper.
           outermost: the frame of the call, or JAX's innermost frame; None: unknown.
           earlier: the call that traced the program ahead of time; None: there is none.
         """
@@ -452,13 +422,8 @@ class Probe:
     ) -> ev.FunctionSeen:
         """Return the event ``FunctionSeen`` for ``function``, which was passed to jit, and write it when the
         function first appears. A function of a library counts as the user's if the user passed it to jit.
-
-        Args:
-          function: the object that was passed to jit.
-          user: the user's call, if a library's wrapper such as ``nnx.jit`` made this call; None: no such
-            wrapper.
-          frame: the frame of the call.
-        """
+        ``frame`` is the frame of the call. ``user`` is the user's call of a library's wrapper such as
+        ``nnx.jit`` that made it; None: no such wrapper."""
         seen = self.introductions.describe(function, user)
         if user is not None:
             self.introductions.wrapped(function, seen)
@@ -483,10 +448,7 @@ class Probe:
 
     def look(self, seen: str) -> None:
         """Record what became of the array arguments of calls that are over: deleted, released or kept.
-
-        Args:
-          seen: the occasion, as in ``ArgumentFate.seen``: next_call, next_event or exit.
-        """
+        ``seen`` is the occasion, as in ``ArgumentFate.seen``: next_call, next_event or exit."""
         self.calls.prune(sys._getframe())
         if self.buffer_lifetimes:
             shield.attempt("argument_fates", self.buffer_lifetimes.look, seen, self.calls.running())
@@ -525,15 +487,11 @@ def _user_call(
     source: dict[str, Any], frame: FrameType | None
 ) -> tuple[dict[str, Any], wrappers.UserCall | None]:
     """Return (``source``, the user's call of a library's wrapper such as ``nnx.jit``). The call is None if no
-    such wrapper made the call in progress.
+    such wrapper made the call in progress, at ``frame``.
 
     If the wrapper's frame cannot be read, the result is ({}, None), because the function in ``source`` is the
-    wrapper's and not the user's.
-
-    Args:
-      source: what JAX's frames show of the call: function, options of jit, arguments
-        (``jax_internals.source``).
-      frame: the frame of the call.
+    wrapper's and not the user's. ``source`` is what JAX's frames show of the call: function, options of jit,
+    arguments (``jax_internals.source``).
     """
     function = source.get("fun")
     if frame is None or function is None:
@@ -549,14 +507,9 @@ def _origins(read: signature.Read) -> tuple[list[Frame], list[int]] | None:
 
 
 def _lines(outermost: FrameType | None, seen: ev.FunctionSeen, detail: bool) -> dict[str, Any]:
-    """Return the fields of ``Missed`` about the lines of the program that made the call: site, stack, column,
-    library and into_library.
-
-    Args:
-      outermost: the frame of the call, or JAX's innermost frame if there is no call.
-      seen: the function of the call.
-      detail: whether the function is the user's.
-    """
+    """Return the fields of ``Missed`` about the lines of the program that made a call of the function
+    ``seen`` (``detail``: a function of the user): site, stack, column, library and into_library.
+    ``outermost`` is the frame of the call, or JAX's innermost frame if there is no call."""
     above = frames.users(frames.walk(outermost))
     stack = [frames.location(f) for f in above]
     if not stack:

@@ -25,7 +25,6 @@ class MemoryReading:
     """Reads the memory figures of one program in a thread, which is started immediately.
 
     Args:
-      executable: the compiled program.
       compile_s: the seconds that its compilation took. The figures of a program that compiled fast are read
         at once, without a thread.
 
@@ -81,20 +80,15 @@ class MemoryReading:
 
 class Readings:
     """The readings of programs' memory figures that are in progress in threads, while the program continues.
-
-    Args:
-      write: is called with the number of a call and the memory figures of the program that it compiled.
-    """
+    ``write`` is called with the number of a call and the memory figures of the program that it compiled."""
 
     def __init__(self, write: Callable[[int, Memory], None]) -> None:
         self._write = write
         self._open: list[MemoryReading] = []
 
     def follow(self, call: int, reading: MemoryReading) -> None:
-        """When the figures of ``reading`` are read, write them for the call number ``call``.
-
-        If more than MOST_AT_ONCE readings are in progress now, wait until this one has ended.
-        """
+        """When the figures of ``reading`` are read, write them for the call number ``call``. If more than
+        MOST_AT_ONCE readings are in progress now, wait until this one has ended."""
         self._open = [r for r in self._open if not r.ended]
         self._open.append(reading)
         reading.then(lambda memory: self._write(call, memory) if memory is not None else None)

@@ -22,8 +22,6 @@ class Rank:
     programs with those of the other ranks.
 
     Args:
-      run: the recording of this process.
-      writer: writes the events.
       patience_s: seconds without progress after which the waiting ranks are named.
       holds: whether each rank waits after a compilation until all ranks have compiled the program
         (``--stop-on-divergence``).
@@ -47,13 +45,8 @@ class Rank:
         self._agreement: Agreement | None = None
 
     def begin(self, index: int, count: int) -> None:
-        """Start to record where the main thread waits, and to compare the programs with those of the other
-        ranks. This is called when JAX's backend has started.
-
-        Args:
-          index: JAX's index of this process.
-          count: the number of processes.
-        """
+        """Start to record where the main thread of this process (number ``index`` of ``count``) waits, and to
+        compare the programs with those of the other ranks. This is called when JAX's backend has started."""
         self._count = count
         if not self._shares_directory():
             self._peers = Peers(self._writer, index, count)
@@ -88,14 +81,12 @@ class Rank:
         *,
         calls_back: bool,
     ) -> None:
-        """Handle the compilation of a program for several processes: have it compared with those of the other
-        ranks. With ``--stop-on-divergence``, wait until the other ranks have compiled it.
+        """Handle the compilation, in the call number ``call`` of ``function`` (an id), of a program for
+        several processes: have it compared with those of the other ranks. With ``--stop-on-divergence``, wait
+        until the other ranks have compiled it. ``program`` is its id and ``module`` the name of its module;
+        None: unknown.
 
         Args:
-          call: the number of the call that compiled it.
-          function: the id of the function.
-          program: the id of the program; None: unknown.
-          module: the name of its module; None: unknown.
           processes: the number of processes on whose devices it runs. Programs of one process are ignored.
           calls_back: whether it may contain callbacks.
         """

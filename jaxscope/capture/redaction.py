@@ -55,11 +55,7 @@ def _cwd() -> Path | None:
 
 class Redaction:
     """Redacts events and texts: removes values of static arguments, source lines and paths outside the
-    project.
-
-    Args:
-      roots: the directories in which paths are kept.
-    """
+    project, whose directories are ``roots``."""
 
     def __init__(self, roots: Iterable[str]) -> None:
         self._roots = tuple(f"{root.rstrip('/')}/" for root in roots)
@@ -79,12 +75,8 @@ class Redaction:
         return _PATH.sub(lambda m: self._path(m[0]), text)
 
     def _value(self, kind: str, name: str, value: Any) -> Any:
-        """Return ``value``, that of a field of an event, redacted. Dicts and lists are redacted item by item.
-
-        Args:
-          kind: the kind of the event.
-          name: the name of the field.
-        """
+        """Return ``value``, the field ``name`` of an event of the kind ``kind``, redacted. Dicts and lists
+        are redacted item by item."""
         if isinstance(value, str):
             if name in _VALUES:
                 return self._mark(value)

@@ -29,11 +29,10 @@ OURS = str(Path(__file__).parents[1]) + os.sep
 
 
 class Retarget:
-    """Lowers each program of this process for each of ``targets``, other accelerators than its own.
+    """Lowers each program of this process for each of ``targets`` (``--target``), other accelerators than its
+    own.
 
     Args:
-      writer: writes the events.
-      targets: the accelerators to lower for (``--target``).
       ends_at: for ``--dry-run``: returns whether the process ends after the function with this id was
         lowered. None: it never does.
     """
@@ -49,12 +48,9 @@ class Retarget:
         shield.attempt("hide_frames", jax_internals.hide_frames, OURS)
 
     def lowered(self, call: Call, frame: FrameType, original: str | None) -> None:
-        """Lower the program of ``call`` for all targets, after JAX has lowered it for its own platform.
-
-        Args:
-          call: the call.
-          frame: the frame of JAX's ``_resolve_and_lower``.
-          original: the id of the program that JAX has lowered; None: unknown.
+        """Lower the program of ``call`` for all targets, after JAX has lowered it for its own platform in
+        ``frame``, that of its ``_resolve_and_lower``. ``original`` is the id of the program that JAX has
+        lowered; None: unknown.
 
         Raises:
           SystemExit: for ``--dry-run``, if the process ends after this function.
@@ -67,15 +63,9 @@ class Retarget:
             raise SystemExit(0)  # like sys.exit() in the program: exit handlers run, nothing is computed
 
     def computed(self, call: Call, target: Target, jaxpr: Any, lower: Callable[[], Any]) -> str | None:
-        """Lower a program by ``lower()`` and queue the result for the compiler of ``target``. Return the id
-        of the program; None if it cannot run on the target.
-
-        Args:
-          call: the call that traced the program.
-          target: the accelerator.
-          jaxpr: the traced program.
-          lower: returns jax's ``Lowered`` of the program for the target.
-        """
+        """Lower a program, traced by ``call`` to ``jaxpr``, by ``lower()``, which returns jax's ``Lowered``,
+        and queue the result for the compiler of ``target``. Return the id of the program; None if it cannot
+        run on the target."""
         return self._one(call, target, None, jaxpr, lambda _: jax_internals.retargeting_of(lower()))
 
     def _one(
@@ -86,19 +76,12 @@ class Retarget:
         jaxpr: Any,
         lower: Callable[[Target], jax_internals.Retargeting],
     ) -> str | None:
-        """Lower a program by ``lower(target)``, queue the result for the target's compiler, and write
-        ``Retargeted``.
+        """Lower a program, traced by ``call`` to ``jaxpr``, by ``lower(target)``, queue the result for the
+        target's compiler, and write ``Retargeted``.
 
-        Returns the id of the program for the target; None if it cannot be lowered, or needs other devices
-        than the target has.
-
-        Args:
-          call: the call that traced the program.
-          target: the accelerator.
-          original: the id of the program as lowered for the platform that this process runs on; None:
-            unknown.
-          jaxpr: the traced program.
-          lower: lowers the program for a target.
+        Return the id of the program for the target; None if it cannot be lowered, or needs other devices than
+        the target has. ``original`` is its id as lowered for the platform that this process runs on; None:
+        unknown.
         """
         began = time.perf_counter()
         try:
@@ -158,13 +141,8 @@ def unfit(lowering: jax_internals.Retargeting, target: Target) -> str | None:
 
 
 def _job(program: str, target: Target, lowering: jax_internals.Retargeting) -> Job:
-    """Return the entry for the queue of the target's compiler: what it needs to compile a lowered program.
-
-    Args:
-      program: the id of the program.
-      target: the accelerator.
-      lowering: the lowered program and its options.
-    """
+    """Return the entry for the queue of the target's compiler: what it needs to compile ``lowering``, a
+    lowered program with its options and the id ``program``."""
     import jax
 
     shardy = getattr(jax.config, "jax_use_shardy_partitioner", None)

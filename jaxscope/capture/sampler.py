@@ -44,9 +44,6 @@ class Budget:
     """Adds up the seconds spent on snapshots of the live arrays, and decides whether a further one may be
     taken.
 
-    Args:
-      clock: returns the time in seconds.
-
     Attributes:
       spent: all seconds spent.
       counting: the part of ``spent`` in which arrays were only counted.
@@ -100,7 +97,6 @@ class Sampler:
       emit: is called with each snapshot.
       step: returns the number of the current training step; None: steps are not counted.
       look: begins a snapshot; its result has ``count`` (arrays), ``seconds`` (spent so far) and ``take``.
-      clock: returns the time in seconds.
 
     Attributes:
       budget: the seconds spent on snapshots.
@@ -146,12 +142,8 @@ class Sampler:
 
     def _after_step(self, step: int, frame: FrameType) -> None:
         """Count the live arrays at the end of ``step``. If a snapshot is due at this step, or the number of
-        arrays has grown, take a snapshot, but only if the time budget allows it.
-
-        Args:
-          step: the number of the training step that has ended.
-          frame: the search for variables that lead to arrays starts at this frame.
-        """
+        arrays has grown, take a snapshot, but only if the time budget allows it. The search for variables
+        that lead to arrays starts at ``frame``."""
         look = self._look()
         due = step >= self._due
         if (due or look.count > GROWN * self._count + 1) and self.budget.allows(
@@ -177,13 +169,9 @@ class Sampler:
             self._between(frame, TIME)
 
     def _between(self, frame: FrameType, why: str) -> None:
-        """Take a snapshot of the live arrays for the reason ``why``. Do so only if steps are not counted,
-        enough time has passed since the last snapshot, and the time budget allows it.
-
-        Args:
-          frame: the search for variables that lead to arrays starts at this frame.
-          why: MISS or TIME.
-        """
+        """Take a snapshot of the live arrays for the reason ``why`` (MISS or TIME). Do so only if steps are
+        not counted, enough time has passed since the last snapshot, and the time budget allows it. The search
+        for variables that lead to arrays starts at ``frame``."""
         if self.budget.elapsed >= self._wait and self._step() is None:
             shield.attempt("arrays", self._without_steps, frame, why)
 
@@ -207,22 +195,15 @@ class Sampler:
         self._take(self._look(), frame, REQUESTED, self._ended_step())
 
     def ended(self, frame: FrameType, *, leaving: bool) -> None:
-        """Take the last snapshot of the live arrays in the recording.
-
-        Args:
-          frame: the search for variables that lead to arrays starts at this frame.
-          leaving: whether the program ends too, so that an uncaught exception is examined.
-        """
+        """Take the last snapshot of the live arrays in the recording. The search for variables that lead to
+        arrays starts at ``frame``. ``leaving`` says whether the program ends too, so that an uncaught
+        exception is examined."""
         shield.attempt("arrays", self._last, frame, leaving)
 
     def _last(self, frame: FrameType, leaving: bool) -> None:
         """Take the last snapshot of the live arrays in the recording. If the program ran out of memory, the
-        snapshot includes the error.
-
-        Args:
-          frame: the search for variables that lead to arrays starts at this frame.
-          leaving: whether the program ends too, so that an uncaught exception is examined.
-        """
+        snapshot includes the error. The search for variables that lead to arrays starts at ``frame``.
+        ``leaving`` says whether the program ends too, so that an uncaught exception is examined."""
         error = _error(leaving)
         trace = error.__traceback__ if error is not None else None
         message = exhausted(error)
@@ -239,15 +220,10 @@ class Sampler:
         return None if now is None else max(0, now - 1)
 
     def _take(self, look: Any, frame: FrameType, why: str, step: int | None, **more: Any) -> None:
-        """Complete a snapshot of the live arrays and pass it to ``emit``.
-
-        Args:
-          look: the snapshot, which was begun already.
-          frame: the search for variables that lead to arrays starts at this frame.
-          why: the reason for the snapshot: STEP, GROWTH, ...
-          step: the training step that has ended; None: steps are not counted.
-          more: further fields of the event.
-        """
+        """Complete ``look``, a snapshot of the live arrays that was begun already, and pass it to ``emit``,
+        with ``more`` fields of the event. The search for variables that lead to arrays starts at ``frame``.
+        ``why`` is the reason (STEP, GROWTH, ...), ``step`` the training step that has ended; None: steps are
+        not counted."""
         # The search for the objects that refer to arrays visits all objects of the program. Before the end
         # it is made only if the program has run for long enough.
         costly = why in (STEP, GROWTH, MISS, TIME) and not self.budget.allows(REFERRERS_S)
@@ -260,12 +236,11 @@ class Sampler:
         self.budget.taken(look.seconds, look.count)
 
     def _remember(self, snapshot: ArraysSeen, searched: Collection[UnnamedKey]) -> None:
-        """Count, for arrays to which no variable leads, in how many snapshots in a row their number has
-        grown. If this happens RISES times, the next snapshot searches for the objects that refer to these
-        arrays, because they may be a leak.
+        """Count, for arrays to which no variable leads, in how many snapshots in a row, up to the newest
+        ``snapshot``, their number has grown. If this happens RISES times, the next snapshot searches for the
+        objects that refer to these arrays, because they may be a leak.
 
         Args:
-          snapshot: the newest snapshot.
           searched: identifies the arrays for which this search was already made (``unnamed_key``). The search
             is not repeated for them.
         """

@@ -87,13 +87,12 @@ class Options(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class Session:
-    """A recording of this process: it owns the log's writer and all parts that observe JAX.
+    """A recording of this process to the directory ``run``: it owns the log's writer and all parts that
+    observe JAX.
 
     Args:
-      run: the directory to record to.
       how: what began the recording: ``run`` (``jaxscope run``), ``env`` (an environment variable) or
         ``record`` (the program itself).
-      options: the options of the recording.
     """
 
     def __init__(self, run: RunDir, how: str, options: Options) -> None:
@@ -186,13 +185,8 @@ class Session:
         atexit.register(self._leaving)
 
     def _several_processes(self, index: int, count: int) -> None:
-        """Start to compare this process with the others of the job. This is called when JAX's backend shows
-        that there are several processes.
-
-        Args:
-          index: JAX's index of this process.
-          count: the number of processes.
-        """
+        """Start to compare this process (number ``index`` of ``count``) with the others of the job. This is
+        called when JAX's backend shows that there are several processes."""
         if self.rank is not None:
             shield.attempt("rank", self.rank.begin, index, count)
 
@@ -242,11 +236,8 @@ class Session:
                 self._degraded("profile", f"the program ended before step {profile.first}")
 
     def _last_look(self, *, leaving: bool) -> None:
-        """Take the last snapshot of the live arrays, once.
-
-        Args:
-          leaving: whether the program ends too, so that an uncaught exception is examined.
-        """
+        """Take the last snapshot of the live arrays, once. ``leaving`` says whether the program ends too, so
+        that an uncaught exception is examined."""
         sampler, self.sampler = self.sampler, None
         if self.transfers is not None:
             self.transfers.after = None
@@ -254,11 +245,8 @@ class Session:
             sampler.ended(sys._getframe(1), leaving=leaving)
 
     def end(self, how: str) -> None:
-        """Remove the listeners, write what is still missing and close the log.
-
-        Args:
-          how: why the recording ends: exit (the program ends) or stop.
-        """
+        """Remove the listeners, write what is still missing and close the log. ``how`` is the reason:
+        ``exit`` (the program ends) or ``stop``."""
         atexit.unregister(self._leaving)
         self._leave_job()
         self.probe.remove()
@@ -357,16 +345,9 @@ class Session:
             shield.leave(token)
 
     def watch(self, function: Any, step: bool) -> tuple[Counter | None, Guard | None]:
-        """Begin to count the calls of a function wrapped by ``jaxscope.watch``, and to check the values that
-        it captures.
-
-        Returns (the counter of its calls, the Guard that checks the captured values). Either is None if it
-        could not be set up.
-
-        Args:
-          function: the function, jitted or not.
-          step: whether each call is a step.
-        """
+        """Begin to count the calls of ``function``, wrapped by ``jaxscope.watch``, jitted or not, and to
+        check the values that it captures. ``step`` says whether each call is a step. Return (the counter of
+        its calls, the Guard that checks the captured values). Either is None if it could not be set up."""
         counter = shield.attempt("watch", self._watch, function, step)
         if counter is None:
             return None, None
@@ -438,10 +419,8 @@ def _cwd() -> str:
 
 def _goes_on() -> bool:
     """Return whether the program continues after the exit handlers that run now, because the program itself
-    called ``atexit._run_exitfuncs()``.
-
-    At a real exit, Python has marked the main thread as ended before it runs the exit handlers.
-    """
+    called ``atexit._run_exitfuncs()``. At a real exit, Python has marked the main thread as ended before it
+    runs the exit handlers."""
     return threading.main_thread().is_alive()
 
 
@@ -473,14 +452,9 @@ def current() -> Session | None:
 
 
 def start(run: RunDir, *, how: str, options: Options | None = None) -> Session:
-    """Begin a recording, or return the recording in progress if there is one. This imports jax.
-
-    Args:
-      run: the directory to record to.
-      how: what begins the recording: ``run`` (``jaxscope run``), ``env`` (an environment variable) or
-        ``record`` (the program itself).
-      options: the options of the recording; None: the defaults.
-    """
+    """Begin a recording to the directory ``run``, or return the recording in progress if there is one. This
+    imports jax. ``options`` are the defaults if None. ``how`` is what begins the recording: ``run``
+    (``jaxscope run``), ``env`` (an environment variable) or ``record`` (the program itself)."""
     import jax  # noqa: F401  before the lock: a thread that imports jax has jax's import lock in our hook
 
     with _lock:
@@ -520,11 +494,7 @@ def stop(how: str = "stop", certain: bool = False) -> None:
 
 def start_from_environment(how: str = "run") -> Session | None:
     """Begin the recording that ``jaxscope run`` requests by environment variables, and return it. Return None
-    if there is no request.
-
-    Args:
-      how: what begins the recording: ``run`` or ``env`` (see Session).
-    """
+    if there is no request. ``how`` is what begins it: ``run`` or ``env`` (see Session)."""
     where = os.environ.get(RUN_VARIABLE)
     if not where:
         return None

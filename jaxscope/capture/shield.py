@@ -34,11 +34,8 @@ _report: Callable[[str, str], None] | None = None
 
 
 class _Thread(threading.local):
-    """What is known about the present thread.
-
-    Attributes:
-      inside: identifies the callback of jaxscope that the thread is running; None if it is running none.
-    """
+    """The present thread: ``inside`` identifies the callback of jaxscope that it is running; None if it is
+    running none."""
 
     inside: object | None = None
 
@@ -50,11 +47,8 @@ FAULTS = frozenset(filter(None, os.environ.get("JAXSCOPE_FAULTS", "").split(",")
 
 
 def reset(report: Callable[[str, str], None] | None) -> None:
-    """Forget all failures of parts of the recording, and set where new ones are reported.
-
-    Args:
-      report: is called with the name of a part and the reason, when this part first fails; None: no report.
-    """
+    """Forget all failures of parts of the recording. From now on, call ``report`` with the name of a part and
+    the reason when this part first fails; None: no report."""
     global _report
     _off.clear()
     _failures.clear()
@@ -64,12 +58,8 @@ def reset(report: Callable[[str, str], None] | None) -> None:
 
 
 def switch_off(name: str, reason: str) -> None:
-    """Skip a part of the recording for good, and report the reason.
-
-    Args:
-      name: the part, such as ``live_arrays``.
-      reason: why, for example that the installed JAX does not have what the part needs.
-    """
+    """Skip the part ``name`` of the recording, such as ``live_arrays``, for good, and report the ``reason``,
+    for example that the installed JAX does not have what the part needs."""
     _off.add(name)
     _report_once(name, reason)
 
@@ -125,13 +115,8 @@ def _is_the_programs(error: Exception) -> bool:
 
 def attempt(name: str, action: Callable[..., T], *args: object) -> T | None:
     """Call ``action(*args)`` and return its result. Return None if it raises an exception, which is counted
-    as a failure of the part ``name``, or if this part is skipped because of earlier failures.
-
-    Args:
-      name: a part of the recording, such as ``live_arrays``, under which failures are reported.
-      action: the function to call.
-      args: its arguments.
-    """
+    as a failure of the part ``name``, or if this part is skipped because of earlier failures. ``name`` is a
+    part of the recording, such as ``live_arrays``."""
     if name in _off:
         return None
     if _rests and name in _rests:
@@ -160,10 +145,8 @@ def enter(token: object) -> bool:
     must then do nothing.
 
     The reason: a callback may run code of the program, such as a ``__hash__``, which may call JAX. The events
-    of that call must not be recorded as if the program had made it.
-
-    Args:
-      token: a new object that identifies the callback, to be passed to ``leave`` afterwards.
+    of that call must not be recorded as if the program had made it. ``token`` is a new object that identifies
+    the callback, to be passed to ``leave`` afterwards.
     """
     if thread.inside is not None:
         return False
@@ -177,10 +160,8 @@ def busy() -> bool:
 
 
 def leave(token: object) -> None:
-    """Remove the mark that ``enter`` made for the same ``token``. Do nothing if ``enter`` returned False.
-
-    It must be called even if ``enter`` did not return, because Ctrl-C may interrupt ``enter`` after the mark
-    was made.
-    """
+    """Remove the mark that ``enter`` made for the same ``token``. Do nothing if ``enter`` returned False. It
+    must be called even if ``enter`` did not return, because Ctrl-C may interrupt ``enter`` after the mark was
+    made."""
     if thread.inside is token:
         thread.inside = None

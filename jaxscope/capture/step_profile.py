@@ -26,13 +26,8 @@ DEVICE = "/device:"  # how the name of a device's part of the profile begins
 
 
 class StepProfile:
-    """Runs JAX's profiler during the training steps from ``first`` to ``last``.
-
-    Args:
-      folder: the run directory.
-      first: the number of the first step, at least 2.
-      last: the number of the last step.
-      emit: writes an event to the log.
+    """Runs JAX's profiler during the training steps from ``first``, at least 2, to ``last``. The profile goes
+    to ``folder``, the run directory.
 
     Attributes:
       began: whether the profiler was started, or an attempt to start it failed.
@@ -82,12 +77,8 @@ class StepProfile:
         self._cost = self._since - began
 
     def _stop(self, since: int, step: int) -> None:
-        """Stop the profiler and write the event ``Profiled``.
-
-        Args:
-          since: when the profiler was started, in ns of the monotonic clock.
-          step: the number of the last step that is in the profile.
-        """
+        """Stop the profiler, started at ``since`` (ns of the monotonic clock), and write the event
+        ``Profiled``. ``step`` is the number of the last step that is in the profile."""
         import jax
 
         _wait()
@@ -138,13 +129,9 @@ def _read(file: Path) -> tuple[list[InstructionTime], int | None, float | None]:
 
 
 def _sums(profile: Any) -> tuple[list[InstructionTime], int | None, float | None]:
-    """Return, for ``profile``: (the time of each instruction, the slowest first; the number of devices; the
-    seconds during which the devices executed instructions, added up over the devices). A number is None if it
-    is unknown.
-
-    Args:
-      profile: a ``jax.profiler.ProfileData``.
-    """
+    """Return, for ``profile``, a ``jax.profiler.ProfileData``: (the time of each instruction, the slowest
+    first; the number of devices; the seconds during which the devices executed instructions, added up over
+    the devices). A number is None if it is unknown."""
     found: dict[bool, dict[tuple[str, int | None, str], list[int]]] = {False: {}, True: {}}
     spans: dict[bool, dict[object, list[tuple[int, int]]]] = {False: {}, True: {}}
     for plane in profile.planes:
@@ -174,12 +161,8 @@ def _sums(profile: Any) -> tuple[list[InstructionTime], int | None, float | None
 
 
 def _union(spans: list[tuple[int, int]]) -> int:
-    """Return the total time that ``spans`` cover, without counting overlaps twice. Instructions overlap,
-    because they run at the same time and inside others.
-
-    Args:
-      spans: (begin, end) of each instruction, in ns.
-    """
+    """Return the total time that ``spans``, (begin, end) of each instruction in ns, cover, without counting
+    overlaps twice. Instructions overlap, because they run at the same time and inside others."""
     total = end = 0
     for begin, until in sorted(spans):
         total += max(0, until - max(begin, end))
@@ -188,14 +171,11 @@ def _union(spans: list[tuple[int, int]]) -> int:
 
 
 def combined(*functions: Callable[[int], int] | None) -> Callable[[int], int] | None:
-    """Combine several functions that are to be called at the ends of steps into one function. Return None if
-    all ``functions`` are None.
+    """Combine several functions that are to be called at the ends of steps into one function. None among
+    ``functions`` is ignored; return None if all are None.
 
     Each function is called with the number of the step that has ended, and returns after how many steps it is
     to be called again. The combined function calls each of them only when it is due.
-
-    Args:
-      functions: the functions; None is ignored.
     """
     each = [ended for ended in functions if ended is not None]
     return _Several(each).step_ended if len(each) > 1 else next(iter(each), None)

@@ -70,10 +70,8 @@ def hlo(executable: Any) -> str:
 
 def memory(executable: Any) -> Memory:
     """Return the memory in bytes that a compiled program takes on one device, from
-    ``get_compiled_memory_stats``: arguments, results, temporary buffers, code.
-
-    The peak in these statistics is left out, because it is wrong on CPU.
-    """
+    ``get_compiled_memory_stats``: arguments, results, temporary buffers, code. The peak in these statistics
+    is left out, because it is wrong on CPU."""
     stats = executable.get_compiled_memory_stats()
 
     def read(name: str) -> int | None:
@@ -91,10 +89,7 @@ def memory(executable: Any) -> Memory:
 
 def cost(executable: Any) -> dict[str, float]:
     """Return figures of XLA's cost analysis: name (one of COSTS, such as ``flops``) -> value. A negative
-    value means unknown and is left out.
-
-    XLA counts the body of a loop once, not once for each iteration.
-    """
+    value means unknown and is left out. XLA counts the body of a loop once, not once for each iteration."""
     found = executable.cost_analysis()
     if isinstance(found, list):
         found = found[0] if found else {}

@@ -66,12 +66,8 @@ def _work(frame: FrameType | None) -> list[Any]:
 
 
 def _waiting(top: FrameType) -> list[FrameType]:
-    """Return the innermost frames of a thread that run code of ``threading`` or ``concurrent``, where a
-    thread waits.
-
-    Args:
-      top: the innermost frame of the thread.
-    """
+    """Return the innermost frames of a thread, from its frame ``top`` on, that run code of ``threading`` or
+    ``concurrent``, where a thread waits."""
     return list(itertools.takewhile(lambda f: frames.root(frames.module_of(f)) in _WAITING, frames.walk(top)))
 
 

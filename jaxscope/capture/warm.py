@@ -35,12 +35,8 @@ class PythonTick:
 
 
 class PythonCall:
-    """Wraps a watched function and counts its calls.
-
-    Attributes:
-      _jaxscope_counter: the ``Tick`` that counts; None while there is no recording.
-      _jaxscope_function: the wrapped function.
-    """
+    """Wraps a watched function (``_jaxscope_function``) and counts its calls with the ``Tick``
+    ``_jaxscope_counter``, which is None while there is no recording."""
 
     __slots__ = ("_jaxscope_counter", "_jaxscope_function")
 

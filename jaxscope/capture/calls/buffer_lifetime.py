@@ -37,11 +37,8 @@ class BufferLifetimes:
         return bool(self._pending)
 
     def expect(self, call: int, refs: list[tuple[str, weakref.ref[Any]]]) -> None:
-        """Have the array arguments of the call number ``call`` checked at the next ``look``.
-
-        Args:
-          refs: (path of the argument, weak reference to the array) pairs.
-        """
+        """Have the array arguments of the call number ``call`` checked at the next ``look``. ``refs`` are
+        (path of the argument, weak reference to the array) pairs."""
         if refs:
             self._pending.append((call, threading.get_ident(), refs))
             self.fresh = True
@@ -54,14 +51,10 @@ class BufferLifetimes:
         self._pending = []
 
     def look(self, seen: str, running: set[int]) -> None:
-        """Check the array arguments of the calls that this thread has made and that are over. At exit, check
-        those of all threads. For each call, write an event ``ArgumentFate``: which arrays were deleted,
-        released or kept.
-
-        Args:
-          seen: the occasion of this check: next_call, next_event or exit.
-          running: the numbers of the calls in progress.
-        """
+        """Check the array arguments of the calls that this thread has made and that are not among ``running``
+        (numbers of the calls in progress); at exit, those of all threads. For each call, write an event
+        ``ArgumentFate``: which arrays were deleted, released or kept. ``seen`` is the occasion: next_call,
+        next_event or exit."""
         here = threading.get_ident()
         self.fresh = False
         waiting, self._pending = self._pending, []

@@ -36,7 +36,6 @@ class Layers(NamedTuple):
     """The user's function, and what it was wrapped in before it was passed to jit.
 
     Attributes:
-      function: the user's function.
       wrappers: the names of the wrappers, outermost first: ``["jax.vmap", "functools.partial"]``.
       form: what was wrapped: def, lambda, partial, method or callable (an object with ``__call__``).
       bound: the arguments that partials pass to the function, by name or position. For a method, ``self``
@@ -73,16 +72,11 @@ class Serials:
         return name if len(known) == 1 else f"{name} (class #{len(known)})"
 
     def equal_with_another_hash(self, path: str, value: Any, hashed: int | None) -> bool:
-        """Return whether ``value`` is equal to the last value of its class at ``path`` but has another hash.
-        JAX's cache then misses although the values are equal, because the class's ``__hash__`` contradicts
-        ``__eq__``.
+        """Return whether ``value`` is equal to the last value of its class at ``path`` in the arguments but
+        has another hash (``hashed``; None: it has none). JAX's cache then misses although the values are
+        equal, because the class's ``__hash__`` contradicts ``__eq__``.
 
         This calls an ``__eq__`` that the value's class defines in Python, as JAX has done before.
-
-        Args:
-          path: the path of the value in the arguments.
-          value: the value.
-          hashed: its hash; None: it has none.
         """
         kind = type(value)
         if hashed is None or not isinstance(getattr(kind, "__eq__", None), FunctionType):
@@ -243,12 +237,7 @@ def unwrap(function: Any) -> Layers:
 def _place(code: Any, line: int | None) -> int | str | None:
     """Return what distinguishes a function from others in its file, for the function's id: its first line,
     ``12``. For a lambda, the column is added: ``12:8``. For code that was run by ``exec``, a hash of the code
-    is added: ``1#1f0c9a``.
-
-    Args:
-      code: the code of the function; None: it has none.
-      line: its first line; None: unknown.
-    """
+    is added: ``1#1f0c9a``. ``code`` and ``line``, its first line, are None if unknown."""
     if code is None:
         return line
     if code.co_name == "<lambda>":
@@ -320,13 +309,11 @@ def is_defined(pattern: str) -> bool:
 def function_id(
     qualname: str, file: str | None, line: int | str | None, wrappers: list[str], captured: str = ""
 ) -> str:
-    """Return the id of a function in a recording: ``step@train.py:12 | jax.vmap``.
+    """Return the id of a function in a recording: ``step@train.py:12 | jax.vmap``. ``file`` is None if it is
+    unknown.
 
     Args:
-      qualname: its qualified name.
-      file: its file; None: unknown.
-      line: its line, as ``_place`` returns it: ``12``, or ``12:8`` for a lambda at column 8; None: unknown.
-      wrappers: the names of the wrappers around it.
+      line: the line, as ``_place`` returns it: ``12``, or ``12:8`` for a lambda at column 8; None: unknown.
       captured: text that is equal for equal captured functions (``_code_of``); the id contains a hash of it.
     """
     around = "".join(f" | {w}" for w in wrappers)
@@ -346,16 +333,13 @@ def _captures(function: Any) -> dict[str, Any]:
 
 
 def _code_of(value: Any, seen: list[Any]) -> str:
-    """Return a text that is equal for two values that contain the same functions (compared by their code) and
-    callable objects (compared by their class). The text is empty for a value without functions.
+    """Return a text that is equal for two captured values (lists and tuples are searched) that contain the
+    same functions (compared by their code) and callable objects (compared by their class). The text is empty
+    for a value without functions.
 
-    Numbers, arrays and other data do not change the text. So a function that is defined again for each
-    learning rate counts as one function, but a function that is defined again for another loss function as a
-    new one.
-
-    Args:
-      value: a function or another captured value; lists and tuples are searched.
-      seen: the values read so far, to which ``value`` is added; at most MAX_CAPTURED are read.
+    Numbers, arrays and other data do not count. So a function that is defined again for each learning rate
+    counts as one function, but a function that is defined again for another loss function as a new one.
+    ``seen`` are the values read so far, to which ``value`` is added; at most MAX_CAPTURED are read.
     """
     if len(seen) >= MAX_CAPTURED or any(s is value for s in seen):
         return ""
@@ -436,12 +420,8 @@ def _signature_text(function: Any) -> str:
 
 def describe(function: Any, extra_wrappers: list[str] | None = None) -> FunctionSeen:
     """Return the event ``FunctionSeen`` that describes the user's function inside ``function``: id, name,
-    file, line, wrappers, signature.
-
-    Args:
-      function: the object that was passed to jit.
-      extra_wrappers: names of further wrappers around ``function``, which the event lists first.
-    """
+    file, line, wrappers, signature. ``extra_wrappers`` are names of further wrappers around ``function``,
+    which the event lists first."""
     eager = jax_internals.is_eager(function)
     layers = unwrap(function)
     inner = layers.function

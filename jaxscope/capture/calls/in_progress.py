@@ -28,10 +28,8 @@ Place = tuple[int, int]  # id() of a call's frame and of its function, valid whi
 
 def place(frame: FrameType | None) -> Place:
     """Return what identifies the call at ``frame``: (``id()`` of its frame, ``id()`` of its function). Return
-    (0, 0) if there is no frame.
-
-    Two calls, one after the other, may have frames with the same address, but rarely also the same function.
-    """
+    (0, 0) if there is no frame. Two calls, one after the other, may have frames with the same address, but
+    rarely also the same function."""
     if frame is None:
         return 0, 0
     return id(frame), jax_internals.function_identity(frame)
@@ -43,7 +41,6 @@ def how_entered(frame: FrameType | None, nested: bool, key: Key | None) -> str:
 
     Args:
       frame: the frame of the call; None: it lowers or compiles ahead of time.
-      nested: whether the call is inside another trace.
       key: the cache key of the call; None: it could not be read.
     """
     if nested:
@@ -61,7 +58,6 @@ class Call:
     """A call that missed JAX's fast path.
 
     Attributes:
-      number: the number of the call in this process.
       frame: what identifies the call: the ids of its frame and of its function (``place``).
       function: the id of the function in the log.
       detail: whether the function is the user's; only then the texts of its program are stored.
@@ -109,11 +105,8 @@ class Calls(threading.local):
     def find(self, frame: FrameType, rank: int) -> Call | None:
         """Return the call in progress whose frame is ``frame``, if an event of this rank can be its next
         event; else None. A call that has had this event or a later one already is over: another call has got
-        its frame.
-
-        Args:
-          rank: the position of the event in the order of a call's events: TRACE_RANK, MISS_RANK, ...
-        """
+        its frame. ``rank`` is the position of the event in the order of a call's events: TRACE_RANK,
+        MISS_RANK, ..."""
         here = place(frame)
         for i in range(len(self.open) - 1, -1, -1):
             call = self.open[i]
@@ -167,10 +160,7 @@ class Calls(threading.local):
 
 class Weak:
     """A dictionary that compares its keys by identity and refers to them weakly: an entry is removed when its
-    key dies.
-
-    A key that cannot have weak references is not stored.
-    """
+    key dies. A key that cannot have weak references is not stored."""
 
     def __init__(self) -> None:
         self.items: dict[int, tuple[weakref.ref[Any], Any]] = {}

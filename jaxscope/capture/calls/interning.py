@@ -28,10 +28,8 @@ UNREADABLE = ev.FunctionSeen(function="?", name="?", qualname="?", library=True)
 
 
 class Introductions:
-    """Writes each function, each JAX configuration and the backend to the log when they first occur.
-
-    The events are ``FunctionSeen``, ``ContextSeen`` and ``BackendSeen``.
-    """
+    """Writes each function, each JAX configuration and the backend to the log when they first occur. The
+    events are ``FunctionSeen``, ``ContextSeen`` and ``BackendSeen``."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
@@ -47,13 +45,8 @@ class Introductions:
 
     def describe(self, function: Any, user: UserCall | None = None) -> ev.FunctionSeen:
         """Return the event ``FunctionSeen`` for the object ``function`` that was passed to jit. The event is
-        not written.
-
-        Args:
-          function: the object that was passed to jit.
-          user: the user's call, if a library's wrapper such as ``nnx.jit`` made ``function``. The event then
-            describes the user's function; None: no such wrapper.
-        """
+        not written. If a library's wrapper such as ``nnx.jit`` made ``function``, ``user`` is the user's call
+        of it, and the event describes the user's function."""
         subject = user.function if user is not None else function
         around = user.wrapper if user is not None else ""
         known: dict[str, ev.FunctionSeen] | None = self._by_object.get(subject)
@@ -105,12 +98,9 @@ class Introductions:
         return seen
 
     def sources(self, names: Iterable[str | None]) -> None:
-        """Write an event ``SourceSeen`` for each file that has none yet: the checksum of the file's content.
-        For a notebook cell, which has no file, the event also has the text.
-
-        Args:
-          names: file names of the user's code; None is ignored.
-        """
+        """Write an event ``SourceSeen`` for each file in ``names`` (None is ignored) that has none yet: the
+        checksum of the file's content. For a notebook cell, which has no file, the event also has the
+        text."""
         for name in names:
             if name is not None and name not in self._files:
                 self._files.add(name)
@@ -137,12 +127,8 @@ class Introductions:
         return known
 
     def backend(self, stack: dict[str, FrameType]) -> None:
-        """Write the platform and its devices (``BackendSeen``), once, as soon as JAX's frames refer to a
-        backend. So jaxscope never starts a backend itself.
-
-        Args:
-          stack: JAX's frames by function name.
-        """
+        """Write the platform and its devices (``BackendSeen``), once, as soon as JAX's frames (``stack``, by
+        function name) refer to a backend. So jaxscope never starts a backend itself."""
         if self._backend:
             return
         backend = jax_internals.backend(stack)

@@ -1,5 +1,5 @@
 """Detect the end of traces that JAX does not announce: those inside another trace, and those under a
-transform.
+transform such as grad or vmap.
 
 For each of these traces, ``Traced`` or ``PhaseFailed`` is written at the next event. To find out whether a
 trace returned or raised an exception, a weak reference is made to an object that only a local variable of the
@@ -52,11 +52,8 @@ class Endings:
 
     def watch(self, frame: FrameType, local: Any) -> Ending | None:
         """Begin to watch the call at ``frame``. Return an ``Ending``, to be passed to ``returned`` later;
-        None if the call cannot be watched.
-
-        Args:
-          local: an object that only ``frame`` refers to, so that it dies when the frame does.
-        """
+        None if the call cannot be watched. ``local`` is an object that only ``frame`` refers to, so that it
+        dies when the frame does."""
         if local is None or frame.f_back is None:
             return None
         try:
@@ -77,12 +74,8 @@ class Endings:
 
 class NestedTraces:
     """Watches calls of jitted functions whose end of trace JAX does not announce, and writes these ends to
-    the log.
-
-    Args:
-      writer: writes the events.
-      ended: is called with the number of a call and with True if its trace returned, False if it raised.
-    """
+    the log. ``ended`` is called with the number of a call and with True if its trace returned, False if it
+    raised."""
 
     def __init__(self, writer: Writer, ended: Callable[[int, bool], None]) -> None:
         self._writer = writer
@@ -94,10 +87,7 @@ class NestedTraces:
 
     def begins(self, call: Call, trace_frame: FrameType) -> None:
         """Watch ``call``, whose Python function is about to run, and write that its trace begins.
-
-        Args:
-          trace_frame: the frame of the function of JAX that traces ``call``.
-        """
+        ``trace_frame`` is the frame of the function of JAX that traces it."""
         call.ending = self._endings.watch(trace_frame, jax_internals.held_by_trace(trace_frame))
         if call.ending is not None:
             self.waiting += 1
@@ -117,11 +107,8 @@ class NestedTraces:
 
     def over(self, call: Call) -> None:
         """Write the end of the trace of ``call``, whose frame is no longer on the stack. If the trace did not
-        return, it raised an exception.
-
-        If the call could not be watched, ``Traced`` is written, because it is known only that its Python
-        function ran.
-        """
+        return, it raised an exception. If the call could not be watched, ``Traced`` is written, because it is
+        known only that its Python function ran."""
         if call.ending is not None:
             self._settled(call, bool(self._endings.returned(call.ending)))
         elif call.retraced and not call.trace_written:

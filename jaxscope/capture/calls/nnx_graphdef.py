@@ -34,15 +34,12 @@ def attributes(definition: Any) -> list[tuple[str, Any]]:
 
 
 def _read(node: Any, nodes: Any, items: Any, path: str, found: list[tuple[str, Any]], depth: int) -> None:
-    """Add to ``found`` (path, value) of the static attributes of ``node`` and of the nodes inside it.
+    """Add to ``found`` (path, value) of the static attributes of ``node``, which is at ``path`` in a graph
+    definition with ``depth`` nodes around it, and of the nodes inside it.
 
     Args:
-      node: a node of a graph definition.
       nodes: an iterator over the nodes that follow ``node`` in the definition.
       items: an iterator over the attributes that are not read yet.
-      path: the path to ``node``.
-      found: the result, which is extended.
-      depth: the number of nodes around ``node``.
 
     Raises:
       ValueError: the definition has another form.

@@ -63,14 +63,9 @@ class RepeatedMisses:
         return repeat.function
 
     def note(self, jaxpr: Any, arguments: tuple[Any, ...], function: str) -> None:
-        """Remember that a call missed the fast path with ``jaxpr`` and was described in the log. After
-        UNCHANGED such calls in a row with the same types of arguments, ``counted`` only counts the next ones.
-
-        Args:
-          jaxpr: the jaxpr of the call.
-          arguments: its arguments.
-          function: the id of its function.
-        """
+        """Remember that a call of ``function`` missed the fast path with ``jaxpr`` and ``arguments`` and was
+        described in the log. After UNCHANGED such calls in a row with the same types of arguments,
+        ``counted`` only counts the next ones."""
         number, types = id(jaxpr), (*map(type, arguments),)
         repeat = self.known.pop(number, None) or self._described.pop(number, None)
         if repeat is None or repeat.jaxpr() is not jaxpr:

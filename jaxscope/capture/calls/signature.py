@@ -28,10 +28,9 @@ MAX_STATICS = 5000  # values inside the arguments of a library's wrapper, as nnx
 
 
 class Read(NamedTuple):
-    """A cache key, and weak references to the arrays in it.
+    """A cache key as data, and weak references to the arrays in it.
 
     Attributes:
-      key: the key as data.
       refs: (position among ``key.arguments``, weak reference) of each jax.Array.
     """
 
@@ -41,11 +40,8 @@ class Read(NamedTuple):
 
 def type_name(value: Any) -> str:
     """Return the type of an argument as text for the log: ``jax.Array``, ``Tracer``, ``float``,
-    ``numpy.ndarray``.
-
-    In ``f.lower()``, JAX replaces the arguments by objects of its own. For such an object, this is the type
-    of the argument that it replaces.
-    """
+    ``numpy.ndarray``. In ``f.lower()``, JAX replaces the arguments by objects of its own. For such an object,
+    this is the type of the argument that it replaces."""
     import jax
 
     if isinstance(value, jax.core.Tracer):
@@ -61,14 +57,9 @@ def type_name(value: Any) -> str:
 
 
 def leaf(path: str, value: Any, shardings: Shardings) -> Leaf:
-    """Return one leaf of a call's arguments as data: type, shape, dtype, sharding and so on. Fields that
-    cannot be read are None.
-
-    Args:
-      path: the path of the leaf, such as ``state.params['w']``.
-      value: the leaf.
-      shardings: the table to which its sharding is added.
-    """
+    """Return one leaf of a call's arguments, ``value`` at ``path`` (``state.params['w']``), as data: type,
+    shape, dtype, sharding and so on. Fields that cannot be read are None. ``shardings`` is the table to which
+    its sharding is added."""
     import jax
 
     kind = type_name(value)
@@ -122,11 +113,9 @@ def _bool(value: object) -> bool | None:
 
 
 def parameter_names(signature: inspect.Signature | None, count: int) -> list[str]:
-    """Return names for the first ``count`` positional arguments of a function: ``["x", "args[0]"]``.
-
-    An argument is named after its parameter in ``signature``. Arguments without a parameter of their own,
-    such as those in ``*args``, are named ``args[0]``, ``args[1]``, ...
-    """
+    """Return names for the first ``count`` positional arguments of a function: ``["x", "args[0]"]``. An
+    argument is named after its parameter in ``signature``. Arguments without a parameter of their own, such
+    as those in ``*args``, are named ``args[0]``, ``args[1]``, ..."""
     names: list[str] = []
     variadic = "args"
     for p in signature.parameters.values() if signature is not None else ():
@@ -214,11 +203,8 @@ def _option_sharding(value: Any) -> str:
 
 
 def statics_of(info: JitInfo | JitOptions, args: tuple[Any, ...]) -> tuple[set[int], set[str]]:
-    """Return which arguments of a call of a jitted function are static: (their positions, their keywords).
-
-    Args:
-      info: the options of jit.
-      args: the positional arguments of the call.
+    """Return which arguments of a call of a jitted function with the positional arguments ``args`` are
+    static: (their positions, their keywords). ``info`` has the options of jit.
 
     Raises:
       LookupError: the options cannot be read in the installed JAX.
@@ -248,13 +234,8 @@ class Flat(NamedTuple):
 
 
 def flatten(info: JitInfo | JitOptions, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Flat:
-    """Flatten the dynamic arguments of ``jit(f)(*args, **kwargs)`` as JAX does.
-
-    Args:
-      info: the options of jit, which determine the static arguments.
-      args: the positional arguments, static ones too.
-      kwargs: the keyword arguments, static ones too.
-    """
+    """Flatten the dynamic arguments of ``jit(f)(*args, **kwargs)`` as JAX does. ``info`` has the options of
+    jit, which determine the static ones among ``args`` and ``kwargs``."""
     import jax
 
     signature = known_or_none(info.fun_signature)
@@ -296,13 +277,10 @@ def of_call(
     serials: Serials,
     context: str | None,
 ) -> Read:
-    """Return the cache key of ``jit(function)(*args, **kwargs)``, with weak references to the arrays.
+    """Return the cache key of ``jit(function)(*args, **kwargs)`` with the options ``info`` of jit, and weak
+    references to the arrays.
 
     Args:
-      function: the function that was passed to jit.
-      info: the options of jit.
-      args: the positional arguments.
-      kwargs: the keyword arguments.
       user: the user's call, if a library's wrapper such as ``nnx.jit`` called ``jit(function)``. The
         arguments then get their names in the user's call. None: no such wrapper.
       serials: numbers objects that are compared by identity.
@@ -355,15 +333,10 @@ def of_call(
 def _leaves(
     call: Flat, users_names: dict[paths.Identity, list[str]], shardings: Shardings
 ) -> tuple[list[Leaf], list[tuple[int, weakref.ref[Any]]]]:
-    """Return the leaves of a call as data, and (position, weak reference) of each jax.Array among these
-    leaves.
-
-    Args:
-      call: the flattened arguments.
-      users_names: the paths of the arrays in the user's own call, by ``paths.identity``; empty: use JAX's
-        paths.
-      shardings: the table to which the shardings are added.
-    """
+    """Return the leaves of a call with the flattened arguments ``call`` as data, and (position, weak
+    reference) of each jax.Array among these leaves. Their shardings are added to ``shardings``.
+    ``users_names`` are the paths of the arrays in the user's own call, by ``paths.identity``; empty: use
+    JAX's paths."""
     leaves: list[Leaf] = []
     refs: list[tuple[int, weakref.ref[Any]]] = []
     for position, (path, value) in enumerate(call.leaves):
@@ -386,17 +359,10 @@ def _tree_text(tree: Any) -> str | None:
 def _behind_wrapper(
     call: Flat, user: UserCall, hashed: Hashed, serials: Serials
 ) -> tuple[paths.Found, list[Static]]:
-    """Name the arguments of the user's call of a library's wrapper such as ``nnx.jit``.
-
-    Returns the paths of the arrays in these arguments, and, as data, those values in them that the wrapper
-    passes to jit as static.
-
-    Args:
-      call: the arguments that the wrapper passes to jit.
-      user: the user's call of the wrapper.
-      hashed: the static values that JAX compares.
-      serials: numbers objects that are compared by identity.
-    """
+    """Name the arguments of ``user``, the user's call of a library's wrapper such as ``nnx.jit``. Return the
+    paths of the arrays in these arguments, and, as data, those values in them that the wrapper passes to jit
+    as static. ``call`` has the arguments that the wrapper passes to jit, ``hashed`` the static values that
+    JAX compares, and ``serials`` numbers objects that are compared by identity."""
     found = _users_names(user, hashed)
     traced = {path for path, _ in call.leaves}
     # The walk finds the shortest paths first: of too many values, those deep in a model are left out.
@@ -423,15 +389,10 @@ def _is_concrete(value: Any) -> bool:
 def of_flat(
     values: list[Any], names: list[str] | tuple[str, ...] | None, context: str | None, serial: int | None
 ) -> Read:
-    """Return the cache key of a call of which only the flat arguments are known, because it is under a
-    transform or was lowered ahead of time.
-
-    Args:
-      values: the flat arguments.
-      names: their names; None: unknown.
-      context: the id in the log of JAX's configuration at this call; None: unknown.
-      serial: the number of the function object (``Serials``); None: unknown.
-    """
+    """Return the cache key of a call of which only the flat arguments ``values`` and their ``names`` are
+    known, because it is under a transform (grad, vmap) or was lowered ahead of time. ``context`` is the id in
+    the log of JAX's configuration at this call, ``serial`` the number of the function object (``Serials``).
+    None: unknown."""
     shardings = Shardings()
     known = list(names or ())
     leaves = [

@@ -67,11 +67,8 @@ def _is_array(value: Any) -> bool:
 
 def shown(value: Any) -> str:
     """Return a short text that shows ``value``, without memory addresses and without calling a ``__repr__``
-    of the program.
-
-    A ``__repr__`` of the program may call JAX. JAX's caches would then contain programs that the program
-    itself has not compiled yet.
-    """
+    of the program. A ``__repr__`` of the program may call JAX. JAX's caches would then contain programs that
+    the program itself has not compiled yet."""
     try:
         text = ADDRESS.sub("", _shown(value, LEVELS))
     except Exception as e:  # a hostile metaclass, or a repr of a library
@@ -132,12 +129,9 @@ def _shown(value: Any, level: int) -> str:
 
 
 def _sequence(value: Any, plain: type, level: int) -> str:
-    """Return the text that shows ``value``, a list, tuple, set or deque: ``[1, 2]``.
-
-    Args:
-      plain: the builtin type of ``value``, or the builtin type from which its class is derived.
-      level: up to which depth containers inside ``value`` are shown.
-    """
+    """Return the text that shows ``value``, a list, tuple, set or deque: ``[1, 2]``; for a class derived from
+    the builtin type ``plain``, ``Row([1, 2])``. Containers inside ``value`` are shown up to the depth
+    ``level``."""
     kind, (opening, closing) = type(value), BRACKETS[plain]
     if not value and plain not in (list, tuple):
         return f"{kind.__qualname__}()"
@@ -290,11 +284,9 @@ def _hash(value: Any) -> int | None:
 
 def compared_parts(path: str, value: Any) -> list[tuple[str, Any]]:
     """Return (path, part) of all values that ``value == another`` compares: ``value`` itself at ``path``, and
-    the items of containers in it at any depth.
-
-    Tuples, lists, sets, dicts and dataclasses compare their items. What another class with an ``__eq__``
-    compares is unknown, so its attributes are not in the result.
-    """
+    the items of containers in it at any depth. Tuples, lists, sets, dicts and dataclasses compare their
+    items. What another class with an ``__eq__`` compares is unknown, so its attributes are not in the
+    result."""
     found: list[tuple[str, Any]] = []
     queue = collections.deque([(path, value, 0)])
     while queue and len(found) < MAX_COMPARED:

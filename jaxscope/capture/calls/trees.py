@@ -44,13 +44,11 @@ class Nodes:
 
     def read(self, path: str, tree: Any, value: Any, leaves: list[Below], depth: int = 0) -> None:
         """Add the container at ``path`` and its static data, and those of all containers below it. Do nothing
-        for a leaf.
+        for a leaf. ``leaves`` are (key path, value) of the leaves below, from ``tree_flatten_with_path``.
 
         Args:
-          path: the path of the container.
           tree: the container's PyTreeDef.
           value: the object that was flattened to ``tree``; None: unknown.
-          leaves: (key path, value) of the leaves below, from ``tree_flatten_with_path``.
           depth: the number of entries at the beginning of each key path that lead to this container.
         """
         data = tree.node_data()
@@ -91,12 +89,10 @@ class Nodes:
             self._static(path, kind, aux, value, steps)
 
     def _static(self, path: str, kind: type, aux: Any, value: Any, traced: set[str]) -> None:
-        """Add the static data of one custom pytree node to the static values of the call.
+        """Add ``aux``, the static data that the flatten function of the class ``kind`` returned for the
+        custom pytree node at ``path``, to the static values of the call.
 
         Args:
-          path: the path of the node.
-          kind: the class of the node.
-          aux: the static data, as the flatten function of the class returned it.
           value: the object that was flattened, whose attributes name the parts of ``aux``.
           traced: the last parts of the paths of the node's children, such as ``.w``. They are left out,
             because JAX traces the children.
@@ -143,27 +139,17 @@ def attributes(value: Any) -> list[tuple[str, Any]]:
 
 def named_parts(aux: Any, named: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
     """Return (attribute, part) for each part of the static data ``aux`` that is also the value of an
-    attribute of the object. Containers in ``aux`` are searched too.
-
-    Args:
-      aux: the static data of a pytree node.
-      named: (name, value) of the attributes of the object that was flattened.
-    """
+    attribute of the object. Containers in ``aux`` are searched too. ``named`` are (name, value) of the
+    attributes of the object that was flattened."""
     found: list[tuple[str, Any]] = []
     _take(aux, list(named), found, 0)
     return found
 
 
 def _take(value: Any, left: list[tuple[str, Any]], found: list[tuple[str, Any]], depth: int) -> None:
-    """Find the attribute in ``left`` whose value is ``value``, and move it to ``found``. If there is none and
-    ``value`` is a container, do this for each item.
-
-    Args:
-      value: a part of the static data of a pytree node.
-      left: (name, value) of the attributes not found yet.
-      found: the result, which is extended.
-      depth: the number of containers around ``value``.
-    """
+    """Find the attribute in ``left``, the (name, value) pairs not found yet, whose value is ``value``, a part
+    of the static data of a pytree node, and move it to ``found``. If there is none and ``value`` is a
+    container, do this for each item. ``depth`` is the number of containers around ``value``."""
     for i, (name, held) in enumerate(left):
         plain = issubclass(type(value), paths.PLAIN) and type(held) is type(value)
         if held is value or (plain and held == value):
@@ -178,16 +164,11 @@ def _take(value: Any, left: list[tuple[str, Any]], found: list[tuple[str, Any]],
 
 
 def key_path(value: Any, keys: tuple[Any, ...], leaf: Any) -> str:
-    """Return ``jax.tree_util.keystr(keys)``, but with attribute names: ``.w`` instead of ``[<flat index
-    1>]``.
+    """Return ``jax.tree_util.keystr(keys)`` for the key path from the argument ``value`` to ``leaf``, but
+    with attribute names: ``.w`` instead of ``[<flat index 1>]``.
 
     JAX numbers the children of a class that was registered without keys. Here such a child gets the name of
     the attribute that leads to the same leaf. If there is no such attribute, the number stays.
-
-    Args:
-      value: the argument that contains the leaf.
-      keys: the key path from the argument to the leaf.
-      leaf: the leaf.
     """
     import jax
 
@@ -201,14 +182,9 @@ def key_path(value: Any, keys: tuple[Any, ...], leaf: Any) -> str:
 
 
 def _child(value: Any, keys: tuple[Any, ...], leaf: Any) -> tuple[str, Any]:
-    """Return (the step to the child of ``value`` that ``keys[0]`` leads to, the child): ``(".w", array)``.
-    The child is None if it cannot be read.
-
-    Args:
-      value: a pytree node.
-      keys: the key path from ``value`` to ``leaf``.
-      leaf: a leaf below the child; it shows which attribute a numbered child is.
-    """
+    """Return (the step to the child of the pytree node ``value`` that ``keys[0]`` leads to, the child):
+    ``(".w", array)``. The child is None if it cannot be read. ``leaf`` is a leaf below the child; it shows
+    which attribute a numbered child is."""
     import jax
 
     if not keys:
@@ -242,14 +218,9 @@ def _leads(value: Any, keys: tuple[Any, ...], leaf: Any) -> bool:
 
 
 def _fallback(kind: type, aux: Any, index: int) -> str:
-    """Return the step to child number ``index`` of a pytree node, such as ``['opt']`` or ``[2]``. It is used
-    for a child without leaves, to which no key path leads.
-
-    Args:
-      kind: the class of the node.
-      aux: its static data; for a dict, its keys.
-      index: the number of the child.
-    """
+    """Return the step to child number ``index`` of a pytree node of the class ``kind``, such as ``['opt']``
+    or ``[2]``. It is used for a child without leaves, to which no key path leads. ``aux`` is the node's
+    static data; for a dict, its keys."""
     if issubclass(kind, dict):
         keys = aux[1] if isinstance(aux, tuple) and len(aux) == 2 and not isinstance(aux[0], str) else aux
         try:

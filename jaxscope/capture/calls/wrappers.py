@@ -28,8 +28,6 @@ class JitOptions(NamedTuple):
 
     Attributes:
       fun_signature: the signature of the function; None: unknown.
-      static_argnums: positions of static arguments.
-      static_argnames: names of static arguments.
     """
 
     fun_signature: inspect.Signature | None
@@ -42,8 +40,6 @@ class UserCall(NamedTuple):
 
     Attributes:
       function: the user's function, which the wrapper passes to jit in a changed form.
-      args: the positional arguments that the user passed.
-      kwargs: the keyword arguments that the user passed.
       signature: the signature of the function; None: unknown.
       wrapper: the name of the wrapper: ``flax.nnx.jit``.
       options_are_its_own: whether the wrapper chose the options of jit, not the user.
@@ -138,11 +134,8 @@ def jitted_by_user(function: object, frame: FrameType | None) -> bool:
     The user did if two conditions hold. First, a line of the user calls the jitted function, perhaps through
     a wrapper of jit or a transform of JAX. Second, the library has no jitted function of this name. A call
     that comes from no Python line (``atexit``) is the user's. If there is no line of the user on the stack, a
-    line of an installed package counts as the user's.
-
-    Args:
-      function: the function; None: it is unknown, under a transform.
-      frame: the frame of the call.
+    line of an installed package counts as the user's. ``function`` is None if it is unknown, under a
+    transform; ``frame`` is the frame of the call.
     """
     strict = frames.root(_made_by(function)[0]) in JAX_ROOTS  # a function that JAX jits is called by JAX
     own = frames.users(frames.walk(frame))
@@ -182,11 +175,9 @@ _AROUND = frozenset({OWN_ROOT, "jaxtyping", "beartype", "typeguard"})
 
 
 def _made_by(function: object) -> tuple[str, str]:
-    """Return (module, qualified name) of the place where the code of ``function`` was written.
-
-    These are read from its globals and its code, because functools.wraps replaces ``__module__`` and
-    ``__qualname__``. An object without code has those of its class.
-    """
+    """Return (module, qualified name) of the place where the code of ``function`` was written. These are read
+    from its globals and its code, because functools.wraps replaces ``__module__`` and ``__qualname__``. An
+    object without code has those of its class."""
     while functions.defined_in(function) == jax_internals.TRIMS_TRACEBACKS:
         function = getattr(function, "__wrapped__", None)  # JAX's api_boundary, which only trims tracebacks
     code = getattr(function, "__code__", None)
@@ -197,10 +188,8 @@ def _made_by(function: object) -> tuple[str, str]:
 
 def user_call(function: object, frame: FrameType | None) -> UserCall | Missing | None:
     """Return the call that the user wrote, if the user called a known library wrapper such as ``nnx.jit``,
-    which then called ``jit(function)`` at ``frame``.
-
-    Returns None if no wrapper made the call, and a ``Missing`` if the frame of the wrapper cannot be read.
-    """
+    which then called ``jit(function)`` at ``frame``. Return None if no wrapper made the call, and a
+    ``Missing`` if the frame of the wrapper cannot be read."""
     module, qualname = _made_by(function)
     for owner, part, endings, adapter in ADAPTERS:
         if module != owner or part not in qualname:

@@ -32,10 +32,8 @@ _METHODS = (FunctionType, staticmethod, classmethod)
 
 def target(function: Any) -> tuple[FunctionType | None, list[Any], dict[str, Any]]:
     """Return (the user's function inside ``function``, the positional arguments, the keyword arguments that
-    partials and methods bind to it). ``function`` is an object that was passed to jit.
-
-    If no function of the user is inside, the result is (None, [], {}).
-    """
+    partials and methods bind to it). ``function`` is an object that was passed to jit. If no function of the
+    user is inside, the result is (None, [], {})."""
     positional: list[Any] = []
     keywords: dict[str, Any] = {}
     for _ in range(functions.MAX_LAYERS):
@@ -80,7 +78,6 @@ def step(value: Any, how: str, key: Any) -> Any:
     ``config.lr``. Return MISSING if there is no such value, or if reading it would run code.
 
     Args:
-      value: the object.
       how: the kind of the step: attribute, item, inside (a wrapper), self, global or closure.
       key: the name of the attribute or global, the key of the item, or the number of the closure cell.
     """
@@ -167,10 +164,9 @@ def item(value: Any, key: Any) -> Any:
 
 
 def resolve(function: FunctionType, bound: dict[str, Any], place: Place) -> Any:
-    """Return the value that is at the end of a path now; MISSING if there is none.
+    """Return the value that is at the end of a path from ``function`` now; MISSING if there is none.
 
     Args:
-      function: the function from which the path starts.
       bound: name -> a function without parameters that returns the value, for the arguments of ``function``
         that stay the same from call to call, such as a static ``self``.
       place: the path: (kind of the step, key) pairs, such as ``(("global", "config"), ("attribute", "lr"))``.

@@ -96,7 +96,6 @@ class _Scan:
     reads and writes to ``found``.
 
     Args:
-      code: the code of the function.
       local: parameter -> the name by which the value is known: ``self`` or ``self.layer``.
       outer: closure variable -> the name by which the value is known; None: unknown.
       found: the result, which is extended.
@@ -179,13 +178,8 @@ class _Scan:
         return self.local.get(name)
 
     def _step(self, op: str, arg: int, value: object) -> None:
-        """Follow one instruction of the bytecode.
-
-        Args:
-          op: the name of the instruction: ``LOAD_ATTR``.
-          arg: its numeric argument.
-          value: what the argument refers to, such as the attribute's name.
-        """
+        """Follow one instruction of the bytecode, such as ``LOAD_ATTR``, with the numeric argument ``arg``.
+        ``value`` is what the argument refers to, such as the attribute's name."""
         stack = self.stack
         if op in ("LOAD_GLOBAL", "LOAD_NAME"):
             if op == "LOAD_GLOBAL" and arg & 1:
@@ -233,13 +227,9 @@ class _Scan:
             self._other(op, arg)
 
     def _other(self, op: str, arg: int) -> None:
-        """Follow an instruction that only reads entries from the simulated stack, removes them and adds
-        values without a name, such as ``CALL``. At a jump or an unknown instruction, empty the stack.
-
-        Args:
-          op: the name of the instruction.
-          arg: its numeric argument.
-        """
+        """Follow an instruction with the name ``op`` that only reads entries from the simulated stack,
+        removes them and adds values without a name, such as ``CALL``. At a jump or an unknown instruction,
+        empty the stack."""
         if op == "CALL":
             taken, put = arg + 2, 1
         elif op == "CALL_KW":
@@ -263,13 +253,8 @@ class _Scan:
             self.straight = False
 
     def _fast(self, op: str, value: object) -> None:
-        """Follow an instruction that loads or stores local variables. From Python 3.13 on, one instruction
-        may load or store two.
-
-        Args:
-          op: the name of the instruction: ``STORE_FAST_LOAD_FAST``.
-          value: the name of the variable, or a tuple of two names.
-        """
+        """Follow an instruction that loads or stores local variables, such as ``STORE_FAST``. From Python
+        3.13 on, one instruction may load or store two; then ``value`` is a tuple of two names, not one."""
         names = [str(v) for v in value] if isinstance(value, tuple) else [str(value)]
         verbs = [part.strip("_") for part in op.split("FAST")[:-1]]  # of STORE_FAST_LOAD_FAST both
         for verb, name in zip(verbs, names, strict=False):
@@ -293,14 +278,9 @@ class _Scan:
         self.found.attributes.update(str(k) for how, k in entry.steps if how == ATTRIBUTE)
 
     def _attribute(self, op: str, arg: int, name: str) -> None:
-        """Follow an instruction that reads the attribute ``name`` of the topmost entry of the simulated
-        stack.
-
-        Args:
-          op: the name of the instruction: ``LOAD_ATTR`` or ``LOAD_METHOD``.
-          arg: its numeric argument, which shows whether a method is loaded.
-          name: the name of the attribute.
-        """
+        """Follow an instruction (``LOAD_ATTR`` or ``LOAD_METHOD``) that reads the attribute ``name`` of the
+        topmost entry of the simulated stack. Its numeric argument ``arg`` shows whether a method is
+        loaded."""
         self.found.attributes.add(name)
         base = self._pop()
         if op == "LOAD_METHOD" or (METHODS_ARE_ATTRIBUTES and arg & 1):

@@ -38,12 +38,9 @@ CALLING = frozenset(
 
 def named_roots(function: Any) -> list[tuple[str, str, Any]]:
     """Return (name, where, value) of the values that ``function`` can reach without arguments, where the
-    search for captured arrays begins.
-
-    These are closure cells, globals that its code names, default values, and the values bound by a method or
-    a partial. The user's functions among them are searched in the same way. ``where`` is ``closure``,
-    ``global``, ``default``, ``attribute`` or ``partial``.
-    """
+    search for captured arrays begins. These are closure cells, globals that its code names, default values,
+    and the values bound by a method or a partial. The user's functions among them are searched in the same
+    way. ``where`` is ``closure``, ``global``, ``default``, ``attribute`` or ``partial``."""
     found: list[tuple[str, str, Any]] = []
     queue: list[Any] = [function]
     seen: set[int] = set()
@@ -111,15 +108,9 @@ def _reached(function: FunctionType) -> list[tuple[str, str, Any]]:
 
 
 def _attributes(name: str, where: str, owner: Any, wanted: set[str]) -> list[tuple[str, str, Any]]:
-    """Return (``name.attribute``, ``where``, value) for those attributes of a module or class that code may
-    read.
-
-    Args:
-      name: the name of the module or class in the code.
-      where: the kind of variable that refers to the module or class: closure or global.
-      owner: the module or class.
-      wanted: the attribute names that occur in the code.
-    """
+    """Return (``name.attribute``, ``where``, value) for those attributes of ``owner``, a module or class,
+    that code may read. ``name`` is its name in the code, ``where`` the kind of variable that refers to it
+    (closure or global), and ``wanted`` has the attribute names that occur in the code."""
     found: dict[str, Any] = {}
     for holder in getattr(owner, "__mro__", (owner,)):
         space = vars(holder)
@@ -158,11 +149,8 @@ class Drawn(NamedTuple):
 
 def keys_drawn_from(jaxpr: Any) -> Drawn:
     """Return which captured constants and which arguments of ``jaxpr`` are random keys that it draws numbers
-    from.
-
-    Only public parts of the jaxpr (``jax.extend.core``) are read. The equations are read only if a constant
-    or an argument can be a key.
-    """
+    from. Only public parts of the jaxpr (``jax.extend.core``) are read. The equations are read only if a
+    constant or an argument can be a key."""
     body = getattr(jaxpr, "jaxpr", jaxpr)
     first = len(body.constvars)  # the arguments are numbered after the constants
     possible = {
@@ -184,14 +172,9 @@ def keys_drawn_from(jaxpr: Any) -> Drawn:
 
 
 def _draws_alike(body: Any, keys: dict[int, int], found: set[int]) -> None:
-    """Add to ``found`` the positions of those arguments that are random keys from which a shard_map in
-    ``body`` draws equal numbers on all devices.
-
-    Args:
-      body: a jaxpr.
-      keys: ``id()`` of a variable of ``body`` -> the position of the argument whose value it has.
-      found: the result, which is extended.
-    """
+    """Add to ``found`` the positions of those arguments that are random keys from which a shard_map in the
+    jaxpr ``body`` draws equal numbers on all devices. ``keys`` is ``id()`` of a variable of ``body`` -> the
+    position of the argument whose value it has."""
     for equation in body.eqns if keys else ():
         if equation.primitive.name == "shard_map":
             inner, specs = equation.params["jaxpr"], equation.params["in_specs"]
@@ -280,10 +263,8 @@ def _draws(body: Any, known: dict[int, frozenset[int]], found: set[frozenset[int
     which the drawn key is made. Positions count the constants and arguments of the outermost jaxpr.
 
     Args:
-      body: a jaxpr.
       known: ``id()`` of a variable -> the positions of the keys from which alone the variable is computed. A
         variable that also depends on another value, or on no key, is not in this dict.
-      found: the result, which is extended.
     """
     for equation in body.eqns:
         sources = [known.get(id(v)) for v in equation.invars]
@@ -312,11 +293,7 @@ def _bodies(equation: Any) -> Iterator[Any]:
 
 def inner_programs(jaxpr: Any, left: int = MAX_INNER) -> Iterator[Any]:
     """Yield the jaxprs of the jitted functions that ``jaxpr`` calls and that have captured arrays themselves.
-
-    Args:
-      jaxpr: the program to search.
-      left: how many levels of calls inside calls are searched.
-    """
+    Calls inside calls are searched up to ``left`` levels."""
     for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns if left else ():
         if equation.primitive.name in CALLING:
             for value in equation.params.values():
@@ -329,13 +306,11 @@ def inner_programs(jaxpr: Any, left: int = MAX_INNER) -> Iterator[Any]:
 def of_trace(
     function: Any, constants: list[Any], is_array: Any, jaxpr: Any = None, drawn: frozenset[int] | None = None
 ) -> list[Captured]:
-    """Describe each array that a trace, or a jitted function called in it, has captured as a constant: name
-    of the variable, kind of the variable, shape, dtype and bytes. The largest array comes first.
+    """Describe each of ``constants``, the arrays that a trace of ``function``, or a jitted function called in
+    it, has captured: name of the variable, kind of the variable, shape, dtype and bytes. The largest array
+    comes first. ``is_array`` returns whether an object is an array.
 
     Args:
-      function: the traced function.
-      constants: the arrays that the trace captured.
-      is_array: returns whether an object is an array.
       jaxpr: the result of the trace; None: jitted functions called in it are not searched.
       drawn: positions among ``constants`` of random keys from which the trace draws; None: unknown.
     """

@@ -66,7 +66,6 @@ class _Walk:
     called by it read.
 
     Args:
-      function: the function.
       bound: name -> a function that returns the value, for arguments that stay the same from call to call.
     """
 
@@ -101,13 +100,8 @@ class _Walk:
         return any(place[:n] in self.written for n in range(1, len(place) + 1))
 
     def _function(self, function: FunctionType, place: Place, bound: dict[str, Variable]) -> None:
-        """Collect the values that one function reads.
-
-        Args:
-          function: the function.
-          place: the path to ``function`` from the traced function.
-          bound: the parameters of ``function`` whose values are known, such as ``self``, by name.
-        """
+        """Collect the values that ``function``, at the path ``place`` from the traced function, reads.
+        ``bound`` has the parameters of ``function`` whose values are known, such as ``self``, by name."""
         receiver = next(iter(bound.values()))[0] if bound else None
         if (id(function), receiver) in self.seen:
             return
@@ -130,15 +124,10 @@ class _Walk:
     def _variable(
         self, function: FunctionType, place: Place, bound: dict[str, Variable], name: bytecode.Name
     ) -> Variable | None:
-        """Return the variable that the expression ``name`` begins with: ``config`` for ``config.lr``. Return
-        None if the variable has no value, or is an argument that may be different in each call.
-
-        Args:
-          function: the function whose code has the expression.
-          place: the path to ``function`` from the traced function.
-          bound: the parameters of ``function`` whose values are known, by name.
-          name: the expression.
-        """
+        """Return the variable that the expression ``name`` in the code of ``function`` begins with:
+        ``config`` for ``config.lr``. Return None if the variable has no value, or is an argument that may be
+        different in each call. ``place`` is the path to ``function`` from the traced function, and ``bound``
+        has its parameters whose values are known, by name."""
         if name.kind == bytecode.PARAMETER:
             return bound.get(name.name)
         key: Any = name.name
@@ -157,13 +146,12 @@ class _Walk:
         at: Frame,
         certain: bool,
     ) -> None:
-        """Follow an expression such as ``config.lr`` from its variable, and note the value that it reads.
+        """Follow an expression such as ``config.lr`` from ``variable``, with which it begins, and note the
+        value that the line ``at`` reads.
 
         Args:
-          variable: the variable that the expression begins with.
           steps: (attribute or item, key) pairs.
           where: the kind of the variable, for ``Found.where``.
-          at: the line that reads the value.
           certain: whether every run of the traced function executes that line.
         """
         place, name, _, value = variable
@@ -193,24 +181,14 @@ class _Walk:
 
     def _call(self, function: FunctionType, place: Place, receiver: Variable) -> None:
         """Append ``function``, a method that the code calls, to the functions whose values are still to be
-        collected.
-
-        Args:
-          function: the function of the method.
-          place: the path to ``function`` from the traced function.
-          receiver: the value of its first parameter, ``self``.
-        """
+        collected. ``place`` is its path from the traced function, ``receiver`` the value of its first
+        parameter, ``self``."""
         names = function.__code__.co_varnames[: function.__code__.co_argcount]
         self.queue.append((function, place, {names[0]: receiver} if names else {}))
 
     def _leaf(self, found: Found, depth: int) -> None:
-        """Note the value ``found``. If it is a function or a callable object, collect what its code reads
-        too.
-
-        Args:
-          found: the value.
-          depth: the number of containers around the value.
-        """
+        """Note the value ``found``, which has ``depth`` containers around it. If it is a function or a
+        callable object, collect what its code reads too."""
         value, kind = found.value, type(found.value)
         if found.place in self.found or _is_code(value):
             return
@@ -247,13 +225,9 @@ class _Walk:
             )
 
     def _children(self, found: Found, depth: int) -> None:
-        """Note the parts of an object that the code reads as a whole: the items of a container, or those
-        attributes of another object whose names occur in the code.
-
-        Args:
-          found: the object.
-          depth: the number of containers around the object.
-        """
+        """Note the parts of the object ``found`` (inside ``depth`` containers) that the code reads as a
+        whole: the items of a container, or those attributes of another object whose names occur in the
+        code."""
         value = found.value
         kind = type(value)
         pairs: list[tuple[Step, str, Any]] = []
@@ -339,7 +313,6 @@ def walk(function: FunctionType, bound: dict[str, Any]) -> list[Found]:
     assigns itself.
 
     Args:
-      function: the function.
       bound: name -> a function that returns the value, for arguments that stay the same from call to call: a
         static ``self``, values bound by a partial.
     """

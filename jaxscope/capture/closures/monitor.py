@@ -41,7 +41,6 @@ class Guard:
     trace. The checks are made after those calls that its counter selects.
 
     Args:
-      monitor: the monitor of the recording.
       counter: counts the calls of the object.
       inside: the attribute of this name.
 
@@ -70,12 +69,8 @@ class Guard:
         self._without = 0
 
     def look(self, args: tuple[Any, ...]) -> None:
-        """Check the captured values after a call of the watched object, and decide after how many calls to
-        check next.
-
-        Args:
-          args: the positional arguments of the call, which may include a static ``self``.
-        """
+        """Check the captured values after a call of the watched object with the positional arguments
+        ``args``, and decide after how many calls to check next."""
         try:
             began = time.perf_counter_ns()
             if self.pending is not None:
@@ -131,12 +126,8 @@ class Guard:
             self.take(pending, set())
 
     def take(self, pending: Pending, constants: set[paths.Identity]) -> None:
-        """Remember the values that a finished trace read, in a Snapshot.
-
-        Args:
-          pending: the trace.
-          constants: identifies the arrays that the trace captured as constants (``paths.identity``).
-        """
+        """Remember the values that the finished trace ``pending`` read, in a Snapshot. ``constants``
+        identifies the arrays that it captured as constants (``paths.identity``)."""
         if self.pending is pending:
             self.pending = None
         function = pending.function()
@@ -165,14 +156,8 @@ class Guard:
             self.monitor.check_soon()
 
     def compare(self, snapshot: Snapshot, read: Read, seen: str) -> None:
-        """Read one captured value again from its variable, and report a change if it is not equal to the
-        value at the trace.
-
-        Args:
-          snapshot: the values that the trace read.
-          read: the value in ``snapshot`` to compare.
-          seen: the occasion: CALL, STEP or EXIT.
-        """
+        """Read one captured value of ``snapshot`` again from its variable, and report a change if it is not
+        equal to ``read``, the value at the trace. ``seen`` is the occasion: CALL, STEP or EXIT."""
         function = snapshot.function()
         if function is None:
             return
@@ -185,17 +170,9 @@ class Guard:
             read.remember(value)  # another object with an equal value: compare with this one from now on
 
     def report(self, snapshot: Snapshot, read: Read, value: Any, seen: str, how: str) -> None:
-        """Write the event ``CaptureChanged``: the captured value ``read`` is now ``value``. Then check it no
-        more.
-
-        Args:
-          snapshot: the values that the trace read.
-          read: the value in ``snapshot`` that has changed.
-          value: the present value.
-          seen: the occasion: CALL, STEP or EXIT.
-          how: ``rebound`` (the variable has another object) or ``in place`` (the contents of the array
-            changed).
-        """
+        """Write the event ``CaptureChanged``: the captured value ``read`` of ``snapshot`` is now ``value``.
+        Then check it no more. ``seen`` is the occasion (CALL, STEP or EXIT), and ``how`` is ``rebound`` (the
+        variable has another object) or ``in place`` (the contents of the array changed)."""
         if not snapshot.drop(read):
             return
         snapshot.reported = True
@@ -265,12 +242,10 @@ class Pending:
     """A trace of a watched function that has begun and not ended.
 
     Args:
-      function: the function.
       bound: name -> a function that returns the value, for arguments that stay the same from call to call.
       static: position of the argument for each of whose values there is a separate trace, such as a static
         ``self``; None: there is none.
       owner: a function that returns the value of the argument at ``static``; None: there is none.
-      call: the number of the call that is traced.
     """
 
     def __init__(
@@ -285,11 +260,7 @@ class Pending:
 
 class ClosureMonitor:
     """Checks the captured values of all watched functions of a recording, by one Guard for each. ``bool()``
-    of this object is True if there are watched functions.
-
-    Attributes:
-      tracker: the tracker of the recording, which counts steps.
-    """
+    of this object is True if there are watched functions."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
@@ -301,13 +272,9 @@ class ClosureMonitor:
         return bool(self._by_function.values())
 
     def guard(self, watched: Any, counter: Counter) -> Guard | None:
-        """Return a new Guard, which checks the values that ``watched`` captures; None if ``watched`` contains
-        no function of the user.
-
-        Args:
-          watched: an object wrapped by ``jaxscope.watch``.
-          counter: counts the calls of ``watched``.
-        """
+        """Return a new Guard, which checks the values that ``watched``, an object wrapped by
+        ``jaxscope.watch``, captures; None if ``watched`` contains no function of the user. ``counter`` counts
+        its calls."""
         inner, positional, _ = access_path.target(watched)
         if inner is None:
             return None
@@ -323,15 +290,9 @@ class ClosureMonitor:
         return guard
 
     def began(self, call: int, source: dict[str, Any], frame: FrameType | None) -> None:
-        """Note that a trace begins, for the guards of the traced function. Do nothing if the function is not
-        watched.
-
-        Args:
-          call: the number of the call that is traced.
-          source: what JAX's frames show of the call: function, options of jit, arguments
-            (``jax_internals.source``).
-          frame: the frame of the call.
-        """
+        """Note that the trace of the call number ``call`` begins, for the guards of the traced function. Do
+        nothing if the function is not watched. ``source`` is what JAX's ``frame`` of the call and those
+        around it show: function, options of jit, arguments (``jax_internals.source``)."""
         given = source.get("fun")
         user = wrappers.user_call(given, frame.f_back) if given is not None and frame is not None else None
         if isinstance(user, jax_internals.Missing):
@@ -374,12 +335,8 @@ class ClosureMonitor:
                 guard.take(pending, constants)
 
     def ended(self, call: int, returned: bool) -> None:
-        """Handle the end of a trace that JAX does not announce, such as one inside another trace.
-
-        Args:
-          call: the number of the call that was traced.
-          returned: whether the trace returned; False if it raised an exception.
-        """
+        """Handle the end of a trace, of the call number ``call``, that JAX does not announce, such as one
+        inside another trace. ``returned`` is False if it raised an exception."""
         if self:
             (self.traced if returned else self.failed)(call)
 

@@ -22,13 +22,9 @@ MAX_TOTAL = 16 << 20  # bytes of the contents of NumPy arrays that are compared 
 class Read:
     """One value that a trace read and that is not an argument.
 
-    Args:
-      found: the value, and the line that reads it.
-      constant: whether the value is among the arrays that the trace captured as constants.
-
     Attributes:
       found: where the code reads the value; without the value itself.
-      constant: whether the trace captured the value as a constant.
+      constant: whether the value is among the arrays that the trace captured as constants.
       mark: the remembered value, with which the present one is compared.
       ref: a function that returns the object while it is alive.
     """
@@ -54,9 +50,7 @@ class Snapshot:
     that refers to the function anyway may refer to a snapshot; any other would keep the function alive.
 
     Args:
-      function: the traced function.
       bound: name -> a function that returns the value, for arguments that stay the same from call to call.
-      call: the number of the call that was traced.
       calls: the number of calls of the function so far.
       constants: identifies the arrays that the trace captured (``paths.identity``).
 
@@ -128,11 +122,9 @@ class Snapshot:
         return True
 
     def differing(self) -> list[Read] | None:
-        """Return the values whose variables may have another object now; None if there are none.
-
-        The first EAGER checks compare all values. Each later check compares all closure cells and globals,
-        but only AT_ONCE of the values that are reached through attributes or items, in turn.
-        """
+        """Return the values whose variables may have another object now; None if there are none. The first
+        EAGER checks compare all values. Each later check compares all closure cells and globals, but only
+        AT_ONCE of the values that are reached through attributes or items, in turn."""
         differing: list[Read] | None = None
         for cell, read in self.cells:
             try:

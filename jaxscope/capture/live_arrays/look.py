@@ -62,12 +62,8 @@ class _Kind(msgspec.Struct, eq=False):
 
 
 class Look:
-    """One snapshot of the live arrays. ``Look()`` only counts the arrays, which is cheap. ``take`` reads
-    their properties and finds the variables that lead to them.
-
-    Attributes:
-      count: the number of live arrays.
-    """
+    """One snapshot of the live arrays. ``Look()`` only counts the arrays (``count``), which is cheap.
+    ``take`` reads their properties and finds the variables that lead to them."""
 
     def __init__(self) -> None:
         self._began = time.perf_counter_ns()
@@ -77,12 +73,9 @@ class Look:
 
     @property
     def seconds(self) -> float:
-        """Seconds since this snapshot began, without the time of garbage collections.
-
-        The objects of a snapshot may start a garbage collection, which visits all objects of the program. The
-        program would have started this collection itself a little later, so it does not count as a cost of
-        the snapshot.
-        """
+        """Seconds since this snapshot began, without the time of garbage collections. The objects of a
+        snapshot may start a garbage collection, which visits all objects of the program. The program would
+        have started this collection itself a little later, so it does not count as a cost of the snapshot."""
         return (time.perf_counter_ns() - self._began - self._collecting) / 1e9
 
     def _collection(self, phase: str, _: dict[str, int]) -> None:
@@ -100,10 +93,10 @@ class Look:
         suspects: Collection[UnnamedKey] = (),
         **more: Any,
     ) -> ArraysSeen:
-        """Return the snapshot as an event ``ArraysSeen``. This can be called once.
+        """Return the snapshot as an event ``ArraysSeen``. The variables of ``frame`` and of its callers are
+        searched for the arrays. This can be called once.
 
         Args:
-          frame: the variables of this frame and of its callers are searched for the arrays.
           why: the reason for the snapshot, one of those in ``capture.sampler``.
           step: the training step that has ended; None: steps are not counted.
           trace: a traceback whose frames are searched too; None: there is none.
@@ -165,7 +158,6 @@ class _Batch:
 
     Attributes:
       arrays: the ids (``id()``) of the arrays.
-      kind: their properties.
       origin: the user's line that created them.
       devices: ids of this process's devices that hold them.
     """
@@ -188,7 +180,6 @@ class _Kinds:
     shards are counted in ``parts`` and are in no group.
 
     Attributes:
-      shardings: the table of the arrays' shardings.
       shared: which arrays share memory.
       parts: the number of shards that were taken of other arrays.
       lengths: the number of items of the containers that lead to arrays, by path.
@@ -244,14 +235,9 @@ class _Kinds:
         return {id(self._arrays)}
 
     def _new_batch(self, array: Any, sharding: Any, key: tuple[Any, ...]) -> _Batch:
-        """Return a batch, without arrays yet, for live arrays with the properties of ``array``.
-
-        Args:
-          array: the first array of the batch.
-          sharding: its sharding.
-          key: (id of its aval, key of its sharding, committed, stack, layout), which is different for each
-            batch.
-        """
+        """Return a batch, without arrays yet, for live arrays with the properties of ``array`` (with
+        ``sharding``). ``key`` is (id of its aval, key of its sharding, committed, stack, layout), which is
+        different for each batch."""
         _, sharding_key, committed, stack, layout = key
         if sharding_key not in self._sharding_index:
             self._sharding_index[sharding_key] = self.shardings.index(sharding)
@@ -300,14 +286,10 @@ class _Kinds:
     def _unnamed_groups(
         self, counts: list[_Counted], holders: dict[UnnamedKey, str | None]
     ) -> list[ArrayGroup]:
-        """Return the arrays to which no variable leads in groups, by properties and by the line that created
-        them. Shards in the memory of other arrays are in no group and are added to ``parts``.
-
-        Args:
-          counts: the arrays of each batch by path.
-          holders: ``unnamed_key`` -> a description of the object that refers to the arrays, for suspected
-            leaks.
-        """
+        """Return in groups the arrays of ``counts`` (of each batch by path) to which no variable leads, by
+        properties and by the line that created them. Shards in the memory of other arrays are in no group and
+        are added to ``parts``. ``holders`` is ``unnamed_key`` -> a description of the object that refers to
+        the arrays, for suspected leaks."""
         unnamed: collections.Counter[tuple[_Kind, Frame | None]] = collections.Counter()
         for counted in counts:
             own_memory = sum(n not in self.shared.within for n in counted.unnamed)
@@ -340,13 +322,9 @@ class _Kinds:
     def _holders(
         self, counts: list[_Counted], suspects: Collection[UnnamedKey]
     ) -> dict[UnnamedKey, str | None]:
-        """Describe the objects that refer to suspected leaks: ``unnamed_key`` -> description, such as ``a
-        list of 40``.
-
-        Args:
-          counts: the arrays of each batch by path.
-          suspects: identifies the suspected leaks. For each, at most MAX_SUSPECTS arrays are examined.
-        """
+        """Describe the objects that refer to suspected leaks: ``unnamed_key`` -> description, such as
+        ``a list of 40``. ``counts`` are the arrays of each batch by path. For each of ``suspects``, which
+        identify the leaks, at most MAX_SUSPECTS arrays are examined."""
         samples: dict[UnnamedKey, set[int]] = {}
         for counted in counts if suspects else ():
             key = unnamed_key(counted.batch.kind, counted.batch.origin)
@@ -366,7 +344,6 @@ class _Counted(NamedTuple):
     """The arrays of one batch, counted by the path of the variable that leads to them.
 
     Attributes:
-      batch: the batch.
       paths: path -> the number of arrays.
       shared: path -> the number of arrays that share the memory of other arrays.
       unnamed: ids of arrays to which no variable leads.
@@ -408,12 +385,10 @@ def _group(
     shared: int = 0,
     held: str | None = None,
 ) -> ArrayGroup:
-    """Return the group of ``count`` arrays with equal properties.
+    """Return the group of ``count`` arrays with the properties ``kind``.
 
     Args:
-      kind: the properties.
       path: the path of the variable that leads to the arrays; None: no variable does.
-      count: the number of arrays.
       origin: the line that created the arrays; None: unknown, or several lines did.
       shared: how many of the arrays share the memory of other arrays.
       held: a description of the object that refers to the arrays; None: unknown.

@@ -23,13 +23,9 @@ IN_C = "nothing that Python sees: a cache or an object in C++"
 
 
 def held_by(arrays: list[Any], ignored: Any = None) -> str | None:
-    """Describe the kind of object that most often refers to one of ``arrays``: ``a list of 40``, ``a dict
-    under 'x'``, ``a variable of a closure``.
-
-    Args:
-      arrays: the arrays.
-      ignored: jaxscope's own list of the arrays, which does not count.
-    """
+    """Describe the kind of object that most often refers to one of ``arrays``: ``a list of 40``,
+    ``a dict under 'x'``, ``a variable of a closure``. ``ignored`` is jaxscope's own list of the arrays, which
+    does not count."""
     ids = {id(a) for a in arrays}
     counts: collections.Counter[str] = collections.Counter()
     containers: dict[str, Any] = {}
@@ -77,10 +73,7 @@ def _jax_class_around(container: Any) -> str | None:
 
 def _description(holder: Any, ids: set[int]) -> str:
     """Describe ``holder``, an object that refers to arrays: ``a list of 40``, ``an object of class Trainer``.
-
-    Args:
-      ids: the ids (``id()``) of the arrays, by which the key of a dict is found.
-    """
+    ``ids`` are those of the arrays (``id()``), by which the key of a dict is found."""
     kind = type(holder)
     if issubclass(kind, dict):
         key = next((k for k, v in list(holder.items()) if id(v) in ids), None)

@@ -20,13 +20,8 @@ MAX_SHARDS = 4096  # shards of arrays on several devices whose addresses one sna
 
 
 class SameSize(msgspec.Struct, frozen=True, eq=False):
-    """Live arrays that have the same size and are on the same devices.
-
-    Attributes:
-      devices: ids of this process's devices that have a shard of the arrays.
-      bytes: bytes of one array on each of these devices.
-      arrays: ids (``id()``) of the arrays.
-    """
+    """Live ``arrays`` (their ``id()``) that have the same size and are on the same ``devices``, ids of those
+    of this process that have a shard of them; ``bytes`` is the size of one array on each device."""
 
     devices: tuple[int, ...]
     bytes: int
@@ -47,16 +42,12 @@ class SharedBuffers:
         self.overlap: dict[int, int] = {}
 
     def search(self, live: Iterable[Any], sizes: Iterable[SameSize], named: Container[int]) -> None:
-        """Find the arrays that share memory, so that this memory is counted once.
+        """Find the arrays of ``live`` that share memory, so that this memory is counted once.
 
         One of the arrays that share memory owns it: the one on the most devices; of several, one to which a
         variable leads. The ids of the others are added to ``within``. Where an array shares the memory of
-        another on some of its devices only, these bytes are added to ``overlap``, by device.
-
-        Args:
-          live: the live arrays.
-          sizes: the live arrays by size and devices.
-          named: contains the ids of the arrays to which a variable leads.
+        another on some of its devices only, these bytes are added to ``overlap``, by device. ``sizes`` are
+        the live arrays by size and devices; ``named`` contains the ids of those to which a variable leads.
         """
         arrays_of_size: collections.Counter[tuple[int, int]] = collections.Counter()
         sizes = [s for s in sizes if s.bytes]
@@ -91,15 +82,13 @@ class SharedBuffers:
     def _without_addresses(
         self, array: Any, s: SameSize, unknown_shards: set[Any], named: Container[int]
     ) -> None:
-        """Find out whether ``array``, whose address is unknown, is a shard that was taken of another array.
-        If so, add it to ``within``.
+        """Find out whether ``array``, of size and devices ``s`` and at an unknown address, is a shard that
+        was taken of another array. If so, add it to ``within``.
 
         JAX gives such a shard the stack object (the record of where an array was created) of the array that
         it was taken of.
 
         Args:
-          array: the array.
-          s: its size and devices.
           unknown_shards: (stack, dtype, shape, device) of each shard of the arrays on several devices whose
             addresses are unknown; such an ``array`` is added here. Arrays on several devices are examined
             first.

@@ -70,8 +70,8 @@ class VariablePaths:
     would start a full garbage collection (measured: 60 ms).
 
     Args:
-      wanted: the ids (``id()``) of the arrays to search for.
-      skip: ids of objects that are not searched.
+      wanted: the ids (``id()``) of the arrays to search for. The objects with ids in ``skip`` are not
+        searched.
 
     Attributes:
       cut: whether the search stopped at a limit.
@@ -104,12 +104,9 @@ class VariablePaths:
         """Count arrays by path. Return (path -> number of arrays, the ids of the arrays without a path); None
         if there are more than ``most`` paths.
 
-        Indices are written ``[*]``: ``cache[*]``. If ``most`` is None, all numbers in paths are written
-        ``*``, which makes fewer paths: ``['block12']['w']`` -> ``['block*']['w']``.
-
-        Args:
-          arrays: the ids (``id()``) of the arrays.
-          most: the largest number of paths; None: any number.
+        ``arrays`` are their ``id()``. Indices are written ``[*]``: ``cache[*]``. If ``most`` is None, all
+        numbers in paths are written ``*``, which makes fewer paths: ``['block12']['w']`` ->
+        ``['block*']['w']``.
         """
         counts: dict[str, int] = {}
         unnamed: list[int] = []
@@ -131,12 +128,8 @@ class VariablePaths:
         return counts, unnamed
 
     def _node_text(self, node: Node | None, short: bool) -> str:
-        """Return the path from a variable to an object as text: ``state.params``.
-
-        Args:
-          node: the object, as a Node; None: the path is empty.
-          short: whether numbers are written ``*``.
-        """
+        """Return the path from a variable to the object of ``node`` as text: ``state.params``; empty if
+        ``node`` is None. If ``short``, numbers are written ``*``."""
         texts = self._texts[short]
         unwritten: list[Node] = []
         text = ""
@@ -157,10 +150,7 @@ class VariablePaths:
         arrays. A container that grows may be a leak.
 
         A bounded container (``deque(maxlen=...)``, ``lru_cache(maxsize=...)``) is counted with the largest
-        length that it can have.
-
-        Args:
-          short: whether numbers in paths are written ``*``.
+        length that it can have. If ``short``, numbers in paths are written ``*``.
         """
         above: set[int] = set()
         for holder in self._holder.values():
@@ -179,13 +169,8 @@ class VariablePaths:
         return lengths, sorted(bounded)
 
     def _note_length(self, node: Node | None, value: Any, length: int) -> None:
-        """Note the length of a container if it has at least SIZED items, and whether it has a largest length.
-
-        Args:
-          node: the place of the container in the search; None: it has no path.
-          value: the container.
-          length: the number of its items.
-        """
+        """Note the ``length`` of the container ``value`` if it has at least SIZED items, and whether it has a
+        largest length. ``node`` is its place in the search; None: it has no path."""
         most = None
         if issubclass(type(value), collections.deque):
             most = collections.deque.maxlen.__get__(value)
@@ -220,11 +205,8 @@ class VariablePaths:
 
     def search(self, stacks: list[list[FrameType]]) -> None:
         """Search for the arrays in the variables of the frames, then in the global variables of the frames'
-        modules, then in those of all other modules of the user, and last inside functions.
-
-        Args:
-          stacks: for each thread its frames, innermost first.
-        """
+        modules, then in those of all other modules of the user, and last inside functions. ``stacks`` has for
+        each thread its frames, innermost first."""
         main = sys.modules.get("__main__")
         main_globals = [main.__dict__] if main is not None else []
         if main is not None and "get_ipython" in main.__dict__:
@@ -247,12 +229,8 @@ class VariablePaths:
                 self._walk(_inside_function(function), node)
 
     def _walk(self, roots: Iterable[tuple[str, Any]], holder: Node | None = None) -> None:
-        """Search for the arrays breadth first from the values ``roots``.
-
-        Args:
-          roots: (step of the path, value) pairs.
-          holder: the object that refers to these values; None: they are values of variables.
-        """
+        """Search for the arrays breadth first from ``roots``, (step of the path, value) pairs. ``holder`` is
+        the object that refers to these values; None: they are values of variables."""
         queue: collections.deque[tuple[Node | None, Any, int]] = collections.deque()
         self._enqueue(queue, holder, roots, TEXT, 0)
         while self._missing and queue:
@@ -310,11 +288,7 @@ class VariablePaths:
 
     def _children(self, node: Node | None, value: Any) -> Iterable[tuple[Any, Any]]:
         """Return (step of the path, child) for the objects that ``value`` refers to; for a dict (key, value).
-
-        Args:
-          node: the place of ``value`` in the search.
-          value: the object; a function is not opened here but searched later.
-        """
+        ``node`` is its place in the search. A function is not opened here but searched later."""
         kind = type(value)
         length = _length(value, kind)
         if length is not None:
@@ -357,12 +331,8 @@ _NUMBERED = re.compile(r"[^0-9]*[0-9]+")
 
 
 def _step(step: Any, raw: bool) -> str:
-    """Return one step of a path as text, with ``[*]`` for an index.
-
-    Args:
-      step: the step: text, or the key of a dict; None: at some index.
-      raw: whether ``step`` is the key of a dict.
-    """
+    """Return one step of a path as text, with ``[*]`` for an index. ``step`` is text or, if ``raw``, the key
+    of a dict; None: at some index."""
     if step is None:
         return "[*]"
     if not raw:
@@ -406,18 +376,10 @@ def _slots(value: Any, kind: type) -> list[tuple[str, Any]]:
 
 
 def _held_in_c(value: Any, kind: type, attributes: bool) -> Iterable[tuple[Any, Any]]:
-    """Return (step of the path, child) for the objects to which ``value`` refers in another way than by
-    attributes: the items of an object array, the variables of a frame, what a C object such as an iterator
-    holds.
-
-    For a C object, these are the objects that the garbage collector visits, which calls no code of the
-    program.
-
-    Args:
-      value: the object.
-      kind: its type.
-      attributes: whether it has attributes; then a C object is not searched in this way.
-    """
+    """Return (step of the path, child) for the objects to which ``value``, of type ``kind``, refers in
+    another way than by attributes: the items of an object array, the variables of a frame, what a C object
+    such as an iterator holds. For a C object, these are the objects that the garbage collector visits, which
+    calls no code of the program. A C object that has ``attributes`` is not searched in this way."""
     if issubclass(kind, BaseException):
         return [
             (f".{n}", paths._slot(value, n)) for n in ("args", "__traceback__", "__cause__", "__context__")
@@ -528,23 +490,17 @@ def _locals(frame: FrameType) -> list[tuple[str, Any]]:
 
 
 def _in_notebook(stack: list[FrameType], variables: dict[str, Any]) -> list[FrameType]:
-    """Return the frames of ``stack`` from the innermost one to the notebook's cell, without those of the
+    """Return the frames of ``stack`` (innermost first) up to the notebook's cell, without those of the
     notebook's kernel, which refer to the same variables. Return all frames if no cell is on the stack.
-
-    Args:
-      stack: frames, innermost first.
-      variables: the global variables of the notebook's cells.
-    """
+    ``variables`` are the global variables of the cells."""
     cells = [n for n, frame in enumerate(stack) if frame.f_globals is variables]
     return stack[: cells[-1] + 1] if cells else stack
 
 
 def _namespace(namespace: dict[str, Any]) -> list[tuple[str, Any]]:
     """Return (name, value) of the global variables of a module, given as a dict: ``("model.params", ...)``.
-    The names in ``__main__`` have no prefix.
-
-    In a notebook, the names that IPython gives to the results of cells come last.
-    """
+    The names in ``__main__`` have no prefix. In a notebook, the names that IPython gives to the results of
+    cells come last."""
     name = namespace.get("__name__")
     prefix = f"{name}." if isinstance(name, str) and name != "__main__" else ""
     held = list(namespace.items())

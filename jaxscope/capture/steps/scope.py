@@ -68,7 +68,6 @@ class RecordingScope:
     it. The block is open from ``tracker.open`` to ``tracker.close``, and can be opened several times.
 
     Args:
-      tracker: counts the steps of the recording.
       alarm: checks the calls that missed the fast path. It is called at the end of a step, or before a call
         of a watched function, if there was such a call since the last check. It returns whether it could
         check, and may raise RecompileError. None: nothing is checked.
@@ -104,11 +103,9 @@ class RecordingScope:
 
     def missed(self, call: int, marks: int, calls: Mapping[Any, int]) -> None:
         """If the code that runs now is inside this block, note that the call number ``call`` missed the fast
-        path.
+        path, after ``marks`` calls of ``jaxscope.step()``.
 
         Args:
-          call: the number of the call.
-          marks: the number of calls of ``jaxscope.step()`` so far.
           calls: counter of a watched function -> the number of its calls so far.
         """
         if self.runs_here:
@@ -117,11 +114,8 @@ class RecordingScope:
     @property
     def settled(self) -> bool:
         """Whether it is certain what counts the steps of this block: ``jaxscope.step()``, or the calls of a
-        function.
-
-        It is uncertain if the program called ``jaxscope.step()`` before the block and not yet in it: the
-        program may still call it.
-        """
+        function. It is uncertain if the program called ``jaxscope.step()`` before the block and not yet in
+        it: the program may still call it."""
         counting = self.counting
         return bool(counting.marks or not self._marks or counting.steppers)
 
@@ -136,11 +130,8 @@ class RecordingScope:
 
     def steps(self, inside: Callable[[int, str], bool] = lambda call, function: False) -> dict[int, Step]:
         """Return, for each call that missed the fast path in this block: number of the call -> the step of
-        the block that it belongs to.
-
-        Args:
-          inside: returns whether the call with a number was made within a call of the function with an id.
-        """
+        the block that it belongs to. ``inside`` returns whether the call with a number was made within a call
+        of the function with an id."""
         counting = self.counting
         return {
             call: counting.step(

@@ -25,13 +25,8 @@ from jaxscope.schema.events import FunctionSeen
 
 class StepFunction:
     """Counts the calls of the function called ``name`` as training steps. If a function watched with
-    ``jaxscope.watch`` counts the steps, nothing is counted here.
-
-    Args:
-      name: the name or the qualified name of the function.
-      tracker: has the counters of the recording.
-      introductions: writes the event that describes the function.
-    """
+    ``jaxscope.watch`` counts the steps, nothing is counted here. ``name`` is the name or the qualified name
+    of the function."""
 
     def __init__(self, name: str, tracker: StepTracker, introductions: Introductions) -> None:
         self._name = name
@@ -126,9 +121,8 @@ _TOOLS = (3, 4)  # the tool numbers that sys.monitoring does not suggest for a p
 
 def listen(began: Callable[[CodeType], bool]) -> Callable[[], None]:
     """Have ``began(code)`` called whenever a Python function with this code begins to run. Return a function
-    that ends this.
-
-    If ``began`` returns False, it is not called again for this code, so that further calls cost no time.
+    that ends this. If ``began`` returns False, it is not called again for this code, so that further calls
+    cost no time.
 
     Raises:
       RuntimeError: other tools use all tool numbers of ``sys.monitoring``, or Python has no

@@ -16,12 +16,8 @@ from jaxscope.schema.events import StepTimed
 
 
 class StepTimes:
-    """Writes the times at which the training steps of one recording ended.
-
-    Args:
-      tracker: counts the steps.
-      transfers: counts the copies between host and devices; None: they are not counted.
-    """
+    """Writes the times at which the training steps of one recording ended. ``transfers`` counts the copies
+    between host and devices; None: they are not counted."""
 
     def __init__(self, tracker: StepTracker, transfers: Transfers | None) -> None:
         self._tracker = tracker

@@ -34,9 +34,7 @@ class Counter(Count):
     whose number has reached ``due``.
 
     Args:
-      tracker: the tracker of the recording.
       function: the id of the function.
-      step: the attribute of this name.
 
     Attributes:
       step: whether each call is a training step (``watch(step=True)``).
@@ -81,10 +79,8 @@ class Counter(Count):
 
     def add(self) -> bool:
         """Count one more call. Return True if the values that the function captures have to be checked after
-        the call.
-
-        The wrapper that ``jaxscope.watch`` returns does the same work itself before each call (capture.warm).
-        """
+        the call. The wrapper that ``jaxscope.watch`` returns does the same work itself before each call
+        (capture.warm)."""
         self.value = value = self.value + 1
         self.cells[self.index] = value
         return value >= self.due and self.came_due(value)
@@ -109,13 +105,9 @@ class Counter(Count):
         self.due = self.next if self.each is None else 0
 
     def missed(self, given: tuple[Any, Any], numpy_leaves: int) -> None:
-        """Handle a call that missed the fast path: note the bytes of its NumPy arguments. It is the call that
-        was counted last.
-
-        Args:
-          given: (positional arguments, keyword arguments) of the call.
-          numpy_leaves: the number of NumPy arrays among the leaves of its arguments.
-        """
+        """Handle a call that missed the fast path, the one that was counted last: note the bytes of its NumPy
+        arguments. ``given`` is (positional arguments, keyword arguments), with ``numpy_leaves`` NumPy arrays
+        among their leaves."""
         if self.arguments is not None:
             self.arguments.missed(given, numpy_leaves, self.value)
             self.each = self.arguments.each
@@ -182,7 +174,6 @@ class StepTracker:
     0.
 
     Args:
-      writer: writes the events.
       buffer_lifetimes: the calls whose array arguments are to be checked for deletion or release.
       look: makes these checks.
       step_ended: is called at the ends of steps that ``look_after`` requests.
@@ -230,10 +221,8 @@ class StepTracker:
 
     def watch(self, function: str, step: bool) -> Counter:
         """Return the counter of the function with the id ``function``, whose calls are counted from now on.
-
         If ``step`` is True for some functions, the calls of the first of these are the training steps.
-        Otherwise, the steps are the calls of the watched function that is called first.
-        """
+        Otherwise, the steps are the calls of the watched function that is called first."""
         counter = self._counters.get(function)
         if counter is None:
             counter = self._counters[function] = Counter(self, function, step)
@@ -342,14 +331,9 @@ class StepTracker:
                 block.first = counter
 
     def brought(self, function: str, given: tuple[Any, Any], numpy_leaves: int) -> None:
-        """Handle a call of ``function`` that missed the fast path. If the function is watched
-        (``jaxscope.watch``), note the bytes of the call's NumPy arguments.
-
-        Args:
-          function: the id of the function.
-          given: (positional arguments, keyword arguments) of the call.
-          numpy_leaves: the number of NumPy arrays among the leaves of its arguments.
-        """
+        """Handle a call of ``function`` (an id) that missed the fast path. If the function is watched
+        (``jaxscope.watch``), note the bytes of the call's NumPy arguments: ``given`` is (positional
+        arguments, keyword arguments), with ``numpy_leaves`` NumPy arrays among their leaves."""
         counter = self._counters.get(function)
         if counter is not None:
             counter.missed(given, numpy_leaves)

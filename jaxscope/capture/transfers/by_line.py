@@ -49,7 +49,6 @@ class _Code(NamedTuple):
     to code that is skipped in the search for the program's line.
 
     Attributes:
-      code: the code object.
       owner: _JAX, _LIBRARY, _PROGRAM or _SKIPPED.
       via: for code of JAX, the kind of the copies that it makes, such as ``item``; None: it has no name of
         its own.
@@ -64,10 +63,8 @@ class _Code(NamedTuple):
 
 class Row:
     """The totals of the copies in one direction (to host, to device, between devices) that one line of the
-    program has caused.
-
-    The fields are those of the event ``Transferred``. Times are in ns of ``time.perf_counter_ns``.
-    """
+    program has caused. The fields are those of the event ``Transferred``. Times are in ns of
+    ``time.perf_counter_ns``."""
 
     __slots__ = (
         "ahead", "bytes", "caller", "checks", "close", "count", "direction", "due", "first", "first_step",
@@ -113,7 +110,6 @@ class Transfers:
     """The copies between host and devices in one recording, added up by the program's line.
 
     Args:
-      emit: is called with each event.
       step: returns the number of the current training step; None: steps are not counted.
       marked: returns whether steps end at calls of ``jaxscope.step()``. Then copies before the first such
         call were in step 1.
@@ -203,12 +199,8 @@ class Transfers:
     def for_callback(self, frame: FrameType, event_frame: FrameType) -> bool:
         """Return whether JAX is about to call a callback of the program and now copies its arguments. Such
         copies are not counted. The functions of JAX that do so are remembered, so that they are recognized
-        faster next time.
-
-        Args:
-          frame: a frame of JAX.
-          event_frame: ``frame`` or a frame that it called, which announced an event.
-        """
+        faster next time. ``event_frame`` is ``frame``, one of JAX, or a frame that it called, which announced
+        an event."""
         for f in frames.walk(frame):
             code = self._code(f)
             if code.owner != _JAX:
@@ -233,12 +225,11 @@ class Transfers:
         """Add copies to ``row``, the totals of a line. Write its event ``Transferred`` if that is due.
 
         Args:
-          row: the totals.
-          count: the number of copies; 0 for a further shard of a copy that was counted.
           size: the bytes of all these copies; None: unknown.
           ns: how long the copies took; None: unknown.
           began: when the copies began, by ``time.perf_counter_ns``; needed if ``ns`` is known.
           view: whether nothing was copied, because the host's array shares the memory of the device.
+          count: how many; 0 for a further shard of a copy that was counted.
         """
         step = self._step()
         event = None
@@ -339,12 +330,11 @@ class Transfers:
     def _totals(
         self, direction: str, via: str, site: Frame | None, text: str | None, caller: Frame | None = None
     ) -> Row:
-        """Return the totals of a line, and create them for the first copy of this line. If there are MAX_ROWS
-        lines already, return the totals for all further lines together.
+        """Return the totals of a line for copies of the kind ``via`` in one ``direction`` (TO_HOST, TO_DEVICE
+        or BETWEEN), and create them for the first copy of this line. If there are MAX_ROWS lines already,
+        return the totals for all further lines together.
 
         Args:
-          direction: TO_HOST, TO_DEVICE or BETWEEN.
-          via: the kind of the copy.
           site: the program's line; None: no line of the program.
           text: the expression on this line; None: unknown.
           caller: the line that called the function of this line; None: unknown.

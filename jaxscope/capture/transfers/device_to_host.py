@@ -59,14 +59,8 @@ class HostCopies:
     # -- called by the replaced methods --------------------------------------------------------------
 
     def copying(self, method: Any, array: Any, frame: FrameType) -> Callable[[], Any] | None:
-        """Return a callable that copies ``array`` by JAX's ``method`` and counts the copy; None if the copy
-        is not to be counted.
-
-        Args:
-          method: the C++ method that copies.
-          array: the array.
-          frame: the frame of JAX that looked up the method.
-        """
+        """Return a callable that copies ``array`` by JAX's C++ ``method`` and counts the copy; None if the
+        copy is not to be counted. ``frame`` is the frame of JAX that looked up the method."""
         if self._was_read(array) or shield.busy():
             return None
         row = self._transfers.row(frame, TO_HOST, "other")
@@ -81,11 +75,10 @@ class HostCopies:
     def _copied(
         self, row: Row, array: Any, shard: int | None, whole: int | None, began: int, result: Any
     ) -> Any:
-        """Count a copy that has ended, and return ``result``, the result of JAX's method.
+        """Count a copy of ``array`` that has ended, in ``row``, the totals of the program's line, and return
+        ``result``, the result of JAX's method.
 
         Args:
-          row: the totals of the program's line, to which the copy is added.
-          array: the array.
           shard: the number of the shard that was copied; None: the whole array was.
           whole: the bytes of the whole array; None: take those of the result.
           began: when the copy began, by ``time.perf_counter_ns``.
@@ -98,16 +91,13 @@ class HostCopies:
     def _note(
         self, row: Row, array: Any, shard: int | None, whole: int | None, time: tuple[int, int], result: Any
     ) -> None:
-        """Add a copy to the totals of its line, unless JAX only read memory without copying that was read
-        before.
+        """Add a copy of ``array`` to ``row``, the totals of its line, unless JAX only read memory without
+        copying that was read before. ``result`` is (NumPy array, whether it was copied).
 
         Args:
-          row: the totals of the program's line.
-          array: the array.
           shard: the number of the shard that was copied; None: the whole array was.
           whole: the bytes of the whole array; None: take those of the result.
           time: (when the copy began, how long it took) in ns.
-          result: (NumPy array, whether it was copied).
         """
         began, ns = time
         self._noted.copies = getattr(self._noted, "copies", 0) + 1
@@ -120,17 +110,9 @@ class HostCopies:
         self._transfers.add(row, 0 if shard else 1, size, ns, began=began, view=view)
 
     def calling_item(self, method: Any, array: Any, frame: FrameType) -> Callable[..., Any] | None:
-        """Return a callable that runs JAX's ``array.item`` and counts the copy; None if the copy is not to be
-        counted.
-
-        ``item`` either reads the array's memory directly, or calls another of the replaced methods, which
-        counts the copy itself.
-
-        Args:
-          method: JAX's ``item``.
-          array: the array.
-          frame: the frame that calls ``item``.
-        """
+        """Return a callable that runs JAX's ``array.item`` (``method``) and counts the copy; None if the copy
+        is not to be counted. ``frame`` is the one that calls ``item``. ``item`` either reads the array's
+        memory directly, or calls another of the replaced methods, which counts the copy itself."""
         if self._was_read(array) or shield.busy() or array.is_deleted():
             return None
         row = self._transfers.row(frame, TO_HOST, jax_internals.ITEM)
@@ -142,28 +124,17 @@ class HostCopies:
         return call
 
     def _item_called(self, row: Row, array: Any, before: int, began: int) -> None:
-        """Count a call of ``item`` that has ended, unless another replaced method has counted the copy
-        meanwhile.
-
-        Args:
-          row: the totals of the program's line.
-          array: the array.
-          before: the number of copies counted in this thread when the call began.
-          began: when the call began, by ``time.perf_counter_ns``.
-        """
+        """Count a call of ``item`` of ``array`` that has ended, in ``row``, the totals of the program's line,
+        unless another replaced method has counted the copy meanwhile: ``before`` is the number of copies
+        counted in this thread when the call began, at ``began`` by ``time.perf_counter_ns``."""
         ns = time.perf_counter_ns() - began
         if getattr(self._noted, "copies", 0) == before and self._first_reading(array):
             self._transfers.add(row, 1, int(array.nbytes), ns, began=began, view=True)
 
     def _shard(self, frame: FrameType) -> tuple[int | None, int | None]:
-        """Return (number of the shard that is copied, bytes of the whole array); (None, None) if the array is
-        copied as a whole.
-
-        JAX 0.10 copies an array on several devices shard by shard. All shards together count as one copy.
-
-        Args:
-          frame: the frame of JAX that copies.
-        """
+        """Return (number of the shard that JAX copies at ``frame``, bytes of the whole array); (None, None)
+        if the array is copied as a whole. JAX 0.10 copies an array on several devices shard by shard. All
+        shards together count as one copy."""
         place = (id(frame.f_code), frame.f_lasti)
         if self._by_shard.get(place) is False:
             return None, None
@@ -195,13 +166,8 @@ class HostCopies:
 
 
 class _Stand:
-    """Replaces one method of JAX's array class, to count the copies that it makes.
-
-    Attributes:
-      name: the name of the method.
-      method: JAX's own method.
-      copies: counts the copies; None after the recording.
-    """
+    """Replaces one method of JAX's array class, to count the copies that it makes. ``copies``, which counts
+    them, is None after the recording."""
 
     def __init__(self, name: str, method: Any, copies: HostCopies) -> None:
         self.name = name

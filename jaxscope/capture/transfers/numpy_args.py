@@ -32,10 +32,6 @@ Leaves = dict[tuple[Slot, Any], Sign]  # (argument, JAX's key path in it) -> wha
 class Arguments:
     """The bytes of the NumPy arguments that the calls of one watched function pass.
 
-    Args:
-      writer: writes the events.
-      function: the id of the function.
-
     Attributes:
       each: a function that examines the arguments of a finished call; None: so far, all calls passed the same
         number of bytes.
@@ -61,13 +57,9 @@ class Arguments:
 
     def missed(self, given: tuple[Any, Any], leaves: int, calls: int) -> None:
         """Examine a call that missed the fast path: if it passes another number of bytes than the calls
-        before, begin to count the calls by their bytes.
-
-        Args:
-          given: (positional arguments, keyword arguments) of the call.
-          leaves: number of NumPy arrays in the cache key of the call.
-          calls: number of calls so far, including this one; 0 if jit wraps the watched function.
-        """
+        before, begin to count the calls by their bytes. ``given`` is (positional arguments, keyword
+        arguments), with ``leaves`` NumPy arrays in the cache key; ``calls`` is the number of calls so far,
+        including this one (0 if jit wraps the watched function)."""
         args, kwargs = given
         if self._lost or calls == 0:
             return
@@ -112,11 +104,9 @@ class Arguments:
 
     def _find_indicator(self) -> tuple[Slot, list[Callable[[Any], Any]], dict[Sign, Count]] | None:
         """Find a leaf of the arguments whose type and size determined the bytes of all calls so far, so that
-        only this leaf has to be examined.
-
-        Returns (the position or keyword of its argument, functions that lead from this argument to the leaf,
-        count of calls for each type and size of the leaf); None if there is no such leaf.
-        """
+        only this leaf has to be examined. Return (the position or keyword of its argument, functions that
+        lead from this argument to the leaf, count of calls for each type and size of the leaf); None if there
+        is no such leaf."""
         for place in self._seen[-1][0]:
             sizes: dict[Sign, int] = {}
             path = _getters(place[1])
@@ -181,12 +171,8 @@ def _bytes(leaf: Any) -> int:
 
 
 def _getters(path: Iterable[Any]) -> list[Callable[[Any], Any]] | None:
-    """Return functions that lead from an argument to one of its leaves, to be called one after the other;
-    None if there is no such function for an entry of the path.
-
-    Args:
-      path: JAX's key path of the leaf.
-    """
+    """Return functions that lead from an argument to one of its leaves, at JAX's key path ``path``, to be
+    called one after the other; None if there is no such function for an entry of the path."""
     from jax import tree_util as tree
 
     getters: list[Callable[[Any], Any]] = []
