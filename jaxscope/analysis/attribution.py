@@ -19,7 +19,6 @@ class Blame(msgspec.Struct, frozen=True):
     """The frame to which an operation is attributed.
 
     Attributes:
-      frame: the frame; None: all frames belong to libraries.
       folded: the library frames between this frame and the operation, innermost first.
       callers: the user's frames that lead to this frame, innermost first.
     """
@@ -34,13 +33,8 @@ NOBODY = Blame()
 
 def blame(frames: Iterable[Frame], standing: Callable[[str], Standing] = STANDING) -> Blame:
     """Return the frame to which an operation is attributed: the innermost frame in the user's code, else the
-    innermost in an installed package that is no known library.
-
-    Args:
-      frames: the frames of the traceback, innermost first.
-      standing: the function that says for a file name whether the file belongs to the user, an installed
-        package or a known library.
-    """
+    innermost in an installed package that is no known library. ``standing`` is the function that says for a
+    file name whether the file belongs to the user, an installed package or a known library."""
     ranked = [(standing_of(f, standing), f) for f in frames]
     if not ranked:
         return NOBODY

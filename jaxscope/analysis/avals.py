@@ -25,10 +25,8 @@ _SHORT = (("float", "f"), ("uint", "u"), ("int", "i"), ("complex", "c"))
 
 def short_dtype(dtype: str | None) -> str:
     """Shorten a dtype: ``bfloat16`` -> ``bf16``, ``uint8`` -> ``u8``. Extended types (``key<fry>``) stay;
-    None gives ``?``.
-
-    JAX uses the same short names when it prints a jaxpr, so that you can search for them in a jaxpr.
-    """
+    None gives ``?``. JAX uses the same short names when it prints a jaxpr, so that you can search for them in
+    a jaxpr."""
     if dtype is None:
         return "?"
     if "<" in dtype:
@@ -71,9 +69,7 @@ def type_text(name: str | None) -> str:
 
 def aval_bytes(shape: Sequence[int | str] | None, dtype: str | None) -> int | None:
     """Return the bytes of a whole array: 4 per number for ``float32``, 1 for ``bool``, a half for ``int4``.
-
-    None: the dtype or the size of a dimension is unknown.
-    """
+    None: the dtype or the size of a dimension is unknown."""
     known = [d for d in shape or () if isinstance(d, int) and d >= 0]
     if shape is None or dtype is None or len(known) != len(shape):
         return None

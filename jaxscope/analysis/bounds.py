@@ -47,11 +47,9 @@ COMPUTE, MEMORY = "compute", "memory"
 
 class Bounds(msgspec.Struct, frozen=True):
     """Lower bounds on the time of one call of a program on a target (a machine and a number of chips), in
-    seconds. There is one bound for each resource.
+    seconds. There is one bound for each resource; None: unknown.
 
     Attributes:
-      compute: time of the matrix products; None: unknown.
-      memory: time of reading and writing the device's memory; None: unknown.
       axes: mesh axes, joined with a comma (``data,model``; ``?``: unknown axes) -> time of the collectives
         along them; None: the time is unknown.
       least: the largest of these bounds, which is the least possible time; None: all are unknown.
@@ -131,11 +129,9 @@ def _axes(
     """Return the least time of the collectives along each set of mesh axes: ``data``, ``data,model`` or ``?``
     (unknown axes) -> seconds. None: the time is unknown.
 
-    If collectives are in branches of a conditional, only the branch with the smallest time counts.
-
-    Args:
-      all_devices: whether the program runs on all devices of the target. If not, a collective may also use
-        idle links and the network of other chips.
+    If collectives are in branches of a conditional, only the branch with the smallest time counts. If the
+    program does not run on all devices of the target (``all_devices``), a collective may also use idle links
+    and the network of other chips.
     """
     loads: dict[str, list[tuple[branches.Path, interconnect.Load | None]]] = {}
     for found in collectives:
@@ -181,10 +177,8 @@ def _compute(machine: Machine, flops: Mapping[str, int] | None) -> float | None:
 
 def _rate(machine: Machine, kind: str) -> float | None:
     """Return the peak rate of one chip for an element type, such as ``bf16``, in operations per second; None:
-    unknown.
-
-    For a product of two types, ``kind`` is ``bf16 x s8``, and the faster of the two rates is returned.
-    """
+    unknown. For a product of two types, ``kind`` is ``bf16 x s8``, and the faster of the two rates is
+    returned."""
     found = []
     for one in kind.split(" x "):
         names = ("tf32" if machine.platform == GPU else "bf16",) if one == "f32" else _RATES.get(one, ())

@@ -15,11 +15,9 @@ MAX_SIZES = 400  # of more distinct sizes, neighbours are merged
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """A set of sizes to pad to.
+    """A set of sizes to pad to, ascending, with the number of compilations, one for each size.
 
     Attributes:
-      sizes: the sizes, ascending.
-      compilations: the number of compilations, one for each size.
       padding_share: the share of padding in all elements after padding, from 0 to 1.
     """
 
@@ -30,11 +28,8 @@ class Choice(msgspec.Struct, frozen=True):
 
 def creeps(sizes: Sequence[int]) -> bool:
     """Return whether the size of an axis grows by the same amount in each call, for at least ``CREEPING``
-    calls. Then padding to a fixed size only delays the next compilation.
-
-    Args:
-      sizes: the size in each call, in order.
-    """
+    calls. Then padding to a fixed size only delays the next compilation. ``sizes`` has the size in each call,
+    in order."""
     steps = {b - a for a, b in pairwise(sizes)}
     return len(sizes) >= CREEPING and len(steps) == 1 and steps.pop() > 0
 

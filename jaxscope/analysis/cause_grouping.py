@@ -77,11 +77,8 @@ def _without_shape(value: ArrayType, kind: str) -> ArrayType:
 
 def _axes(a: ArrayType, b: ArrayType) -> tuple[AxisSizes, AxisSizes] | None:
     """Compare two shapes of the same rank: ``[8,128]`` and ``[4,128]`` -> axis 0 with size 8, axis 0 with
-    size 4.
-
-    Return the axes that differ with their sizes in the first shape, and with their sizes in the second. None:
-    the shapes have different ranks, or one is unknown.
-    """
+    size 4. Return the axes that differ with their sizes in the first shape, and with their sizes in the
+    second. None: the shapes have different ranks, or one is unknown."""
 
     if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
         return None

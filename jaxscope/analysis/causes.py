@@ -107,9 +107,7 @@ class Circumstances(msgspec.Struct, frozen=True):
       entry, entry_before: how JAX was entered, in this call and in the call before: ``call`` (a plain call),
         ``aot`` (``lower`` or ``compile``), ``transform`` (under grad, vmap, ...) or ``nested`` (in the trace
         of another function).
-      name: the name of the function or of the operation.
       form: how the function object was created: ``def``, ``lambda``, ``partial``, ...
-      qualname: the qualified name of the function.
       wrappers: the wrappers around the function, the outermost first: ``jax.pmap``.
       signature: the function's parameters as text: ``(x, s=2.0)``; None: unknown.
       eager: whether the call is an operation applied outside jit.
@@ -146,32 +144,20 @@ class Circumstances(msgspec.Struct, frozen=True):
 
 def first(level: str) -> Cause:
     """Return the cause of a cache miss if there is no earlier call to compare with: it is the first call of
-    the function.
-
-    Args:
-      level: the first cache that missed: trace, lower, compile or fast_path.
-    """
+    the function. ``level`` is the first cache that missed: trace, lower, compile or fast_path."""
     return Cause("first", level, None, None, None, CERTAIN)
 
 
 def unread_key(level: str) -> Cause:
-    """Return the cause of a cache miss if the cache key of the call was not recorded.
-
-    Args:
-      level: the first cache that missed: trace, lower, compile or fast_path.
-    """
+    """Return the cause of a cache miss if the cache key of the call was not recorded. ``level`` is the first
+    cache that missed: trace, lower, compile or fast_path."""
     return Cause("unknown", level, None, None, None, CERTAIN, detail=NotRecorded())
 
 
 def between(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
-    """Return the causes of a cache miss: the differences between its key and the key of an earlier call, the
-    decisive one first. The list is never empty.
-
-    Args:
-      before: the key of the earlier call with which the miss is compared.
-      after: the key that missed.
-      miss: facts about the miss that are not in the keys.
-    """
+    """Return the causes of a cache miss: the differences between its key ``after`` and the key ``before`` of
+    an earlier call, the decisive one first. The list is never empty. ``miss`` has the facts about the miss
+    that are not in the keys."""
     if miss.entry != miss.entry_before and (
         "transform" in (miss.entry, miss.entry_before) or miss.entry == "nested"
     ):
@@ -229,11 +215,8 @@ def _explains(c: Cause, miss: Circumstances) -> bool:
 
 def _at_the_level(found: list[Cause], miss: Circumstances) -> list[Cause]:
     """Return the causes ``found`` with one correction: the decisive cause, the first, gets the cache that in
-    fact missed (``miss.level``) as its level.
-
-    If this changes the level, the cause becomes only likely. Its fact is in the key of an earlier cache,
-    which was a hit.
-    """
+    fact missed (``miss.level``) as its level. If this changes the level, the cause becomes only likely. Its
+    fact is in the key of an earlier cache, which was a hit."""
     head = found[0]
     if _explains(head, miss) and head.level != miss.level:
         # The fact belongs to the key of an earlier cache, and that cache was a hit: the cause is only likely.
@@ -268,11 +251,8 @@ def _whole(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
 
 def _other_operation(miss: Circumstances) -> Cause:
     """Return the cause of a cache miss of an operation outside jit whose parameters differ from those of the
-    earlier call.
-
-    If a parameter of the operation is a function (the body of a ``scan`` or ``cond``), the cause is that this
-    function is new; else a parameter has another value.
-    """
+    earlier call. If a parameter of the operation is a function (the body of a ``scan`` or ``cond``), the
+    cause is that this function is new; else a parameter has another value."""
     if miss.name not in OF_FUNCTIONS:
         return Cause("static_value", TRACE, None, None, None, LIKELY)
     return Cause("new_function", TRACE, None, None, None, LIKELY, detail=NewFunction(BODY))
@@ -280,13 +260,8 @@ def _other_operation(miss: Circumstances) -> Cause:
 
 def _new_function(before: str | None, after: str | None, miss: Circumstances) -> Cause:
     """Return the cause of a cache miss if the call has another function object than the earlier call, created
-    from the same definition.
-
-    The cause is only likely if the line that created the object is only likely.
-
-    Args:
-      before, after: the serial numbers of the two function objects as text; None: unknown.
-    """
+    from the same definition. ``before`` and ``after`` are the serial numbers of the two objects as text;
+    None: unknown. The cause is only likely if the line that created the object is only likely."""
     a, b = (None if x is None else FunctionObject(int(x) if x.isdecimal() else None) for x in (before, after))
     detail = NewFunction(miss.form, tuple(miss.wrappers), miss.qualname, miss.created_at, miss.created_there)
     certainty = CERTAIN if miss.created_there or miss.created_at is None else LIKELY
@@ -294,14 +269,9 @@ def _new_function(before: str | None, after: str | None, miss: Circumstances) ->
 
 
 def _context(level: str, name: str, before: str | None, after: str | None) -> Cause:
-    """Return the cause of a cache miss if a setting of JAX changed: a mesh around the call, or a
-    configuration option.
-
-    Args:
-      level: the first cache whose key contains the setting.
-      name: the name of the setting; empty: only the ids of the settings were recorded.
-      before, after: the values of the setting; None: there is none.
-    """
+    """Return the cause of a cache miss if the setting ``name`` of JAX changed: a mesh around the call, or a
+    configuration option. ``level`` is the first cache whose key contains it. ``name`` is empty if only the
+    ids of the settings were recorded; ``before`` and ``after`` are None if there was none."""
     a, b = _setting(before), _setting(after)
     if _MESH_SETTING.search(name):
         return Cause("mesh", level, "context", a, b, CERTAIN, detail=MeshSetting(name == MESH_DEVICES))
@@ -353,11 +323,8 @@ def _statics(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
 
 def _whole_statics(before: Facts, after: Facts) -> list[Cause]:
     """Return the cause of a cache miss if static data is unequal although all its recorded fields are equal.
-    The list is empty if there is no such data.
-
-    Such data is a pytree node compared as a whole, or data that a library's wrapper adds to the cache key.
-    The path of the latter begins with ``<``.
-    """
+    The list is empty if there is no such data. Such data is a pytree node compared as a whole, or data that a
+    library's wrapper adds to the cache key. The path of the latter begins with ``<``."""
     if before.static is after.static:
         return []
     for path in union(before.static, after.static):
@@ -394,10 +361,8 @@ def _static(path: str, was: Static, now: Static, miss: Circumstances, *, inside:
 
 def _identity_reason(now: Static) -> str:
     """Return why a static object is unequal to the earlier one although both print the same text.
-
     ``FUNCTION``: functions are compared by identity. ``PARTS``: an object inside has no ``__eq__``.
-    ``NO_EQ``: the object itself has none.
-    """
+    ``NO_EQ``: the object itself has none."""
     if now.type.rpartition(".")[2] in _FUNCTIONS:
         return FUNCTION
     return PARTS if now.compares == "parts" else NO_EQ
@@ -444,11 +409,8 @@ def _is_whole(s: Static | None) -> bool:
 
 def _of_leaves(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
     """Return the causes of a cache miss for the array leaves that differ between two cache keys. Several
-    leaves with the same change have one cause.
-
-    The result is stored in ``miss.of_leaves``, because the same two sets of leaves are often compared again:
-    one batch of another size is passed to many functions.
-    """
+    leaves with the same change have one cause. The result is stored in ``miss.of_leaves``, because the same
+    two sets of leaves are often compared again: one batch of another size is passed to many functions."""
     pair = id(before.leaves), id(after.leaves), miss.level
     known = miss.of_leaves.get(pair)
     if known is None:  # the entry keeps the leaves alive, so that their ids are not reused
@@ -532,11 +494,8 @@ def _moved(a: Sharding | None, b: Sharding | None) -> bool:
 
 def _sharding(a: Sharding | None, b: Sharding | None, miss: Circumstances) -> tuple[str, str]:
     """Classify the difference between two shardings: return (kind of the cause, first of JAX's caches that
-    misses because of it).
-
-    The kind is ``mesh``, ``device``, ``equal_sharding`` (the fast path alone treats them as different) or
-    ``sharding`` (any other difference).
-    """
+    misses because of it). The kind is ``mesh``, ``device``, ``equal_sharding`` (the fast path alone treats
+    them as different) or ``sharding`` (any other difference)."""
     level = sharding_level(a, b)
     if level == TRACE and (a is None or b is None or a.mesh != b.mesh):
         return "mesh", TRACE

@@ -24,7 +24,6 @@ class Result(msgspec.Struct, frozen=True):
     """One leaf of a compiled function's result, with its sharding.
 
     Attributes:
-      leaf: the path, shape and dtype of the leaf.
       sharding: the sharding of the array; None: unknown.
       committed: whether the array is committed to its devices; None: unknown.
     """
@@ -36,21 +35,15 @@ class Result(msgspec.Struct, frozen=True):
 
 class Results:
     """The leaves of a compiled function's result, with two lookup tables that are computed once, when they
-    are first read.
-
-    Attributes:
-      leaves: the leaves, in the order of the result.
-    """
+    are first read."""
 
     def __init__(self, leaves: Sequence[Result] = ()) -> None:
         self.leaves = tuple(leaves)
 
     @functools.cached_property
     def subtrees(self) -> dict[str, dict[str, Result]]:
-        """Return the subtrees of the result: path of the subtree -> (path of a leaf below it -> leaf).
-
-        Larger subtrees come first; the first has the path ``""`` and is the whole result.
-        """
+        """Return the subtrees of the result: path of the subtree -> (path of a leaf below it -> leaf). Larger
+        subtrees come first; the first has the path ``""`` and is the whole result."""
         return _subtrees(self.leaves)
 
     @functools.cached_property
@@ -65,7 +58,6 @@ class Fed(msgspec.Struct, frozen=True):
     """An argument that gets a part of the function's own result in the next call.
 
     Attributes:
-      argument: the name of the argument.
       result: the path of that part in the result; empty for the whole result.
       leaves: the leaves of the argument as they will be in the next call, by path in the call.
     """
@@ -76,16 +68,12 @@ class Fed(msgspec.Struct, frozen=True):
 
 
 def fed_back(facts: Facts, results: Results) -> list[Fed]:
-    """Return the arguments that can get parts of the function's result in the next call, with their leaves as
-    they will be in that call.
+    """Return the arguments of a compiled call, whose cache key is ``facts``, that can get parts of its
+    ``results`` in the next call, with their leaves as they will be in that call.
 
     Each argument gets the first subtree of the result that has the argument's structure and that overlaps no
     subtree of an earlier argument. An argument that is a single Python scalar (a learning rate, a
     temperature) gets only the result at the same position.
-
-    Args:
-      facts: the cache key of the call that was compiled.
-      results: the leaves of the result of that call.
     """
     arguments: dict[str, dict[str, LeafFacts]] = {}
     for path, leaf in facts.leaves.items():
@@ -111,13 +99,9 @@ def fed_back(facts: Facts, results: Results) -> list[Fed]:
 
 
 def same_leaves(leaves: Mapping[str, LeafFacts], results: Results) -> bool:
-    """Return whether a subtree of the results has exactly these leaves, with the same shapes and dtypes. Then
-    the argument with these leaves may be the result of that call.
-
-    Args:
-      leaves: the leaves of the argument, by path below the argument.
-      results: the leaves of the result of an earlier call.
-    """
+    """Return whether a subtree of ``results``, the leaves of an earlier call's result, has exactly these
+    ``leaves`` of an argument (by path below it), with the same shapes and dtypes. Then the argument may be
+    the result of that call."""
     if any((leaf.shape, leaf.dtype) not in results.kinds for leaf in leaves.values()):
         return False
     return any(
@@ -140,15 +124,11 @@ def _subtrees(results: Sequence[Result]) -> dict[str, dict[str, Result]]:
 
 
 def _plausible(leaves: dict[str, LeafFacts], below: dict[str, Result]) -> bool:
-    """Return whether a subtree of the result may be passed as the argument in the next call. Shapes must be
-    equal, for a single leaf also dtypes.
+    """Return whether ``below``, a subtree of the result, may be passed as the argument with these ``leaves``
+    (both by the same paths) in the next call. Shapes must be equal, for a single leaf also dtypes.
 
     If there are several leaves, more than half must stay integer or stay floating point: an image is not the
     result of the function that normalized it.
-
-    Args:
-      leaves: the leaves of the argument, by path below the argument.
-      below: the leaves of the subtree, by the same paths.
     """
     if any(leaves[s].shape != below[s].leaf.shape for s in leaves):
         return False

@@ -24,7 +24,6 @@ class Ignore(msgspec.Struct, frozen=True):
     """One ``# jaxscope: ignore`` comment, which suppresses findings.
 
     Attributes:
-      line: the line of the comment.
       codes: the codes of the findings that the comment names: ``JX101``; None: all codes; empty: no code
         could be read.
       first, last: the first and the last line to which the comment applies.
@@ -37,10 +36,8 @@ class Ignore(msgspec.Struct, frozen=True):
 
 
 def find(source: str) -> list[Ignore]:
-    """Return the ``# jaxscope: ignore`` comments of a text, in order of lines. Never raises.
-
-    After the first line that is not valid Python, a comment applies only to its own line.
-    """
+    """Return the ``# jaxscope: ignore`` comments of a text, in order of lines. Never raises. After the first
+    line that is not valid Python, a comment applies only to its own line."""
     found: list[Ignore] = []
     reached = 0
     try:

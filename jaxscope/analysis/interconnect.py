@@ -36,13 +36,8 @@ Mesh = Sequence[tuple[str, int]]
 
 
 class Links(msgspec.Struct, frozen=True):
-    """How many links connect a chip to the other chips of its slice. Chips at the edge may have fewer.
-
-    Attributes:
-      least: the links of the chip with the fewest.
-      mean: the mean over all chips.
-      most: the links of the chip with the most.
-    """
+    """How many links connect a chip to the other chips of its slice: of the chip with the fewest, on average,
+    and of the chip with the most. Chips at the edge may have fewer."""
 
     least: float
     mean: float
@@ -84,13 +79,9 @@ class Load(msgspec.Struct, frozen=True):
 
 
 def links_of(machine: Machine, grid: Sequence[int]) -> Links | None:
-    """Return the numbers of links of the chips in one slice, as ``Links``. None: unknown, because it is not
-    known whether the two ends of such a slice are connected to a ring.
-
-    Args:
-      machine: the kind of chip. For GPUs the result is one link.
-      grid: chips of the slice along each axis.
-    """
+    """Return the numbers of links of the chips in one slice with ``grid`` chips along each axis. None:
+    unknown, because it is not known whether the two ends of such a slice are connected to a ring. For GPUs it
+    is one link."""
     if machine.platform == GPU:
         return Links(1, 1, 1)
     if machine.wraps == CUBES:
@@ -149,14 +140,9 @@ def reach(target: Target, axes: Sequence[str] | None, mesh: Mesh | None) -> Reac
 
 
 def _stride(axis: str, mesh: Mesh) -> tuple[int, int] | None:
-    """Return (size, stride) of a mesh axis, or of a part of an axis such as ``data:(2)4``; None: the mesh has
-    no such axis.
-
-    The stride is the distance in device order between neighbours along the axis.
-
-    Args:
-      mesh: (axis, size) in mesh order.
-    """
+    """Return (size, stride) of a mesh axis, or of a part of an axis such as ``data:(2)4``; None: the mesh,
+    (axis, size) in mesh order, has no such axis. The stride is the distance in device order between
+    neighbours along the axis."""
     sub = _SUB.fullmatch(axis)
     name = sub[1] if sub else axis
     place = next((i for i, (n, _) in enumerate(mesh) if n == name), None)
@@ -175,14 +161,9 @@ def load(
     machine: Machine, target: Target, found: Collective, mesh: Mesh | None, all_devices: bool
 ) -> Load | None:
     """Return the least time of one execution of a collective, for each resource that it uses (links,
-    network); None: unknown.
-
-    Args:
-      found: the collective.
-      mesh: (axis, size) in mesh order; None: unknown.
-      all_devices: whether all devices of the target take part in the collective. If not, it may also use idle
-        links and the network of other chips.
-    """
+    network); None: unknown. ``mesh`` is (axis, size) in mesh order; None: unknown. ``all_devices`` says
+    whether all devices of the target take part in the collective. If not, it may also use idle links and the
+    network of other chips."""
 
     if found.wire_bytes is None or found.axes is None:
         return None

@@ -114,10 +114,7 @@ def calls(source: str | None, line: int, names: frozenset[str]) -> bool:
 
 def calls_a_function(source: str | None, line: int) -> bool:
     """Return whether ``line`` calls anything that is neither a class nor a builtin function; True if the
-    source is unknown.
-
-    A name that begins with a capital letter counts as a class.
-    """
+    source is unknown. A name that begins with a capital letter counts as a class."""
     found = syntax(source) if source is not None else None
     names = [last_name(c.func) or "" for c in found.calls.get(line, [])] if found is not None else [""]
     return any(not name[:1].isupper() and name not in BUILTINS for name in names)
@@ -125,11 +122,8 @@ def calls_a_function(source: str | None, line: int) -> bool:
 
 def _for_python(node: ast.expr) -> bool:
     """Return whether an argument is written out in the source and meant for Python, so that jit needs it as a
-    static argument: a bool, an integer, a string, a tuple of these.
-
-    A float does not count, because it may be traced. None does not count, because jit treats it as an empty
-    pytree.
-    """
+    static argument: a bool, an integer, a string, a tuple of these. A float does not count, because it may be
+    traced. None does not count, because jit treats it as an empty pytree."""
     if isinstance(node, ast.UnaryOp):
         return _for_python(node.operand)
     if isinstance(node, ast.BinOp):

@@ -132,9 +132,9 @@ def static_value(item: Static | None) -> StaticValue | None:
 def same_static(a: Static, b: Static) -> bool:
     """Return whether JAX treats two static values as equal, as far as the recording shows.
 
-    If JAX compares the values by value, they are equal if text, type and hash are equal (the text may be
-    truncated, the hash is not). If JAX compares by identity, they are equal if their serial numbers are
-    equal, whatever their contents are. Two methods must also have the same text.
+    If JAX compares them by value, they are equal if text, type and hash are equal (the text may be truncated,
+    the hash is not). If JAX compares by identity, they are equal if their serial numbers are equal, whatever
+    their contents are. Two methods must also have the same text.
     """
     by_identity = a.compares == b.compares == "identity" and a.type == b.type != "method"
     if by_identity and None not in (a.serial, b.serial):
@@ -152,11 +152,8 @@ def other_object(a: Static, b: Static) -> bool:
 
 
 def differing(old: LeafFacts, new: LeafFacts) -> list[str]:
-    """Return the names of the fields that differ between two leaves.
-
-    Fields that differ only as a consequence of another are left out: a NumPy array has no sharding, so only
-    ``type`` counts.
-    """
+    """Return the names of the fields that differ between two leaves. Fields that differ only as a consequence
+    of another are left out: a NumPy array has no sharding, so only ``type`` counts."""
     names = []
     for name, a, b in zip(LEAF_FIELDS, old, new, strict=True):
         if a == b:
@@ -188,14 +185,9 @@ def _rank(leaf: LeafFacts) -> int | None:
 
 
 def unread(name: str, x: str | None, y: str | None, before: Facts, after: Facts) -> bool:
-    """Return whether a fact differs between two keys only because it could not be read for one of them. Such
-    a difference is no cause of a cache miss.
-
-    Args:
-      name: the name of a fact that belongs to no single argument: ``tree``, ``options.inline``, ...
-      x, y: the value of the fact before and after; None: the key has no such fact.
-      before, after: the two keys.
-    """
+    """Return whether the fact ``name`` (``tree``, ``options.inline``, ...) differs between the keys
+    ``before`` and ``after``, where it is ``x`` and ``y`` (None: the key does not have it), only because it
+    could not be read for one of them. Such a difference is no cause of a cache miss."""
     part = name.partition(".")[0]
     if part in before.unread or part in after.unread:
         return True
@@ -217,12 +209,8 @@ def union(before: Mapping[str, object], after: Mapping[str, object]) -> list[str
 
 
 def _free(path: str, taken: Mapping[str, object], seen: dict[str, int]) -> str:
-    """Return ``path``, or ``path`` with a number if another entry already has this path: ``x`` -> ``x (2)``.
-
-    Args:
-      taken: the paths in use.
-      seen: the last number given to each path; updated.
-    """
+    """Return ``path``, or ``path`` with a number if another entry of ``taken`` already has it: ``x`` ->
+    ``x (2)``. ``seen`` has the last number given to each path, and is updated."""
     if path not in taken:
         return path
     n = seen.get(path, 1) + 1

@@ -48,13 +48,9 @@ STAND_IN = "jax.ShapeDtypeStruct"  # the type of an argument of an ahead-of-time
 
 def reached_level(reached: Sequence[str], phase: str | None = None) -> str:
     """Return the first of JAX's caches that a call missed (trace, lower, compile or fast_path), concluded
-    from the stages that ran.
-
-    Args:
-      reached: the stages that finished: ``traced``, ``lowered``, ``compiled``.
-      phase: the stage that failed or is in progress: ``trace``, ``lower`` or ``compile``; None: there is
-        none.
-    """
+    from the stages that ran. ``reached`` are the stages that finished: ``traced``, ``lowered``, ``compiled``.
+    ``phase`` is the stage that failed or is in progress: ``trace``, ``lower`` or ``compile``; None: there is
+    none."""
     for word, level in (("traced", TRACE), ("lowered", LOWER), ("compiled", COMPILE)):
         if word in reached or phase == level:
             return level
@@ -80,10 +76,7 @@ def sharding_level(a: Sharding | None, b: Sharding | None) -> str:
 
 def spec(s: Sharding) -> str | None:
     """Return the arguments of a sharding's PartitionSpec as text: ``P('d', None)`` -> ``'d'``. Nones at the
-    end are left out, because they have no effect.
-
-    None: the sharding has no PartitionSpec.
-    """
+    end are left out, because they have no effect. None: the sharding has no PartitionSpec."""
     if s.spec is None:
         return None
     text = s.spec.strip()
@@ -123,24 +116,15 @@ def _split(body: str) -> list[str]:
 
 
 def leaf_level(field: str, a: LeafFacts, b: LeafFacts) -> str:
-    """Return the first of JAX's caches (trace, lower, compile or fast_path) that is missed if this field of a
-    leaf changes.
-
-    Args:
-      field: the field: ``shape``, ``dtype``, ``sharding``, ...
-      a, b: the leaf in the two keys.
-    """
+    """Return the first of JAX's caches (trace, lower, compile or fast_path) that is missed if ``field``
+    (``shape``, ``dtype``, ``sharding``, ...) of a leaf changes from that of ``a`` to that of ``b``."""
     return sharding_level(a.sharding, b.sharding) if field == "sharding" else LEAF[field]
 
 
 def whole_level(name: str) -> str:
     """Return the first of JAX's caches (trace, lower, compile or fast_path) that is missed if a fact changes
-    that belongs to no single argument.
-
-    Args:
-      name: the fact: ``tree``, ``function_object``, ``options.inline``, ``context.`` and the name of a
-        setting.
-    """
+    that belongs to no single argument: ``tree``, ``function_object``, ``options.inline``, ``context.`` and
+    the name of a setting."""
     group, _, option = name.partition(".")
     if name == f"context.{MESH_DEVICES}":
         return COMPILE
@@ -184,11 +168,8 @@ def differences(before: Facts, after: Facts) -> Iterator[tuple[str, int]]:
 
 def _unlike(was: Static | None, now: Static | None) -> int:
     """Return how much two static values differ: 0, 1 or ``UNLIKE``. The numbers help to choose the most
-    similar earlier call.
-
-    0: another object with the same text. 1: an equal value of another type, such as ``np.int64(10)`` and
-    ``10``. ``UNLIKE``: everything else.
-    """
+    similar earlier call. 0: another object with the same text. 1: an equal value of another type, such as
+    ``np.int64(10)`` and ``10``. ``UNLIKE``: everything else."""
     if was is None or now is None:
         return UNLIKE
     if was.type == now.type and was.repr == now.repr and other_object(was, now):
@@ -240,11 +221,8 @@ def rank(
 
 def leaf_differences(old: LeafFacts, new: LeafFacts) -> list[str]:
     """Return the names of the fields that differ between two leaves and that are part of a cache key:
-    ``shape``, ``sharding``, ...
-
-    If a leaf is a ShapeDtypeStruct, only shape, dtype and weak type count, and on a mesh the sharding. It
-    says nothing else about where an array is.
-    """
+    ``shape``, ``sharding``, ... If a leaf is a ShapeDtypeStruct, only shape, dtype and weak type count, and
+    on a mesh the sharding. It says nothing else about where an array is."""
     names = differing(old, new)
     if STAND_IN in (old.type, new.type):
         # Without a sharding it is lowered for one device: its abstract value then has no mesh.

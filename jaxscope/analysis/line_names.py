@@ -92,11 +92,7 @@ def _imported(found: Syntax) -> dict[str, str]:
 
 def _full(node: ast.expr, names: dict[str, str]) -> str:
     """Return the full form of a dotted name: ``jnp.clip`` -> ``jax.numpy.clip``. Empty if the file does not
-    import the first part of the name.
-
-    Args:
-      names: imported name -> its full name.
-    """
+    import the first part of the name. ``names`` is imported name -> its full name."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

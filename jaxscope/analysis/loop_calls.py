@@ -22,7 +22,6 @@ class LoopCall(NamedTuple):
     """A call that is repeated by a loop of the Python function that contains it.
 
     Attributes:
-      call: the call.
       loop: the innermost loop or comprehension with the call in its body.
       statement: the index of the statement in the loop's body that contains the call; None: the loop is a
         comprehension.
@@ -72,15 +71,9 @@ class LoopCall(NamedTuple):
 
 def find(source: str | None, line: int, column: int | None, name: str) -> LoopCall | None:
     """Return the call of a function on ``line`` if a loop repeats it; else None. A loop outside the Python
-    function that contains the line does not count.
-
-    Args:
-      source: the text of the source file.
-      line: the line on which the call begins.
-      column: where the call begins on the line, in bytes; None: unknown, then ``name`` decides.
-      name: the name of the called function. The program may call the function by another name; then
-        ``column`` decides.
-    """
+    function that contains the line does not count. ``column`` is where the call begins on the line, in bytes;
+    None: unknown. Then ``name``, that of the called function, decides; the program may call it by another
+    name."""
     found = syntax(source) if source is not None else None
     if found is None:
         return None
@@ -155,11 +148,8 @@ def root(node: ast.AST) -> str | None:
 
 def argument(call: ast.Call, signature: str | None, parameter: str) -> ast.expr | None:
     """Return the expression that ``call`` passes for the called function's parameter ``parameter``; None:
-    unknown, or the default is used.
-
-    Args:
-      signature: the signature of the function, as text: ``(w, x, key)``; None: unknown.
-    """
+    unknown, or the default is used. ``signature`` is that of the function, as text: ``(w, x, key)``; None:
+    unknown."""
     for k in call.keywords:
         if k.arg == parameter:
             return k.value
@@ -230,13 +220,9 @@ _SEEDS = frozenset({"key", "PRNGKey"})
 
 
 def stays_the_same(node: ast.expr, repeated: Sequence[ast.AST]) -> bool:
-    """Return whether an expression has the same value in all iterations of a loop. This is so for a name that
-    the loop does not set, and for a random key that is created from a constant seed.
-
-    Args:
-      node: the expression.
-      repeated: the syntax nodes that the loop repeats.
-    """
+    """Return whether the expression ``node`` has the same value in all iterations of a loop, which repeats
+    the syntax nodes ``repeated``. This is so for a name that the loop does not set, and for a random key that
+    is created from a constant seed."""
     if isinstance(node, ast.Call) and last_name(node.func) in _SEEDS:
         return bool(node.args) and all(isinstance(a, ast.Constant) for a in node.args)
     if not isinstance(node, ast.Name):
@@ -261,11 +247,8 @@ def turns_alone(loop_call: LoopCall, jitted: Collection[str], modules: Collectio
     and calls such as ``append``. Then a scan or a vmap could replace the whole loop.
 
     This is not possible if an iteration calls other Python functions, has an ``if``, or leaves the loop.
-
-    Args:
-      loop_call: the call and its loop.
-      jitted: names of jitted functions.
-      modules: names by which this source refers to JAX and its modules.
+    ``jitted`` has names of jitted functions, ``modules`` the names by which this source refers to JAX and its
+    modules.
     """
     for node in loop_call.body:
         for n in ast.walk(node):

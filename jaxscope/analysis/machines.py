@@ -124,14 +124,9 @@ _CUBES = (
 
 
 def _ici(bidirectional_gb: float, links: int, page: str) -> Figure:
-    """Return the bytes per second of one TPU link in one direction. Google's pages state the sum over all
-    links of a chip in both directions, as "bidirectional ICI bandwidth per chip".
-
-    Args:
-      bidirectional_gb: the page's figure in GB/s.
-      links: number of links of the chip.
-      page: the last part of the page's address.
-    """
+    """Return the bytes per second of one TPU link in one direction, for a chip with ``links`` links. Google's
+    pages state the sum over all links of a chip in both directions, ``bidirectional_gb`` GB/s, as
+    "bidirectional ICI bandwidth per chip". ``page`` is the last part of the page's address."""
     per_link = bidirectional_gb * GB / 2 / links
     derived = f"{bidirectional_gb:g} GB/s a chip, both directions, over {links} links"
     return Figure(per_link, _CLOUD + page, derived)
@@ -153,14 +148,9 @@ def _libtpu(gib: float) -> Figure:
 
 
 def _cores(ops: int, ghz: float, what: str) -> Figure:
-    """Return the peak operations per second of an H100: 132 multiprocessors with 4 units each (a file of XLA
-    states this), and two operations per multiply-add.
-
-    Args:
-      ops: multiply-adds per clock of one unit.
-      ghz: the clock rate.
-      what: the element type, as XLA's file names it.
-    """
+    """Return the peak operations per second of an H100 at ``ghz``: 132 multiprocessors with 4 units each (a
+    file of XLA states this), ``ops`` multiply-adds per clock of one unit, two operations each. ``what`` is
+    the element type, as XLA's file names it."""
     derived = f"132 x 4 units x {ops} multiply-adds x {ghz:g} GHz ({what})"
     return Figure(132 * 4 * ops * 2 * ghz * 1e9, _XLA_H100, derived)
 
@@ -337,10 +327,8 @@ def _spelled(grid: tuple[int, ...]) -> str:
 
 def unlisted(name: str) -> list[str]:
     """Return the slices nearest to the target ``name`` that the vendor's page lists, so that the user can
-    choose one of them.
-
-    Empty if the page lists ``name`` itself, or if ``name`` is a target of GPUs or no target.
-    """
+    choose one of them. Empty if the page lists ``name`` itself, or if ``name`` is a target of GPUs or no
+    target."""
     match = _NAME.fullmatch(name)
     machine = MACHINES.get(match[2]) if match is not None else None
     if match is None or machine is None or machine.platform != TPU or match[3] in machine.grids:
@@ -355,10 +343,8 @@ def known() -> list[str]:
 
 def near(text: str, n: int = 3) -> list[str]:
     """Return up to ``n`` names of targets to suggest for ``text``, a name that the user may have misspelled.
-
     If ``text`` names a machine, these are its slices with the nearest number of chips; else the names with
-    the most similar spelling. Only targets that the vendors' pages list are suggested.
-    """
+    the most similar spelling. Only targets that the vendors' pages list are suggested."""
     wanted = text.strip().lower()
     name, *rest = re.split(r"[:\-](?=\d|$)", wanted.rpartition("*")[2], maxsplit=1)  # v5litepod-16
     machine = name if name in MACHINES else _like_machine(name)

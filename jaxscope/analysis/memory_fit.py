@@ -96,9 +96,7 @@ class Fit(msgspec.Struct, frozen=True):
 
 def capacity_of(target: Target) -> tuple[int, str] | None:
     """Return (bytes that a program can use on one device of ``target``, who states them); None: nobody does.
-
-    The second item is ``compiler`` or ``vendor``. A device may be a part of a chip.
-    """
+    The second item is ``compiler`` or ``vendor``. A device may be a part of a chip."""
     machine = MACHINES.get(target.machine)
     if machine is not None and machine.usable is not None:
         return int(machine.usable.value), COMPILER
@@ -108,13 +106,9 @@ def capacity_of(target: Target) -> tuple[int, str] | None:
 
 
 def of_program(target: Target | None, peak: int | None) -> Fit:
-    """Return a ``Fit`` that says whether a program, which was compiled without an error, fits into the memory
-    of one device.
-
-    Args:
-      target: the target for which the program was compiled; None: unknown.
-      peak: bytes that the program needs on one device; None: unknown.
-    """
+    """Return a ``Fit`` that says whether a program, which was compiled for ``target`` (None: unknown) without
+    an error, fits into the memory of one device. ``peak`` are the bytes that it needs on one device; None:
+    unknown."""
     room = capacity_of(target) if target is not None else None
     if room is None:
         return Fit(None, peak, None, None)
@@ -122,13 +116,9 @@ def of_program(target: Target | None, peak: int | None) -> Fit:
 
 
 def of_message(target: Target | None, message: str) -> Fit:
-    """Return a ``Fit`` for a program whose compilation failed for lack of memory: the bytes that the program
-    needs, the bytes that a device has, and the largest buffers.
-
-    Args:
-      target: the target for which the program was compiled; None: unknown.
-      message: the compiler's error message, from which these facts are read.
-    """
+    """Return a ``Fit`` for a program whose compilation for ``target`` (None: unknown) failed for lack of
+    memory: the bytes that the program needs, the bytes that a device has, and the largest buffers, all read
+    from ``message``, the compiler's error."""
     scoped = _SCOPED.search(message)
     if scoped is not None:
         return _of_one_operation(scoped)
@@ -199,11 +189,7 @@ def with_values(found: Fit, lowered: Reading | None) -> Fit:
 
     The compiler names no buffer if the temporaries alone exceed the memory, because it then fails before it
     assigns buffers. Values are not buffers: the compiler's layout may pad them, and several values may share
-    one buffer.
-
-    Args:
-      found: the result of ``of_message`` or ``of_program``.
-      lowered: the contents of the lowered program's text; None: unknown.
+    one buffer. ``lowered`` are the contents of the lowered program's text; None: unknown.
     """
     if found.fits is not False or found.largest or lowered is None:
         return found
@@ -240,10 +226,8 @@ class Contributor(msgspec.Struct, frozen=True):
 
 def contributors(lowered: Reading | None) -> list[Contributor] | None:
     """Return the arguments and results of the user's function with the memory that they need, the largest
-    first; None: the lowered program's text is unknown.
-
-    If there are several devices, the text does not state the bytes per device of a value without a sharding.
-    """
+    first; None: the lowered program's text is unknown. If there are several devices, the text does not state
+    the bytes per device of a value without a sharding."""
     if lowered is None:
         return None
     values = [("argument", v) for v in lowered.arguments] + [("output", v) for v in lowered.results]

@@ -56,8 +56,7 @@ def holds_itself(source: str, name: str) -> bool:
 
 def _assigned(function: ast.AST) -> list[tuple[str | None, str]]:
     """Return (name, attribute) of every assignment ``name.attribute = ...`` in ``function``. In
-    ``f(x).attribute = ...`` the name is None.
-    """
+    ``f(x).attribute = ...`` the name is None."""
 
     return [pair for node in ast.walk(function) for pair in _assigned_by(node)]
 

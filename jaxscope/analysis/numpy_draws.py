@@ -18,16 +18,11 @@ _MAKERS = frozenset({"default_rng", "RandomState"})
 
 
 def find(source: str | None, name: str, line: int) -> tuple[int, str] | None:
-    """Return (line, text) of the first place where a function draws a random number with NumPy or Python:
-    ``(12, "np.random.normal")``.
+    """Return (line, text) of the first place where the function ``name`` draws a random number with NumPy or
+    Python: ``(12, "np.random.normal")``.
 
     None if there is no such place, or if the function uses a callback into Python, which may draw in each
-    call.
-
-    Args:
-      source: the text of the file; None: unknown.
-      name: the name of the function.
-      line: the first line of the function, with its decorators.
+    call. ``line`` is the first line of the function, with its decorators.
     """
     found = syntax(source) if source is not None else None
     if found is None:

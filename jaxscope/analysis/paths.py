@@ -53,12 +53,8 @@ def common_prefix(paths: Sequence[str]) -> str | None:
 
 def excerpt(before: str, after: str, around: int = 24) -> tuple[str, str]:
     """Shorten two long texts to the section in which they differ, with ``…`` for what is cut. Return both
-    excerpts.
-
-    Args:
-      around: how many characters to keep before and behind the section. If both texts have at most twice as
-        many characters, they are returned unchanged.
-    """
+    excerpts. ``around`` characters are kept before and behind the section; if both texts have at most twice
+    as many, they are returned unchanged."""
     if max(len(before), len(after)) <= 2 * around:
         return before, after
     low = 0

@@ -18,9 +18,7 @@ class Indivisible(msgspec.Struct, frozen=True):
     """The error that a dimension of an argument cannot be split into equal parts.
 
     Attributes:
-      dimension: the number of the dimension, from 0.
       parts: the number of parts into which the sharding splits the dimension.
-      size: the size of the dimension.
       path: the path of the argument; None: it is not in the message.
     """
 
@@ -31,11 +29,8 @@ class Indivisible(msgspec.Struct, frozen=True):
 
 
 class Apart(msgspec.Struct, frozen=True):
-    """The error that arguments (or sharding constraints) of one call are on different devices.
-
-    Attributes:
-      places: (name, device ids as text) of each argument or constraint.
-    """
+    """The error that arguments (or sharding constraints) of one call are on different devices. ``places`` has
+    (name, device ids as text) of each."""
 
     places: tuple[tuple[str, str], ...]
 

@@ -49,10 +49,9 @@ class Around(msgspec.Struct, frozen=True):
 
 
 class Texts(msgspec.Struct, frozen=True):
-    """The contents of the StableHLO and the HLO of a program.
+    """The contents of the StableHLO and the HLO of a program; None: there is no such text.
 
     Attributes:
-      hlo, stablehlo: the contents; None: there is no such text.
       remats: arrays that XLA's partitioner replicates on every device although nobody asked for it
         ("involuntary full rematerialization"); None: XLA's output was not recorded.
     """
@@ -66,14 +65,9 @@ NOTHING = Texts(None, None)
 
 
 def analyse(hlo_text: str | None, stablehlo_text: str | None, around: Around | None = None) -> Texts:
-    """Analyse the StableHLO and the HLO of a program. Never raises: parts that cannot be read are listed in
-    the results' ``problems``.
-
-    Args:
-      hlo_text: the compiled text; None: there is none.
-      stablehlo_text: the lowered text; None: there is none.
-      around: facts from the recording that the texts do not contain.
-    """
+    """Analyse the StableHLO and the HLO of a program (None: there is no such text). Never raises: parts that
+    cannot be read are listed in the results' ``problems``. ``around`` has facts from the recording that the
+    texts do not contain."""
     around = around or Around()
     hlo = compiled.analyse(hlo_text, mesh=around.mesh) if hlo_text is not None else None
     aliased = _aliased(hlo)
@@ -102,11 +96,8 @@ def analyse(hlo_text: str | None, stablehlo_text: str | None, around: Around | N
 
 def peak_bytes(memory: Memory) -> int | None:
     """Return an upper bound of the peak memory of one device: arguments + results + temporaries - aliased
-    bytes.
-
-    The compiler's own peak is not used, because it does not include the temporaries on CPU. None: a part is
-    unknown.
-    """
+    bytes. The compiler's own peak is not used, because it does not include the temporaries on CPU. None: a
+    part is unknown."""
     parts = (memory.argument_bytes, memory.output_bytes, memory.temp_bytes, memory.alias_bytes)
     if any(p is None for p in parts):
         return None
@@ -128,11 +119,8 @@ def _mesh(
 
 def _with_weight(c: Collective, stablehlo: lowered.Reading) -> Collective:
     """Return ``c`` with ``weight`` set if it is an all-gather of a weight, as in fully sharded data
-    parallelism.
-
-    It is such a gather if the gathered argument is multiplied with an operand that is split over the same
-    mesh axes. The lowered text has the shardings of arguments, which the compiled text may lack.
-    """
+    parallelism. It is such a gather if the gathered argument is multiplied with an operand that is split over
+    the same mesh axes. The lowered text has the shardings of arguments, which the compiled text may lack."""
     if c.gathered is None:
         return c
     axes = {axis.partition(":")[0] for axis in c.axes or ()}
@@ -235,11 +223,9 @@ def _dimensions(constraint: Constraint, hlo: compiled.Program) -> tuple[tuple[st
 
 
 def _possible_donations(hlo: compiled.Program, stablehlo: lowered.Reading) -> list[Donation]:
-    """Return further arguments that the user could donate, which only the compiled program shows.
-
-    A result that reuses no argument's memory could reuse the memory of one argument of its type. So for each
-    type, as many arguments are returned as there are such results, the first ones first.
-    """
+    """Return further arguments that the user could donate, which only the compiled program shows. A result
+    that reuses no argument's memory could reuse the memory of one argument of its type. So for each type, as
+    many arguments are returned as there are such results, the first ones first."""
     known = {d.argument for d in stablehlo.donation}
     users = {a.index: a for a in stablehlo.arguments if a.role == "user"}
     left: dict[str, int] = {}

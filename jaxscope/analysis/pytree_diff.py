@@ -23,7 +23,6 @@ def structure(before: Facts, after: Facts, signature: str | None, *, statics_dif
     that were added, removed or changed their kind, and a changed call form (by position or by keyword).
 
     Args:
-      before, after: the facts of the two cache keys.
       signature: the function's parameters as text; None: unknown.
       statics_differ: whether static values differ. If so, a difference in the text of the tree is a
         consequence and no separate cause.
@@ -67,13 +66,8 @@ def structure(before: Facts, after: Facts, signature: str | None, *, statics_dif
 
 
 def _leaves(prefix: str | None, count: int, *, came: bool) -> Cause:
-    """Return the cause of a cache miss if several leaves below one path appeared or disappeared together.
-
-    Args:
-      prefix: the path; None: the leaves have no common path.
-      count: the number of leaves.
-      came: whether they appeared.
-    """
+    """Return the cause of a cache miss if ``count`` leaves below the path ``prefix`` (None: they have no
+    common path) appeared (``came``) or disappeared together."""
     a, b = (None, Leaves(count)) if came else (Leaves(count), None)
     return Cause("tree", TRACE, prefix, a, b, CERTAIN, count)
 
@@ -83,14 +77,9 @@ def _container(kind: str | None) -> Container | None:
 
 
 def _whole_nodes(paths: list[str], has: Facts, lacks: Facts) -> dict[str, list[str]]:
-    """Group leaves that appeared or disappeared by the outermost container that did so with them: path of the
-    container -> paths of its leaves. Containers with one leaf are left out.
-
-    Args:
-      paths: the leaves that appeared or disappeared.
-      has: the facts of the key with these leaves.
-      lacks: the facts of the other key.
-    """
+    """Group ``paths``, leaves of the cache key ``has`` that the key ``lacks`` does not have, by the outermost
+    container that appeared or disappeared with them: path of the container -> paths of its leaves. Containers
+    with one leaf are left out."""
     groups: dict[str, list[str]] = {}
     for p in paths:
         steps = tokens(p)
@@ -103,12 +92,8 @@ def _whole_nodes(paths: list[str], has: Facts, lacks: Facts) -> dict[str, list[s
 
 
 def _instead(facts: Facts, path: str) -> Value | None:
-    """Return what a call passes at ``path``, where the other call passes a leaf: a container or a static
-    value. None: neither.
-
-    Args:
-      facts: the facts of the cache key of the call without the leaf.
-    """
+    """Return what a call with the cache key ``facts`` passes at ``path``, where the other call passes a leaf:
+    a container or a static value. None: neither."""
     node = facts.nodes.get(path)
     if node is not None:
         return Container(node)
@@ -119,12 +104,8 @@ def _instead(facts: Facts, path: str) -> Value | None:
 def _nodes(before: Facts, after: Facts, moved: set[str]) -> list[tuple[str, str | None, str | None]]:
     """Return (path, kind before, kind after) of the containers whose kind differs between two keys, such as a
     list that became a tuple. Only the outermost of nested containers is returned. A kind is None if the key
-    has no container at this path.
-
-    Args:
-      moved: the paths of the leaves that appeared or disappeared. A container that appeared or disappeared
-        together with such a leaf is left out, as the leaf is a cause already.
-    """
+    has no container at this path. ``moved`` are the paths of the leaves that appeared or disappeared: a
+    container that did so together with such a leaf is left out, as the leaf is a cause already."""
     if not (before.nodes and after.nodes) or before.nodes == after.nodes:
         return []
     found: list[tuple[str, str | None, str | None]] = []
@@ -150,13 +131,9 @@ def _same_arguments(
     before: Facts, after: Facts, came: list[str], went: list[str], signature: str | None
 ) -> Cause | None:
     """Return the cause of a cache miss if the two calls pass the same arguments, but by keyword instead of by
-    position, or with a default written out. None: the arguments differ.
-
-    Args:
-      came, went: the paths of the leaves that only the second key has, and that only the first key has.
-      signature: the function's parameters as text. It shows whether an omitted static argument equals its
-        default.
-    """
+    position, or with a default written out. None: the arguments differ. ``came`` are the paths of the leaves
+    that only the second key has, ``went`` those that only the first has. ``signature``, the function's
+    parameters as text, shows whether an omitted static argument equals its default."""
     x, y = before.whole["call_form"], after.whole["call_form"]
     moved = sorted({*_keywords(x)} ^ {*_keywords(y)})
     scalars = [*came, *went]

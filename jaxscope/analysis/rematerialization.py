@@ -55,15 +55,10 @@ class Remat(msgspec.Struct, frozen=True):
 def find(
     warnings: Sequence[str], hlo_text: str | None, mesh: Sequence[tuple[str, int]] | None
 ) -> list[Remat]:
-    """Return one record for each distinct warning. Warnings about attempts that the partitioner made but did
-    not use are left out.
-
-    Args:
-      warnings: the texts of the warnings.
-      hlo_text: the text of the compiled program, whose tables translate the frame ids in the warnings into
-        lines; None: unknown.
-      mesh: (axis, size) of the mesh, which gives the axes of a sharding; None: unknown.
-    """
+    """Return one record for each distinct one of XLA's warnings of involuntary full rematerialization.
+    Warnings about attempts that the partitioner made but did not use are left out. ``hlo_text`` is the text
+    of the compiled program, whose tables translate the frame ids in the warnings into lines; None: unknown.
+    ``mesh`` is (axis, size) of the mesh, which gives the axes of a sharding; None: unknown."""
     warnings = [text for text in warnings if not _of_a_trial(text)]
     module: Module | None = None
     if warnings and hlo_text is not None:
@@ -111,11 +106,8 @@ def _spelled(text: str, read: shardings.Spelled) -> str:
 
 
 def _whole(shape: str, sharding: shardings.Spelled) -> int | None:
-    """Return the bytes of a whole array with this sharding; None: unknown.
-
-    Args:
-      shape: the shape of the array's part on one device, as HLO writes it.
-    """
+    """Return the bytes of a whole array with this sharding, whose part on one device has the HLO shape
+    ``shape``; None: unknown."""
     parsed = shapes.parse(shape)
     one = shapes.total_bytes(parsed)
     if one is None or sharding.tiles is None or not isinstance(parsed, shapes.Array):
@@ -126,15 +118,9 @@ def _whole(shape: str, sharding: shardings.Spelled) -> int | None:
 
 
 def _source(instruction: Instruction, module: Module) -> Frame | None:
-    """Return the line of the user's code for the instruction in a warning; None: unknown.
-
-    The line is that of the instruction's ``stack_frame_id``. If there is none, instructions of the program
-    with the same op_name are used, provided that all of them have the same line.
-
-    Args:
-      instruction: the instruction as the warning prints it.
-      module: the compiled program.
-    """
+    """Return the line of the user's code for ``instruction``, as a warning prints it; None: unknown. The line
+    is that of the instruction's ``stack_frame_id``. If there is none, instructions of ``module``, the
+    compiled program, with the same op_name are used, provided that all of them have the same line."""
     frame = frame_id(instruction)
     if frame is not None and (found := module.frames.blamed(frame)) is not None:
         return found

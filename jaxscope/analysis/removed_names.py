@@ -18,15 +18,15 @@ NEVER = "never"  # stands for a version: no release of JAX had the name
 
 
 class Removed(NamedTuple):
-    """One name or argument that JAX removed or deprecated.
+    """One name or argument that JAX removed, or deprecated in favour of another.
 
     Attributes:
       name: ``jax.tree_map``, ``Array.device()``, or ``jax.numpy.clip(a_min=)`` for an argument.
       instead: what to write instead; empty if there is no replacement.
-      version: the release that removed the name, or NEVER if no release had it.
+      version: the release that removed the name (with ``deprecated``, that deprecated it), or NEVER if no
+        release had it.
       changelog: the release under which JAX's changelog lists the removal; None: it is not in the changelog.
-      deprecated: True if JAX still has the name, but it does less than its replacement; ``version`` is then
-        the release that deprecated the name.
+      deprecated: True if JAX still has the name, but it does less than its replacement.
     """
 
     name: str
@@ -37,12 +37,8 @@ class Removed(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line of the user's code in the traceback of an exception.
-
-    Attributes:
-      source: the text of its file; None: unknown.
-      line: the line, counted from 1.
-    """
+    """A line of the user's code (``line``, from 1) in the traceback of an exception, and the text of its
+    file; None: unknown."""
 
     source: str | None
     line: int
@@ -328,14 +324,12 @@ def find(
     error: str, message: str, lines: Sequence[Line] = (), *, library: bool = False, jax: str | None = None
 ) -> Removed | None:
     """Return the removed name of JAX that caused an exception, with its replacement; None: the exception has
-    another cause.
+    another cause. ``error`` is the name of its class, ``message`` its text.
 
     JAX's error about an unknown argument has the name of the function without its module. It counts only if
     the user's line calls a function of JAX with that name.
 
     Args:
-      error: name of the exception's class.
-      message: the text of the exception.
       lines: the user's lines in the traceback, innermost first.
       library: whether an installed package made the failing call, and not the first of ``lines``.
       jax: the version of JAX that raised the exception; None: unknown.
@@ -363,13 +357,8 @@ def release(version: str) -> tuple[int, ...]:
 
 
 def _is_past(version: str, jax: str | None) -> bool:
-    """Return whether the installed version of JAX already lacks a name that was removed in release
-    ``version``.
-
-    Args:
-      version: the release, or NEVER if no release had the name.
-      jax: the installed version; None: unknown, then the name counts as missing.
-    """
+    """Return whether the installed version ``jax`` of JAX (None: unknown, then the name counts as missing)
+    already lacks a name that was removed in release ``version`` (NEVER: no release had it)."""
     return jax is None or version == NEVER or release(version) <= release(jax)
 
 
@@ -405,12 +394,8 @@ def _name(name: str) -> Removed | None:
 
 def _argument(function: str, argument: str, line: Line) -> Removed | None:
     """Return what is known about the removed ``argument`` of a function of JAX that ``line`` calls; None: it
-    is no such argument.
-
-    Args:
-      function: the name of the function in the error, without its module; ``_clip`` for the method
-        ``Array.clip``.
-    """
+    is no such argument. ``function`` is its name in the error, without its module; ``_clip`` for the method
+    ``Array.clip``."""
     if function.startswith("_"):
         name = f"Array.{function[1:]}"
         called = [name] if line_names.calls_method(*line, function[1:]) else []

@@ -35,14 +35,9 @@ NESTED = 16  # the most nested calls that are examined for one line
 
 
 class Maker(NamedTuple):
-    """A line of the user's source that creates a function object again, so that JAX compiles the function
-    again.
-
-    Attributes:
-      line: the line, counted from 1.
-      certain: whether it is certain that this line created the object: the line was running when the function
-        was called, or it is the first line of the function's code. False: likely.
-    """
+    """A line of the user's source, counted from 1, that creates a function object again, so that JAX compiles
+    the function again. ``certain``: the line was running when the function was called, or it is the first
+    line of the function's code. If not, it is likely."""
 
     line: int
     certain: bool
@@ -94,28 +89,19 @@ class Makers:
                 self._calls.setdefault((around, name), []).append(span)
 
     def where_defined(self, name: str, begins: int) -> Maker | None:
-        """Return the line ``begins`` if the function that is defined there is also wrapped there (by jit or
-        the like); else None.
-
-        This is so for a decorated def, or a lambda inside a call of jit: running the line creates both the
-        function and its wrapper.
-
-        Args:
-          name: the name of the function; ``<lambda>`` for a lambda.
-          begins: the first line of the function's code.
-        """
+        """Return the line ``begins``, the first of the code of the function ``name`` (``<lambda>`` for a
+        lambda), if the function is also wrapped there (by jit or the like); else None. This is so for a
+        decorated def, or a lambda inside a call of jit: running the line creates both the function and its
+        wrapper."""
         return Maker(begins, True) if (name, begins) in self._defined else None
 
     def where_called(self, name: str, site: int) -> Maker | None:
         """Return the line that wraps the function ``name`` (by jit or the like) in the same Python function
-        that calls the wrapped function; None: there is no such line, or several.
+        that calls the wrapped function on the line ``site``; None: there is no such line, or several.
 
         The line is certain if the wrapping expression is part of the call, as in
         ``jax.jit(partial(name, 2))(x)``. It is likely if it is the only line in that function that wraps
         ``name``.
-
-        Args:
-          site: the line of the call.
         """
         inside = [n for n, (first, last) in enumerate(self._functions) if first <= site <= last]
         calls = self._calls.get((inside[-1] if inside else MODULE, name), [])
@@ -147,10 +133,8 @@ class Syntax(NamedTuple):
     """The syntax of a source file.
 
     Attributes:
-      tree: the parsed source.
       calls: line -> the calls that begin on this line.
       blocks: the loops, comprehensions and functions.
-      imports: the import statements.
     """
 
     tree: ast.Module
@@ -186,11 +170,8 @@ def imports(source: str | None, line: int) -> bool:
 
 def runs_once(source: str | None, line: int) -> bool:
     """Return whether the source shows that ``line`` runs only once, so that many copies of arrays there are
-    not copies in a loop.
-
-    The line must be outside loops and comprehensions. It must be at module level, or in a function that is
-    called from one line only, which itself runs once.
-    """
+    not copies in a loop. The line must be outside loops and comprehensions. It must be at module level, or in
+    a function that is called from one line only, which itself runs once."""
     found = syntax(source) if source is not None else None
     if found is None or not any(_has(n, line) for n in found.tree.body):
         return False
@@ -199,11 +180,7 @@ def runs_once(source: str | None, line: int) -> bool:
 
 def _runs_once(found: Syntax, line: int, deepest: int) -> bool:
     """Return whether ``line`` runs only once: outside loops, at module level or in a function that is called
-    once.
-
-    Args:
-      deepest: the most calling functions to follow.
-    """
+    once. At most ``deepest`` calling functions are followed."""
     around = [n for n in found.blocks if _has(n, line)]
     if not around:
         return True
@@ -273,10 +250,8 @@ _HALF = re.compile(r"\b(?:b?float16|half)\b")
 
 def widens(source: str | None, line: int) -> bool:
     """Return whether a call on ``line`` explicitly converts a dtype: ``x.astype(...)``, ``jnp.float32(x)``,
-    ``dtype=...``. Then a conversion to a wider type on this line is intended.
-
-    A call with a half-precision type, ``x.astype(jnp.bfloat16)``, does not count.
-    """
+    ``dtype=...``. Then a conversion to a wider type on this line is intended. A call with a half-precision
+    type, ``x.astype(jnp.bfloat16)``, does not count."""
     found = syntax(source) if source is not None else None
     calls = found.calls.get(line, []) if found is not None else []
     return any(
@@ -351,10 +326,8 @@ def _is_periodic(node: ast.If, line: int) -> bool:
 
 def _wrapped(call: ast.Call) -> Iterator[ast.expr]:
     """Yield the expressions that a call of ``jit`` or a similar function gets as arguments: ``f`` and ``2``
-    for ``jit(partial(f, 2))``.
-
-    An argument that is itself such a call, here ``partial(f, 2)``, is replaced by its own arguments.
-    """
+    for ``jit(partial(f, 2))``. An argument that is itself such a call, here ``partial(f, 2)``, is replaced by
+    its own arguments."""
     for argument in [*call.args, *(k.value for k in call.keywords)]:
         if isinstance(argument, ast.Call):
             if last_name(argument.func) in WRAP:

@@ -64,12 +64,7 @@ class Cell(msgspec.Struct, frozen=True):
 
 
 class Grid(msgspec.Struct, frozen=True):
-    """A mesh of devices.
-
-    Attributes:
-      axes: (name, size) of each axis.
-      devices: the device ids in row-major order.
-    """
+    """A mesh of devices: (name, size) of each axis, and the device ids in row-major order."""
 
     axes: tuple[tuple[str, int], ...]
     devices: tuple[int, ...]
@@ -107,11 +102,8 @@ def _number(text: str) -> bool:
 
 def spec_axes(text: str | None) -> tuple[list[tuple[str, ...]], frozenset[str]] | None:
     """Parse the text of a PartitionSpec: return (for each dimension the axes that split it, the set of
-    unreduced axes).
-
-    ``P(('a', 'b'), None, unreduced={'c'})`` -> ``([('a', 'b'), ()], {'c'})``. None: the text is no
-    PartitionSpec, or it leaves a dimension to the compiler (UNCONSTRAINED).
-    """
+    unreduced axes). ``P(('a', 'b'), None, unreduced={'c'})`` -> ``([('a', 'b'), ()], {'c'})``. None: the text
+    is no PartitionSpec, or it leaves a dimension to the compiler (UNCONSTRAINED)."""
     if not text or len(text) > MAX_TEXT:
         return None
     try:
@@ -166,11 +158,8 @@ def grid(s: Sharding) -> Grid | None:
 
 
 def layout(s: Sharding, rank: int) -> Layout | None:
-    """Return how a sharding splits an array over its devices; None: the sharding cannot be read.
-
-    Args:
-      rank: number of dimensions of the array.
-    """
+    """Return how a sharding splits an array with ``rank`` dimensions over its devices; None: the sharding
+    cannot be read."""
     devices = device_ids(s.devices)
     if devices is None or not 0 <= rank <= 100:
         return None
@@ -215,13 +204,9 @@ _TILES = re.compile(r"devices=\[([\d,]+)\](?:<=\[([\d,]+)\](?:T\(([\d,]+)\))?|([
 
 
 def _tiles(text: str, rank: int, devices: tuple[int, ...]) -> Layout | None:
-    """Parse the text inside the braces of an OpSharding: ``replicated`` or
-    ``devices=[4,1,2]<=[8] last_tile_dim_replicate``. None: the text cannot be read.
-
-    Args:
-      rank: number of dimensions of the array.
-      devices: the device ids, in the order of the device assignment.
-    """
+    """Parse the text inside the braces of an OpSharding of an array with ``rank`` dimensions: ``replicated``
+    or ``devices=[4,1,2]<=[8] last_tile_dim_replicate``. None: the text cannot be read. ``devices`` are their
+    ids, in the order of the device assignment."""
     if text.startswith("replicated"):
         return _whole(rank, devices)
     if text.startswith("maximal"):
@@ -295,13 +280,9 @@ def cells(s: Sharding, shape: Sequence[int]) -> list[Cell] | None:
 
 
 def padding(shape: Sequence[int], found: Layout) -> int:
-    """Return how many elements of padding all devices together allocate. There is padding if a dimension is
-    not divisible by its number of parts.
-
-    Args:
-      shape: the shape of the whole array.
-      found: how the array is split.
-    """
+    """Return how many elements of padding all devices together allocate for an array of the global shape
+    ``shape``, split as ``found`` says. There is padding if a dimension is not divisible by its number of
+    parts."""
     shard = math.prod(shard_shape(shape, found.parts))
     return shard * len(found.devices) - math.prod(shape) * found.replication * found.unreduced
 

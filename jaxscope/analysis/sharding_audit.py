@@ -108,17 +108,10 @@ def of_spec(spec: Spec, devices: str | None, memory_kind: str | None = None) -> 
 
 
 def left_open(spec: Spec, compiled: Sharding | None, rank: int) -> bool:
-    """Return whether a sharding constraint with open dimensions (``P.UNCONSTRAINED``) permits the sharding
-    ``compiled``. Then the two do not disagree.
-
-    ``compiled`` is permitted if it splits every dimension into a multiple of the requested number of parts,
-    or if a number of parts is unknown.
-
-    Args:
-      spec: the constraint.
-      compiled: the sharding in the compiled program; None: unknown.
-      rank: number of dimensions of the array.
-    """
+    """Return whether ``spec``, a sharding constraint with open dimensions (``P.UNCONSTRAINED``), permits the
+    sharding ``compiled`` of an array with ``rank`` dimensions. Then the two do not disagree. It is permitted
+    if it splits every dimension into a multiple of the requested number of parts, or if a number of parts is
+    unknown."""
     if not spec.open:
         return False
     requested, actual = values.parts(spec, rank), None if compiled is None else parts(compiled, rank)
@@ -128,12 +121,8 @@ def left_open(spec: Spec, compiled: Sharding | None, rank: int) -> bool:
 
 
 def parts(s: Sharding, rank: int) -> tuple[int, ...] | None:
-    """Return into how many parts a sharding splits each dimension of an array; None: unknown. The devices
-    need not be known.
-
-    Args:
-      rank: number of dimensions of the array.
-    """
+    """Return into how many parts a sharding splits each dimension of an array with ``rank`` dimensions; None:
+    unknown. The devices need not be known."""
     layout = sh.layout(s, rank)
     if layout is not None:
         return layout.parts
@@ -177,11 +166,8 @@ def _devices_by_part(layout: sh.Layout) -> tuple[object, ...]:
 
 def disagreement(i: Intent) -> Disagreement | None:
     """Return the difference between the requested, compiled and actual sharding of an argument or result;
-    None: they agree or are unknown.
-
-    If the compiled sharding differs both from the requested one and from that of the caller's argument, only
-    the first difference is returned.
-    """
+    None: they agree or are unknown. If the compiled sharding differs both from the requested one and from
+    that of the caller's argument, only the first difference is returned."""
     if i.shape is None or i.dropped:
         return None
     rank = len(i.shape)
@@ -220,12 +206,9 @@ def _times(wanted: Sharding, got: Sharding, rank: int) -> int | None:
 
 
 def spelled(s: Sharding, rank: int | None = None) -> str:
-    """Write a sharding as short text for a sentence: ``P('data')``, ``replicated``, ``on cpu:0``.
-
-    Args:
-      rank: number of dimensions of the array. If it is given, a sharding over several devices that splits no
-        dimension is ``replicated``.
-    """
+    """Write a sharding as short text for a sentence: ``P('data')``, ``replicated``, ``on cpu:0``. ``rank`` is
+    the number of dimensions of the array. If it is given, a sharding over several devices that splits no
+    dimension is ``replicated``."""
     if s.kind == "SingleDeviceSharding":
         where = f"on {s.text}"
         return where if _memory(s) is None else f"{where} in {s.memory_kind}"

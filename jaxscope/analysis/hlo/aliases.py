@@ -32,7 +32,6 @@ class Alias(msgspec.Struct, frozen=True):
     Attributes:
       output: the path of the output in the tuple of results: ``[1]``; ``[]`` for the whole result.
       parameter: the position of the input among the program's inputs.
-      kind: ``may-alias`` or ``must-alias``.
     """
 
     output: list[int]
@@ -76,8 +75,6 @@ class Memory(msgspec.Struct, frozen=True):
       outputs: the shapes of the results as text.
       aliases: outputs that reuse the memory of an input.
       donors: numbers of the inputs that are donated without an alias.
-      argument_bytes: the sum over the inputs.
-      output_bytes: the sum over the outputs.
       alias_bytes: the sum over the outputs that reuse an input's memory.
     """
 

@@ -27,11 +27,7 @@ class Chains:
     collective: one starts it, some compute during the transfer, one ends it.
 
     In the methods, ``body`` is the computation that contains the collective. A ``Place`` is (computation,
-    instruction).
-
-    Args:
-      graph: the calls of the module.
-      found: (computation, instruction) of the module's collectives.
+    instruction). ``found`` are (computation, instruction) of the module's collectives.
     """
 
     def __init__(self, graph: CallGraph, found: Iterable[Place]) -> None:
@@ -45,12 +41,8 @@ class Chains:
                 self._parts.setdefault((_number(collective), role), []).append((body, collective))
 
     def continues(self, body: Computation, collective: Instruction) -> bool:
-        """Return whether this instruction only repeats a collective that another fusion of the same chain
-        starts. Such an instruction is not counted as a collective.
-
-        Args:
-          body, collective: the computation and the instruction in it.
-        """
+        """Return whether ``collective``, an instruction in ``body``, only repeats a collective that another
+        fusion of the same chain starts. Such an instruction is not counted as a collective."""
         role = self._roles.get((body.name, collective.name))
         return role in (MIDDLE, DONE) and (_number(collective), START) in self._parts
 
@@ -81,13 +73,9 @@ class Chains:
 
 
 def _role(body: Computation, collective: Instruction) -> str | None:
-    """Return what the fusion around an asynchronous collective does: START or DONE if it starts or ends the
-    collective, MIDDLE if it computes during the transfer. None: the collective belongs to no chain of
-    fusions.
-
-    Args:
-      body: the computation of the fusion.
-    """
+    """Return what the fusion with the computation ``body`` around an asynchronous collective does: START or
+    DONE if it starts or ends the collective, MIDDLE if it computes during the transfer. None: the collective
+    belongs to no chain of fusions."""
     for instruction in body.readers(collective.name):
         if instruction.opcode == "custom-call":
             target = (attribute(instruction.tail, "custom_call_target") or "").rstrip('"')

@@ -58,10 +58,8 @@ def op_name(instruction: Instruction) -> str | None:
 
 
 class Attribution:
-    """Find lines of the user's code for the instructions of one module.
-
-    In the methods, ``computation`` is the one that contains the instruction.
-    """
+    """Find lines of the user's code for the instructions of one module. In the methods, ``computation`` is
+    the one that contains the instruction."""
 
     def __init__(self, module: Module, graph: CallGraph) -> None:
         self._frames = module.frames
@@ -83,10 +81,8 @@ class Attribution:
 
     def line(self, computation: Computation, instruction: Instruction) -> Frame | None:
         """Return the line of the user's code for an instruction in ``computation``; None: no line is found.
-
         An instruction without a line in its metadata gets the most frequent line in the computations that it
-        calls, else the line of the instruction that calls ``computation``.
-        """
+        calls, else the line of the instruction that calls ``computation``."""
         found = self._here(computation, instruction)
         if found is not None:
             return found

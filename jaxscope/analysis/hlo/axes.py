@@ -31,15 +31,12 @@ def prime_factors(number: int) -> list[int]:
 
 def of_groups(groups: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
     """Return the mesh axes, or parts of axes, along which the device groups of a collective run: ``data``,
-    ``model:(2)4``. They are in mesh order. ``[]``: every group has one member.
+    ``model:(2)4``. They are in mesh order. ``[]``: every group has one member. ``groups`` has the positions
+    in the mesh of each group's members, ``mesh`` (axis, size) in mesh order.
 
     None: a member is outside of the mesh, or a group is not all devices along some axes, such as devices 0
     and 7 of an axis of 8 (``axis_index_groups``). The mesh may be larger than the groups: the text of a
     program for several TPU slices lists the positions in one slice only.
-
-    Args:
-      groups: the positions in the mesh of the members of each group.
-      mesh: (axis, size) in mesh order.
     """
     several = list(groups)
     differing = _differing(_from_first(several), mesh)
@@ -54,14 +51,11 @@ def of_groups(groups: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
 
 def around(groups: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
     """Return the names of the mesh axes along which the members of any group of a collective differ; None: a
-    member is outside of the mesh.
+    member is outside of the mesh. ``groups`` has the positions in the mesh of each group's members, ``mesh``
+    (axis, size) in mesh order.
 
     This is for groups that are only a part of the devices along these axes (``axis_index_groups``), for which
     ``of_groups`` returns None.
-
-    Args:
-      groups: the positions in the mesh of the members of each group.
-      mesh: (axis, size) in mesh order.
     """
     return of_pairs(_from_first(groups), mesh)
 
@@ -71,13 +65,9 @@ def _from_first(groups: Iterable[Sequence[int]]) -> Iterable[tuple[int, int]]:
 
 
 def of_pairs(pairs: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
-    """Return the names of the mesh axes along which a permute sends: source and target of at least one pair
-    differ there. None: a position is outside of the mesh.
-
-    Args:
-      pairs: (source, target) of the permute, as positions in the mesh.
-      mesh: (axis, size) in mesh order.
-    """
+    """Return the names of the axes of ``mesh`` (axis, size) along which a permute sends: source and target of
+    at least one of ``pairs``, positions in the mesh, differ there. None: a position is outside of the
+    mesh."""
     differing = _differing(((pair[0], pair[1]) for pair in pairs), mesh)
     return None if differing is None else [name for name, _, _ in differing]
 
@@ -85,15 +75,9 @@ def of_pairs(pairs: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
 def _differing(
     pairs: Iterable[tuple[int, int]], mesh: Mesh
 ) -> list[tuple[str, int, set[tuple[int, int]]]] | None:
-    """Return (axis, size, coordinates) for each mesh axis along which a pair of devices differs; None: a
-    position is outside of the mesh.
-
-    ``coordinates`` has the coordinates along this axis of the pairs that differ there: {(first, second)}.
-
-    Args:
-      pairs: (position, position) in the mesh.
-      mesh: (axis, size) in mesh order.
-    """
+    """Return (axis, size, coordinates) for each axis of ``mesh`` (axis, size) along which one of ``pairs`` of
+    devices (positions in the mesh) differs; None: a position is outside of the mesh. ``coordinates`` has the
+    coordinates along this axis of the pairs that differ there: {(first, second)}."""
     total = math.prod(size for _, size in mesh)
     unique = set(pairs)
     if total < 1 or any(not (0 <= a < total and 0 <= b < total) for a, b in unique):
@@ -108,13 +92,8 @@ def _differing(
 
 
 def _along(size: int, pairs: set[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the smallest parts of a mesh axis along which pairs of devices differ: [(2, 4)] is the part of
-    size 4 behind factors of the axis size with the product 2.
-
-    Args:
-      size: the size of the axis.
-      pairs: (first, second) coordinates along the axis.
-    """
+    """Return the smallest parts of a mesh axis of ``size`` along which ``pairs`` of devices, (first, second)
+    coordinates, differ: [(2, 4)] is the part of size 4 behind factors of the axis size with the product 2."""
     best: list[tuple[int, int]] = [(1, size)]
     for cut in itertools.islice(_cuts(size), MAX_CUTS):
         runs = _varying(cut, size, pairs)
@@ -125,10 +104,7 @@ def _along(size: int, pairs: set[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def _cuts(size: int) -> Iterable[tuple[int, ...]]:
     """Return the orders in which the prime factors of ``size`` can be written: 12 -> (2, 2, 3), (2, 3, 2),
-    (3, 2, 2).
-
-    A size with more than 8 factors gives one order only, as there would be too many.
-    """
+    (3, 2, 2). A size with more than 8 factors gives one order only, as there would be too many."""
     factors = prime_factors(size)
     if len(set(factors)) == 1 or len(factors) > 8:
         return [tuple(factors)]
@@ -136,14 +112,9 @@ def _cuts(size: int) -> Iterable[tuple[int, ...]]:
 
 
 def _varying(cut: tuple[int, ...], size: int, pairs: set[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Split a mesh axis into factors and return the parts along which any pair of devices differs: [(2, 4)]
-    is the part of size 4 behind factors with the product 2. Neighbouring factors form one part.
-
-    Args:
-      cut: the prime factors of the axis size, in order.
-      size: the size of the axis.
-      pairs: (first, second) coordinates along the axis.
-    """
+    """Split a mesh axis of ``size`` into the prime factors ``cut``, in order, and return the parts along
+    which any of ``pairs``, (first, second) coordinates of two devices, differs: [(2, 4)] is the part of size
+    4 behind factors with the product 2. Neighbouring factors form one part."""
     runs: list[tuple[int, int]] = []
     before, stride, joined = 1, size, False
     for factor in cut:

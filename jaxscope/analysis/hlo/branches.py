@@ -18,13 +18,7 @@ MAX_DEPTH = 16
 
 
 class Branch(msgspec.Struct, frozen=True, gc=False):
-    """A branch of a conditional.
-
-    Attributes:
-      conditional: the conditional: ``computation/instruction``.
-      number: the number of the branch, from 0.
-      of: how many branches the conditional has.
-    """
+    """Branch ``number`` (from 0) of the ``of`` branches of a conditional: ``computation/instruction``."""
 
     conditional: str
     number: int
@@ -73,22 +67,14 @@ def _common(several: Sequence[Path]) -> Path:
 
 
 def smallest(rows: Iterable[tuple[Path, N]]) -> N:
-    """Return the least possible sum of the values in one call: of each conditional only the branch with the
-    smallest sum counts.
-
-    Args:
-      rows: (branches that contain the value, value).
-    """
+    """Return the least possible sum of the values in one call, from ``rows`` of (branches that contain the
+    value, value): of each conditional only the branch with the smallest sum counts."""
     return _total(list(rows), min, 0)
 
 
 def largest(rows: Iterable[tuple[Path, N]]) -> N:
-    """Return the largest possible sum of the values in one call: of each conditional only the branch with the
-    largest sum counts.
-
-    Args:
-      rows: (branches that contain the value, value).
-    """
+    """Return the largest possible sum of the values in one call, from ``rows`` of (branches that contain the
+    value, value): of each conditional only the branch with the largest sum counts."""
     return _total(list(rows), max, 0)
 
 
@@ -112,12 +98,7 @@ def _total(rows: Sequence[tuple[Path, N]], pick: Callable[[Iterable[N]], N], dep
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """A lower and an upper bound of a sum.
-
-    Attributes:
-      least: the lower bound.
-      most: the upper bound; None: there is none.
-    """
+    """A lower and an upper bound of a sum. ``most`` is None if there is no upper bound."""
 
     least: int
     most: int | None
@@ -129,11 +110,8 @@ class Bounds(msgspec.Struct, frozen=True):
 
 def bounds_of(rows: Iterable[tuple[Path, int | None]]) -> Bounds:
     """Return the least and the largest possible sum of the values in one call of a program whose conditionals
-    run one branch each. An unknown value (None) counts as 0, and then there is no upper bound.
-
-    Args:
-      rows: (branches of conditionals that contain the value, value).
-    """
+    run one branch each. An unknown value (None) counts as 0, and then there is no upper bound. ``rows`` are
+    (branches of conditionals that contain the value, value)."""
     given = list(rows)
     known = [(path, value) for path, value in given if value is not None]
     least = smallest(known)

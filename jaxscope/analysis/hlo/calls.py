@@ -59,7 +59,6 @@ class CallGraph:
     """The calls between the computations of one module, and the computations that run.
 
     Args:
-      module: the module.
       also: further opcodes whose instructions the method ``all`` can return.
 
     Attributes:
@@ -111,12 +110,8 @@ class CallGraph:
 
     def all(self, *opcodes: str) -> list[tuple[Computation, Instruction]]:
         """Return (computation, instruction) of all instructions with these opcodes in computations that run,
-        in the order of the text.
-
-        Args:
-          opcodes: opcodes that call computations (``while``, ``fusion``, ...), or that are in the argument
-            ``also`` of the class.
-        """
+        in the order of the text. The opcodes are those that call computations (``while``, ``fusion``, ...),
+        or those in the argument ``also`` of the class."""
         if self._running is None:
             self._running = {}
             for place, (computation, instruction) in enumerate(self._kept):
@@ -128,12 +123,8 @@ class CallGraph:
         return [(computation, instruction) for _, computation, instruction in found]
 
     def of(self, caller: Computation, instruction: Instruction) -> list[Call]:
-        """Return the calls that an instruction makes: two for a ``while`` (condition and body), one for each
-        branch of a ``conditional``; empty if it calls nothing.
-
-        Args:
-          caller: the computation that contains the instruction.
-        """
+        """Return the calls that an instruction in the computation ``caller`` makes: two for a ``while``
+        (condition and body), one for each branch of a ``conditional``; empty if it calls nothing."""
         return self._by_instruction.get((caller.name, instruction.name), [])
 
     def _reach(self) -> set[str]:
@@ -192,10 +183,7 @@ class CallGraph:
 
         The condition of a loop runs once more than its body. A branch of a conditional is counted as if it
         ran each time (module ``branches``). None: a trip count is unknown, or computations call each other in
-        a cycle.
-
-        Args:
-          trips: (name of the computation, name of the loop) -> trip count; None: unknown.
+        a cycle. ``trips`` is (name of the computation, name of the loop) -> trip count; None: unknown.
         """
         entry = self.module.entry
         result: dict[str, int | None] = dict.fromkeys(self.reachable)

@@ -148,11 +148,11 @@ class _Who(NamedTuple):
     """The devices that take part in a collective.
 
     Attributes:
-      members: the groups of devices; None: unknown.
       axes: the mesh axes along which the groups run; None: unknown, or the groups do not run along axes.
       syntax: the format in which the text states the groups; None: unknown.
       around: the mesh axes along which members of a group differ, if the groups do not run along axes; else
         None.
+      members: the groups of devices; None: unknown.
     """
 
     members: list[groups.Group] | None
@@ -174,11 +174,8 @@ def raw(graph: CallGraph) -> list[tuple[Computation, Instruction, str]]:
 
 
 def _is_host_transfer(kind: str, instruction: Instruction) -> bool:
-    """Return whether a send or recv exchanges data with the host. Such a transfer is no collective.
-
-    Args:
-      kind: the kind of the instruction: ``send``, ``recv``, ``all-gather``, ...
-    """
+    """Return whether a send or recv exchanges data with the host. Such a transfer is no collective. ``kind``
+    is ``send``, ``recv``, ``all-gather``, ..."""
     tail = instruction.tail
     return kind in ("send", "recv") and "is_host_transfer=true" in tail and _MEGASCALE not in tail
 
@@ -187,11 +184,8 @@ class Collectives:
     """Read the collectives of one module.
 
     Args:
-      graph: the calls of the module.
-      attribution: finds lines of the user's code for the module's instructions.
       executions: name of a computation -> how often it runs in one call; None: unknown.
       paths: name of a computation -> the branches of conditionals that contain it.
-      devices: the number of replicas and partitions.
       mesh: (axis, size) of the program's mesh; None: use the mesh that the text prints, if any.
     """
 
@@ -228,10 +222,8 @@ class Collectives:
 
     def _printed_mesh(self) -> axes.Mesh | None:
         """Return (axis, size) of the first mesh in the text that has the user's axis names and the module's
-        number of devices; None: there is none.
-
-        JAX 0.12 prints meshes in the ``replica_groups`` of collectives.
-        """
+        number of devices; None: there is none. JAX 0.12 prints meshes in the ``replica_groups`` of
+        collectives."""
         total = self._devices.replicas * self._devices.partitions
         for _, instruction, _ in self._raw:
             if "=mesh[" in instruction.tail:
@@ -289,14 +281,9 @@ class Collectives:
     def _start(
         self, computation: Computation, instruction: Instruction
     ) -> tuple[Instruction | None, Computation]:
-        """Return (instruction that starts the asynchronous collective, computation with that instruction): an
-        ``all-gather-start``, a fusion, ...
-
-        If the collective is not asynchronous, the result is (None, ``computation``).
-
-        Args:
-          computation, instruction: the collective and the computation that contains it.
-        """
+        """Return (instruction that starts the asynchronous collective ``instruction``, computation with that
+        start): an ``all-gather-start``, a fusion, ... If the collective is not asynchronous, the result is
+        (None, ``computation``), the computation that contains it."""
         if instruction.opcode.endswith("-start") or instruction.opcode in ("send", "recv"):
             return instruction, computation
         if (chained := self._chains.start_of(computation, instruction)) is not None:
@@ -426,13 +413,8 @@ def _not_of(arguments: Collection[str], c: Collective) -> Collective:
 
 
 def _is_scattered(body: Computation, reduced: Instruction) -> bool:
-    """Return whether a TPU fusion with an all-reduce uses only slices of its result. Then the fusion is in
-    fact a reduce-scatter.
-
-    Args:
-      body: the computation of the fusion.
-      reduced: the all-reduce.
-    """
+    """Return whether a TPU fusion, with the computation ``body`` and an all-reduce ``reduced``, uses only
+    slices of its result. Then the fusion is in fact a reduce-scatter."""
     if body.name.startswith("all-reduce-scatter"):
         return True
     waiting, seen, sliced = [reduced.name], {reduced.name}, False
@@ -450,11 +432,8 @@ def _is_scattered(body: Computation, reduced: Instruction) -> bool:
 
 def wire_by_axes(found: Iterable[Collective]) -> dict[str, branches.Bounds]:
     """Return the bytes that one device sends in collectives in one call of the program: mesh axes (``data``,
-    ``data,model``; ``?``: unknown) -> lower and upper bound.
-
-    A collective with an unknown size or number of executions counts as 0 in the lower bound, and there is no
-    upper bound.
-    """
+    ``data,model``; ``?``: unknown) -> lower and upper bound. A collective with an unknown size or number of
+    executions counts as 0 in the lower bound, and there is no upper bound."""
     rows: dict[str, list[tuple[branches.Path, int | None]]] = {}
     for c in found:
         rows.setdefault("?" if c.axes is None else ",".join(c.axes), []).append((c.branches, c.sent_bytes))

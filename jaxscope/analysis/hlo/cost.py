@@ -55,15 +55,9 @@ MAX_NAMED = 3  # the most custom kernels that are named in a reason
 
 
 def flops(graph: CallGraph, computation: Computation, instruction: Instruction) -> int | None:
-    """Return the flops of one execution of an instruction, with the dots and convolutions inside it if it is
-    a fusion or a call. An instruction that is or has no such operation gives 0.
-
-    None: the flops are unknown, always for a custom call, a loop and a conditional.
-
-    Args:
-      graph: the calls of the module.
-      computation: the computation that contains the instruction.
-    """
+    """Return the flops of one execution of an instruction in ``computation``, with the dots and convolutions
+    inside it if it is a fusion or a call. An instruction that is or has no such operation gives 0. None:
+    unknown, always for a custom call, a loop and a conditional."""
     opcode = instruction.operation
     if opcode in _PRODUCTS:
         return (
@@ -150,11 +144,8 @@ def total_flops(
 
 def _work(graph: CallGraph) -> Iterator[tuple[Computation, Instruction, int | None, str | None]]:
     """Yield (computation, instruction, flops, kernel) of each dot, convolution and custom call that may
-    compute.
-
-    ``flops`` are those of one execution, or None if they are unknown. ``kernel`` is the name of a custom
-    kernel whose flops are unknown, else None.
-    """
+    compute. ``flops`` are those of one execution, or None if they are unknown. ``kernel`` is the name of a
+    custom kernel whose flops are unknown, else None."""
     for computation, instruction in graph.all(*CUSTOM_CALLS, *WORK):
         if instruction.opcode not in CUSTOM_CALLS:
             yield computation, instruction, flops(graph, computation, instruction), None
@@ -171,7 +162,6 @@ class LineFlops(msgspec.Struct, frozen=True):
     program on one device.
 
     Attributes:
-      source: the line.
       flops: the sum, with only the largest branch of each conditional; None: the flops of one of the products
         are unknown.
     """
@@ -191,7 +181,6 @@ def by_line(
 
     Args:
       graph: the calls of the module; created with ``also=(*WORK, *CUSTOM_CALLS)``.
-      attribution: finds the line of an instruction.
       executions: name of a computation -> how often it runs in one call; None: unknown.
       paths: name of a computation -> the branches of conditionals that contain it.
     """
@@ -219,11 +208,9 @@ def _left_out(kernels: Counter[str]) -> str:
 
 
 def _of_gemm(computation: Computation, instruction: Instruction) -> int | None:
-    """Return the flops of a matrix product that XLA executes with cuBLAS; None: unknown.
-
-    The contracted dimensions are read from the custom call's configuration. If the result is a tuple, its
-    first member is the product.
-    """
+    """Return the flops of a matrix product that XLA executes with cuBLAS; None: unknown. The contracted
+    dimensions are read from the custom call's configuration. If the result is a tuple, its first member is
+    the product."""
     config = backend_config(instruction.tail).get("gemm_backend_config")
     numbers = config.get("dot_dimension_numbers") if isinstance(config, dict) else None
     left, result = (
@@ -295,15 +282,10 @@ def _of_convolution(computation: Computation, instruction: Instruction) -> int |
 
 
 def _positions(window: dict[str, list[str]], number: int, data: int, kernel: int, out: int) -> int | None:
-    """Count how often an element of a convolution's kernel meets an element of the input along one spatial
-    dimension; None: unknown.
-
-    Args:
-      window: the fields of the convolution's ``window=``: name (``size``, ``stride``, ``pad``, ...) -> a text
-        for each spatial dimension.
-      number: the number of the dimension.
-      data, kernel, out: the sizes of input, kernel and output along the dimension.
-    """
+    """Count how often an element of a convolution's kernel meets an element of the input along the spatial
+    dimension ``number``, where input, kernel and output have the sizes ``data``, ``kernel`` and ``out``;
+    None: unknown. ``window`` has the fields of the convolution's ``window=``: name (``size``, ``stride``,
+    ``pad``, ...) -> a text for each spatial dimension."""
 
     def of(key: str, default: int) -> int | None:
         values = window.get(key)

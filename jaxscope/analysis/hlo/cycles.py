@@ -27,7 +27,6 @@ def total(
     conditional do. There is no upper bound if a trip count is unknown.
 
     Args:
-      graph: the calls of the module.
       executions: name of a computation -> how often it runs in one call; None: unknown.
       paths: name of a computation -> the branches of conditionals that contain it.
     """

@@ -97,10 +97,8 @@ class Frames:
 
     def _nearest(self, frame_id: int) -> Frame | None:
         """Return the innermost frame of a stack that is in a file of the user, else the innermost frame;
-        None: the id is unknown.
-
-        Results are stored for all outer frames of the stack as well, so that each id is visited once.
-        """
+        None: the id is unknown. Results are stored for all outer frames of the stack as well, so that each id
+        is visited once."""
         locations, stacks = self._load()
         passed: list[int] = []
         while frame_id in stacks and frame_id not in self._known:
@@ -117,19 +115,15 @@ class Frames:
 
     def blamed(self, frame_id: int) -> Frame | None:
         """Return the frame to which an instruction with this ``stack_frame_id`` is attributed; None: the id
-        is unknown.
-
-        That is the innermost frame in the user's files, or the innermost frame if all are in libraries.
-        """
+        is unknown. That is the innermost frame in the user's files, or the innermost frame if all are in
+        libraries."""
         number = self.number(frame_id)
         return None if number < 0 else self.lines[number]
 
     def number(self, frame_id: int) -> int:
         """Return the index in ``self.lines`` of the frame to which an instruction with this
-        ``stack_frame_id`` is attributed; -1: the id is unknown.
-
-        Equal frames have one index, so that instructions can be counted by it.
-        """
+        ``stack_frame_id`` is attributed; -1: the id is unknown. Equal frames have one index, so that
+        instructions can be counted by it."""
         try:
             return self._blamed[frame_id]
         except KeyError:

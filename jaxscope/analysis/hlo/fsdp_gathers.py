@@ -78,7 +78,6 @@ class Weights:
     a matrix product (FSDP, fully sharded data parallelism).
 
     Args:
-      graph: which computation of the module calls which.
       mesh: (axis, size) of each axis of the mesh; None: unknown.
       axes_of: a function that returns the mesh axes of a collective; None: unknown.
       end_of: a function that returns the last fusion of a collective that a TPU executes as a chain of
@@ -106,14 +105,9 @@ class Weights:
     def of(
         self, computation: Computation, gather: Instruction, axes: Sequence[str] | None
     ) -> Gathered | None:
-        """Return the weight, an argument of the program, that an all-gather gathers for a matrix product;
-        None: the gather has another purpose.
-
-        Args:
-          computation: the computation that contains the gather.
-          gather: the all-gather.
-          axes: the mesh axes along which it gathers; None: unknown.
-        """
+        """Return the weight, an argument of the program, that the all-gather ``gather`` in ``computation``
+        gathers along the mesh axes ``axes`` (None: unknown) for a matrix product; None: the gather has
+        another purpose."""
         wanted = {axis.partition(":")[0] for axis in axes or ()}
         # Several arrays gathered at once: the first that is an argument for a product.
         for name in operands(gather.tail) if wanted else ():
@@ -176,12 +170,8 @@ class Weights:
         return self._axes[parameter.name]
 
     def _source(self, computation: Computation, name: str) -> Instruction | None:
-        """Return the program input from which a value results by conversions, slices, copies or changes of
-        layout alone; None: the value is computed.
-
-        Args:
-          computation, name: the value: the name of an instruction and the computation that contains it.
-        """
+        """Return the program input from which a value, the instruction ``name`` in ``computation``, results
+        by conversions, slices, copies or changes of layout alone; None: the value is computed."""
         for _ in range(MAX_STEPS):
             instruction = computation.find(name)
             if instruction is None:
@@ -228,15 +218,9 @@ class Weights:
         return (calls[0].caller, inputs[at]) if at < len(inputs) else None
 
     def _element(self, computation: Computation, instruction: Instruction) -> tuple[Computation, str] | None:
-        """Return (computation, name) of the value that a get-tuple-element instruction selects; None:
-        unknown.
-
-        The value is known if the tuple is created in the same computation, or if it is the state of a loop
-        and no iteration changes this member.
-
-        Args:
-          computation, instruction: the instruction and the computation that contains it.
-        """
+        """Return (computation, name) of the value that ``instruction``, a get-tuple-element in
+        ``computation``, selects; None: unknown. The value is known if the tuple is created in the same
+        computation, or if it is the state of a loop and no iteration changes this member."""
         at, inputs = number(attribute(instruction.tail, "index")), operands(instruction.tail)
         carried = computation.find(inputs[0]) if inputs else None
         if at is None or carried is None:
@@ -268,11 +252,8 @@ class Weights:
         self, computation: Computation, gather: Instruction
     ) -> Iterator[tuple[Computation, str, int, Instruction]]:
         """Yield each matrix product that uses the result of ``gather``, also after a change of type or
-        layout, and the product's other operand.
-
-        An item is (computation, name of the other operand, position of the gathered operand, instruction of
-        the product). ``computation`` contains the product.
-        """
+        layout, and the product's other operand. An item is (computation, name of the other operand, position
+        of the gathered operand, instruction of the product). ``computation`` contains the product."""
         end = self._end_of(gather)
         waiting: list[Place] = [(computation, gather), *([end] if end is not None else [])]
         seen = {(computation.name, gather.name)}
@@ -317,10 +298,8 @@ class Weights:
 
     def _made_of(self, computation: Computation, name: str, axes: set[str]) -> Iterator[Instruction]:
         """Yield the inputs of the program from which the value ``name`` in ``computation`` is computed.
-
         Instructions that make a value differ between devices in another way are yielded too: a collective
-        along ``axes``, whose operands are not followed, and the ids of partition and replica.
-        """
+        along ``axes``, whose operands are not followed, and the ids of partition and replica."""
         waiting, seen = [(computation, name)], {(computation.name, name)}
         while waiting and len(seen) < MAX_STEPS:
             place, current = waiting.pop()
@@ -356,12 +335,9 @@ class Weights:
     def _elements(
         self, computation: Computation, instruction: Instruction
     ) -> list[tuple[Computation, str] | None]:
-        """Return (computation, name) of each value that a get-tuple-element instruction may select. For the
-        state of a loop these are the initial value and the value after an iteration.
-
-        Args:
-          computation, instruction: the instruction and the computation that contains it.
-        """
+        """Return (computation, name) of each value that ``instruction``, a get-tuple-element in
+        ``computation``, may select. For the state of a loop these are the initial value and the value after
+        an iteration."""
         at, inputs = number(attribute(instruction.tail, "index")), operands(instruction.tail)
         carried = computation.find(inputs[0]) if inputs else None
         if at is None or carried is None:

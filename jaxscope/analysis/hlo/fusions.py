@@ -48,7 +48,6 @@ class Fusion(msgspec.Struct, frozen=True, gc=False):
     """One fusion outside of other fusions.
 
     Attributes:
-      name, computation: the name of the instruction and of the computation that contains it.
       kind: ``loop``, ``input``, ``output``, ``custom``, or the name of an unknown kind.
       ops: opcode -> number of instructions in the fusion, including nested fusions. Parameters and the
         ``fusion`` instructions themselves are not counted.
@@ -81,7 +80,6 @@ class Fusions(msgspec.Struct, frozen=True):
     Attributes:
       total, by_kind: number of fusions outside of other fusions, in all and by kind.
       nested, nested_by_kind: number of fusions inside other fusions, in all and by kind.
-      each: the fusions outside of other fusions.
     """
 
     total: int
@@ -137,12 +135,9 @@ def read(graph: CallGraph, attribution: Attribution, executions: dict[str, int |
 
 
 def _lines(attribution: Attribution, fusion: Instruction, body: Computation | None) -> list[Frame]:
-    """Return the lines of the user's code from which the instructions in a fusion come, the most frequent
-    first. If none is known, return the line in the fusion's own metadata, or an empty list.
-
-    Args:
-      body: the computation of the fusion; None: the text is truncated.
-    """
+    """Return the lines of the user's code from which the instructions in a fusion, in its computation
+    ``body`` (None: the text is truncated), come, the most frequent first. If none is known, return the line
+    in the fusion's own metadata, or an empty list."""
     found = attribution.sources([body])[:MAX_SOURCES] if body else []
     own = None if found else attribution.own(fusion)
     return found if own is None else [own]
@@ -186,9 +181,7 @@ def custom_calls(graph: CallGraph) -> dict[str, int]:
 
 def contents(graph: CallGraph, body: Computation) -> dict[str, int]:
     """Count the instructions in a fusion's body, including those in nested fusions: opcode -> number.
-
-    Parameters and the ``fusion`` instructions themselves are not counted.
-    """
+    Parameters and the ``fusion`` instructions themselves are not counted."""
     ops: dict[str, int] = {}
     waiting, seen = [(body, 0)], {body.name}
     while waiting:

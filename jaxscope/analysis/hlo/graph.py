@@ -25,8 +25,6 @@ class Node(msgspec.Struct, frozen=True):
 
     Attributes:
       id: unique in the program: ``computation/instruction``.
-      name: the name of the instruction.
-      opcode: the operation.
       shape: the shape of the result, as HLO writes it.
       group: the names of the fusions, loops and calls around the instruction, the outermost first.
       bytes: bytes of the result on one device; None: unknown.
@@ -65,11 +63,9 @@ class Edge(msgspec.Struct, frozen=True):
 
 
 class Graph(msgspec.Struct, frozen=True):
-    """The graph of one program.
+    """The graph of one program: its instructions and their operands.
 
     Attributes:
-      nodes: the instructions.
-      edges: their operands.
       cut: whether the program has more than MAX_NODES instructions, so that some are left out.
     """
 
@@ -79,12 +75,8 @@ class Graph(msgspec.Struct, frozen=True):
 
 
 def of(text: str, user_files: Iterable[str] = ()) -> Graph:
-    """Return the graph of a compiled text. Lines that cannot be read are left out.
-
-    Args:
-      text: the text of the compiled module.
-      user_files: files that are the user's own although they are in a library's directory.
-    """
+    """Return the graph of a compiled text. Lines that cannot be read are left out. ``user_files`` are files
+    that are the user's own although they are in a library's directory."""
     module = read(text, user_files)
     calls = CallGraph(module, tuple({i.opcode for c in module.computations.values() for i in c.instructions}))
     attribution = Attribution(module, calls)
@@ -109,10 +101,8 @@ def _id(computation: Computation, name: str) -> str:
 
 def _groups(computations: dict[str, Computation], calls: CallGraph) -> dict[str, tuple[str, ...]]:
     """Return the names of the fusions, loops and calls around each computation that runs, the outermost
-    first: computation name -> names of instructions.
-
-    If a computation is called several times, only the first call counts.
-    """
+    first: computation name -> names of instructions. If a computation is called several times, only the first
+    call counts."""
     found: dict[str, tuple[str, ...]] = {c.name: () for c in computations.values() if c.entry}
     waiting = [computations[name] for name in found]
     while waiting:

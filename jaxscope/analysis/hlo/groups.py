@@ -46,9 +46,9 @@ class Groups(NamedTuple):
     """The groups of devices of a collective, as a text states them.
 
     Attributes:
-      members: the groups, each with the numbers of its devices.
       syntax: the format of the text: explicit, iota, mesh, pairs.
       mesh: (axis, size) of the mesh in the text; None: it has none, or its axis names are not the user's.
+      members: the groups, each with the numbers of its devices.
     """
 
     members: list[Group]
@@ -58,11 +58,8 @@ class Groups(NamedTuple):
 
 def parse(text: str) -> Groups | None:
     """Parse the value of a collective's ``replica_groups=`` attribute: ``{{0,2},{1,3}}``, ``[2,4]<=[8]`` or
-    ``mesh[...] {...}``. None: it cannot be read or is too large.
-
-    ``{}`` gives an empty list of groups. It means one group of all devices, whose number only the module's
-    header states (see ``positions``).
-    """
+    ``mesh[...] {...}``. None: it cannot be read or is too large. ``{}`` gives an empty list of groups. It
+    means one group of all devices, whose number only the module's header states (see ``positions``)."""
     text = text.strip()
     if text.startswith("["):
         return _iota_groups(text)
@@ -121,13 +118,8 @@ def numbers(text: str | None) -> list[int] | None:
 
 
 def iota(dims: list[int], permutation: list[int] | None) -> list[int] | None:
-    """Return the numbers 0..n-1 reshaped to ``dims``, transposed by ``permutation`` and flattened, as in
-    XLA's ``<=[4,2]T(1,0)``. None: the arguments do not fit together or are too large.
-
-    Args:
-      dims: the sizes.
-      permutation: the order of the dimensions; None: do not transpose.
-    """
+    """Return the numbers 0..n-1 reshaped to ``dims``, transposed by ``permutation`` (None: not) and
+    flattened, as in XLA's ``<=[4,2]T(1,0)``. None: the arguments do not fit together or are too large."""
     if len(dims) > MAX_AXES or not 0 < math.prod(dims) <= MAX_IDS:
         return None
     order = list(range(len(dims))) if permutation is None else permutation

@@ -15,12 +15,7 @@ from jaxscope.schema.keys import Frame
 
 
 class Located(msgspec.Struct, frozen=True):
-    """An instruction of a compiled program and its source line.
-
-    Attributes:
-      opcode: the operation.
-      line: the line of the user's code; None: none is known for this instruction.
-    """
+    """An instruction of a compiled program: its opcode and the line of the user's code (None: unknown)."""
 
     opcode: str
     line: Frame | None
@@ -28,12 +23,8 @@ class Located(msgspec.Struct, frozen=True):
 
 def of(text: str, user_files: Iterable[str] = ()) -> dict[str, Located]:
     """Return the opcode and the source line of every instruction of a compiled program: name of the
-    instruction -> ``Located``.
-
-    Args:
-      text: the text of the compiled module.
-      user_files: files that are the user's own although they are in a library's directory.
-    """
+    instruction -> ``Located``. ``user_files`` are files that are the user's own although they are in a
+    library's directory."""
     module = read(text, user_files)
     calls = CallGraph(module, tuple({i.opcode for c in module.computations.values() for i in c.instructions}))
     attribution = Attribution(module, calls)

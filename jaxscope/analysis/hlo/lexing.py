@@ -37,11 +37,8 @@ def number(text: str | None, digits: int = 9) -> int | None:
 
 
 def closing(text: str, start: int) -> int:
-    """Return the position of the bracket that closes an opened bracket; -1: there is none.
-
-    Args:
-      start: the position behind the opening bracket.
-    """
+    """Return the position of the bracket that closes the one before the position ``start``; -1: there is
+    none."""
     if start == 0:  # the usual operand list holds no bracket of its own
         end = text.find(")")
         if end < 0 or not ("(" in text[:end] or "{" in text[:end] or '"' in text[:end]):
@@ -79,11 +76,8 @@ def split(text: str) -> list[str]:
 
 
 def operand_text(tail: str) -> str:
-    """Return the text of an instruction's operands: ``%a, %b), dim=0`` -> ``%a, %b``.
-
-    Args:
-      tail: the part of the instruction's line behind ``opcode(``.
-    """
+    """Return the text of an instruction's operands: ``%a, %b), dim=0`` -> ``%a, %b``. ``tail`` is the part of
+    the instruction's line behind ``opcode(``."""
     end = closing(tail, 0)
     return tail if end < 0 else tail[:end]
 
@@ -93,10 +87,7 @@ def operands(tail: str) -> list[str]:
 
     For a constant the result is its value, for a parameter its number. XLA writes ``%a`` or ``a``, in older
     texts with the shape in front (``f32[2]{0} %a``), and a comment ``/*index=5*/`` before every fifth
-    operand.
-
-    Args:
-      tail: the part of the instruction's line behind ``opcode(``.
+    operand. ``tail`` is the part of the instruction's line behind ``opcode(``.
     """
     text = operand_text(tail)
     if "%" in text and '"' not in text:
@@ -107,12 +98,8 @@ def operands(tail: str) -> list[str]:
 
 
 def attribute(tail: str, key: str) -> str | None:
-    """Return the value of one attribute of an instruction as text; None: it is missing.
-
-    Args:
-      tail: the part of the instruction's line behind ``opcode(``.
-      key: the name of the attribute.
-    """
+    """Return the value of the attribute ``key`` of an instruction as text; None: it is missing. ``tail`` is
+    the part of the instruction's line behind ``opcode(``."""
     if key not in tail:
         return None
     position = closing(tail, 0) + 1
@@ -128,12 +115,8 @@ def attribute(tail: str, key: str) -> str | None:
 
 
 def attributes(text: str, until: str | None = None) -> dict[str, str]:
-    """Parse a text ``, key=value, key={...}`` to a dict: key -> value as text. If a key occurs twice, the
-    first counts.
-
-    Args:
-      until: the key at which to stop; None: read all.
-    """
+    """Parse a text ``, key=value, key={...}`` to a dict: key -> value as text, up to the key ``until`` (None:
+    all). If a key occurs twice, the first counts."""
     result: dict[str, str] = {}
     position = 0
     while (found := _KEY.match(text, position)) and found[1] != until:
@@ -145,11 +128,8 @@ def attributes(text: str, until: str | None = None) -> dict[str, str]:
 
 def instruction_attributes(tail: str) -> dict[str, str]:
     """Return the attributes of an instruction up to ``metadata=``, where XLA prints most of them: key ->
-    value as text. ``metadata`` and what follows it, such as ``backend_config``, are not returned.
-
-    Args:
-      tail: the part of the instruction's line behind ``opcode(``.
-    """
+    value as text. ``metadata`` and what follows it, such as ``backend_config``, are not returned. ``tail`` is
+    the part of the instruction's line behind ``opcode(``."""
     end = closing(tail, 0)
     return attributes(tail[end + 1 :], until="metadata") if end >= 0 else {}
 
@@ -170,10 +150,7 @@ def _value_end(text: str, start: int) -> int:
 
 def metadata(tail: str) -> str | None:
     """Return the text between the braces of an instruction's ``metadata={...}``; None: it is missing.
-
-    Args:
-      tail: the part of the instruction's line behind ``opcode(``.
-    """
+    ``tail`` is the part of the instruction's line behind ``opcode(``."""
     start = tail.find(", metadata={")
     if start < 0:
         return None
@@ -216,13 +193,9 @@ def _unescape(found: re.Match[str]) -> str:
 
 
 def backend_config(tail: str) -> dict[str, Any]:
-    """Parse an instruction's ``backend_config={...}`` as JSON; ``{}`` if it is missing or no object.
-
-    XLA prints JSON, whose order of keys differs between compilations, or a quoted string that contains JSON.
-
-    Args:
-      tail: the part of the instruction's line behind ``opcode(``.
-    """
+    """Parse an instruction's ``backend_config={...}`` as JSON; ``{}`` if it is missing or no object. XLA
+    prints JSON, whose order of keys differs between compilations, or a quoted string that contains JSON.
+    ``tail`` is the part of the instruction's line behind ``opcode(``."""
     text = attribute(tail, "backend_config")
     if not text:
         return {}

@@ -33,10 +33,8 @@ class Loop(msgspec.Struct, frozen=True):
     """A while loop that runs.
 
     Attributes:
-      name: the name of the instruction.
       trip_count: iterations each time the loop is entered; None: the number depends on data or is unknown.
       how: ``printed`` or ``inferred``, the origin of ``trip_count``; None: there is no count.
-      computation: the computation that contains the loop.
       body: the computation that the loop repeats; None: unknown.
       executions: how often the whole loop is entered in one call of the program; None: unknown.
     """
@@ -58,7 +56,6 @@ class Element(NamedTuple):
     loop counter after an iteration.
 
     Attributes:
-      parameter: the number of the computation's parameter.
       member: the number of the member in the parameter, a tuple; -1: the parameter itself, which is no tuple.
       offset: the constant.
     """
@@ -78,14 +75,9 @@ Value = Constant | Element | Comparison | None
 
 
 class Inside(NamedTuple):
-    """The call through which the evaluation of a value went into a called computation. The parameters of that
-    computation have the values of the call's operands.
-
-    Attributes:
-      caller: the computation that contains the call.
-      call: the instruction that calls.
-      outer: the call that led to ``caller``; None: there is none.
-    """
+    """The call, an instruction in ``caller``, through which the evaluation of a value went into a called
+    computation; ``outer`` is the call that led to ``caller``, or None. The parameters of the called
+    computation have the values of the call's operands."""
 
     caller: Computation
     call: Instruction
@@ -94,10 +86,7 @@ class Inside(NamedTuple):
 
 def find(graph: CallGraph) -> tuple[list[Loop], dict[str, int | None]]:
     """Return (all loops that run, in the order of the text; name of a computation -> how often it runs in one
-    call of the program).
-
-    The number is None where a trip count is unknown.
-    """
+    call of the program). The number is None where a trip count is unknown."""
     found: list[Loop] = []
     left = MAX_STEPS_IN_ALL
     for computation, instruction in graph.all("while", "while-start"):
@@ -111,11 +100,8 @@ def find(graph: CallGraph) -> tuple[list[Loop], dict[str, int | None]]:
 
 
 def trips(found: list[Loop], unknown: int | None = None) -> Trips:
-    """Return a dict of the trip counts of the loops ``found``: (computation, name of the loop) -> trip count.
-
-    Args:
-      unknown: the value for a loop whose trip count is unknown.
-    """
+    """Return a dict of the trip counts of the loops ``found``: (computation, name of the loop) -> trip count,
+    or ``unknown`` if it is unknown."""
     return {
         (loop.computation, loop.name): unknown if loop.trip_count is None else loop.trip_count
         for loop in found
@@ -162,12 +148,9 @@ _MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "NE": "NE", "EQ": "
 
 
 def iterations(start: int, bound: int, step: int, direction: str) -> int | None:
-    """Return how often the loop ``while start <direction> bound: start += step`` iterates; None: the number
-    is unknown, or the loop never ends.
-
-    Args:
-      direction: ``LT``, ``LE``, ``GT``, ``GE`` or ``NE``.
-    """
+    """Return how often the loop ``while start <direction> bound: start += step`` iterates, where the
+    direction is ``LT``, ``LE``, ``GT``, ``GE`` or ``NE``; None: the number is unknown, or the loop never
+    ends."""
     if direction == "NE":
         if start == bound:
             return 0
@@ -189,7 +172,6 @@ class _Reading:
     """Evaluate values in the condition and the body of one loop as expressions of the loop's parameters.
 
     Args:
-      graph: the calls of the module.
       limit: the most instructions to examine, because a hostile text can have values with very many sources.
     """
 
@@ -249,13 +231,9 @@ class _Reading:
         inside: Inside | None = None,
         depth: int = 0,
     ) -> Value:
-        """Evaluate member ``index`` of a tuple, without evaluating the other members; None: unknown.
-
-        Args:
-          computation: the computation that contains ``instruction``, the tuple.
-          inside: the call that led to ``computation``; None: there is none.
-          depth: the number of instructions that were followed to get here.
-        """
+        """Evaluate member ``index`` of the tuple ``instruction`` in ``computation``, without evaluating the
+        other members; None: unknown. ``inside`` is the call that led to ``computation`` (None: there is
+        none), ``depth`` the number of instructions that were followed to get here."""
         if instruction is None or not self._may_look(instruction, depth):
             return None
         if instruction.opcode == "tuple":
@@ -292,12 +270,8 @@ class _Reading:
         )
 
     def step(self, body: Computation, index: int) -> int | None:
-        """Return how much one iteration of a loop adds to element ``index`` of the tuple that the loop
-        carries; None: unknown.
-
-        Args:
-          body: the computation that the loop repeats.
-        """
+        """Return how much one iteration of a loop with the body ``body`` adds to element ``index`` of the
+        tuple that the loop carries; None: unknown."""
         value = self._of(body, body.root, index)
         if isinstance(value, Element) and value.parameter == 0 and value.member == index:
             return value.offset
@@ -306,27 +280,16 @@ class _Reading:
     def unchanged(
         self, caller: Computation, loop: Instruction, body: Computation, value: Value
     ) -> Constant | None:
-        """Return the constant value of an element of the tuple that a loop carries, if no iteration changes
-        the element; None: an iteration does, or the value is unknown.
-
-        Args:
-          caller: the computation that contains the loop.
-          body: the computation that the loop repeats.
-          value: the element.
-        """
+        """Return the constant ``value`` of an element of the tuple that ``loop`` in ``caller`` carries, if no
+        iteration (``body``) changes the element; None: an iteration does, or the value is unknown."""
         if not isinstance(value, Element) or value.parameter != 0 or self.step(body, value.member) != 0:
             return None
         start = self.initial(caller, loop, value.member)
         return None if start is None else Constant(start.value + value.offset)
 
     def initial(self, caller: Computation, loop: Instruction, index: int, depth: int = 0) -> Constant | None:
-        """Return the value that element ``index`` of the tuple that a loop carries has when the loop is
-        entered; None: unknown.
-
-        Args:
-          caller: the computation that contains the loop.
-          depth: the number of outer loops that were followed.
-        """
+        """Return the value that element ``index`` of the tuple that ``loop`` in ``caller`` carries has when
+        the loop is entered; None: unknown. ``depth`` is the number of outer loops that were followed."""
         if depth > MAX_DEPTH:
             return None
         value = self._of(caller, _operand(caller, loop, 0), index)

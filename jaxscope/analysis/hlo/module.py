@@ -16,12 +16,8 @@ from jaxscope.analysis.hlo.lexing import operands
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """A line of a compiled text that could not be read.
-
-    Attributes:
-      line: the number of the line, counted from 1.
-      text: the reason, with a part of the line.
-    """
+    """A line of a compiled text (``line``, counted from 1) that could not be read. ``text`` is the reason,
+    with a part of the line."""
 
     line: int
     text: str
@@ -34,9 +30,7 @@ class Instruction(
 
     Attributes:
       root: whether the line begins with ROOT: the instruction is the result of its computation.
-      name: the name, without ``%``.
       shape: the shape of the result as text.
-      opcode: the operation.
       tail: everything behind the opening parenthesis: operands, ``)``, attributes, metadata.
     """
 
@@ -48,11 +42,9 @@ class Instruction(
 
     @property
     def operation(self) -> str:
-        """Return the opcode without ``-start``: ``fusion`` for ``fusion-start``.
-
-        XLA prints an operation that is the only one in an asynchronous computation as ``NAME-start`` with the
-        operation's own attributes, ``NAME-update`` and ``NAME-done``.
-        """
+        """Return the opcode without ``-start``: ``fusion`` for ``fusion-start``. XLA prints an operation that
+        is the only one in an asynchronous computation as ``NAME-start`` with the operation's own attributes,
+        ``NAME-update`` and ``NAME-done``."""
         return self.opcode.removesuffix("-start")
 
 

@@ -44,13 +44,9 @@ def primitive(op_name: str) -> str:
 
 
 def is_generated(tail: str) -> bool:
-    """Return whether the text of an instruction states that the SPMD partitioner inserted the instruction.
-
-    XLA writes this since JAX 0.12; the result is False for texts of older versions.
-
-    Args:
-      tail: the part of the instruction's line behind ``opcode(``.
-    """
+    """Return whether ``tail``, the part of an instruction's line behind ``opcode(``, states that the SPMD
+    partitioner inserted the instruction. XLA writes this since JAX 0.12; the result is False for texts of
+    older versions."""
     return any(mark in tail for mark in _GENERATED)
 
 

@@ -29,12 +29,9 @@ class Program(msgspec.Struct, frozen=True):
       mesh: (axis, size) of the mesh to which the axes of the collectives refer: the one that was passed, else
         the one that the text prints; None: neither exists.
       instructions, computations: their number in the whole text; 0: the text could not be read.
-      fusions: the fusions that run.
       unfused_elementwise: number of elementwise operations outside of fusions.
       wrapped_elementwise: number of fusions with a single elementwise operation.
       custom_calls: target of a custom call -> how many run.
-      collectives: the collectives that run.
-      loops: the while loops that run.
       memory: the inputs and outputs, and which outputs reuse the memory of inputs.
       wire_by_axes: axes joined with a comma (``?``: unknown axes) -> bytes that one device sends along them
         in one call.
@@ -129,12 +126,8 @@ def analyse(
 
 
 def of_module(module: Module, mesh: Sequence[tuple[str, int]] | None = None) -> Program:
-    """Analyse a parsed module: return all figures of the program.
-
-    Args:
-      mesh: (axis, size) in mesh order, for the axes of collectives; None: use the mesh that the text prints,
-        if any.
-    """
+    """Analyse a parsed module: return all figures of the program. ``mesh`` is (axis, size) in mesh order, for
+    the axes of collectives; None: use the mesh that the text prints, if any."""
     problems = list(module.problems)
     header = attributes(module.header)
     replicas, partitions = number(header.get("replica_count")), number(header.get("num_partitions"))

@@ -31,11 +31,7 @@ _SHOWN = 120
 
 def read(text: str, user_files: Iterable[str] = ()) -> Module:
     """Parse the text of a compiled module. Never raises; a text that is not HLO gives no computations and a
-    problem.
-
-    Args:
-      user_files: files that are the user's own although they are in a library's directory.
-    """
+    problem. ``user_files`` are files that are the user's own although they are in a library's directory."""
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     problems = _Problems(text)
@@ -81,10 +77,8 @@ def read(text: str, user_files: Iterable[str] = ()) -> Module:
 
 
 def _lines_with(text: str, mark: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
-    """Yield the matches of ``pattern`` at the beginning of the lines that contain the text ``mark``.
-
-    The search for a fixed text is ten times faster than matching a pattern at the beginning of every line.
-    """
+    """Yield the matches of ``pattern`` at the beginning of the lines that contain the text ``mark``. The
+    search for a fixed text is ten times faster than matching a pattern at the beginning of every line."""
     at = text.find(mark)
     while at >= 0:
         found = pattern.match(text, text.rfind("\n", 0, at) + 1)
@@ -173,10 +167,8 @@ def _set_lines(text: str, computations: dict[str, Computation]) -> None:
 
 
 class _Problems:
-    """The lines of a text that could not be read, with line numbers.
-
-    After MAX_PROBLEMS of them, further ones are only counted: the last entry then ends with ``(and 7 more)``.
-    """
+    """The lines of a text that could not be read, with line numbers. After MAX_PROBLEMS of them, further ones
+    are only counted: the last entry then ends with ``(and 7 more)``."""
 
     def __init__(self, text: str) -> None:
         self.found: list[Problem] = []

@@ -27,10 +27,8 @@ def computes(instruction: Instruction) -> bool:
 
 
 class Schedule:
-    """The instructions of one computation, in the order of execution.
-
-    Only a damaged text has two instructions with one name; then the last one counts.
-    """
+    """The instructions of one computation, in the order of execution. Only a damaged text has two
+    instructions with one name; then the last one counts."""
 
     def __init__(self, computation: Computation) -> None:
         self._place: dict[str, int] = {}
@@ -57,12 +55,8 @@ class Schedule:
         return None
 
     def overlapped(self, start: Instruction, end: Instruction | None = None) -> bool | None:
-        """Return whether an instruction computes between a start and its done; None: the done is unknown.
-
-        Args:
-          start: the instruction that starts the transfer.
-          end: the instruction that ends the transfer; None: the one that ``done_of`` finds.
-        """
+        """Return whether an instruction computes between ``start`` and its done ``end`` (None: the one that
+        ``done_of`` finds); None: the done is unknown."""
         end = end or self.done_of(start)
         first = self._place.get(start.name)
         last = None if end is None else self._place.get(end.name)

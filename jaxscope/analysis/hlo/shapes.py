@@ -35,7 +35,6 @@ class Array(msgspec.Struct, frozen=True, gc=False):
     """The shape of one array.
 
     Attributes:
-      dtype: the element type: ``bf16``.
       dims: the sizes; for a dynamic dimension its upper bound, or None if it has none (``?``).
       layout: dimension numbers from minor to major; None: not printed.
       bits: bits of one element in memory; None: the type is unknown.
@@ -69,11 +68,8 @@ class Array(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def allocated_bytes(self) -> int | None:
-        """Return the bytes of the array's buffer; None: unknown.
-
-        On a TPU this includes the padding of each dimension to full tiles, such as 8 x 128. Arrays on other
-        machines have no tiles.
-        """
+        """Return the bytes of the array's buffer; None: unknown. On a TPU this includes the padding of each
+        dimension to full tiles, such as 8 x 128. Arrays on other machines have no tiles."""
         if not self.tiles or self.layout is None or self.bits is None or None in self.dims:
             return self.bytes
         if sorted(self.layout) != list(range(len(self.dims))):
@@ -87,11 +83,10 @@ def _buffer(size: int) -> int:
 
 
 def _in_whole_tiles(sizes: list[int], tiles: str) -> int | None:
-    """Return the number of elements of an array, with the padding to full tiles: sizes 10, 100 in tiles
-    ``(8,128)`` -> 16 x 128. None: the tiles cannot be read.
+    """Return the number of elements of an array of ``sizes`` (from major to minor), with the padding to full
+    tiles: sizes 10, 100 in tiles ``(8,128)`` -> 16 x 128. None: the tiles cannot be read.
 
     Args:
-      sizes: the sizes of the dimensions, from major to minor.
       tiles: ``(8,128)(2,1)``: the last two dimensions are cut into parts of 8 and 128, then these parts into
         parts of 2 and 1. A ``*`` joins a dimension with the next minor one before the cut.
     """
@@ -165,10 +160,7 @@ def _layout(text: str | None) -> tuple[tuple[int, ...] | None, int, str, int | N
 
 def _bits(dtype: str) -> int | None:
     """Return the bits of an element in memory: 8 for ``f8e4m3fn``, 16 for ``bf16``, 64 for ``c64``; None: the
-    type is unknown.
-
-    Types of less than 8 bits use a byte, unless the layout has another size (``E(4)``).
-    """
+    type is unknown. Types of less than 8 bits use a byte, unless the layout has another size (``E(4)``)."""
     if dtype == "pred":
         return 8
     found = _BITS.match(dtype)
@@ -185,10 +177,8 @@ def members(text: str) -> list[str]:
 
 def device_bytes(shape: Shape | None) -> int | None:
     """Return the bytes that a value, an array or a tuple, occupies in a device's memory; None: unknown.
-
     Arrays in the memory of a TPU's host count 0. A tuple counts all members and a list of their addresses,
-    which has a buffer of its own.
-    """
+    which has a buffer of its own."""
     if shape is None or isinstance(shape, Array):
         return None if shape is None else 0 if shape.space == HOST else shape.allocated_bytes
     members = [device_bytes(member) for member in shape]
@@ -216,7 +206,8 @@ def total_bytes(shape: Shape | None) -> int | None:
 
 
 def of_result(opcode: str, text: str) -> Shape | None:
-    """Return the shape of an instruction's result; None: the text cannot be read.
+    """Return the shape of the result of an instruction with this opcode and printed shape; None: the text
+    cannot be read.
 
     The printed shape of an instruction that starts a transfer contains more than the result::
 
@@ -224,10 +215,6 @@ def of_result(opcode: str, text: str) -> Shape | None:
         all-reduce-start                    the result alone; since JAX 0.12 ((operands), result)
         send, recv                          (payload, u32[], token[])
         every other NAME-start              (operand, result, context...); operand and result may be tuples
-
-    Args:
-      opcode: the opcode of the instruction.
-      text: the shape that is printed for the instruction.
     """
     shape = parse(text)
     if not isinstance(shape, tuple) or not shape:
@@ -241,13 +228,8 @@ def of_result(opcode: str, text: str) -> Shape | None:
 
 
 def result_bytes(opcode: str, text: str) -> int | None:
-    """Return the bytes of an instruction's result, without padding; None: unknown.
-
-    Args:
-      opcode: the opcode of the instruction.
-      text: the shape that is printed for the instruction, which for a ``-start`` contains more than the
-        result.
-    """
+    """Return the bytes of an instruction's result, without padding; None: unknown. ``text`` is the shape that
+    is printed for the instruction, which for a ``-start`` opcode contains more than the result."""
     return total_bytes(of_result(opcode, text))
 
 

@@ -50,13 +50,8 @@ class Spelled(msgspec.Struct, frozen=True):
 
 
 def read(text: str, mesh: Mesh | None) -> Spelled:
-    """Parse a sharding as XLA prints it: ``{devices=[2,1]<=[2]}``. A text that cannot be read gives a
-    ``Spelled`` without values.
-
-    Args:
-      text: the sharding, with its braces.
-      mesh: (axis, size) of the program's mesh; None: unknown.
-    """
+    """Parse a sharding as XLA prints it, with its braces: ``{devices=[2,1]<=[2]}``. A text that cannot be
+    read gives a ``Spelled`` without values. ``mesh`` is (axis, size) of the program's mesh; None: unknown."""
     text = text.strip()[:20_000]
     if text == "{replicated}":
         return Spelled((), ())
@@ -127,11 +122,8 @@ def _named(found: re.Match[str], mesh: Mesh | None) -> Spelled:
 
 
 def _coordinates(flat: Sequence[int], dims: Sequence[int]) -> list[list[int]]:
-    """Return, for each dimension, a list: position -> coordinate along that dimension.
-
-    Args:
-      flat: the positions, in row-major order of an array of shape ``dims``.
-    """
+    """Return, for each dimension, a list: position -> coordinate along that dimension. ``flat`` has the
+    positions, in row-major order of an array of shape ``dims``."""
     found = []
     stride = len(flat)
     for size in dims:
@@ -145,13 +137,8 @@ def _coordinates(flat: Sequence[int], dims: Sequence[int]) -> list[list[int]]:
 
 def _axes(tiles: Sequence[int], coordinates: Sequence[list[int]], mesh: Mesh) -> Dimensions | None:
     """Return for each dimension the mesh axes that split it into tiles, major to minor; None: the tiles are
-    not along mesh axes.
-
-    Args:
-      tiles: number of tiles along each dimension.
-      coordinates: for each dimension a list: position of a device -> number of its tile.
-      mesh: (axis, size) in mesh order.
-    """
+    not along mesh axes. ``tiles`` has the number of tiles along each dimension, ``coordinates`` for each
+    dimension a list: position of a device -> number of its tile; ``mesh`` is (axis, size) in mesh order."""
     total = math.prod(size for _, size in mesh)
     if any(len(along) != total for along in coordinates[: len(tiles)]):
         return None

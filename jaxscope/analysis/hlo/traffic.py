@@ -57,7 +57,6 @@ class Traffic:
     cores.
 
     Args:
-      graph: the calls of the module.
       executions: name of a computation -> how often it runs in one call of the program; None: unknown.
     """
 
@@ -78,15 +77,10 @@ class Traffic:
         return total if self._left > 0 else None
 
     def _read(self, computation: Computation, name: str, size: int, times: int, depth: int) -> int:
-        """Return the least number of bytes that are read of the value ``name``, at most the bytes of the
-        whole value.
-
-        Args:
-          computation: the computation that contains the value.
-          size: the bytes of the whole value.
-          times: how often ``computation`` runs in one call of the program. Slices count that often.
-          depth: the number of views and loops that were followed to get here.
-        """
+        """Return the least number of bytes that are read of the value ``name`` in ``computation``, at most
+        ``size``, the bytes of the whole value. ``times`` is how often ``computation`` runs in one call of the
+        program (slices count that often), ``depth`` the number of views and loops that were followed to get
+        here."""
         most = 0
         for reader in computation.readers(name):
             self._left -= 1
@@ -151,14 +145,9 @@ class Traffic:
     def _in_loops(
         self, computation: Computation, packed: Instruction, name: str, size: int, depth: int
     ) -> int:
-        """Return the least number of bytes that loops read of the value ``name``, which they get as a member
-        of the tuple ``packed``.
-
-        Args:
-          computation: the computation that contains the value, the tuple and the loops.
-          size: the bytes of the whole value.
-          depth: the number of views and loops that were followed to get here.
-        """
+        """Return the least number of bytes that loops in ``computation`` read of the value ``name`` of
+        ``size`` bytes, which they get as a member of the tuple ``packed``. ``depth`` is the number of views
+        and loops that were followed to get here."""
         places = [i for i, o in enumerate(operands(packed.tail)) if o == name]
         most = 0
         for loop in computation.readers(packed.name):

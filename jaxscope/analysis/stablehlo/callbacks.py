@@ -52,11 +52,7 @@ class Callback(msgspec.Struct, frozen=True):
 
 def find(module: Module, sources: Sources) -> list[Callback]:
     """Return the callbacks, infeeds and outfeeds of a program in the order of the text. Callbacks that the
-    text writes as sends and receives (on TPU) come last.
-
-    Args:
-      sources: the lines and calls of the module's operations.
-    """
+    text writes as sends and receives (on TPU) come last."""
     found: list[Callback] = []
     transfers: dict[tuple[str, int, int], list[int]] = {}
     for index, op in enumerate(module.ops):

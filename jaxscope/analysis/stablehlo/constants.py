@@ -49,12 +49,8 @@ class Constant(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources, captured: Sequence[Captured] = ()) -> list[Constant]:
-    """Return the constants of a program with more than SMALL elements, the largest first.
-
-    Args:
-      sources: the lines and calls of the module's operations.
-      captured: the arrays that the traced function closed over, which give the constants their names.
-    """
+    """Return the constants of a program with more than SMALL elements, the largest first. ``captured`` are
+    the arrays that the traced function closed over, which give the constants their names."""
     found: list[tuple[int | None, Constant]] = []
     wanted = {
         index
@@ -128,11 +124,8 @@ def _constant(
 
 def _names(constants: list[Constant], captured: Sequence[Captured]) -> list[tuple[str, ...]]:
     """Return the possible names of each constant, in the order of ``constants``: the variables in
-    ``captured`` with the constant's shape and dtype.
-
-    If any array in ``captured`` with this shape and dtype has no name, the constant has no names, because it
-    may be that array.
-    """
+    ``captured`` with the constant's shape and dtype. If any array in ``captured`` with this shape and dtype
+    has no name, the constant has no names, because it may be that array."""
     by_kind: dict[tuple[object, object], list[str | None]] = {}
     for c in captured:
         by_kind.setdefault((c.shape, c.dtype), []).append(c.name)

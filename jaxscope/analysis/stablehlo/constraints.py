@@ -101,10 +101,6 @@ class Constraint(msgspec.Struct, frozen=True):
 class Constraints:
     """The sharding constraints of one module.
 
-    Args:
-      sources: the lines and calls of the module's operations.
-      meshes: the meshes of the module, by name.
-
     Attributes:
       arguments: position of an argument of the program -> (requested sharding, line of the user's code or
         None).
@@ -233,14 +229,12 @@ class Constraints:
     def _makers(
         self, constraint: Op, shape: tuple[int | None, ...] | None
     ) -> tuple[tuple[tuple[str, int], ...], str | None]:
-        """Find where the operand of a sharding constraint comes from. Return (lines, argument).
+        """Find where the operand of a sharding constraint, on a value of ``shape``, comes from. Return
+        (lines, argument).
 
         ``lines`` has (file, line) of the operation that computes the operand and of elementwise operations
         between that operation and the constraint, the nearest first. ``argument`` is the name of the
         program's argument if the operand is an argument; else None.
-
-        Args:
-          shape: the shape of the constrained value.
         """
         module, function = self._module, self._module.functions[constraint.function]
         lines: dict[tuple[str, int], None] = {}
@@ -333,12 +327,8 @@ def attach(
     program_values: Iterable[values.Value], requests: Mapping[int, Request]
 ) -> tuple[values.Value, ...]:
     """Return the arguments or results of a program, with the shardings that constraints in the program
-    request for them in ``asked``.
-
-    Args:
-      program_values: the arguments or the results of the program.
-      requests: position -> (requested sharding, line of the user's code or None).
-    """
+    request for them in ``asked``. ``requests`` is position -> (requested sharding, line of the user's code or
+    None)."""
     return tuple(
         v
         if v.index not in requests

@@ -23,14 +23,8 @@ _ZEROS = re.compile(r"(\d\.\d*?)0+e\+00\b")
 
 
 class AtLine(NamedTuple):
-    """A line of the user's code with the operations that only one of two programs has, as text:
-    ``add 16xf32``.
-
-    Attributes:
-      source: the line; None: the operations have none.
-      before: operations that only the first program has, at most four.
-      after: operations that only the second program has, at most four.
-    """
+    """A line of the user's code (None: the operations have none) with the operations that only the first, and
+    that only the second of two programs has, at most four of each, as text: ``add 16xf32``."""
 
     source: Frame | None
     before: tuple[str, ...]
@@ -45,14 +39,9 @@ def same_for_all_processes(text: str) -> str:
 
 
 def by_line(before: str, after: str) -> list[AtLine]:
-    """Return the lines of the user's code whose operations differ between two programs. Lines that lost
-    operations come first, in the order of the text, then those that only got new ones.
-
-    A constant belongs to the line of the operation that uses it.
-
-    Args:
-      before, after: the StableHLO of the two programs.
-    """
+    """Return the lines of the user's code whose operations differ between two programs, given as StableHLO.
+    Lines that lost operations come first, in the order of the text, then those that only got new ones. A
+    constant belongs to the line of the operation that uses it."""
     old, new = Counter(_operations(reader.read(before))), Counter(_operations(reader.read(after)))
     gone, come = old - new, new - old
     lines = dict.fromkeys(source for source, _ in (*gone, *come))
@@ -80,12 +69,8 @@ def _operations(module: Module) -> Iterator[tuple[Frame | None, str]]:
 
 
 def _spelled(name: str, callee: str | None, detail: str, outputs: tuple[str, ...]) -> str:
-    """Write an operation as short text: ``constant dense<2.0> f32`` or
-    ``reduce applies add across dimensions = [0] 16xf32``.
-
-    Args:
-      name, callee, detail, outputs: the fields of ``module.Op``.
-    """
+    """Write an operation, given by fields of ``module.Op``, as short text: ``constant dense<2.0> f32`` or
+    ``reduce applies add across dimensions = [0] 16xf32``."""
     types = ", ".join(t.removeprefix("tensor<").removesuffix(">") for t in outputs)
     what = " ".join(
         detail.replace("stablehlo.", "").replace("%", "").replace("( init: )", "").strip(" ,").split()

@@ -60,7 +60,6 @@ def find(
     left out.
 
     Args:
-      arguments, results: those of the program.
       donated: paths of the arguments that the call donated; None: unknown.
       unread: paths of the arguments that JAX dropped because the program never reads them.
       aliased: positions of the arguments that share a buffer with an output in the compiled program; None:
@@ -102,9 +101,6 @@ class _Outputs:
     """The results of a program, grouped by type, to find the one that could reuse a donated argument's
     memory.
 
-    Args:
-      results: the results of the program.
-
     Attributes:
       taken: position of a result -> the argument whose memory the result reuses by JAX's decision.
       alike: (shape, dtype) -> the results of this type, the last first.
@@ -127,10 +123,8 @@ class _Outputs:
 
     def take(self, value: Value) -> Value | None:
         """Remove and return the first output that could reuse the memory of the argument ``value``; None:
-        there is none.
-
-        An output without a sharding is compared by its global shape, because XLA may choose any sharding.
-        """
+        there is none. An output without a sharding is compared by its global shape, because XLA may choose
+        any sharding."""
         for whole in (False, True):
             waiting = self.free.get(_slot(value, whole))
             if waiting:
@@ -144,13 +138,8 @@ def _slot(value: Value, whole: bool) -> object:
 
 
 def unusable(value: Value, outputs: _Outputs) -> str | None:
-    """Return why no output can reuse the memory of a donated argument, as a clause for a message:
-    ``no output is f32[8]``. None: no reason is known.
-
-    Args:
-      value: the argument.
-      outputs: the results of the program.
-    """
+    """Return why none of ``outputs`` can reuse the memory of the donated argument ``value``, as a clause for
+    a message: ``no output is f32[8]``. None: no reason is known."""
     whole = outputs.alike.get((value.shape, value.dtype), [])[:MAX_COMPARED]
     if not whole:
         shaped = outputs.shaped.get(value.shape, [])[:MAX_COMPARED]

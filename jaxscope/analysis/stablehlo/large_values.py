@@ -37,7 +37,6 @@ class LargeValue(msgspec.Struct, frozen=True):
     Attributes:
       bytes: bytes of the whole array, on all devices together.
       shape: the shape with its dtype: ``f32[4096,512]``.
-      operation: the operation: ``dot_general``.
       source: the line of the user's code; None: unknown.
     """
 
@@ -49,11 +48,7 @@ class LargeValue(msgspec.Struct, frozen=True):
 
 def find(module: Module, sources: Sources) -> list[LargeValue]:
     """Return the largest values of a program that XLA has to store in memory, the largest first. If a line
-    computes several equal ones, only one is returned.
-
-    Args:
-      sources: the lines and calls of the module's operations.
-    """
+    computes several equal ones, only one is returned."""
     found: set[LargeValue] = set()
     for index, op in enumerate(module.ops):
         if op.name not in IN_MEMORY or not sources.times[op.function]:

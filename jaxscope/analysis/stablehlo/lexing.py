@@ -92,11 +92,7 @@ def attributes(text: str) -> dict[str, str]:
 
 def dictionary(text: str) -> dict[str, str]:
     """Return the attributes of an operation: name -> value as text. They are in ``<{...}>`` and in ``{...}``
-    behind the operation's name; braces inside other brackets do not count.
-
-    Args:
-      text: the text behind the operation's name.
-    """
+    of ``text``, the text behind the operation's name; braces inside other brackets do not count."""
     found: dict[str, str] = {}
     depth = 0
     skip = 0
@@ -137,12 +133,8 @@ def location(line: str) -> tuple[str, str]:
 
 
 def signature(line: str) -> tuple[str, str]:
-    """Split an operation's line into the part before its types, and the types: ``%0 = f %a : T`` ->
-    (``%0 = f %a``, ``T``). The second text is empty if the line has no types.
-
-    Args:
-      line: the line without its location.
-    """
+    """Split an operation's line, without its location, into the part before its types, and the types:
+    ``%0 = f %a : T`` -> (``%0 = f %a``, ``T``). The second text is empty if the line has no types."""
     at = line.rfind(" : ")
     if at < 0:
         return line, ""
@@ -166,11 +158,9 @@ def signature(line: str) -> tuple[str, str]:
 
 
 def types(text: str) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
-    """Parse the types of an operation: return (types of the operands, types of the results).
-
-    ``(A, B) -> C`` -> ``(("A", "B"), ("C",))``. For the short form ``A, B``, which does not separate them,
-    the result is (None, all types).
-    """
+    """Parse the types of an operation: return (types of the operands, types of the results). ``(A, B) -> C``
+    -> ``(("A", "B"), ("C",))``. For the short form ``A, B``, which does not separate them, the result is
+    (None, all types)."""
     before, arrow, after = text.partition("->")
     if not arrow:
         return None, tuple(_types(text))

@@ -79,11 +79,8 @@ class Locations:
         self.unread: set[str] = set()
 
     def place(self, text: str) -> Place:
-        """Return the origin of an operation with this location.
-
-        Args:
-          text: the text between the parentheses of ``loc(...)``: ``#loc5`` or a location written out.
-        """
+        """Return the origin of an operation with this location: the text between the parentheses of
+        ``loc(...)``, ``#loc5`` or a location written out."""
         found = self._places.get(text)
         if found is None:
             node = self._resolve(text)
@@ -143,12 +140,8 @@ class Locations:
         return node
 
     def _parse(self, text: str, at: int, depth: int) -> tuple[_Node, int]:
-        """Parse the location that begins at index ``at`` of ``text``. Return (location, index of its end).
-        Raises _Unread if there is none.
-
-        Args:
-          depth: the number of locations that contain this one.
-        """
+        """Parse the location that begins at index ``at`` of ``text``, inside ``depth`` other locations.
+        Return (location, index of its end). Raises _Unread if there is none."""
         if depth > MAX_NESTED:
             raise _Unread
         if found := ALIAS.match(text, at):
@@ -172,15 +165,9 @@ class Locations:
         raise _Unread
 
     def _fused(self, text: str, at: int, depth: int) -> tuple[_Node, int]:
-        """Parse the locations of fused operations, ``[a, b]``, and return (one of these locations, index
-        behind the bracket).
-
-        The location is the first with frames, else the first with a name.
-
-        Args:
-          at: the index behind the word ``fused``.
-          depth: the number of locations that contain this one.
-        """
+        """Parse the locations of fused operations, ``[a, b]``, behind the word ``fused`` that ends at index
+        ``at``, inside ``depth`` other locations. Return (the first of them with frames, else the first with a
+        name; index behind the bracket)."""
         if text.startswith("<", at):
             end = lexing.closing(text, at)
             if end < 0:
@@ -214,14 +201,9 @@ def _file(found: re.Match[str]) -> _Node:
 
 
 def _renamed(place: Place, name: str | None, function: str) -> Place:
-    """Return ``place`` with the operation's name ``name``, and with its innermost frame only, whose Python
-    function gets the name ``function``. A location that names an operation or a function replaces the names
-    in the location inside it.
-
-    Args:
-      name: None: unknown.
-      function: "": unknown.
-    """
+    """Return ``place`` with the operation's name ``name`` (None: unknown), and with its innermost frame only,
+    whose Python function gets the name ``function`` ("": unknown). A location that names an operation or a
+    function replaces the names in the location inside it."""
     frame = place.frames[0]
     return Place(name, (Frame(file=frame.file, line=frame.line, function=function),), place.span)
 

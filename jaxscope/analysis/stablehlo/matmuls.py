@@ -44,11 +44,7 @@ class Product(msgspec.Struct, frozen=True):
 
 def find(module: Module, sources: Sources) -> list[Product]:
     """Return the matrix products and convolutions of a program, grouped by line of the user's code, types and
-    precision. The most frequent come first.
-
-    Args:
-      sources: the lines and calls of the module's operations.
-    """
+    precision. The most frequent come first."""
     found: dict[tuple[str, str, Frame | None], int] = {}
     for index, op in enumerate(module.ops):
         times = sources.times[op.function]

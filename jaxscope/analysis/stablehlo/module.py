@@ -14,12 +14,8 @@ CALLS = frozenset({"func.call", "call"})
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """A part of a StableHLO text that could not be read.
-
-    Attributes:
-      line: the number of the line, counted from 1; 0: unknown.
-      text: the reason.
-    """
+    """A part of a StableHLO text, on ``line`` (from 1; 0: unknown), that could not be read; ``text`` is the
+    reason."""
 
     line: int
     text: str
@@ -87,7 +83,6 @@ class Function(msgspec.Struct, frozen=True):
       public: whether the function is not marked as private.
       line: the line in the text, counted from 1.
       first, end: the function's operations are ``Module.ops[first:end]``.
-      arguments, results: the arguments and results, in order.
     """
 
     name: str

@@ -22,9 +22,7 @@ class Stretch(msgspec.Struct, frozen=True):
     equal parts.
 
     Attributes:
-      start: the index at which the repetition begins.
       period: the length of one of the equal parts.
-      times: the number of complete parts.
       length: the length of the whole, including an incomplete part at the end.
     """
 
@@ -39,12 +37,8 @@ class Stretch(msgspec.Struct, frozen=True):
 
 
 def find(sequence: Sequence[int], least_times: int = 3) -> list[Stretch]:
-    """Return the repeating parts of a sequence, such as ``1 2 3 1 2 3 1 2 3``. They do not overlap. The
-    longest comes first, each with its shortest period.
-
-    Args:
-      least_times: how often something must repeat at least.
-    """
+    """Return the parts of a sequence that repeat at least ``least_times`` times, such as
+    ``1 2 3 1 2 3 1 2 3``. They do not overlap. The longest comes first, each with its shortest period."""
     found: list[Stretch] = []
     for period in candidates(sequence):
         equal = bytes(map(operator.eq, sequence, islice(sequence, period, None)))

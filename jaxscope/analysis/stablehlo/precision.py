@@ -50,7 +50,6 @@ class Origin(msgspec.Struct, frozen=True):
 
     Attributes:
       kind: ``constant``, ``convert`` or ``other``.
-      operation: the operation: ``stablehlo.convert``.
       count: number of operations, with called functions inlined and loop bodies counted once.
       source: the line; None: unknown.
     """
@@ -77,11 +76,7 @@ class Doubles(msgspec.Struct, frozen=True):
 
 def upcasts(module: Module, sources: Sources) -> list[Upcast]:
     """Return the conversions of arrays to wider floats, those with the most bytes first. Conversions of
-    scalars are left out, because they cost nothing.
-
-    Args:
-      sources: the lines and calls of the module's operations.
-    """
+    scalars are left out, because they cost nothing."""
     found: dict[tuple[str, str, Frame | None, bool | None], tuple[int, int | None, str | None]] = {}
     for index, op in enumerate(module.ops):
         if not op.name.endswith(".convert") or not op.inputs or not op.outputs:
@@ -114,11 +109,7 @@ def _bits(dtype: str) -> int:
 
 
 def doubles(module: Module, sources: Sources) -> Doubles | None:
-    """Return where a program uses 64-bit floating point; None: nowhere.
-
-    Args:
-      sources: the lines and calls of the module's operations.
-    """
+    """Return where a program uses 64-bit floating point; None: nowhere."""
     operations = 0
     origins: dict[tuple[str, str, Frame | None], int] = {}
     for index, op in enumerate(module.ops):

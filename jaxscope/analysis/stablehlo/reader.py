@@ -24,7 +24,6 @@ class _Open:
 
     Attributes:
       owner: index of the operation that has the region; None: the region is a function's body.
-      block: the number of the region.
       last: index of the last operation that was read in the region; None: none so far.
     """
 
@@ -112,11 +111,8 @@ class _Reader:
             self.names[name] = None
 
     def _edge(self, number: int, line: str) -> None:
-        """Begin a region of the last operation, at a line like ``cond {`` or ``reducer(...) {``.
-
-        Args:
-          number: the number of the line.
-        """
+        """Begin a region of the last operation, at a line (``number``) like ``cond {`` or
+        ``reducer(...) {``."""
         self._define(line)
         owner = self.open[-1].last if self.open else None
         if owner is None:
@@ -138,11 +134,8 @@ class _Reader:
         return left
 
     def _close(self, number: int, line: str) -> None:
-        """End a region at a line like ``}``, ``} do {``, ``}, {`` or ``}) : (A) -> B loc(...)``.
-
-        Args:
-          number: the number of the line.
-        """
+        """End a region at a line (``number``) like ``}``, ``} do {``, ``}, {`` or
+        ``}) : (A) -> B loc(...)``."""
         if not self.open:
             self.modules -= 1
             if self.modules < 0:
@@ -221,15 +214,12 @@ class _Reader:
             self._enter(index)
 
     def _operands(self, head: str, name: str) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
-        """Parse the operands of an operation. Return (number of operands, indices of the operations that
-        produce them, for each operand the number of the result that it is).
+        """Parse the operands of the operation ``name`` from ``head``, the line behind that name, without
+        types and location. Return (number of operands, indices of the operations that produce them, for each
+        operand the number of the result that it is).
 
         Operands that are arguments of regions are counted, but have no index. The third item is empty except
         for a return.
-
-        Args:
-          head: the line behind the name of the operation, without types and location.
-          name: the name of the operation.
         """
         values = lexing.OPERAND.findall(lexing.STRING.sub('""', head) if '"' in head else head)
         names = self.names
@@ -274,12 +264,8 @@ class _Reader:
         return taken[:n], outputs[-results:] if results else ()
 
     def _outside(self, number: int, line: str, name: str) -> None:
-        """Read an operation outside of functions: the module itself, a function or a mesh.
-
-        Args:
-          number: the number of the line.
-          name: the operation: ``func.func``.
-        """
+        """Read an operation outside of functions, on line ``number``: the module itself, a function
+        (``func.func``) or a mesh."""
         name = name.removeprefix("builtin.")
         symbol = SYMBOL.search(line)
         called = None if symbol is None else symbol[2] or lexing.unquote(symbol[1] or "")

@@ -30,7 +30,6 @@ class Reading(msgspec.Struct, frozen=True):
     """The contents of a program's StableHLO.
 
     Attributes:
-      module: the name of the module; None: the text has none.
       num_partitions, num_replicas: the numbers in the module's attributes; None: unknown.
       printed: number of operations in the text, without returns.
       op_counts: operation -> how often it occurs. Called functions are inlined, as XLA does first, and loop
@@ -38,17 +37,14 @@ class Reading(msgspec.Struct, frozen=True):
       located: number of operations with a location.
       resolved: number of operations for which a line of the user's code is known.
       arguments, results: those of the program.
-      meshes: the meshes in the text.
       shardings: the shardings stated inside the program.
       sharding_constraints: the sharding constraints with a known line.
       uneven: sharding constraints that split a dimension into unequal parts.
       repeated: blocks of operations that the text repeats, such as a Python loop.
       constants: arrays that the traced function closed over.
       doubles: where the program uses 64-bit floating point; None: nowhere.
-      upcasts: conversions to wider floats.
       callbacks: calls into Python on the host.
       products: matrix products and convolutions.
-      large: the largest values.
       donation: donated arguments and arguments that could be donated.
       problems: the lines that could not be read.
     """
@@ -90,7 +86,6 @@ def analyse(
     """Analyse the StableHLO text of a program. Never raises.
 
     Args:
-      text: the StableHLO.
       captured: arrays that the traced function closed over, which give the constants their names.
       paths: the paths of all the caller's arguments, in order.
       dropped: positions in ``paths`` of the arguments that the program does not take.
@@ -120,7 +115,6 @@ def of_module(
     """Analyse a parsed StableHLO module.
 
     Args:
-      sources: the lines and calls of the module's operations.
       captured: arrays that the traced function closed over, which give the constants their names.
       paths: the paths of all the caller's arguments, in order.
       dropped: positions in ``paths`` of the arguments that the program does not take.

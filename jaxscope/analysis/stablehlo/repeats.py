@@ -60,11 +60,7 @@ class Repeated(msgspec.Struct, frozen=True):
 
 def find(module: Module, sources: Sources) -> list[Repeated]:
     """Return the blocks of operations that a program repeats, the largest first. Repetitions inside JAX's own
-    functions are left out.
-
-    Args:
-      sources: the lines and calls of the module's operations.
-    """
+    functions are left out."""
     kinds, weights = _kinds(module, sources)
     blocks: dict[int, list[int]] = {}
     for index, op in enumerate(module.ops):
@@ -108,13 +104,10 @@ def find(module: Module, sources: Sources) -> list[Repeated]:
 
 def _is_jax_own(sources: Sources, iteration: Sequence[int]) -> bool:
     """Return whether a repeated block of operations comes from JAX's own code, such as the rounds of a random
-    number generator or a polynomial. The user can do nothing about such a block.
+    number generator or a polynomial. The user can do nothing about such a block. ``iteration`` has the
+    indices of one iteration's operations.
 
     It does if no operation has a frame of the user, or if all operations belong to one expression.
-
-    Args:
-      sources: the lines and calls of the module's operations.
-      iteration: the indices of one iteration's operations.
     """
     ops = sources.module.ops
     if not any(ops[i].location for i in iteration):
@@ -174,11 +167,7 @@ def _kinds(module: Module, sources: Sources) -> tuple[list[int], list[int]]:
 
 def _carried(module: Module, iterations: Sequence[Sequence[int]]) -> bool:
     """Return whether every iteration of a repeated block, after the first, uses a value that the iteration
-    before computed.
-
-    Args:
-      iterations: the indices of the operations of each iteration.
-    """
+    before computed. ``iterations`` has the indices of the operations of each."""
     for before, after in itertools.pairwise(iterations):
         made = set(before)
         if not any(made.intersection(module.ops[i].operands) for i in after):
@@ -197,7 +186,6 @@ def _source(
     function that contains the loop. Then the first line of the iteration in that function is returned.
 
     Args:
-      sources: the lines and calls of the module's operations.
       iteration: the indices of one iteration's operations.
       inside: the indices of all iterations' operations.
       repeated: the indices of the operations in any repeated block.
@@ -226,23 +214,15 @@ def _source(
 
 
 def _chain(sources: Sources, index: int) -> tuple[Frame, ...]:
-    """Return the frames of the user on the stack of an operation, outermost first; empty if there are none.
-
-    Args:
-      index: the index of the operation in ``Module.ops``.
-    """
+    """Return the frames of the user on the stack of operation ``index`` in ``Module.ops``, outermost first;
+    empty if there are none."""
     found = sources.own(index)
     return () if found.frame is None else (found.frame, *found.callers)[::-1]
 
 
 def _under(sources: Sources, iteration: Sequence[int]) -> list[tuple[str, int]]:
     """Return (file, line) of the lines of the user's code that are on the stacks of most operations of an
-    iteration, outermost first.
-
-    Args:
-      sources: the lines and calls of the module's operations.
-      iteration: the indices of one iteration's operations.
-    """
+    iteration (their indices), outermost first."""
     chains = [c for i in iteration if (c := _chain(sources, i))]
     depths: dict[tuple[str, int], list[int]] = {}
     for chain in chains:
@@ -262,7 +242,6 @@ def _elsewhere(
     their next frame is in ``below``.
 
     Args:
-      sources: the lines and calls of the module's operations.
       shared: the frames that the operations of the block share, outermost first.
       below: the next inner frames of these operations.
       inside: the indices of all iterations' operations.

@@ -36,13 +36,8 @@ MAX_LISTED = 500
 
 
 class Mesh(msgspec.Struct, frozen=True):
-    """A mesh that the text of a lowered program defines.
-
-    Attributes:
-      name: the name without ``@``.
-      axes: (axis, size) of each axis.
-      device_ids: the device ids; None: 0, 1, 2, ...
-    """
+    """A mesh that the text of a lowered program defines: its name without ``@``, (axis, size) of each axis,
+    and the device ids (None: 0, 1, 2, ...)."""
 
     name: str
     axes: tuple[tuple[str, int], ...]
@@ -102,11 +97,7 @@ def meshes(module: Module) -> dict[str, Mesh]:
 
 def spec(text: str, meshes: Mapping[str, Mesh]) -> Spec:
     """Parse the text of a sharding in a lowered program: ``#sdy.sharding<...>``, ``<@mesh, [...]>`` or a
-    GSPMD string.
-
-    Args:
-      meshes: name of a mesh in the module -> the mesh.
-    """
+    GSPMD string. ``meshes`` are those of the module by name."""
     at = text.find("<")
     if text.startswith('"') or at < 0:
         return Spec(lexing.unquote(text))
@@ -133,12 +124,8 @@ def spec(text: str, meshes: Mapping[str, Mesh]) -> Spec:
 
 
 def partition_spec(dimensions: tuple[tuple[str, ...], ...] | None) -> str | None:
-    """Write a sharding as JAX prints it: ``(("data",), (), ("x", "y"))`` -> ``P('data', None, ('x', 'y'))``.
-    None gives None.
-
-    Args:
-      dimensions: for each dimension the mesh axes that split it; None: unknown.
-    """
+    """Write a sharding, for each dimension the mesh axes that split it, as JAX prints it:
+    ``(("data",), (), ("x", "y"))`` -> ``P('data', None, ('x', 'y'))``. None gives None."""
     if dimensions is None:
         return None
     parts = ["None" if not d else repr(d[0]) if len(d) == 1 else repr(d) for d in dimensions]
@@ -146,12 +133,8 @@ def partition_spec(dimensions: tuple[tuple[str, ...], ...] | None) -> str | None
 
 
 def of_attributes(attributes: Mapping[str, str], meshes: Mapping[str, Mesh]) -> Spec | None:
-    """Return the sharding in the attributes of a program's argument or result; None: there is none.
-
-    Args:
-      attributes: name of an attribute -> its text.
-      meshes: name of a mesh in the module -> the mesh.
-    """
+    """Return the sharding in the ``attributes`` (name -> text) of a program's argument or result; None: there
+    is none. ``meshes`` are those of the module by name."""
     text = attributes.get("sdy.sharding") or attributes.get("mhlo.sharding")
     return None if text is None else spec(text, meshes)
 
@@ -170,11 +153,7 @@ def marks(module: Module, sources: Sources, meshes: Mapping[str, Mesh]) -> list[
 
 def stated(op: Op, meshes: Mapping[str, Mesh]) -> Spec | None:
     """Return the sharding that a ``sharding_constraint`` or ``reshard`` operation requests; None: it cannot
-    be read.
-
-    Args:
-      meshes: name of a mesh in the module -> the mesh.
-    """
+    be read. ``meshes`` are those of the module by name."""
     if op.name.startswith("sdy."):
         at = op.detail.find("<")
         return spec(op.detail[at:], meshes) if at >= 0 else None

@@ -25,12 +25,8 @@ BRANCHES = frozenset({"stablehlo.case", "stablehlo.if", "mhlo.case", "mhlo.if"})
 
 
 class Coverage(msgspec.Struct, frozen=True):
-    """For how many operations of a program the origin is known.
-
-    Attributes:
-      located: number of operations with a known location.
-      resolved: number of operations for which a line of the user's code is known.
-    """
+    """For how many operations of a program the origin is known: ``located`` have a location, and for
+    ``resolved`` a line of the user's code is known."""
 
     located: int
     resolved: int
@@ -49,7 +45,6 @@ class Sources:
       times: for each function, how many copies of it the program has once all calls are inlined.
 
     Args:
-      module: the parsed StableHLO.
       standing: a function that says for a file name whether the file belongs to the user, an installed
         package or a library.
     """
@@ -139,10 +134,8 @@ class Sources:
 
     def backward(self, index: int) -> bool | None:
         """Return whether differentiation created an operation: whether JAX wrote ``transpose(...)`` into its
-        name, or into the name of every call of the function that contains it.
-
-        None: only some calls have such a name, or there are no names.
-        """
+        name, or into the name of every call of the function that contains it. None: only some calls have such
+        a name, or there are no names."""
         name = self.place(index).name
         if name is not None and "transpose(" in name:
             return True
@@ -195,10 +188,8 @@ class Sources:
         return tuple(found.values()) or (NOBODY,)
 
     def _calling_order(self) -> list[int]:
-        """Return the indices of all functions, each after all functions that call it.
-
-        In a cycle of calls, which MLIR forbids, one function is placed before its caller.
-        """
+        """Return the indices of all functions, each after all functions that call it. In a cycle of calls,
+        which MLIR forbids, one function is placed before its caller."""
         waiting = [len({self.module.ops[i].function for i in calls}) for calls in self.called]
         ready = [f for f, n in enumerate(waiting) if n == 0]
         order: list[int] = []
@@ -221,14 +212,9 @@ class Sources:
     def _inside(
         self, names: Collection[str], calls: Callable[[list[bool]], bool]
     ) -> tuple[list[bool], list[bool]]:
-        """Return two lists: for each operation, and for each function, whether it is inside a loop (or, for
-        other ``names``, inside a branch of a conditional).
-
-        Args:
-          names: the names of the operations that are loops, or of those that are conditionals.
-          calls: decides for a function that is called several times, from one bool for each call: ``any``
-            (one call inside is enough) or ``all``.
-        """
+        """Return two lists: for each operation, and for each function, whether it is inside an operation with
+        one of ``names``: a loop, or a branch of a conditional. For a function that is called several times,
+        ``calls`` decides from one bool for each call: ``any`` (one call inside is enough) or ``all``."""
         inside: list[bool] = []  # the parent of an operation comes before it in ops
         ops = self.module.ops
         for op in ops:
@@ -248,10 +234,8 @@ class Sources:
             self._backward[f] = by_call.pop() if len(by_call) == 1 else None
 
     def _times(self) -> list[int]:
-        """Return how many copies of each function the program has once all calls are inlined, at most MANY.
-
-        A call in a loop counts once. A private function that nobody calls has 0 copies.
-        """
+        """Return how many copies of each function the program has once all calls are inlined, at most MANY. A
+        call in a loop counts once. A private function that nobody calls has 0 copies."""
         times = [0] * len(self.module.functions)
         main = self.module.main()
         for f in self.order:

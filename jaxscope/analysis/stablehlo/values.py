@@ -64,7 +64,6 @@ def arguments(
     arguments, else the names in the text.
 
     Args:
-      main: the function with which the program begins.
       meshes: name of a mesh in the module -> the mesh.
       paths: the paths of all the caller's arguments, in order.
       dropped: positions in ``paths`` of the arguments that the program does not take.
@@ -125,13 +124,8 @@ def _role(attributes: Mapping[str, str]) -> str:
 def device_shape(
     shape: tuple[int | None, ...] | None, sharding: shardings.Spec | None
 ) -> tuple[int | None, ...] | None:
-    """Return the shape of the part of an array on one device; None: unknown. An array without a sharding is
-    not split, so its whole shape is returned.
-
-    Args:
-      shape: the shape of the whole array; None: unknown.
-      sharding: how the array is split; None: there is no sharding.
-    """
+    """Return the shape of the part of an array on one device (None: unknown), from the shape of the whole
+    array and its sharding. An array without a sharding is not split, so its whole shape is returned."""
     if shape is None or sharding is None:
         return shape
     cut = parts(sharding, len(shape))
@@ -141,12 +135,8 @@ def device_shape(
 
 
 def parts(sharding: shardings.Spec, rank: int) -> list[int] | None:
-    """Return into how many parts a sharding splits each dimension of an array; None: the sharding cannot be
-    read.
-
-    Args:
-      rank: number of dimensions of the array.
-    """
+    """Return into how many parts a sharding splits each dimension of an array with ``rank`` dimensions; None:
+    the sharding cannot be read."""
     if sharding.dimensions is None:
         if found := TILES.search(sharding.text):
             tiles = [int(n) for n in found[1].split(",") if n and len(n) < 10]
