@@ -34,8 +34,7 @@ class Action(NamedTuple):
       keys: its keys in Textual's names, separated by commas; the first is displayed. With an empty text the
         action is only in the command palette, until the user configures a key.
       does: Textual's name of the action, with arguments: ``zoom`` calls the method ``action_zoom``.
-      words: its label in the footer and the palette.
-      help: what it does, in one sentence.
+      words: its label in the footer and the palette; ``help`` says in one sentence what it does.
       group: its group in the palette; empty: it is not in the palette.
       footer: its priority if the footer has no room for all actions, 1 first; 0: it is never in the footer.
       prior: whether the key is handled before the focused widget sees it, and also in dialogs.
@@ -176,10 +175,8 @@ def in_scopes(scopes: Iterable[str], table: Sequence[Action] = ACTIONS) -> list[
 
 
 def remapped(keys: Mapping[str, str]) -> tuple[Action, ...]:
-    """Return all actions, with the keys that the user configured in place of the default keys.
-
-    Args:
-      keys: the configured keys by action id, written as ``"x"``, ``"ctrl+f,/"`` or ``"^f"``.
+    """Return all actions, with the keys that the user configured in place of the default keys. ``keys`` are
+    the configured keys by action id, written as ``"x"``, ``"ctrl+f,/"`` or ``"^f"``.
 
     Raises:
       UsageError: an id or a key does not exist, or two actions that apply together would have the same key.
@@ -230,9 +227,7 @@ def bindings(scope: str) -> list[Binding]:
 
 def spelled(keys: str, *, all_of_them: bool = False) -> str:
     """Return the first of ``keys`` as displayed: ``slash`` -> ``/``, ``ctrl+p,ctrl+o`` -> ``^p``.
-
-    ``all_of_them``: all keys, as ``^p or ^o``.
-    """
+    ``all_of_them``: all keys, as ``^p or ^o``."""
     found = [_NAMES.get(k, k.replace("ctrl+", "^")) for k in keys.split(",")]
     return " or ".join(found) if all_of_them else found[0]
 
@@ -244,10 +239,7 @@ def key_of(id: str, table: Sequence[Action] = ACTIONS) -> str:
 
 def sections(able: Iterable[Action]) -> dict[str, list[Action]]:
     """Return the actions ``able``, which apply to the focused pane, for the help page: heading -> actions.
-    The headings are "This screen", "Move", "Look" and "Program".
-
-    Headings without an action are left out.
-    """
+    The headings are "This screen", "Move", "Look" and "Program". Headings without an action are left out."""
     found: dict[str, list[Action]] = {name: [] for name in ("This screen", "Move", "Look", "Program")}
     for action in able:
         if action.scope not in PANES | {"app"}:
@@ -271,10 +263,8 @@ def namespaced(action: Action) -> str:
 
 
 def footer(scopes: Iterable[str], width: int, table: Sequence[Action] = ACTIONS) -> list[Action]:
-    """Return the actions of ``scopes`` that fit into a footer of ``width`` columns.
-
-    Those with the highest priority are chosen. The result has the order of the table, not of the priority.
-    """
+    """Return the actions of ``scopes`` that fit into a footer of ``width`` columns. Those with the highest
+    priority are chosen. The result has the order of the table, not of the priority."""
     able = [a for a in in_scopes(scopes, table) if a.footer and a.keys]
     chosen: list[Action] = []
     left = width - 1

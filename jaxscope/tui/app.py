@@ -53,11 +53,8 @@ REST = 3  # the pause after a redraw, in which keys are handled, as a multiple o
 
 
 def hung_up() -> bool:
-    """Return whether the terminal is gone, so that the view must end.
-
-    A program started with ``nohup`` gets no SIGHUP when its terminal closes, and would try to read from the
-    terminal for ever.
-    """
+    """Return whether the terminal is gone, so that the view must end. A program started with ``nohup`` gets
+    no SIGHUP when its terminal closes, and would try to read from the terminal for ever."""
     try:
         termios.tcgetattr(sys.__stdin__.fileno())  # type: ignore[union-attr]
     except (OSError, termios.error):
@@ -131,10 +128,8 @@ class App(Verbs):
         self._collector: Collector | None = None
 
     def _fatal_error(self) -> None:
-        """Close the view after an internal error, and keep the error in ``failed`` for the caller.
-
-        Textual's own method would print all local variables. It is used only with ``JAXSCOPE_DEBUG=1``.
-        """
+        """Close the view after an internal error, and keep the error in ``failed`` for the caller. Textual's
+        own method would print all local variables. It is used only with ``JAXSCOPE_DEBUG=1``."""
         self.failed = sys.exc_info()[1]
         if os.environ.get("JAXSCOPE_DEBUG") == "1":
             super()._fatal_error()
@@ -157,19 +152,14 @@ class App(Verbs):
 
     def delay_update(self, delay: float = SETTLE_S) -> None:
         """Postpone drawing after a switch of screens by at most SETTLE_S, although Textual requests ``delay``
-        seconds.
-
-        Textual waits 50 ms for the panes of the new screen. The panes here exist already, and 50 ms are half
-        of the time in which a key should be handled.
-        """
+        seconds. Textual waits 50 ms for the panes of the new screen. The panes here exist already, and 50 ms
+        are half of the time in which a key should be handled."""
         super().delay_update(min(delay, SETTLE_S))
 
     def refresh_css(self, animate: bool = True) -> None:
-        """Apply the style rules to the screens, unless all of them have the current styles.
-
-        When the screen is switched, Textual asks for this once for the new screen and once for the previous
-        one, whose styles did not change.
-        """
+        """Apply the style rules to the screens, unless all of them have the current styles. When the screen
+        is switched, Textual asks for this once for the new screen and once for the previous one, whose styles
+        did not change."""
         with contextlib.suppress(AttributeError, KeyError, textual.app.ScreenError):
             if all(screen._css_update_count == self._css_update_count for screen in self.screen_stack):
                 return
@@ -229,10 +219,8 @@ class App(Verbs):
             self.post_message(RunChanged(self._seen))
 
     def _end(self, result: str) -> None:
-        """End the view because of a signal or a lost terminal; ``result`` is what ``run()`` returns.
-
-        A timer ends the process if Textual waits too long for a terminal that is gone.
-        """
+        """End the view because of a signal or a lost terminal; ``result`` is what ``run()`` returns. A timer
+        ends the process if Textual waits too long for a terminal that is gone."""
         if self._ending:
             return
         self._ending = True
@@ -273,10 +261,8 @@ class App(Verbs):
 
     @property
     def view(self) -> View | None:
-        """Return the current screen if it is a ``View`` whose panes all exist.
-
-        None: a dialog is open, or the screen is being switched.
-        """
+        """Return the current screen if it is a ``View`` whose panes all exist. None: a dialog is open, or the
+        screen is being switched."""
         try:
             return self.screen if isinstance(self.screen, View) and self.screen.complete else None
         except textual.app.ScreenStackError:

@@ -32,8 +32,6 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
     """Base class of the app with the methods that its actions call.
 
     Attributes:
-      feed: reads the run.
-      owned: whether this command started the program.
       trail: names of the screens visited before, the latest last; the action ``back`` returns to them.
       leaving: whether the app is closing; then no action may open a screen any more.
       actions: all actions with the keys that the user configured.
@@ -139,12 +137,9 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
             self.outside(command, command[0])
 
     def outside(self, command: Sequence[str], name: str, instead: str | None = None) -> None:
-        """Run ``command`` in the terminal and return to the view when that program ends.
-
-        Args:
-          name: the name of the program in an error message.
-          instead: what to show if the program cannot be run; None: ``name`` and the error.
-        """
+        """Run ``command`` in the terminal and return to the view when that program ends. ``name`` is that of
+        the program in an error message, ``instead`` what to show if the program cannot be run; None: ``name``
+        and the error."""
         trouble: Exception | None = None
         try:
             with self.suspend():  # an exception that leaves this block would leave the app suspended

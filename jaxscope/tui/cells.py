@@ -19,11 +19,8 @@ STYLES = (*ROLES, *(f"shard{n}" for n in range(8)))
 
 
 class Button(NamedTuple):
-    """A text that can be clicked.
-
-    Attributes:
-      action: what a click does, as Textual's action with its target: ``app.show('overview')``.
-    """
+    """A text that can be clicked. ``action`` is what a click does, as Textual's action with its target:
+    ``app.show('overview')``."""
 
     parts: list[Part]
     action: str
@@ -38,7 +35,6 @@ class Column(NamedTuple, Generic[T]):
     """One column of a table of items of type T.
 
     Attributes:
-      title: the heading.
       cell: returns the text of a cell, from the item and the width of the column in characters.
       width: width in characters; 0: the remaining width, divided among all columns with width 0.
       right: whether the text is aligned to the right.
@@ -76,10 +72,7 @@ def plain(cell: Cell) -> str:
 
 def fitted(cell: Cell, width: int, *, right: bool = False) -> list[tuple[str, str]]:
     """Return ``cell``, a styled text, as pairs (escaped text, name of the style), cut or padded to exactly
-    ``width`` characters.
-
-    A cut text ends in ``…``; ``right`` pads at the left.
-    """
+    ``width`` characters. A cut text ends in ``…``; ``right`` pads at the left."""
     made: list[tuple[str, str]] = []
     left = width
     all_parts = parts(cell)

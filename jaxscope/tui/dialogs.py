@@ -31,13 +31,8 @@ T = TypeVar("T")
 
 
 class Help(ModalScreen[None]):
-    """Explain the focused pane and list the keys that apply.
-
-    Args:
-      title: the title of the pane.
-      about: what the pane shows.
-      able: the actions that apply there.
-    """
+    """Explain the focused pane, called ``title``, and list the actions ``able``, which apply there, with
+    their keys. ``about`` is what the pane shows."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS
     BINDINGS = [Binding("escape,q,question_mark,f1,enter", "dismiss", "close", show=False)]
@@ -72,10 +67,8 @@ class Help(ModalScreen[None]):
 
 
 class Leave(ModalScreen[str | None]):
-    """Ask whether a program that this command started is to continue after the view is closed.
-
-    The result is ``detach`` (the program continues), ``stop``, or None (the view stays open).
-    """
+    """Ask whether a program that this command started is to continue after the view is closed. The result is
+    ``detach`` (the program continues), ``stop``, or None (the view stays open)."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS
     BINDINGS = [
@@ -178,12 +171,8 @@ class Page(ModalScreen[None]):
 
 class Ranks(ModalScreen[None]):
     """Show the ranks of a job (its processes): one row for each group of ranks that compiled the same
-    programs, and below the rows the differences between the groups.
-
-    Args:
-      found: the groups and the text about their differences.
-      open_rank: called with a group when the user wants to see the report of its lowest rank.
-    """
+    programs, and below the rows the differences between the groups. ``open_rank`` is called with a group when
+    the user wants to see the report of its lowest rank."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = style.COMPONENTS
     BINDINGS = [

@@ -48,14 +48,9 @@ def openable(file: str) -> str | None:
 
 
 def command(file: str, line: int, environ: Mapping[str, str] | None = None) -> list[str] | None:
-    """Return the command that opens ``file`` at ``line`` in ``$VISUAL``, or else in ``$EDITOR``.
-
-    None: neither is set. An unknown editor gets the file without the line.
-
-    Args:
-      file: a result of ``openable``.
-      environ: the environment variables; None: those of this process.
-    """
+    """Return the command that opens ``file``, a result of ``openable``, at ``line`` in ``$VISUAL``, or else
+    in ``$EDITOR`` of ``environ`` (None: of this process). None: neither is set. An unknown editor gets the
+    file without the line. None: neither is set. An unknown editor gets the file without the line."""
     known = os.environ if environ is None else environ
     try:
         words = shlex.split(known.get("VISUAL") or known.get("EDITOR") or "")

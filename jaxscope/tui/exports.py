@@ -21,9 +21,7 @@ COLUMNS = 100  # characters per line of the findings about the ranks
 
 def free(directory: RunDir, ending: str) -> Path:
     """Return an unused path in the current directory: the name of the run, followed by ``ending``.
-
-    ``overview.txt`` -> ``train-20260102.overview.txt``; if that exists, ``train-20260102.overview-2.txt``.
-    """
+    ``overview.txt`` -> ``train-20260102.overview.txt``; if that exists, ``train-20260102.overview-2.txt``."""
     stem = clean_name(directory.path.name)
     path = Path(f"{stem}.{ending}").absolute()
     name, dot, suffix = ending.rpartition(".")
@@ -35,10 +33,8 @@ def free(directory: RunDir, ending: str) -> Path:
 
 
 def report(directory: RunDir, path: Path) -> None:
-    """Write to ``path`` what ``jaxscope report --format json`` prints.
-
-    This loads the whole run, so it is called in another process.
-    """
+    """Write to ``path`` what ``jaxscope report --format json`` prints. This loads the whole run, so it is
+    called in another process."""
     from jaxscope.model.load import load
     from jaxscope.report.json_report import pieces
 
@@ -46,13 +42,9 @@ def report(directory: RunDir, path: Path) -> None:
 
 
 def programs(directory: RunDir, function: str, number: int, out: Path) -> list[str]:
-    """Write the texts of one compilation into the directory ``out``, as ``jaxscope dump`` does. Return the
-    paths of the files; empty if the run has no such compilation.
-
-    Args:
-      function: the id of the function.
-      number: the number of the compilation among those of the function, from 1.
-    """
+    """Write the texts of one compilation into the directory ``out``, as ``jaxscope dump`` does: that with the
+    number ``number`` (from 1) among those of ``function`` (an id). Return the paths of the files; empty if
+    the run has no such compilation."""
     from jaxscope.model.load import load
     from jaxscope.report.dump import dump
 
@@ -66,7 +58,6 @@ class RankGroup(NamedTuple):
     """Ranks (processes of a job) that compiled the same programs.
 
     Attributes:
-      name: ``ranks 0-2``.
       first: the number of the lowest rank of the group.
       directory: the run directory of that rank.
       programs: how many programs each rank compiled for devices of several processes, which all these
@@ -98,10 +89,8 @@ class JobRanks(NamedTuple):
 
 
 def ranks(directory: RunDir) -> JobRanks | None:
-    """Return the ranks of the job to which the run in ``directory`` belongs; None: it belongs to no job.
-
-    This reads the logs of all ranks, so it is called in another process.
-    """
+    """Return the ranks of the job to which the run in ``directory`` belongs; None: it belongs to no job. This
+    reads the logs of all ranks, so it is called in another process."""
     from jaxscope.model import ranks as model
     from jaxscope.model.load import load
     from jaxscope.present import findings as words
@@ -145,10 +134,8 @@ def _lane(rank: Rank, began: int, length: int) -> str:
 
 
 def rank(directory: RunDir) -> str:
-    """Return what ``jaxscope report`` prints about the run of one rank.
-
-    This loads the whole run, so it is called in another process.
-    """
+    """Return what ``jaxscope report`` prints about the run of one rank. This loads the whole run, so it is
+    called in another process."""
     import io
 
     from jaxscope.model.load import load

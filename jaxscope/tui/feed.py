@@ -92,10 +92,8 @@ class Feed:
 
     def places(self, *, whole: bool = False) -> Places:
         """Return an object that shortens the file names of the run; a new one is made only if the run has
-        grown.
-
-        ``whole``: keep the part of a path below the working directory, so that the file can be opened.
-        """
+        grown. ``whole``: keep the part of a path below the working directory, so that the file can be
+        opened."""
         known = self._places.get(whole)
         size = (len(self.run.functions), len(self.run.compilations))
         if known is None or known[0] != size:
@@ -129,9 +127,7 @@ class Feed:
 
     def _give_way(self) -> bool:
         """Pause long work for a moment so that other threads can run, longer if a key was just pressed.
-
-        Return whether the feed is to stop.
-        """
+        Return whether the feed is to stop."""
         return self._stop.wait(YIELD_S if self.typed else BREAK_S)
 
     def start(self) -> None:
@@ -150,10 +146,8 @@ class Feed:
 
     def take(self) -> bool:
         """Add new events to this run, and those of its sub-runs to theirs, for at most FOLD_S seconds each.
-        Return whether to redraw.
-
-        The thread that draws calls this method, so that a run does not change while it is drawn.
-        """
+        Return whether to redraw. The thread that draws calls this method, so that a run does not change while
+        it is drawn."""
         grown = self._take()
         if not self.paused:
             for part in self.parts:
@@ -182,10 +176,8 @@ class Feed:
             self._lock.release()
 
     def read(self, program: Program) -> Texts:
-        """Return the analysed texts of ``program``.
-
-        This may take seconds, so the thread that draws must not call it.
-        """
+        """Return the analysed texts of ``program``. This may take seconds, so the thread that draws must not
+        call it."""
         known = self.texts.get(program.id)
         if known is not None:
             return known
@@ -207,10 +199,8 @@ class Feed:
 
     @contextlib.contextmanager
     def still(self) -> Iterator[Run]:
-        """Yield the run and keep it unchanged until the ``with`` statement ends.
-
-        The thread that draws must not use this method, because it would wait for rules that use the run.
-        """
+        """Yield the run and keep it unchanged until the ``with`` statement ends. The thread that draws must
+        not use this method, because it would wait for rules that use the run."""
         with self._lock:
             yield self.run
 
@@ -326,11 +316,8 @@ class Feed:
 
     def _compare(self) -> bool:
         """Find out the cause of each compilation, a few at a time, so that meanwhile the run can grow and
-        keys work. Return False if the feed was stopped before the end.
-
-        Afterwards the rules are quick, because they need these causes. The lists show each cause once it is
-        known.
-        """
+        keys work. Return False if the feed was stopped before the end. Afterwards the rules are quick,
+        because they need these causes. The lists show each cause once it is known."""
         compilations = list(self.run.compilations.values())
         shown = time.monotonic()
         while self._compared < len(compilations):

@@ -27,13 +27,8 @@ class Collector:
         gc.disable()
 
     def tick(self, now: float, key_at: float) -> bool:
-        """Collect new objects if there are many of them and no key was pressed lately.
-
-        Return whether objects were collected.
-
-        Args:
-          now, key_at: the time now and that of the last key, in seconds by the same clock.
-        """
+        """Collect new objects if there are many of them and no key was pressed lately (at ``key_at``, in
+        seconds by the same clock as ``now``). Return whether objects were collected."""
         new = gc.get_count()[0]
         if new >= TOO_MANY:
             gc.freeze()

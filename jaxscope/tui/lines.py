@@ -37,19 +37,14 @@ class Lined(Protocol):
     def __len__(self) -> int: ...
     def __getitem__(self, line: int) -> str: ...
     def search(self, needle: str, first: int = 0) -> Iterator[list[int]]:
-        """Yield lists of line numbers, from ``first``, whose lines contain ``needle``.
-
-        Each list is the result of a few milliseconds of work and may be empty. The case of letters matters
-        only if the needle has a capital.
-        """
+        """Yield lists of line numbers, from ``first``, whose lines contain ``needle``. Each list is the
+        result of a few milliseconds of work and may be empty. The case of letters matters only if the needle
+        has a capital."""
 
 
 class Lines:
-    """The lines of one text that does not change.
-
-    The text is kept as UTF-8 bytes, and a line is decoded when it is read. Decoding 100 MB at once would
-    block all other threads.
-    """
+    """The lines of one text that does not change. The text is kept as UTF-8 bytes, and a line is decoded when
+    it is read. Decoding 100 MB at once would block all other threads."""
 
     def __init__(self, text: str | bytes) -> None:
         self.data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")

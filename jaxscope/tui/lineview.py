@@ -63,7 +63,7 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
         """Announce that a search found more lines, or that the text to search for changed."""
 
     class Opened(Moved):
-        """Announce Enter, or a second click, on the line under the cursor."""
+        """Announce Enter, or a second click on the line that the cursor is on already."""
 
     def __init__(self, *, title: str = "", empty: str = "", about: str = "", id: str | None = None) -> None:
         super().__init__(id=id)
@@ -93,11 +93,8 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
 
     @abstractmethod
     def draw(self, line: int, width: int) -> Strip:
-        """Return line number ``line`` drawn as a strip, at full length and without a background.
-
-        Args:
-          width: the width of the pane in characters.
-        """
+        """Return line number ``line`` drawn as a strip for a pane of ``width`` characters, at full length and
+        without a background."""
 
     def draw_heading(self, width: int) -> Strip:
         return Strip.blank(width)
@@ -165,9 +162,7 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
 
     def fit(self, width: int = 0) -> None:
         """Set the scrollable size, and keep the cursor within it, when the number of lines has changed.
-
-        ``width``: characters of the longest line, if the pane scrolls to the side.
-        """
+        ``width``: characters of the longest line, if the pane scrolls to the side."""
         self.virtual_size = Size(width, self.line_count + self.heading)
         if self.cursor >= self.line_count:
             self.cursor = self.line_count - 1
@@ -229,10 +224,7 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
 
     def pause(self) -> float:
         """Return the seconds to wait between two portions of long work, such as a search: more if a key was
-        just pressed.
-
-        Handling a key takes several messages, each of which may have to wait for a portion.
-        """
+        just pressed. Handling a key takes several messages, each of which may have to wait for a portion."""
         return PAUSE_HURRIED_S if getattr(self.app, "hurried", False) else PAUSE_S
 
     # -- moving -----------------------------------------------------------------------------------

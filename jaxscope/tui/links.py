@@ -64,12 +64,8 @@ NONE = Links(Stage(), Stage())
 
 def of_run(directory: RunDir, hlo: str | None, stablehlo: str | None) -> Links:
     """Return which lines of a program's StableHLO and HLO come from which lines of the user's source. A text
-    that is missing, unreadable or too large has no such links.
-
-    Args:
-      directory: the run directory that contains the texts.
-      hlo, stablehlo: the hashes by which the texts are stored; None: there is no such text.
-    """
+    that is missing, unreadable or too large has no such links. The texts are in the run ``directory``, stored
+    under the hashes ``hlo`` and ``stablehlo``; None: there is no such text."""
     texts = []
     for blob in (hlo, stablehlo):
         try:
@@ -82,11 +78,8 @@ def of_run(directory: RunDir, hlo: str | None, stablehlo: str | None) -> Links:
 
 def in_pieces(directory: RunDir, hlo: str | None, stablehlo: str | None) -> Iterator[tuple[str, Stage]]:
     """Yield what ``of_run`` returns (which lines of a program's texts come from which source lines) in pieces
-    of PIECE lines, each as (``stablehlo`` or ``hlo``, its links).
-
-    Another process sends these pieces instead of one large object, because unpickling that would block all
-    threads. ``joined`` merges the pieces.
-    """
+    of PIECE lines, each as (``stablehlo`` or ``hlo``, its links). Another process sends these pieces instead
+    of one large object, because unpickling that would block all threads. ``joined`` merges the pieces."""
     found = of_run(directory, hlo, stablehlo)
     for name in ("stablehlo", "hlo"):
         stage: Stage = getattr(found, name)
@@ -106,10 +99,8 @@ def joined(pieces: Iterable[tuple[str, Stage]]) -> Links:
 
 
 def of_texts(hlo: str, stablehlo: str) -> Links:
-    """Return the links of the lines of both texts to the user's source lines.
-
-    A text that cannot be read has no links. Never raises.
-    """
+    """Return the links of the lines of both texts to the user's source lines. A text that cannot be read has
+    no links. Never raises."""
     return Links(_safely(_stablehlo, stablehlo), _safely(_hlo, hlo))
 
 

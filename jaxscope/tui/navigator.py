@@ -15,8 +15,6 @@ class Navigator(Protocol):
     """The selection that all screens share, and the methods that lead from one screen to another.
 
     Attributes:
-      feed: reads the run while it is written.
-      output: the output of the program.
       actions: all keys and commands, with the keys that the user configured.
       function, compilation: ids of the selected function and compilation; None: nothing is selected.
       instruction: the name of the HLO instruction at which the program screen is to open; None: at no
@@ -52,9 +50,8 @@ class Navigator(Protocol):
         instruction: str | None = None,
         place: Frame | None = None,
     ) -> None:
-        """Select ``function`` on all screens, and optionally one of its compilations, an HLO instruction and
-        a source line (``place``).
-        """
+        """Select the function with the id ``function`` on all screens, and optionally one of its
+        compilations, an HLO instruction and a source line (``place``)."""
 
     def go(self, name: str) -> None:
         """Switch to the screen ``name`` once the keys already typed are handled."""
@@ -63,12 +60,9 @@ class Navigator(Protocol):
         """Select ``function`` and open the functions screen."""
 
     def outside(self, command: Sequence[str], name: str, instead: str | None = None) -> None:
-        """Run ``command`` in the terminal and return to the view when that program ends.
-
-        Args:
-          name: the name of the program in an error message.
-          instead: what to show if the program cannot be run; None: ``name`` and the error.
-        """
+        """Run ``command`` in the terminal and return to the view when that program ends. ``name`` is that of
+        the program in an error message, ``instead`` what to show if the program cannot be run; None: ``name``
+        and the error."""
 
     def output_tail(self) -> list[str]:
         """Return the last 200 lines that the program printed."""

@@ -33,11 +33,8 @@ LIGHT = {
 
 
 class Rules(Stylesheet):
-    """A Textual stylesheet that parses its rules once.
-
-    Textual parses all rules again for each new screen, although no rule changed. This takes 20 ms, sometimes
-    several times for one key.
-    """
+    """A Textual stylesheet that parses its rules once. Textual parses all rules again for each new screen,
+    although no rule changed. This takes 20 ms, sometimes several times for one key."""
 
     def __init__(self, *, variables: dict[str, str] | None = None) -> None:
         super().__init__(variables=variables)

@@ -30,14 +30,8 @@ FILTER_S = 0.01  # seconds of filtering at a time, for which a key may have to w
 
 
 class TableView(LineView, Generic[T]):
-    """Show items in columns.
-
-    When items are added, removed or moved, the cursor stays on its item, and the item stays at its place on
-    the screen.
-
-    Args:
-      ident: returns an id of an item that no other item has.
-    """
+    """Show items in columns. When items are added, removed or moved, the cursor stays on its item, and the
+    item stays at its place on the screen. ``ident`` returns an id of an item that no other item has."""
 
     BINDINGS: ClassVar[list[Binding]] = bindings("table")
     SCOPES: ClassVar[tuple[str, ...]] = ("table", "lines")
@@ -101,10 +95,8 @@ class TableView(LineView, Generic[T]):
         return False
 
     def _arrange(self) -> None:
-        """Filter and sort the items, and put the cursor back on the item on which it was.
-
-        A filter that takes long runs a few milliseconds at a time.
-        """
+        """Filter and sort the items, and put the cursor back on the item on which it was. A filter that takes
+        long runs a few milliseconds at a time."""
         if not self.needle:
             self._filtering, self._again = None, False
             self._put(self._all)
@@ -195,10 +187,8 @@ class TableView(LineView, Generic[T]):
     # -- drawing ----------------------------------------------------------------------------------
 
     def shown(self, width: int) -> list[tuple[Column[T], int]]:
-        """Return the columns for which there is room, each with its width in characters.
-
-        The result is computed again when rows, columns or ``width`` change.
-        """
+        """Return the columns for which there is room, each with its width in characters. The result is
+        computed again when rows, columns or ``width`` change."""
         key = width, self._version, self.columns
         if self._widths[0] != key:
             self._widths = key, self._fit(width)
@@ -206,10 +196,8 @@ class TableView(LineView, Generic[T]):
 
     def _fit(self, width: int) -> list[tuple[Column[T], int]]:
         """Return the columns that fit into ``width`` characters, each with its own width in characters.
-
         Columns of a fixed width become wider if their cells need it and other columns leave room. If there is
-        too little room, columns whose cells are all empty are left out.
-        """
+        too little room, columns whose cells are all empty are left out."""
         measured = self.items[:MEASURED]
         bar = int(BAR_SHARE * width)
         needs = [
@@ -264,10 +252,7 @@ class TableView(LineView, Generic[T]):
 
     def under_cursor(self) -> str:
         """Return the full text of the current row's cells that are cut on the screen, and why other cells are
-        ``?``.
-
-        Empty if no cell of the row is cut or unknown.
-        """
+        ``?``. Empty if no cell of the row is cut or unknown."""
         item = self.current
         if item is None:
             return ""

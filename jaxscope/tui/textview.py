@@ -27,7 +27,6 @@ class TextView(LineView):
     """Show a text.
 
     Attributes:
-      text: the lines of the text.
       spans: the tokeniser that colours a line.
       linked: the numbers of the lines that are marked because they belong to the current line of another
         pane.
@@ -69,11 +68,7 @@ class TextView(LineView):
 
     def show(self, text: Lined, spans: tokens.Tokens = tokens.plain, *, name: object = None) -> None:
         """Show ``text`` instead of the previous text. If both have the same ``name``, the cursor and the
-        scroll position stay.
-
-        Args:
-          spans: the tokeniser that colours a line.
-        """
+        scroll position stay. ``spans`` is the tokeniser that colours a line."""
         same = name is not None and name == self.name_of_text
         self.text, self.spans, self.name_of_text = text, spans, name
         self.linked = frozenset()

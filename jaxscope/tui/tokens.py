@@ -94,10 +94,8 @@ def differences(line: str) -> list[Span]:
 
 
 def matches(line: str, needle: str) -> Iterator[tuple[int, int]]:
-    """Yield (begin, end) of each occurrence of ``needle`` in ``line``.
-
-    The case of letters matters only if the needle has a capital.
-    """
+    """Yield (begin, end) of each occurrence of ``needle`` in ``line``. The case of letters matters only if
+    the needle has a capital."""
     if not needle:
         return
     if needle == needle.lower():

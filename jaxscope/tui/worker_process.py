@@ -25,9 +25,8 @@ class Others:
         self._running: set[subprocess.Popen[bytes]] = set()
 
     def call(self, work: Any, *arguments: Any) -> Any:
-        """Run ``work(*arguments)`` in another process and return its result.
-
-        ``work`` must be a function of a module, and its arguments must be picklable.
+        """Run ``work(*arguments)`` in another process and return its result. ``work`` must be a function of a
+        module, and its arguments must be picklable.
 
         Raises:
           RuntimeError: ``work`` failed in the other process, or ``stop`` ended that process.
@@ -36,9 +35,8 @@ class Others:
         return answer
 
     def each(self, work: Any, *arguments: Any) -> Iterator[Any]:
-        """Run the generator ``work(*arguments)`` in another process and yield its items.
-
-        Unpickling an item blocks all other threads, so a large result should be divided into several items.
+        """Run the generator ``work(*arguments)`` in another process and yield its items. Unpickling an item
+        blocks all other threads, so a large result should be divided into several items.
 
         Raises:
           RuntimeError: the generator failed there, or ``stop`` ended the process.

@@ -27,8 +27,6 @@ class Snapshots:
     """The snapshots of the live arrays of one process, each read from the log once.
 
     Attributes:
-      process: the process; None: no process has a snapshot yet.
-      found: the snapshots, in order of time.
       sums: for each snapshot a dict: variable name or shorter path (``state``, ``state.params``) -> bytes of
         all arrays below it.
       growing: the growth of each name whose arrays grow from snapshot to snapshot, by name.
@@ -41,10 +39,8 @@ class Snapshots:
         self.growing: dict[str, model.Growth] = {}
 
     def update(self, run: Run) -> bool:
-        """Read new snapshots of the main process. Return whether there were any.
-
-        If the main process has none, read those of the first process with snapshots.
-        """
+        """Read new snapshots of the main process. Return whether there were any. If the main process has
+        none, read those of the first process with snapshots."""
         main = run.main
         able = [p for p in ([main] if main is not None else []) + list(run.processes.values()) if p.snapshots]
         process = able[0] if able else None
@@ -60,11 +56,9 @@ class Snapshots:
         return True
 
     def default(self, *, running: bool) -> int:
-        """Return the index of the snapshot to show first; -1: there is none.
-
-        This is the latest one while the program runs, or if it was taken because memory ran out. Otherwise it
-        is the one with the most bytes.
-        """
+        """Return the index of the snapshot to show first; -1: there is none. This is the latest one while the
+        program runs, or if it was taken because memory ran out. Otherwise it is the one with the most
+        bytes."""
         if running or not self.found:
             return len(self.found) - 1
         if self.found[-1].error is not None:
@@ -83,9 +77,7 @@ def _sums(snapshot: Snapshot) -> dict[str, int]:
 
 def prefixes(path: str | None) -> list[str]:
     """Return ``path`` and all shorter paths that lead to it: ``a.b['c']`` -> ``a``, ``a.b``, ``a.b['c']``.
-
-    None: ``[UNNAMED]``, for arrays that no variable refers to.
-    """
+    None: ``[UNNAMED]``, for arrays that no variable refers to."""
     if path is None:
         return [UNNAMED]
     first = re.match(r"[^.\[]*", path)
@@ -108,7 +100,6 @@ class Row(NamedTuple):
       prefix: the full name, for example ``state.params``.
       label: the part of the name that the row above does not show, for example ``.params``.
       depth: number of rows above this one in the tree.
-      groups: the groups of arrays (equal in name, shape, dtype and sharding).
       open: whether the rows below this one are shown; None: there are none.
     """
 
@@ -164,12 +155,9 @@ class _Node:
 
 
 def tree(snapshot: Snapshot, toggled: Collection[str], *, flat: bool = False) -> list[Row]:
-    """Return the names of the arrays in a snapshot as rows, those with the most bytes first.
-
-    Args:
-      toggled: ids of rows that the user opened or closed.
-      flat: return a row for each group of arrays instead of a tree, for a filter.
-    """
+    """Return the names of the arrays in a snapshot as rows, those with the most bytes first. ``toggled`` has
+    the ids of rows that the user opened or closed. ``flat`` returns a row for each group of arrays instead of
+    a tree, for a filter."""
     if flat:
         ordered = sorted(snapshot.groups, key=_weight)
         return [_leaf(g, g.path if g.path is not None else UNNAMED, 0) for g in ordered]
@@ -219,10 +207,8 @@ def row_id(r: Row) -> str:
 
 
 def spelled(g: Group) -> str:
-    """Return the sharding of a group of arrays as short text; ``?`` if unknown.
-
-    Examples: ``P(data, None)``, ``device 3``, ``one device``.
-    """
+    """Return the sharding of a group of arrays as short text; ``?`` if unknown. Examples: ``P(data, None)``,
+    ``device 3``, ``one device``."""
     s = g.sharding
     if s is None:
         return "?"
@@ -234,10 +220,8 @@ def spelled(g: Group) -> str:
 
 
 def placed(r: Row) -> list[Part]:
-    """Return the sharding of a row's arrays, as ``P(data, None)``, or ``3 shardings`` if they differ.
-
-    If each part of an array is on four devices, ``●4`` comes first.
-    """
+    """Return the sharding of a row's arrays, as ``P(data, None)``, or ``3 shardings`` if they differ. If each
+    part of an array is on four devices, ``●4`` comes first."""
     ways = list(dict.fromkeys(spelled(g) for g in r.groups))
     made: list[Part] = [ways[0] if len(ways) == 1 else (f"{len(ways)} shardings", "dim")]
     copies = {g.replication for g in r.groups}
@@ -338,15 +322,9 @@ def sparkline(values: Sequence[int]) -> str:
 
 
 def title(snapshots: Snapshots, shown: int) -> tuple[str, str]:
-    """Return title and subtitle of the table of a snapshot. The title says when the snapshot was taken, and
-    its totals.
-
-    The subtitle is ``3 of 12 snapshots`` and the bytes of the latest snapshots as bars; empty for a single
-    snapshot.
-
-    Args:
-      shown: the index of the snapshot.
-    """
+    """Return title and subtitle of the table of the snapshot with the index ``shown``. The title says when
+    the snapshot was taken, and its totals. The subtitle is ``3 of 12 snapshots`` and the bytes of the latest
+    snapshots as bars; empty for a single snapshot."""
     s = snapshots.found[shown]
     totals = [snapshot.known_bytes for snapshot in snapshots.found]
     line = sparkline(totals[-24:]) if len(totals) > 1 else ""
@@ -367,11 +345,9 @@ def heading(r: Row) -> list[list[Part]]:
 
 
 def facts(r: Row, snapshots: Snapshots, places: Places) -> list[list[Part]]:
-    """Return what else is known about the arrays of a row, a line for each fact.
-
-    These are the placement of the largest group of equal arrays, its intended shardings, the line that
-    created its arrays, and how the row's arrays grow or what keeps them alive.
-    """
+    """Return what else is known about the arrays of a row, a line for each fact. These are the placement of
+    the largest group of equal arrays, its intended shardings, the line that created its arrays, and how the
+    row's arrays grow or what keeps them alive."""
     g = r.largest
     made: list[list[Part]] = []
     if g.sharding is not None:

@@ -23,12 +23,11 @@ SHORT = 4  # letters of the other screens' names if there is no room for all nam
 def header(
     run: Run, directory: RunDir, state: str, *, paused: bool, width: int, machine: str | None = None
 ) -> list[Part]:
-    """Return the first line of a screen:
-    ``train.py  ● running 2 min 14 s  step 381  ▲ 4 recompiles  7 programs``.
+    """Return the first line of a screen: ``train.py  ● running 2 min 14 s  step 381  ▲ 4 recompiles  7
+    programs``. ``state`` is that of the run (running, exited, stopped or lost), ``paused`` says whether the
+    user paused the updates.
 
     Args:
-      state: the state of the run: running, exited, stopped or lost.
-      paused: whether the user paused the updates.
       width: characters of the line; what has no room is left out.
       machine: the target whose program is shown; None: the machine that ran the program.
     """
@@ -71,10 +70,8 @@ _counted: tuple[int, int, int] = (0, -1, 0)  # the run's id(), its version, and 
 
 
 def recompiles(run: Run) -> int:
-    """Return the number of recompilations of the user's functions.
-
-    The view calls this ten times per second, so they are counted again only if the run has grown.
-    """
+    """Return the number of recompilations of the user's functions. The view calls this ten times per second,
+    so they are counted again only if the run has grown."""
     global _counted
     if _counted[:2] != (id(run), run.version):
         total = sum(len(recompilations(f)) for f in run.functions.values() if f.user)
@@ -84,9 +81,7 @@ def recompiles(run: Run) -> int:
 
 def tabs(current: str, findings: Sequence[Finding], width: int) -> list[Part | Button]:
     """Return the names of the screens, each a button with its key; ``current`` is the screen that is shown.
-
-    The number of findings other than notes follows in parentheses.
-    """
+    The number of findings other than notes follows in parentheses."""
     serious = sum(f.severity != NOTE for f in findings)
     fit = sum(len(words) + 3 for _, _, words in VIEWS) + len(f" ({serious:,})") + 1 <= width
     made: list[Part | Button] = []

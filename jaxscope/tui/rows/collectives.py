@@ -35,13 +35,9 @@ class Row(NamedTuple):
 
 
 def rows(programs: Mapping[str, Program], texts: Mapping[str, Texts]) -> list[Row]:
-    """Return the collectives of ``programs`` as rows, those that send most bytes in one call first.
-    Collectives of one program that differ only in their names share a row.
-
-    Args:
-      programs: the programs by id.
-      texts: the analysed texts by program id; programs whose text is missing here are left out.
-    """
+    """Return the collectives of ``programs`` (by id) as rows, those that send most bytes in one call first.
+    Collectives of one program that differ only in their names share a row. ``texts`` are the analysed texts
+    by program id; programs whose text is missing here are left out."""
     found: dict[tuple[object, ...], list[Collective]] = {}
     for id, read in list(texts.items()):
         if id in programs and read.hlo is not None:
@@ -185,11 +181,7 @@ def mesh(r: Row, texts: Mapping[str, Texts], width: int) -> list[list[Part]]:
 
     Thick lines join the devices between which the row's collectives communicate. The mesh itself is not drawn
     if more than two axes are longer than 1, or if it needs too much room. Empty if the mesh is unknown.
-
-    Args:
-      r: the collectives.
-      texts: the analysed texts by program id.
-      width: characters of a line.
+    ``texts`` are the analysed texts by program id, ``width`` is the number of characters of a line.
     """
     read = texts.get(r.program.id)
     hlo = read.hlo if read is not None else None
@@ -219,11 +211,8 @@ def mesh(r: Row, texts: Mapping[str, Texts], width: int) -> list[list[Part]]:
 
 
 def _grid(mesh: Sequence[tuple[str, int]], used: Collection[str], width: int) -> list[list[Part]]:
-    """Draw the mesh positions in rows and columns; thick lines join them along the axes in ``used``.
-
-    Empty if the mesh has more than two axes longer than 1, or needs more than ``width`` columns or MOST_ROWS
-    rows.
-    """
+    """Draw the mesh positions in rows and columns; thick lines join them along the axes in ``used``. Empty if
+    the mesh has more than two axes longer than 1, or needs more than ``width`` columns or MOST_ROWS rows."""
     large = [(name, n) for name, n in mesh if n > 1]
     if not 1 <= len(large) <= 2:
         return []

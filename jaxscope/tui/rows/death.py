@@ -25,11 +25,8 @@ Lines = list[list[Part]]
 
 def why(run: Run, output: Sequence[str], places: Places, *, brief: bool = False) -> Lines:
     """Return lines with the error that ended the program, its stack and its cause; empty if it did not fail.
-
-    Args:
-      output: the last lines that the program printed.
-      brief: whether to show only the innermost frame and the total of the live arrays.
-    """
+    ``output`` are the last lines that the program printed. With ``brief``, show only the innermost frame and
+    the total of the live arrays."""
     main = run.main
     died = main.died if main is not None else None
     ended_badly = run.exited is not None and (run.exited.exit_code or run.exited.signal is not None)

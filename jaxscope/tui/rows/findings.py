@@ -21,10 +21,8 @@ _HEADING = re.compile(r"^## +")
 
 def shown(findings: Sequence[Finding], hidden: Collection[str]) -> list[Finding]:
     """Return the findings to list: all findings whose code the user did not hide, then the first finding of
-    each hidden code.
-
-    The row of this first finding shows how many findings have the code, and lets the user show them again.
-    """
+    each hidden code. The row of this first finding shows how many findings have the code, and lets the user
+    show them again."""
     first = {f.code: f for f in reversed(findings) if f.code in hidden}
     return [f for f in findings if f.code not in hidden] + [first[code] for code in sorted(first)]
 
@@ -101,10 +99,8 @@ def seen(f: Finding, places: Places) -> list[list[Part]]:
 
 
 def rule(code: str) -> list[list[Part]]:
-    """Return the documentation of the rule ``code`` as paragraphs; empty if there is no such rule.
-
-    Lines of code blocks stay separate lines.
-    """
+    """Return the documentation of the rule ``code`` as paragraphs; empty if there is no such rule. Lines of
+    code blocks stay separate lines."""
     try:
         found = registry.find(code)
     except UsageError:

@@ -22,9 +22,7 @@ from jaxscope.tui.cells import Cell, Column, Part
 
 def functions(run: Run, starred: Collection[str]) -> list[Function]:
     """Return the functions to list: starred ones first, then the user's, slowest first, then all others.
-
-    ``starred`` has the ids of the functions that the user marked.
-    """
+    ``starred`` has the ids of the functions that the user marked."""
     found = [f for f in run.functions.values() if f.compilations or f.calls or f.fast_path_misses]
     return sorted(found, key=lambda f: (f.id not in starred, not f.user, -f.seconds, -f.compiled, f.id))
 
@@ -102,7 +100,6 @@ class Attempt(NamedTuple):
     Attributes:
       number: its number among the compilations of the function, from 1; None: the call only missed JAX's fast
         path (the C++ cache of jit), and nothing was compiled.
-      compilation: the call.
     """
 
     number: int | None
@@ -161,7 +158,6 @@ class KeyRow(NamedTuple):
     """One part of a cache key, a row of the table.
 
     Attributes:
-      name: the part, for example the path of an argument or the name of a setting.
       before: its text in the earlier key; None: the earlier key has no such part, or there is no earlier key.
       now: its text in this key; None: this key has no such part.
     """
@@ -174,11 +170,8 @@ class KeyRow(NamedTuple):
 
 def key_of(run: Run, c: Compilation, against: Compilation | None = None) -> list[KeyRow]:
     """Return the parts of the cache key of ``c`` beside those of an earlier key, changed ones first; empty if
-    the key was not recorded.
-
-    ``against`` is the call with whose key it is compared. None: the nearest (most similar) earlier key of the
-    function.
-    """
+    the key was not recorded. ``against`` is the call with whose key it is compared. None: the nearest (most
+    similar) earlier key of the function."""
     comparison = compared(run, c)
     if comparison is None:
         return []
@@ -217,12 +210,8 @@ def key_row_id(r: KeyRow) -> str:
 
 
 def reasons(run: Run, c: Compilation, against: Compilation | None = None) -> list[Part]:
-    """Return the causes of the compilation ``c`` in words, with the earlier call with which it is compared.
-
-    Args:
-      against: return the differences from the cache key of this call instead; None: those from the nearest
-        earlier key.
-    """
+    """Return the causes of the compilation ``c`` in words, with the earlier call with which it is compared:
+    ``against``, or if that is None, the one with the nearest cache key."""
     comparison = compared(run, c)
     if against is not None:
         causes = diff.keys(run, against, run, c)
@@ -252,12 +241,8 @@ def named(run: Run, c: Compilation) -> str:
 
 
 class Other(NamedTuple):
-    """A compilation in the list from which the user chooses what to compare with.
-
-    Attributes:
-      compilation: the compilation; None: compare with the nearest earlier cache key, as without a choice.
-      name: the displayed name.
-    """
+    """A compilation, with its displayed name, in the list from which the user chooses what to compare with.
+    None: compare with the nearest earlier cache key, as without a choice."""
 
     compilation: Compilation | None
     name: str
@@ -265,11 +250,7 @@ class Other(NamedTuple):
 
 def others(run: Run, c: Compilation, *, same: bool) -> list[Other]:
     """Return the compilations with which ``c`` can be compared, latest first: those of the same function,
-    then those of the user's other functions.
-
-    Args:
-      same: leave out the other functions.
-    """
+    then, unless ``same``, those of the user's other functions."""
     own = [x for _, x in reversed(run.numbered(c.function))]
     rest = (
         []

@@ -14,23 +14,15 @@ SHORTEST_S = 1e-3  # the shortest part of the run that can be drawn
 
 
 class Axis(msgspec.Struct, frozen=True):
-    """The part of the run that is drawn, in seconds since the run began.
-
-    Attributes:
-      begin: begin of the part.
-      length: length of the part.
-    """
+    """The part of the run that is drawn: its beginning and length in seconds, since the run began."""
 
     length: float
     begin: float = 0.0
 
     def zoomed(self, lane: Lane | None, whole: float, *, closer: bool) -> Axis:
         """Return an axis of half the length (``closer``) or twice the length, within a run of ``whole``
-        seconds.
-
-        With half the length, the middle of the new axis is the median start of the compilations in ``lane``,
-        the bar of one function, as far as they are on the old axis.
-        """
+        seconds. With half the length, the middle of the new axis is the median start of the compilations in
+        ``lane``, the bar of one function, as far as they are on the old axis."""
         length = self.length / 2 if closer else self.length * 2
         if length >= whole or length < SHORTEST_S:
             return Axis(whole) if length >= whole else self
@@ -49,15 +41,12 @@ class Axis(msgspec.Struct, frozen=True):
 
 
 def bar(lane: Lane, axis: Axis, width: int) -> list[Part]:
-    """Draw when a function was traced, lowered and compiled, as ``width`` characters.
+    """Draw when a function (or all), with the phases ``lane``, was traced, lowered and compiled, as ``width``
+    characters for the part ``axis`` of the run.
 
     Each character shows the phase that took most of its time. If a compilation starts right after another
     one, the two would look like one: the character then shows a tick. If several start in one character, it
     shows their number.
-
-    Args:
-      lane: the phases of one function, or of all.
-      axis: the part of the run to draw.
     """
     if axis.length <= 0 or width <= 0:
         return []

@@ -49,8 +49,6 @@ class Recording(Protocol):
     """A run with its directory and the program texts read so far. ``tui.feed.Feed`` has these members.
 
     Attributes:
-      run: the recorded run.
-      directory: the run directory.
       texts: the analysed texts, by program id.
     """
 
@@ -81,7 +79,6 @@ class Seen(NamedTuple):
     """What exists for one machine (the host or a target) of a compilation of the main run.
 
     Attributes:
-      machine: the machine.
       asked: the compilation of the main run.
       compilation: the corresponding compilation in the machine's run; None: there is none.
       program: its program for the machine; None: there is none.
@@ -116,11 +113,8 @@ class Seen(NamedTuple):
 
 def machines(recordings: Sequence[Recording]) -> list[Machine]:
     """Return all machines that the user can select: the host first, then the targets (other devices) of all
-    runs. Without targets, the host under each setting of ``--vary`` follows.
-
-    Args:
-      recordings: the main run, then the runs inside its directory.
-    """
+    runs. Without targets, the host under each setting of ``--vary`` follows. ``recordings`` are the main run,
+    then the runs inside its directory."""
     found: dict[str | None, Machine] = {None: Machine(None, recordings[0])}
     targets_of = {
         id(r): [t.name for t in r.run.targets]
@@ -199,18 +193,16 @@ def strip(
     keys: tuple[str, str],
     width: int,
 ) -> list[Part]:
-    """Return the line that lists the machines: ``t T targets:  [host cpu]  v5e:16x16 ✓  h100:8 …``.
+    """Return the line that lists the machines ``found``, the host and the targets:
+    ``t T targets:  [host cpu]  v5e:16x16 ✓  h100:8 …``.
 
     Empty if there is only the host. If there is not enough room, the first machines are left out, so that the
     selected one is visible.
 
     Args:
-      found: all machines: the host and the targets.
       chosen: the selected machine, shown in brackets.
       c: the compilation whose state each target shows; None: show the least finished state of all programs.
-      main: the main run.
       keys: the keys that select the next machine and that open the comparison.
-      width: characters of the line.
     """
     if len(found) < 2:
         return []
@@ -284,10 +276,8 @@ def _state(p: Program) -> tuple[str, str]:
 
 
 def verdict(seen: Seen) -> list[Part]:
-    """Return whether a target's program fits into memory, and the lower bounds of its run time.
-
-    For example ``3.2 MiB of 15.8 GiB on a device · no call takes less than ...``; empty on the host.
-    """
+    """Return whether a target's program fits into memory, and the lower bounds of its run time. For example
+    ``3.2 MiB of 15.8 GiB on a device · no call takes less than ...``; empty on the host."""
     if seen.program is None or seen.machine.target is None or seen.texts is None:
         return []
     parts: list[Part] = []
@@ -304,14 +294,9 @@ def verdict(seen: Seen) -> list[Part]:
 
 
 def absent(seen: Seen, stage: str) -> str:
-    """Explain why a program's text is missing on a machine, and what to do.
-
-    If the program does not fit into memory, the text says which buffers fill the memory.
-
-    Args:
-      seen: the program for the machine.
-      stage: the missing text: ``stablehlo`` or ``hlo``.
-    """
+    """Explain why a program's text is missing on a machine, and what to do. If the program does not fit into
+    memory, the text says which buffers fill the memory. ``stage`` is the missing text: ``stablehlo`` or
+    ``hlo``."""
     name, p = called(seen.machine), seen.program
     if p is None:
         return _never(seen)

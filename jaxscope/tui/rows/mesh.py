@@ -62,14 +62,9 @@ def drawn(g: Group, width: int) -> Lines:
 def _grid(
     axes: Sequence[tuple[str, int]], cells: Sequence[Cell], parts: dict[tuple[int, ...], int], width: int
 ) -> Lines:
-    """Draw the devices of a mesh: columns for the last mesh axis and rows for the others. A single axis is
-    broken into rows.
-
-    Args:
-      axes: (name, size) of each mesh axis.
-      cells: which part of the array each device holds, in mesh order.
-      parts: part of the array -> number of the shard, which determines its fill and colour.
-    """
+    """Draw the devices of a mesh: columns for the last of its ``axes`` (name, size) and rows for the others.
+    A single axis is broken into rows. ``cells`` says which part of the array each device holds, in mesh
+    order, ``parts`` the number of the shard of each part, which determines its fill and colour."""
     made: Lines = []
     mesh = " x ".join(f"{name}={n}" for name, n in axes if name)
     if mesh:

@@ -20,7 +20,6 @@ class Output:
     ``poll`` reads new lines and returns whether the file had grown.
 
     Attributes:
-      lines: the lines so far.
       skipped: bytes at the beginning of a long output that were not read.
     """
 

@@ -35,10 +35,8 @@ def now(run: Run, places: Places, *, running: bool) -> list[Part]:
 
 
 def waited(run: Run, places: Places) -> list[Part]:
-    """Return how long the program waited for values from the devices, and on which line most.
-
-    Empty if that is a small part of the run.
-    """
+    """Return how long the program waited for values from the devices, and on which line most. Empty if that
+    is a small part of the run."""
     found = waits(run)
     total = sum(t.blocked_seconds or 0.0 for t in found)
     if not long(run, total):
@@ -115,12 +113,9 @@ def finding_id(f: Finding) -> str:
 
 
 def steps(run: Run, width: int) -> list[Part]:
-    """Draw the steps of the main process as a line of at most ``width`` characters.
-
-    A character is one step, or several if there is no room. A digit is the number of recompiles (``+``: more
-    than 9), ``█`` a first compilation, and ``·`` a step in which nothing was compiled. Empty if the program
-    counts no steps.
-    """
+    """Draw the steps of the main process as a line of at most ``width`` characters. A character is one step,
+    or several if there is no room. A digit is the number of recompiles (``+``: more than 9), ``█`` a first
+    compilation, and ``·`` a step in which nothing was compiled. Empty if the program counts no steps."""
     main = run.main
     last = main.step if main is not None else None
     if not last or width < 12:

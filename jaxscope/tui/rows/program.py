@@ -29,9 +29,7 @@ SHOWN = 4  # names of operations in a line
 
 def default(run: Run) -> Compilation | None:
     """Return the compilation to open first: the latest with a recorded text of the user's slowest function.
-
-    If no text was recorded, the latest compilation of the slowest function; None: nothing was compiled.
-    """
+    If no text was recorded, the latest compilation of the slowest function; None: nothing was compiled."""
     functions = sorted(run.functions.values(), key=lambda f: (not f.user, -f.seconds, f.id))
     for f in functions:
         for c in reversed(f.compilations):
@@ -42,10 +40,8 @@ def default(run: Run) -> Compilation | None:
 
 def neighbour(run: Run, c: Compilation, by: int) -> Compilation | None:
     """Return the compilation of the same function that is ``by`` places after ``c`` (before ``c``, if
-    negative).
-
-    None: there is none at that place. If ``c`` compiled nothing, this is the latest compilation.
-    """
+    negative). None: there is none at that place. If ``c`` compiled nothing, this is the latest
+    compilation."""
     numbered = [x for _, x in run.numbered(c.function)]
     if c not in numbered:
         return numbered[-1] if numbered else None
@@ -55,21 +51,15 @@ def neighbour(run: Run, c: Compilation, by: int) -> Compilation | None:
 
 def absent(run: Run, c: Compilation, stage: str) -> str:
     """Explain why a text of the compilation ``c`` is missing, and which option would have kept the text.
-
-    ``stage`` is ``stablehlo`` or ``hlo``.
-    """
+    ``stage`` is ``stablehlo`` or ``hlo``."""
     why = why_not(run, c, stage)
     return f"No {'HLO' if stage == 'hlo' else 'StableHLO'}: {why}."
 
 
 def summary(run: Run, c: Compilation, program: Program | None, texts: Texts | None) -> list[Part]:
-    """Return the line about a program: ``train_step #4  7.0 s · 412 instructions · 49 fusions · ...``.
-
-    Args:
-      c: the compilation.
-      program: its program; None: it has none.
-      texts: the analysed texts of the program; None: they are not read yet.
-    """
+    """Return the line about ``c`` and its program (None: it has none):
+    ``train_step #4  7.0 s · 412 instructions · 49 fusions · ...``. ``texts`` are the analysed texts of the
+    program; None: they are not read yet."""
     parts: list[Part] = [(compilation_name(run, c), "bold"), f"  {seconds(c.seconds)}"]
     if program is None:
         return [*parts, (f"  {', '.join(c.reached) or 'unfinished'}", "dim")]
@@ -98,15 +88,10 @@ def summary(run: Run, c: Compilation, program: Program | None, texts: Texts | No
 def link(
     links: Links, places: Sequence[Place], stablehlo: Sequence[int], hlo: Sequence[int], shorten: Places
 ) -> list[Part]:
-    """Return the line that links both texts: ``train.py:92 → 3 StableHLO operations → 2 instructions``.
-
-    The names of the first operations and instructions follow each number.
-
-    Args:
-      places: the source lines of the selected line.
-      stablehlo, hlo: numbers of the lines of each text that come from these source lines.
-      shorten: shortens file names.
-    """
+    """Return the line that links both texts: ``train.py:92 → 3 StableHLO operations → 2 instructions``. The
+    names of the first operations and instructions follow each number. ``places`` are the source lines of the
+    selected line, ``stablehlo`` and ``hlo`` the numbers of the lines of each text that come from them.
+    ``shorten`` shortens file names."""
     if not places:
         return [("made by the compiler: no line of yours", "dim")]
     file, line = places[0]
@@ -169,10 +154,8 @@ def fusion_id(f: Fusion) -> str:
 
 
 def difference(run: Run, directory: RunDir, before: Compilation, after: Compilation, width: int) -> str:
-    """Return what ``jaxscope diff`` prints about two compilations, in lines of ``width`` characters.
-
-    This reads the texts of both programs, so the thread that draws must not call it.
-    """
+    """Return what ``jaxscope diff`` prints about two compilations, in lines of ``width`` characters. This
+    reads the texts of both programs, so the thread that draws must not call it."""
     buffer = io.StringIO()
     found = diff.compilations(run, before, run, after)
     pair = report.Pair(run, directory, run, directory)

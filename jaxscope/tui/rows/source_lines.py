@@ -16,10 +16,8 @@ MOST, FEWEST = 15, 3  # source lines that are shown
 
 
 def around(run: Run, frame: Frame | None, count: int, width: int) -> list[list[Part]]:
-    """Return ``count`` numbered lines of a source file with the line of ``frame`` in the middle.
-
-    Lines that are longer than ``width`` characters end in ``…``. Empty if the file cannot be read.
-    """
+    """Return ``count`` numbered lines of a source file with the line of ``frame`` in the middle. Lines that
+    are longer than ``width`` characters end in ``…``. Empty if the file cannot be read."""
     text = sources.of(run)(frame.file) if frame is not None and count > 0 else None
     if frame is None or text is None:
         return []
@@ -43,13 +41,9 @@ def around(run: Run, frame: Frame | None, count: int, width: int) -> list[list[P
 
 
 def room(facts: Sequence[Sequence[Part]], width: int, height: int) -> int:
-    """Return how many source lines have room below ``facts`` and an empty line, at most MOST; 0 if there is
-    room for fewer than FEWEST.
-
-    Args:
-      facts: the lines that are shown above.
-      width, height: the size of the pane, in characters and lines.
-    """
+    """Return how many source lines have room below ``facts``, the lines shown above, and an empty line, in a
+    pane of ``width`` characters and ``height`` lines: at most MOST; 0 if there is room for fewer than
+    FEWEST."""
     used = sum(1 + max(0, cell_len(plain(list(fact))) - 1) // max(1, width) for fact in facts)
     left = min(MOST, height - used - 1)
     return left if left >= FEWEST else 0

@@ -256,10 +256,7 @@ class View(Screen[None], metaclass=AbstractMeta):
 
     def stop_finding(self, *, keep: bool) -> bool:
         """Leave the search line and return the focus to the pane that is searched. Unless ``keep`` is set,
-        also end the search.
-
-        Return False if no pane was searched.
-        """
+        also end the search. Return False if no pane was searched."""
         bar, view = self.query_one("#finding"), self._searched()
         if view is None:
             return False
