@@ -148,11 +148,8 @@ def command(argv: list[str]) -> int:
 
 def _unexpected(e: Exception, argv: Sequence[str]) -> int:
     """Print an internal error of jaxscope in one line and return exit code 2. The code is not 1, because
-    ``jaxscope check`` returns 1 if it finds something.
-
-    Args:
-      argv: the command line; if it requests JSON, the error is printed as JSON.
-    """
+    ``jaxscope check`` returns 1 if it finds something. If ``argv`` requests JSON, the error is printed as
+    JSON."""
     if os.environ.get("JAXSCOPE_DEBUG") == "1":
         import traceback
 

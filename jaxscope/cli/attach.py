@@ -45,15 +45,11 @@ UNSEEN = Left("has ended; its exit code is unknown", 1)
 
 
 def attach(argv: list[str], env: dict[str, str], run: RunDir) -> Ended | Left:
-    """Start the program and open the terminal interface. Return how the program ended, or ``Left`` if that is
-    unknown when the interface closes.
+    """Start the program by the command ``argv`` in the environment ``env``, recorded into ``run``, and open
+    the terminal interface. Return how the program ended, or ``Left`` if that is unknown when the interface
+    closes.
 
     If the interface fails, still wait for the program, and print its output on stdout.
-
-    Args:
-      argv: the command that starts the program.
-      env: its environment.
-      run: the directory into which the program is recorded.
 
     Raises:
       JaxscopeError: the program could not be started.
@@ -80,11 +76,7 @@ def _accompany(kept: Kept, run: RunDir) -> Ended | Left:
     code is unknown. This is used if the terminal interface has failed.
 
     Ctrl-C is sent on to the program, because the program is not in this terminal's session and does not
-    receive it.
-
-    Args:
-      kept: the process ids of the program and of the keeper, the process that started it.
-      run: the run directory, which has the program's output.
+    receive it. ``kept`` are the process ids of the program and of the keeper, the process that started it.
     """
     offset = 0
     while True:
@@ -107,12 +99,8 @@ def _accompany(kept: Kept, run: RunDir) -> Ended | Left:
 def _stop(kept: Kept, run: RunDir) -> Ended | Left:
     """Stop the program with SIGINT, as Ctrl-C would, then with SIGTERM, as ``kill`` would. Return how the
     program ended; ``Left`` if it has not ended, or if its exit code is unknown. SIGKILL is never sent,
-    because the user has to decide that.
-
-    Args:
-      kept: the process ids of the program and of the keeper, the process that started it.
-      run: the run directory.
-    """
+    because the user has to decide that. ``kept`` are the process ids of the program and of the keeper, the
+    process that started it."""
     for number, patience in PATIENCE_S:
         sys.stderr.write(f"jaxscope: {number.name} sent; waiting for the program to end\n")
         try:

@@ -188,11 +188,8 @@ def _same_program(which: str | None, directory: RunDir) -> None:
     """Require that the run to check is of the same program as the newest run.
 
     ``latest`` means the newest run that recorded anything. If a newer run of another program recorded
-    nothing, the user probably meant that newer run.
-
-    Args:
-      which: the run on the command line; for other values than ``latest`` or None nothing is checked.
-      directory: the run that was chosen.
+    nothing, the user probably meant that newer run. ``which`` is the run on the command line; for other
+    values than ``latest`` or None nothing is checked. ``directory`` is the run that was chosen.
 
     Raises:
       UsageError: the programs differ.
@@ -213,12 +210,9 @@ def _same_program(which: str | None, directory: RunDir) -> None:
 
 def passes(directory: RunDir, options: dict[str, Any], parts: Sequence[Variant] | None = None) -> bool:
     """Check a run that has just ended, and print the findings on stderr. Return whether the run passes.
-
-    Args:
-      directory: the run directory.
-      options: the options of the check, by their names in ``[tool.jaxscope.check]`` of pyproject.toml.
-      parts: the run and the runs inside its directory (``run --vary``), if they are already read; None: read
-        them.
+    ``options`` are the options of the check, by their names in ``[tool.jaxscope.check]`` of pyproject.toml.
+    ``parts`` are the run and the runs inside its directory (``run --vary``), if they are already read; None:
+    read them.
 
     Raises:
       UsageError: some options cannot be checked in this run; the findings of the other options are printed
@@ -258,13 +252,8 @@ def _program(directory: RunDir) -> list[str]:
 
 
 def written(run: Run, directory: RunDir, findings: list[Finding], output_format: str, *, failed: bool) -> str:
-    """Return the findings as text in an output format.
-
-    Args:
-      directory: the run directory of ``run``.
-      output_format: the name of the format, one of ``config.FORMATS``.
-      failed: whether the check failed; some formats state it.
-    """
+    """Return the findings as text in an output format, one of ``config.FORMATS``. ``failed`` says whether the
+    check failed; some formats state it."""
     from jaxscope.model import sources
     from jaxscope.report.formats import concise, data, full, github, gitlab, junit, markdown, sarif
     from jaxscope.report.formats.placed import place

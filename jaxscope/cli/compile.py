@@ -139,14 +139,8 @@ def handle(args: argparse.Namespace) -> int:
 
 def _compiled(args: argparse.Namespace, targets: Sequence[Any], specs: Sequence[Any]) -> Path | str:
     """Import the user's module and compile its function for each target. Return the run directory into which
-    the compilations are recorded.
-
-    Args:
-      args: the options of ``jaxscope compile``.
-      targets: the targets, all with the same number of devices.
-      specs: the words of ``--args``, each parsed by ``_spec``: a shape, or the name of a function that makes
-        the argument.
-    """
+    the compilations are recorded. All ``targets`` have the same number of devices. ``specs`` are the words of
+    ``--args``, each parsed by ``_spec``: a shape, or the name of a function that makes the argument."""
     where = args.function.rpartition(":")
     sys.argv = [where[0]]  # the user's module must not see jaxscope's options
     module = _module(where[0] if where[1] else "", args.function)
@@ -162,13 +156,9 @@ def _compiled(args: argparse.Namespace, targets: Sequence[Any], specs: Sequence[
 
 
 def _apart(args: argparse.Namespace, groups: Sequence[Sequence[Any]]) -> int:
-    """Run ``jaxscope compile`` in one process for each number of devices that a target has, because the
-    number of CPU devices is fixed when JAX starts. Print the results, and return the exit code.
-
-    Args:
-      groups: the targets; those of a group have the same number of devices. The first group's run directory
-        contains those of the others.
-    """
+    """Run ``jaxscope compile`` once for each of ``groups``, targets with the same number of devices, each in
+    a process of its own, because the number of CPU devices is fixed when JAX starts. Print the results, and
+    return the exit code. The first group's run directory contains those of the others."""
     name = args.function.rpartition(":")[2] or "compile"
     record = RunDir(args.out or store.fresh(name))
     words = [sys.executable, *command.interpreter_flags(), "-m", "jaxscope", "compile", args.function]
@@ -263,10 +253,7 @@ def _spec(word: str) -> tuple[str, tuple[int, ...], list[str | None] | None] | s
 
 def _module(name: str, whole: str) -> Any:
     """Import the module ``name`` and return it: a file (``train.py``), or a module found from the current
-    directory.
-
-    Args:
-      whole: the user's whole word (``train.py:step``), for error messages.
+    directory. ``whole`` is the user's whole word (``train.py:step``), for error messages.
 
     Raises:
       UsageError: there is no such file or module, or ``name`` is empty.
@@ -311,10 +298,8 @@ def _find(module: Any, name: str) -> Callable[..., Any]:
 
 
 def _fitting(name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
-    """Check that ``function`` can be called with ``arguments``.
-
-    Args:
-      name: the user's word for the function (``train.py:step``), for the message.
+    """Check that ``function`` can be called with ``arguments``. ``name`` is the user's word for it
+    (``train.py:step``), for the message.
 
     Raises:
       UsageError: the function has another number of parameters.
@@ -337,12 +322,9 @@ def _arguments(
     axes: list[tuple[str, int]] | None,
 ) -> list[Any]:
     """Return the arguments to trace the function with: a ``jax.ShapeDtypeStruct`` for each shape in
-    ``specs``, and what the named functions return.
-
-    Args:
-      module: the module in which a function without a module's name is looked up.
-      specs: the results of ``_spec``.
-      axes: the names and sizes of the mesh's axes (``--mesh``).
+    ``specs``, the results of ``_spec``, and what the named functions return. ``module`` is the module in
+    which a function without a module's name is looked up. ``axes`` are the names and sizes of the mesh's axes
+    (``--mesh``).
 
     Raises:
       UsageError: a mesh that is missing, or does not match the devices.

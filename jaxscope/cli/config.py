@@ -229,12 +229,8 @@ def _codes_by_file(value: Any, where: str) -> dict[str, list[str]]:
 
 
 def _keys(path: Path, table: dict[str, Any]) -> dict[str, str]:
-    """Check ``[tool.jaxscope.keys]``, in which the user changes keys of the terminal interface, and return it
-    as action -> keys: ``{"find": "ctrl+f,/"}``.
-
-    Args:
-      path: pyproject.toml, for error messages.
-      table: the table as TOML has it, with nested tables.
+    """Check ``table``, ``[tool.jaxscope.keys]`` of ``path`` as TOML has it, in which the user changes keys of
+    the terminal interface, and return it as action -> keys: ``{"find": "ctrl+f,/"}``.
 
     Raises:
       UsageError: there is no such action, or a value is not a text or not a key.
@@ -258,11 +254,8 @@ def _keys(path: Path, table: dict[str, Any]) -> dict[str, str]:
 
 def _flat(table: dict[str, Any], above: str = "") -> dict[str, Any]:
     """Join the names of nested tables with dots, because TOML reads ``functions.star = "b"`` as a table in a
-    table: ``{"functions": {"star": "b"}}`` -> ``{"functions.star": "b"}``.
-
-    Args:
-      above: the names of the tables that contain ``table``, with a dot after each.
-    """
+    table: ``{"functions": {"star": "b"}}`` -> ``{"functions.star": "b"}``. ``above`` has the names of the
+    tables that contain ``table``, with a dot after each."""
     found: dict[str, Any] = {}
     for name, value in table.items():
         found.update(_flat(value, f"{above}{name}.") if isinstance(value, dict) else {above + name: value})
@@ -289,10 +282,9 @@ def _one_of(value: str, option: Option) -> str:
 
 def check_spec(text: str) -> dict[str, Any]:
     """Parse the value of ``--check``, whose names are those of [tool.jaxscope.check]:
-    ``no-recompiles-after=2,max-collectives.all-gather=2,strict`` ->
-    ``{"no-recompiles-after": 2, "max-collectives": {"all-gather": 2}, "strict": True}``.
-
-    A name without a value is true; an entry of a table is written with a dot.
+    ``no-recompiles-after=2,max-collectives.all-gather=2,strict`` -> ``{"no-recompiles-after": 2,
+    "max-collectives": {"all-gather": 2}, "strict": True}``. A name without a value is true; an entry of a
+    table is written with a dot.
 
     Raises:
       UsageError: a name is unknown, or a value is not allowed.

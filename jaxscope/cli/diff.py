@@ -41,8 +41,6 @@ class Side(NamedTuple):
     """One side of the comparison: a compilation, else functions, else a whole run.
 
     Attributes:
-      directory: the run directory.
-      run: the recorded run.
       functions: the functions of that run to compare; None: all.
       compilation: the compilation to compare; None: none is named.
     """
@@ -137,10 +135,8 @@ def _the_same(first: str, second: str, directory: RunDir) -> UsageError:
 
 def _parts(text: str) -> tuple[str, str | None]:
     """Split an argument of ``jaxscope diff`` into run and function: ``train-1:step#2`` ->
-    ``("train-1", "step#2")``. The function is None if there is none; for ``#2`` alone the run is empty.
-
-    A directory may have a colon in its name: a part that names a run directory is not split.
-    """
+    ``("train-1", "step#2")``. The function is None if there is none; for ``#2`` alone the run is empty. A
+    directory may have a colon in its name: a part that names a run directory is not split."""
     if text.startswith("#"):
         return "", text
     if (Path(text) / "meta.json").is_file():

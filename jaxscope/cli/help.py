@@ -30,11 +30,9 @@ class Help(argparse.HelpFormatter):
 
 
 def filled(text: str, width: int) -> list[str]:
-    """Wrap ``text`` to ``width`` columns and return the lines. Words and commands are not broken.
-
-    Lines that are not indented are joined to paragraphs. Indented lines are a table, of which only the second
-    column is wrapped.
-    """
+    """Wrap ``text`` to ``width`` columns and return the lines. Words and commands are not broken. Lines that
+    are not indented are joined to paragraphs. Indented lines are a table, of which only the second column is
+    wrapped."""
     found: list[str] = []
     for kind, lines in itertools.groupby(text.strip("\n").splitlines(), _kind):
         if kind == "paragraph":

@@ -125,11 +125,8 @@ def _page(texts: Any, *, everything: bool) -> str:
 
 
 def read(name: str, *, everything: bool = False) -> str:
-    """Return the text of a file, decompressed if it is gzip.
-
-    Args:
-      name: the path of the file; ``-``: stdin.
-      everything: allow up to ``LARGEST`` bytes of text instead of ``MAX_BYTES``.
+    """Return the text of the file ``name`` (``-``: stdin), decompressed if it is gzip. ``everything`` allows
+    up to ``LARGEST`` bytes of text instead of ``MAX_BYTES``.
 
     Raises:
       JaxscopeError: the file cannot be read, or is larger.

@@ -70,7 +70,6 @@ def compare_ranks(
     in the process of rank 0, so that each line is printed once.
 
     Args:
-      record: the directory into which this process's program is recorded.
       rank: the rank of this process; None: it is JAX's process index, as soon as that is recorded.
       patience_s: seconds without progress after which the waiting ranks are named; None: the default.
       holds: whether each rank waits after a compilation until all ranks have compiled the program
@@ -135,12 +134,8 @@ def _is_first(record: RunDir, rank: int | None, ended: threading.Event) -> bool:
 
 
 def stop_on_divergence(record: RunDir) -> Beside:
-    """Return a function that ends the program of this rank as soon as rank 0 has written that ranks of the
-    job compile different programs.
-
-    Args:
-      record: the directory into which this rank is recorded.
-    """
+    """Return a function that ends the program of this rank, recorded into ``record``, as soon as rank 0 has
+    written that ranks of the job compile different programs."""
 
     def follow(ended: threading.Event, pid: int) -> None:
         whole = ranks.whole_of(record)

@@ -49,13 +49,9 @@ def chosen(which: str | None, rank: int | None = None) -> RunDir:
 
 
 def job_of(which: str | None, directory: RunDir) -> Job | None:
-    """Read the recordings of all ranks of the job that the word RUN on the command line names, and return
-    them as a ``Job``. None if RUN names a run of one process, or a single rank.
-
-    Args:
-      which: the word RUN; None: the newest run.
-      directory: the directory that ``chosen`` found for this word.
-    """
+    """Read the recordings of all ranks of the job that the word ``which`` on the command line names (None:
+    the newest run), and return them as a ``Job``. None if it names a run of one process, or a single rank.
+    ``directory`` is what ``chosen`` found for this word."""
     if directory.path.parent.name != store.RANKS or store.find(which).path == directory.path:
         return None
     from jaxscope.cli.progress import reading
@@ -96,12 +92,9 @@ def functions(run: Run, text: str) -> tuple[list[Function], int | None]:
 
 
 def deliver_metrics(run: Run, name: str, where: str | None) -> None:
-    """Write the numbers per step of a run: compile seconds, recompiles, bytes.
-
-    Args:
-      name: the name of the run, for a dashboard.
-      where: a file (``.jsonl``, ``.csv``) or a dashboard (``tensorboard:DIR``, ``wandb``); None or ``-``:
-        stdout.
+    """Write the numbers per step of a run: compile seconds, recompiles, bytes. ``name`` is the name of the
+    run, for a dashboard. ``where`` is a file (``.jsonl``, ``.csv``) or a dashboard (``tensorboard:DIR``,
+    ``wandb``); None or ``-``: stdout.
 
     Raises:
       JaxscopeError: the numbers cannot be written.
@@ -117,12 +110,8 @@ def deliver_metrics(run: Run, name: str, where: str | None) -> None:
 
 
 def deliver(text: str | Iterable[str], path: Path | None) -> None:
-    """Write ``text`` to the file ``path``, or to stdout if ``path`` is None or ``-``.
-
-    A file is written completely or not at all.
-
-    Args:
-      text: one text, or texts to write one after the other.
+    """Write ``text`` (or several texts, one after the other) to the file ``path``, or to stdout if ``path``
+    is None or ``-``. A file is written completely or not at all.
 
     Raises:
       JaxscopeError: the file cannot be written.

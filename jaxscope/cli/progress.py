@@ -23,14 +23,11 @@ CLEAR = "\r\x1b[K"
 
 @contextlib.contextmanager
 def reading(what: str) -> Iterator[Progress | None]:
-    """Yield a function ``progress(done, total)``, which shows a line on stderr: how many of all bytes have
-    been read. Yield None if no progress is shown.
+    """Yield a function ``progress(done, total)``, which shows a line on stderr: how many of all bytes of
+    ``what`` have been read. Yield None if no progress is shown.
 
     While the ``with`` statement runs, Python's garbage collection is off. Later collections do not search the
     objects that were read, because these stay in use.
-
-    Args:
-      what: what is read, as text for the line.
     """
     automatic = gc.isenabled()
     gc.disable()  # what is read stays in use: searching it for garbage would take as long as reading it

@@ -69,13 +69,11 @@ def handle(which: str) -> int:
 
 
 def require_same_flags(run: RunDir, which: str) -> None:
-    """Check that the compiler's environment variables have the values recorded in ``run``.
+    """Check that the compiler's environment variables have the values recorded in ``run``, which the user
+    named ``which`` on the command line.
 
     This function does not set the variables to those values, because the run may come from another person,
     and the flags can make the compiler write files.
-
-    Args:
-      which: the run, as the user named it on the command line, for the message.
 
     Raises:
       UsageError: a variable differs; the hint is the command that sets it.

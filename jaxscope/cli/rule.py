@@ -62,11 +62,8 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def listed(rule: Rule, width: int | None) -> list[str]:
-    """Return the lines for one rule in the list of rules: code, name, severity and summary.
-
-    Args:
-      width: columns of the terminal, to which the summary is wrapped; None: write one line.
-    """
+    """Return the lines for one rule in the list of rules: code, name, severity and summary, which is wrapped
+    to ``width`` columns of the terminal; None: write one line."""
     head = f"{rule.code}  {rule.name:<24} {rule.severity:<8} "
     if width is None:
         return [head + rule.summary]

@@ -40,10 +40,8 @@ IMPORT_S = 0.2  # between two looks whether the program is recorded
 
 def add_parser(subparsers: Any) -> None:
     """Add the commands ``jaxscope run`` and ``jaxscope _follow``, which is hidden, to ``subparsers`` (of
-    argparse).
-
-    For ``run`` argparse parses nothing: ``handle`` separates its options from the program's command line.
-    """
+    argparse). For ``run`` argparse parses nothing: ``handle`` separates its options from the program's
+    command line."""
     # Without a prefix character, argparse keeps all words after `run` as positionals. Its own REMAINDER would
     # parse the program's options before the script's name is known (-m, -c), and versions of Python treat
     # `--` differently.
@@ -122,9 +120,7 @@ def handle(args: argparse.Namespace) -> int:
 def _limits(opts: argparse.Namespace, rounds: list[Round]) -> dict[str, Any] | None:
     """Return the options of ``--check`` as name -> value; None without ``--check``. If there are targets,
     also set the option ``wait_targets``, because a program that is not compiled yet cannot be checked.
-
-    Args:
-      rounds: the executions of the program, one for each setting of ``--vary``.
+    ``rounds`` are the executions of the program, one for each setting of ``--vary``.
 
     Raises:
       UsageError: ``--detach`` is given, too.
@@ -145,11 +141,7 @@ def _limits(opts: argparse.Namespace, rounds: list[Round]) -> dict[str, Any] | N
 
 def _explain_python(words: Sequence[str]) -> None:
     """Print a message for a user who wrote ``jaxscope run python train.py``: the word ``python`` is to be
-    left out.
-
-    Args:
-      words: the words after ``jaxscope run``.
-    """
+    left out. ``words`` are those after ``jaxscope run``."""
     print_message(
         f"jaxscope run starts Python itself: give only the script, without {words[0]}:",
         f"jaxscope run {' '.join(words[1:3])}",
@@ -167,14 +159,9 @@ def _as_one_of_many(opts: argparse.Namespace) -> None:
 
 
 def _once(each: Round, opts: argparse.Namespace, record: RunDir | None) -> program_events.Ended:
-    """Run the program once and return how it ended. If there are targets (accelerators to compile for), their
-    compiler runs at the same time in another process.
-
-    Args:
-      each: the execution: command line, settings and targets.
-      opts: the options of ``jaxscope run``.
-      record: the run directory; None: the program cannot be recorded.
-    """
+    """Run the program once, with the command line, settings and targets of ``each``, and return how it ended.
+    If there are targets (accelerators to compile for), their compiler runs at the same time in another
+    process. ``record`` is the run directory; None: the program cannot be recorded."""
     more = sweep_values.environment(each.settings)
     env = {**os.environ, **more} if record is None else _environment(record, opts, each)
     worker = targeting.begin(record, env) if record is not None and each.targets else None
@@ -198,12 +185,9 @@ def _beside(
     opts: argparse.Namespace, record: RunDir | None, *, summary: bool = False
 ) -> runner.Beside | None:
     """Return a function that does what ``--live``, ``--compare-ranks`` and ``--stop-on-divergence`` request,
-    in threads of this process while the program runs. None if nothing is to be done.
-
-    Args:
-      record: the run directory; None: the program cannot be recorded.
-      summary: whether a summary will be printed. The function then also imports the modules for it.
-    """
+    in threads of this process while the program runs. None if nothing is to be done. ``record`` is the run
+    directory; None: the program cannot be recorded. With ``summary``, one will be printed: the function then
+    also imports the modules for it."""
     if record is None:
         return None
     found: list[runner.Beside] = [live.live(record)] if opts.live else []
@@ -227,12 +211,7 @@ def _beside(
 
 def _import_report(record: RunDir, ended: threading.Event, pid: int) -> None:
     """Import the modules that the summary needs as soon as the program is recorded, so that the summary comes
-    sooner after the program's end. If the program ends before, return without the import.
-
-    Args:
-      ended: the event of the program's end.
-      pid: the program's process id, which is not used.
-    """
+    sooner after the program's end. If the program ends (``ended``) before, return without the import."""
     while not ended.wait(IMPORT_S):
         if record.recorded:
             with contextlib.suppress(Exception):  # it will be raised again, and reported, by the summary
@@ -274,14 +253,9 @@ def _opens_view(program: Command, opts: argparse.Namespace) -> bool:
 
 
 def _attach(each: Round, opts: argparse.Namespace, record: RunDir, limits: dict[str, Any] | None) -> int:
-    """Run the program with the terminal interface open, then print the summary. Return the exit code of
-    ``jaxscope run``.
-
-    Args:
-      each: the execution of the program: command line, settings and targets.
-      record: the run directory.
-      limits: the options of ``--check``; None: without ``--check``.
-    """
+    """Run the program once, with the command line, settings and targets of ``each``, with the terminal
+    interface open, then print the summary. Return the exit code of ``jaxscope run``. ``limits`` are the
+    options of ``--check``; None: without ``--check``."""
     from jaxscope.cli import attach
     from jaxscope.present.text import WITH_INPUT, wanted_input
 
@@ -362,12 +336,9 @@ def _create(each: Round, opts: argparse.Namespace) -> RunDir:
 
 
 def _recording_options(opts: argparse.Namespace, each: Round) -> dict[str, Any]:
-    """Return the options that the recording in the program needs, as name on the command line -> value.
-    Options that the user did not give are left out. The program finds the others in its environment.
-
-    Args:
-      each: the execution of the program, which has the targets.
-    """
+    """Return the options that the recording in the program needs, with the targets of ``each`` execution, as
+    name on the command line -> value. Options that the user did not give are left out. The program finds the
+    others in its environment."""
     values = {
         "ir": opts.ir,
         "step-function": opts.step_function,
@@ -433,12 +404,9 @@ def _report(
 
 
 def _write_metrics(where: str | None, record: RunDir | None, read: Callable[[], Ended]) -> None:
-    """Write the numbers of each training step to the file or dashboard ``where`` (``--metrics``); nothing for
-    None. If that fails, only print a message, because the exit code must be that of the program.
-
-    Args:
-      read: returns the recorded run.
-    """
+    """Write the numbers of each training step of the run, which ``read`` returns, to the file or dashboard
+    ``where`` (``--metrics``); nothing for None. If that fails, only print a message, because the exit code
+    must be that of the program."""
     if where is None or record is None:
         return
     try:
@@ -451,12 +419,8 @@ def _write_metrics(where: str | None, record: RunDir | None, read: Callable[[], 
 
 def _removed_name(died: Died | None, read: Callable[[], Ended]) -> str | None:
     """Return what to write instead of a name of JAX that the installed JAX has removed, as text, if the use
-    of that name ended the program; else None.
-
-    Args:
-      died: the event of the exception that ended the program; None: there was none.
-      read: returns the recorded run.
-    """
+    of that name ended the program (``died``; None: no exception did); else None. ``read`` returns the
+    recorded run."""
     if died is None:
         return None
     from jaxscope.present.failures import removed
@@ -478,13 +442,9 @@ def _other_ranks(record: RunDir) -> Job | None:
 
 
 def _something(record: RunDir, ended: program_events.Ended, read: Callable[[], Ended]) -> bool:
-    """Return whether the run recorded anything to report. If no process began to record, nothing is imported,
-    because the modules that read a log take long to import.
-
-    Args:
-      ended: how the program ended.
-      read: returns the recorded run.
-    """
+    """Return whether the run recorded anything to report (``read`` returns it, ``ended`` is how the program
+    ended). If no process began to record, nothing is imported, because the modules that read a log take long
+    to import."""
     if not record.recorded:
         from jaxscope.launch import recording_check
 
@@ -499,15 +459,10 @@ def _checked(
     limits: dict[str, Any] | None,
     read: Callable[[], Ended],
 ) -> int:
-    """Return the program's exit code, or CHECK_FAILED if the program succeeded and the check failed. If a
-    signal ended the program, end this process with the same signal.
-
-    Args:
-      record: the run directory; None: the program could not be recorded.
-      ended: how the program ended.
-      limits: the options of ``--check``; None: nothing is checked.
-      read: returns the recorded run.
-    """
+    """Return the program's exit code (``ended``), or CHECK_FAILED if the program succeeded and the check with
+    the options ``limits`` (None: no check) failed. If a signal ended the program, end this process with the
+    same signal. ``record`` is None if the program could not be recorded; ``read`` returns the recorded
+    run."""
     if limits is None or not ended.succeeded:
         return ended.leave()
     try:

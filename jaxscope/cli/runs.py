@@ -296,10 +296,7 @@ def handle_merge(args: argparse.Namespace) -> int:
 
 
 def _by_rank(places: Sequence[RunDir]) -> dict[int, RunDir]:
-    """Return a dict: rank -> the directory with its recording.
-
-    Args:
-      places: the directories of all recordings.
+    """Return a dict: rank -> the one of the directories ``places`` with its recording.
 
     Raises:
       UsageError: the rank of a recording is unknown, or two recordings have the same rank.
@@ -376,10 +373,8 @@ def _remove(found: RunDir) -> bool:
 
 def _going_on(found: RunDir) -> bool:
     """Return whether a process still writes into the run ``found``, into one of its ranks, or into a run
-    inside its directory. Such a run is not removed.
-
-    If the process is on another machine, the answer is whether something was written in the last day.
-    """
+    inside its directory. Such a run is not removed. If the process is on another machine, the answer is
+    whether something was written in the last day."""
     from jaxscope.model.load import going_on, load
 
     places = store.rank_runs(found)

@@ -24,7 +24,7 @@ from jaxscope.present.escape import escape
 
 
 class Round(NamedTuple):
-    """One execution of the program.
+    """One execution of the program, one of several with ``--vary`` or with targets of different sizes.
 
     Attributes:
       label: a name that no other round of this run has, such as ``MESH=4x4@16``; empty if nothing varies.
@@ -58,10 +58,6 @@ def rounds_of(opts: argparse.Namespace, program: Command) -> list[Round]:
     """Return all executions of the program (rounds): one for each setting of ``--vary`` and each number of
     devices that a target has. Rounds with the same setting are next to each other.
 
-    Args:
-      opts: the options of ``jaxscope run``.
-      program: the command line of the program.
-
     Raises:
       UsageError: a target or a value of ``--vary`` is invalid, or the options cannot be combined.
     """
@@ -80,10 +76,8 @@ def rounds_of(opts: argparse.Namespace, program: Command) -> list[Round]:
 
 
 def _require_repeatable(opts: argparse.Namespace, program: Command, sizes: bool) -> None:
-    """Check that the program can be executed several times.
-
-    Args:
-      sizes: whether the reason for this is targets with different numbers of devices; else it is ``--vary``.
+    """Check that the program can be executed several times: because of targets with different numbers of
+    devices (``sizes``), or else because of ``--vary``.
 
     Raises:
       UsageError: ``--detach`` or ``--tui`` is given, or the program is read from stdin.
@@ -109,13 +103,9 @@ def _require_repeatable(opts: argparse.Namespace, program: Command, sizes: bool)
 
 
 def checks(spec: str, rounds: list[Round]) -> dict[str, Any]:
-    """Parse the value of ``--check`` to options with the names of [tool.jaxscope.check]:
-    ``"max-compile-seconds=60"`` -> ``{"max-compile-seconds": 60}``.
-
-    Args:
-      spec: the value of ``--check``.
-      rounds: the runs of the sweep. If ``spec`` names no target, their targets are added.
-    """
+    """Parse ``spec``, the value of ``--check``, to options with the names of [tool.jaxscope.check]:
+    ``"max-compile-seconds=60"`` -> ``{"max-compile-seconds": 60}``. If it names no target, those of
+    ``rounds``, the executions of the program, are added."""
     names = list(dict.fromkeys(t.name for each in rounds for t in each.targets))
     found = config.check_spec(spec)
     return {"target": names, **found} if names else found
@@ -160,10 +150,8 @@ def run_all(
 
 def _within(record: RunDir | None, each: Round, **options: Any) -> RunDir:
     """Create the run directory of ``each``, a round (an execution of the program) after the first, inside the
-    run directory ``record``. Return the new directory.
-
-    Args:
-      options: has one entry, ``options``: a function that returns the recording options of a round.
+    run directory ``record``. Return the new directory. ``options`` has one entry, ``options``: a function
+    that returns the recording options of a round.
 
     Raises:
       LogError: the directory cannot be created.

@@ -36,13 +36,11 @@ class Setting(NamedTuple):
 
 
 def settings(words: Sequence[str]) -> list[list[Setting]]:
-    """Return all combinations of the values of all ``--vary`` options; the last option varies fastest.
+    """Return all combinations of the values of all ``--vary`` options (``words``); the last option varies
+    fastest.
 
     ``["A=1,2", "B=3"]`` -> ``[[A=1, B=3], [A=2, B=3]]``, each a list of ``Setting``. Without ``--vary``,
     return one empty combination: ``[[]]``.
-
-    Args:
-      words: the values of the ``--vary`` options.
 
     Raises:
       UsageError: a word is not NAME=VALUES, a name is given twice, or there are more than ``MOST``

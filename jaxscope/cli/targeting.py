@@ -78,14 +78,9 @@ def of_options(opts: argparse.Namespace) -> list[list[Any]]:
 
 
 def aborted(targets: Sequence[Any], ended: Ended, opts: argparse.Namespace) -> None:
-    """If the program was aborted (SIGABRT), print the likely reason: it had more CPU devices than XLA has
-    threads for their collectives.
-
-    Args:
-      targets: the targets of the program; it had as many CPU devices as one of them has devices.
-      ended: how the program ended.
-      opts: the options of ``jaxscope run``; nothing is printed with ``--quiet``.
-    """
+    """If the program was aborted (SIGABRT), as ``ended`` says, print the likely reason: it had more CPU
+    devices, as many as one of ``targets`` has devices, than XLA has threads for their collectives. Nothing is
+    printed with ``--quiet``."""
     if ended.signal == signal.SIGABRT and targets and targets[0].devices > THREADS and not opts.quiet:
         print_message(
             "the program was aborted, probably by XLA: it does so when collectives of"
@@ -95,10 +90,8 @@ def aborted(targets: Sequence[Any], ended: Ended, opts: argparse.Namespace) -> N
 
 
 def installed(platform: str, name: str) -> None:
-    """Check that the compiler for ``platform`` (``tpu`` or ``cuda``) is installed.
-
-    Args:
-      name: the name of the target, for the message.
+    """Check that the compiler for ``platform`` (``tpu`` or ``cuda``) is installed. ``name`` is that of the
+    target, for the message.
 
     Raises:
       UsageError: it is not installed; the hint is the command that installs it.
@@ -130,12 +123,8 @@ def force(env: dict[str, str], targets: Sequence[Any]) -> int | None:
 
 def begin(record: RunDir, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes] | None:
     """Start the worker process that compiles the programs of ``record`` for their targets as the program
-    queues them. Return the process. Print a message and return None if it cannot start.
-
-    Args:
-      env: the environment of the program (default: of this process). Its compiler flags apply to the worker,
-        too.
-    """
+    queues them. Return the process. Print a message and return None if it cannot start. ``env`` is the
+    environment of the program (default: of this process); its compiler flags apply to the worker, too."""
     from jaxscope.log.jobs import Queue
     from jaxscope.targets import worker
 
@@ -157,15 +146,14 @@ def end(
     quiet: bool,
     env: Mapping[str, str] | None = None,
 ) -> bool:
-    """Close the queue of programs to compile after the end of the program, so that the worker ends when the
-    queue is empty. Return whether the user pressed Ctrl-C meanwhile.
+    """Close the queue of programs to compile after the end of the program, so that ``worker``, which
+    ``begin`` returned, ends when the queue is empty. Return whether the user pressed Ctrl-C meanwhile.
 
     After Ctrl-C the worker continues in the background. If the worker was killed, it is started again, as
     long as each start compiles more programs.
 
     Args:
       record: the run directory, which has the queue.
-      worker: the process that ``begin`` returned.
       wait: wait for the programs that are left to compile.
       quiet: do not print how many are left.
       env: the environment for a new worker; default: that of this process.

@@ -162,14 +162,9 @@ def _run(
     program: Command,
     opts: argparse.Namespace,
 ) -> Side:
-    """Check out a version of the repository, run the program there recorded, and return its figures. The run
-    is read before the checkout is removed, because findings read its source files.
-
-    Args:
-      commit: the version.
-      patch: a diff to apply to the version; None: none.
-      label: the name of the version in the output.
-      program: the command line of the program.
+    """Check out the version ``commit`` of the repository, apply the diff ``patch`` (None: none), run
+    ``program`` there recorded, and return its figures. The run is read before the checkout is removed,
+    because findings read its source files. ``label`` is the name of the version in the output.
 
     Raises:
       JaxscopeError: nothing was recorded, or the program imported code of the user's own checkout.

@@ -25,11 +25,8 @@ def begin(record: RunDir | None, opts: argparse.Namespace) -> Popen[bytes] | Non
 
 
 def finish(uploading: Popen[bytes] | None, record: RunDir | None, opts: argparse.Namespace) -> None:
-    """Wait for the upload, for a limited time, and print what was not uploaded.
-
-    Args:
-      uploading: the result of ``begin``.
-    """
+    """Wait for ``uploading``, the process that ``begin`` returned, for a limited time, and print what was not
+    uploaded."""
     if record is None or not remote.is_remote(opts.out):
         return
     from jaxscope.launch import upload

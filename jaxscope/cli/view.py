@@ -97,12 +97,9 @@ def show(directory: RunDir, *, owned: bool = False, alive: Callable[[], bool] | 
     or ``stop``.
 
     ``terminated`` means that SIGTERM was received, or the terminal was closed. ``detach`` and ``stop`` are
-    the answers of a user who was asked what to do with the running program. They are returned even if the
-    interface fails afterwards.
-
-    Args:
-      owned: ask this question when the user leaves, because this process started the program.
-      alive: returns whether the program still runs.
+    the answers of a user who was asked, if ``owned`` (this process started the program), what to do with the
+    running program. They are returned even if the interface fails afterwards. ``alive`` returns whether the
+    program still runs.
 
     Raises:
       JaxscopeError: the interface failed; Textual printed the reason on stderr.

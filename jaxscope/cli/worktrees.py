@@ -1,7 +1,7 @@
 """Check out versions of a git repository into a temporary directory, without changing the user's checkout.
 
-git stores the objects of uncommitted changes in the temporary directory, too. The user's repository only
-lists the worktree while it exists. Hooks of the repository are not run.
+Uncommitted changes become git objects in the temporary directory, not in the user's repository, which lists
+the checkout as a worktree only while it exists. Hooks of the repository are not run.
 """
 
 from __future__ import annotations
@@ -53,11 +53,8 @@ class Repository:
         files.make_directory(room / "objects")
 
     def git(self, *words: str, at: Path | None = None, env: Mapping[str, str] | None = None) -> str:
-        """Run ``git`` with these words and return what it prints on stdout.
-
-        Args:
-          at: the directory in which git runs; default: ``root``.
-          env: further environment variables.
+        """Run ``git`` with these words in the directory ``at`` (default: ``root``), with the further
+        environment variables ``env``, and return what it prints on stdout.
 
         Raises:
           UsageError: git failed; the message is that of git.
@@ -94,10 +91,8 @@ class Repository:
 
     def uncommitted(self) -> str:
         """Return the id of a commit of the user's checkout as it is now: with changes and with new files, but
-        without files that git ignores. Without changes and new files, that commit is HEAD.
-
-        The commit is made without changing the user's repository.
-        """
+        without files that git ignores. Without changes and new files, that commit is HEAD. The commit is made
+        without changing the user's repository."""
         head = self.commit_of("HEAD")
         index = self._room / "index"
         with contextlib.suppress(OSError):  # an empty index works as well, more slowly
@@ -149,11 +144,9 @@ class Repository:
                 raise _does_not_apply(patch, e) from e
 
     def python_path(self) -> list[str]:
-        """Return the entries for PYTHONPATH that make the program import the version in ``tree``.
-
-        They are the entries of ``sys.path`` that are in the user's checkout, and the directories of packages
-        that are installed from it (``pip install -e``), each as the same directory in ``tree``.
-        """
+        """Return the entries for PYTHONPATH that make the program import the version in ``tree``. They are
+        the entries of ``sys.path`` that are in the user's checkout, and the directories of packages that are
+        installed from it (``pip install -e``), each as the same directory in ``tree``."""
         entries = [Path(entry) for entry in sys.path[1:] if entry]
         for name, module in list(sys.modules.items()):
             mapping = getattr(module, "MAPPING", None)  # of setuptools
