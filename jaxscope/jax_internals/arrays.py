@@ -33,10 +33,8 @@ def staged_bytes(frame: FrameType) -> int | None:
     ``jnp.asarray`` and ``jnp.array`` do.
 
     Return None if ``frame`` is another function's, or passes a device array or a single number. JAX creates
-    such numbers itself: the 0 in ``x[0]``.
-
-    Args:
-      frame: the frame of the function of JAX that runs a primitive (``EagerFrame``).
+    such numbers itself: the 0 in ``x[0]``. ``frame`` is the frame of the function of JAX that runs a
+    primitive (``EagerFrame``).
     """
     _, code, host_array = staging()
     if frame.f_code is not code:
@@ -60,17 +58,10 @@ def committed(value: Any) -> bool | None:
 
 
 def stands_for(kind: type, value: Any) -> str | None:
-    """Return the name of the type that an argument of ``f.lower()`` probably had before JAX replaced it.
-    Return None if JAX has not replaced it.
-
-    JAX 0.10 and 0.12 replace the arguments of ``f.lower()`` by objects of the class ``MetaTy``. One with
-    ``is_np_array`` set was a NumPy array, another one without a sharding a ``jax.ShapeDtypeStruct``, any
-    other a ``jax.Array``.
-
-    Args:
-      kind: the type of ``value``.
-      value: the argument as JAX has it.
-    """
+    """Return the name of the type that ``value``, an argument of ``f.lower()``, probably had before JAX
+    replaced it. Return None if JAX has not replaced it. JAX 0.10 and 0.12 replace the arguments of
+    ``f.lower()`` by objects of the class ``MetaTy``. One with ``is_np_array`` set was a NumPy array, another
+    one without a sharding a ``jax.ShapeDtypeStruct``, any other a ``jax.Array``."""
     if kind.__qualname__ != "MetaTy":
         return None
     if getattr(value, "is_np_array", False):
@@ -80,10 +71,7 @@ def stands_for(kind: type, value: Any) -> str | None:
 
 def clients() -> list[Any]:
     """Return JAX's clients of the backends (CPU, GPU, TPU) that the program has started; an empty list before
-    that.
-
-    ``jax.live_arrays()`` would start a backend, so it is not used for this.
-    """
+    that. ``jax.live_arrays()`` would start a backend, so it is not used for this."""
     if attributes.BACKENDS.module not in sys.modules:
         return []
     return list(attributes.BACKENDS.needed().values())
@@ -156,10 +144,7 @@ def given_to_jit(value: Any) -> Any:
 
 def wrapped_function(value: Any) -> Any:
     """Return the attribute ``__wrapped__`` of ``value``, such as the user's function in a jitted one; None if
-    there is no such attribute.
-
-    No ``__getattr__`` of the program's classes is called.
-    """
+    there is no such attribute. No ``__getattr__`` of the program's classes is called."""
     try:
         return object.__getattribute__(value, "__wrapped__")
     except AttributeError:

@@ -44,7 +44,6 @@ class Seam(NamedTuple):
     """One part of a recording, and the private names of JAX that it needs.
 
     Attributes:
-      name: the part's name, as in ``jaxscope doctor``.
       gives: what a recording has because of this part, for users.
       needs: each is a private attribute of a module, a pair (declaration of a frame or object, its fields),
         or a function that returns what is missing (None: nothing).
@@ -59,7 +58,6 @@ class Status(NamedTuple):
     """Whether the installed JAX has the private names that one part of a recording needs (a Seam).
 
     Attributes:
-      name: the name of the part, as in ``jaxscope doctor``.
       gives: what a recording has because of this part, for users.
       available: whether JAX has everything that the part needs.
       reason: what is missing; None: nothing.
@@ -272,12 +270,8 @@ def table() -> list[Status]:
 
 
 def needed_for(field: str) -> list[tuple[bool, str]]:
-    """Return every private name of JAX that a field of a log event is read from, as pairs (whether the
-    installed JAX has the name, the full name).
-
-    Args:
-      field: an event and its field: ``Missed.key``.
-    """
+    """Return every private name of JAX that ``field`` of a log event (``Missed.key``) is read from, as pairs
+    (whether the installed JAX has the name, the full name)."""
     found: list[tuple[bool, str]] = []
     for kind in (*frames.FRAMES, *objects.OBJECTS):
         for name in kind.names:

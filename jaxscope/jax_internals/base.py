@@ -42,10 +42,8 @@ def known_or_none(value: Any) -> Any:
 
 
 def first_known(*values: Any) -> Any:
-    """Return the first of ``values`` that is a value. If all are ``Missing``, return the last one.
-
-    The arguments are the same property, read from several frames or objects of JAX.
-    """
+    """Return the first of ``values`` that is a value. If all are ``Missing``, return the last one. The
+    arguments are the same property, read from several frames or objects of JAX."""
     found: Any = Missing.UNKNOWN
     for value in values:
         if known(value):
@@ -55,12 +53,9 @@ def first_known(*values: Any) -> Any:
 
 
 def private(*fills: str, optional: bool = False) -> Any:
-    """Declare a field that is read under a private name of JAX, in the body of a dataclass.
-
-    Args:
-      fills: the fields of log events, such as ``Missed.key``, that stay empty if JAX does not have the name.
-      optional: whether some supported versions of JAX lack the name and no field stays empty then.
-    """
+    """Declare a field that is read under a private name of JAX, in the body of a dataclass. ``fills`` are the
+    fields of log events, such as ``Missed.key``, that stay empty if JAX does not have the name. ``optional``
+    says whether some supported versions of JAX lack the name and no field stays empty then."""
     return dataclasses.field(metadata={"fills": fills, "optional": optional})
 
 
@@ -104,11 +99,7 @@ class _Read:
     @classmethod
     def lacks(cls, fields: list[str] | None = None) -> str | None:
         """Return a sentence that names the fields of this class that cannot be read from the installed JAX;
-        None if all can.
-
-        Args:
-          fields: the fields to check; None: all fields that are not optional.
-        """
+        None if all can. ``fields`` are those to check; None: all that are not optional."""
         names = [cls.names[f] for f in (fields if fields is not None else cls.required())]
         lost = [n for n in names if not cls._has(n)]
         return f"{cls.where()} has no {cls.noun} {', '.join(lost)}" if lost else None
@@ -129,11 +120,9 @@ class JaxFrame(_Read):
     noun: ClassVar[str] = "local"
 
     def __new__(cls, frame: FrameType) -> Any:
-        """Read the declared local variables from ``frame``, a frame of the declared function.
-
-        A field is ``Missing.UNSET`` if its variable has no value yet, ``Missing.UNKNOWN`` if the function has
-        no such variable, and ``Missing.FAILED`` if reading raised an exception.
-        """
+        """Read the declared local variables from ``frame``, a frame of the declared function. A field is
+        ``Missing.UNSET`` if its variable has no value yet, ``Missing.UNKNOWN`` if the function has no such
+        variable, and ``Missing.FAILED`` if reading raised an exception."""
         self = object.__new__(cls)
         try:
             values = read(frame, cls.names.values())
@@ -156,11 +145,8 @@ class JaxFrame(_Read):
     @classmethod
     def on(cls: type[T], stack: dict[str, FrameType]) -> T | None:
         """Read the declared local variables from the innermost frame of the declared function on ``stack``.
-        Return None if the function is not on the stack.
-
-        Args:
-          stack: function name -> its innermost frame (``stack.Stack``).
-        """
+        Return None if the function is not on the stack. ``stack`` is function name -> its innermost frame
+        (``stack.Stack``)."""
         frame = stack.get(cls.function)  # type: ignore[attr-defined]
         return cls(frame) if frame is not None else None  # type: ignore[call-arg]
 
@@ -184,11 +170,9 @@ class JaxFrame(_Read):
 
     @classmethod
     def python_function(cls) -> Any:
-        """Return the declared function itself; None if it cannot be looked up.
-
-        There are two reasons for None: the installed JAX does not have the function, or the function is
-        defined inside another one, which makes a new function object in each call.
-        """
+        """Return the declared function itself; None if it cannot be looked up. There are two reasons for
+        None: the installed JAX does not have the function, or the function is defined inside another one,
+        which makes a new function object in each call."""
         found: Any = importlib.import_module(cls.module)
         if not cls.owner:
             return function_behind(getattr(found, cls.function, None))
@@ -222,11 +206,9 @@ class JaxObject(_Read):
     made_in: ClassVar[str] = ""
 
     def __new__(cls, value: Any) -> Any:
-        """Read the declared attributes from ``value``, an object of the declared class.
-
-        A field is ``Missing.UNKNOWN`` if the object lacks the attribute, or if ``value`` is itself a
-        ``Missing`` or None. It is ``Missing.FAILED`` if reading raised an exception.
-        """
+        """Read the declared attributes from ``value``, an object of the declared class. A field is
+        ``Missing.UNKNOWN`` if the object lacks the attribute, or if ``value`` is itself a ``Missing`` or
+        None. It is ``Missing.FAILED`` if reading raised an exception."""
         self = object.__new__(cls)
         for field, name in cls.names.items():
             try:
@@ -263,21 +245,17 @@ def _gives(kind: Any, name: str) -> bool:
 
 def declared(cls: type[T]) -> type[T]:
     """Make ``cls``, the declaration of a frame or object of JAX, a dataclass (a class decorator). A field has
-    the same name as the local variable or attribute in JAX.
-
-    If a name in JAX is different, the declaration changes the entry of ``cls.names`` afterwards.
-    """
+    the same name as the local variable or attribute in JAX. If a name in JAX is different, the declaration
+    changes the entry of ``cls.names`` afterwards."""
     made = dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
     made.names = {f.name: f.name for f in dataclasses.fields(made)}  # type: ignore[arg-type,attr-defined]
     return made
 
 
 class Private:
-    """Declares a private attribute of one of JAX's modules, usually a function or a setting.
+    """Declares the private attribute ``name`` of JAX's module ``module``, usually a function or a setting.
 
     Args:
-      module: the module's full name.
-      name: the attribute's name in the module.
       fills: the fields of log events, such as ``Missed.key``, that stay empty if JAX does not have the
         attribute.
       optional: whether some supported versions of JAX lack the attribute.
@@ -295,19 +273,13 @@ class Private:
             return Missing.UNKNOWN
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the declared attribute, which is a function of JAX, and return its result.
-
-        Raises:
-          LookupError: the installed JAX does not have the function.
-        """
+        """Call the declared attribute, which is a function of JAX, and return its result. Raises LookupError
+        if the installed JAX does not have it."""
         return self.needed()(*args, **kwargs)
 
     def needed(self) -> Any:
-        """Return the attribute's value.
-
-        Raises:
-          LookupError: the installed JAX does not have the attribute.
-        """
+        """Return the attribute's value. Raises LookupError if the installed JAX does not have the
+        attribute."""
         found = self.get()
         if isinstance(found, Missing):
             raise LookupError(f"{self.module}.{self.name} is not there")

@@ -48,11 +48,8 @@ LOCALS_ARE_A_SNAPSHOT = _snapshots()
 
 def read(frame: FrameType, names: Iterable[str]) -> dict[str, Any]:
     """Return the values of local variables in the frame of a function: name -> value, for those of ``names``
-    that have a value.
-
-    The frame keeps no reference to these values afterwards. For the frame of a module or a class, the result
-    is empty, because its ``f_locals`` is its namespace and must not be cleared.
-    """
+    that have a value. The frame keeps no reference to these values afterwards. For the frame of a module or a
+    class, the result is empty, because its ``f_locals`` is its namespace and must not be cleared."""
     if not frame.f_code.co_flags & inspect.CO_OPTIMIZED:
         return {}
     namespace = frame.f_locals

@@ -59,11 +59,8 @@ class TransformFrame(JaxFrame):
 
 @declared
 class TraceFrame(JaxFrame):
-    """The frame of JAX's ``_trace_for_jit``, which traces one jitted function.
-
-    ``elapsed_time_ctx`` is the context manager that times the trace. Only this frame refers to it, so it dies
-    with the frame.
-    """
+    """The frame of JAX's ``_trace_for_jit``, which traces one jitted function. ``elapsed_time_ctx`` is the
+    context manager that times the trace. Only this frame refers to it, so it dies with the frame."""
 
     module, function = PJIT, "_trace_for_jit"
     fun: Any = private("Traced.captured", KEY, "Missed.function")

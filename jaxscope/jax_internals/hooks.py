@@ -65,11 +65,8 @@ def has_test_slot() -> bool:
 
 def coordination_client() -> Any:
     """Return the client of JAX's coordination service, by which the processes of a job exchange data. Return
-    None if there is none, or if JAX has disconnected.
-
-    Call this only after a program for several processes has been compiled, because only then is it certain
-    that the client is connected.
-    """
+    None if there is none, or if JAX has disconnected. Call this only after a program for several processes
+    has been compiled, because only then is it certain that the client is connected."""
     return getattr(known_or_none(attributes.DISTRIBUTED.get()), "client", None)
 
 
@@ -115,12 +112,8 @@ def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
     bare = on_top_of(None)  # there is rarely another hook: one function serves all those cases
 
     def put_on(current: Any, put: Callable[[Any], None]) -> None:
-        """Install our hook, unless it is installed already.
-
-        Args:
-          current: the hook that is installed now, which our hook calls first; None: there is none.
-          put: installs a hook, in one thread or in all.
-        """
+        """Install our hook by ``put`` (in one thread or in all), unless it is installed already. ``current``
+        is the hook that is installed now, which ours calls first; None: there is none."""
         if over and current not in ours:
             put(bare if current is None else on_top_of(current))
 
@@ -150,11 +143,8 @@ def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
 
 def _checks() -> list[Any]:
     """Return JAX's settings ``debug_nans`` and ``debug_infs``. When one of them changes, JAX assigns its own
-    hook for calls on the fast path again.
-
-    Raises:
-      LookupError: the installed JAX has none of the functions that it calls at such a change.
-    """
+    hook for calls on the fast path again. Raises LookupError if the installed JAX has none of the functions
+    that it calls at such a change."""
     found = [attributes.DEBUG_NANS.needed(), attributes.DEBUG_INFS.needed()]
     for flag in found:
         if not hasattr(flag, "_update_global_hook") or not hasattr(flag, "_update_thread_local_hook"):
@@ -164,13 +154,8 @@ def _checks() -> list[Any]:
 
 def _after_changes(flag: Any, everywhere: Callable[[], None], here: Callable[[], None]) -> Callable[[], None]:
     """Have functions called whenever JAX's setting ``flag`` changes, after JAX's own reaction to the change.
-    Return a function that ends this.
-
-    Args:
-      flag: the setting, as JAX's object.
-      everywhere: is called after a change for all threads.
-      here: is called after a change for the current thread.
-    """
+    Return a function that ends this. ``everywhere`` is called after a change for all threads. ``here`` is
+    called after a change for the current thread."""
     before = flag._update_global_hook, flag._update_thread_local_hook
 
     def chained(first: Any, then: Callable[[], None]) -> Callable[[Any], None]:

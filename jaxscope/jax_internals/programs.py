@@ -26,11 +26,9 @@ def debug_info(jaxpr: Any) -> DebugInfo:
 
 
 def function_source(jaxpr: Any) -> tuple[str, str | None, int | None]:
-    """Return (name, file, line) of the function that was traced to ``jaxpr``.
-
-    They are read from JAX's ``debug_info.func_src_info``: ``"name at /path/file.py:12"``. The name is ``?``
-    if this text cannot be read and ``<unknown>`` if it is empty; file and line are then None.
-    """
+    """Return (name, file, line) of the function that was traced to ``jaxpr``. They are read from JAX's
+    ``debug_info.func_src_info``: ``"name at /path/file.py:12"``. The name is ``?`` if this text cannot be
+    read and ``<unknown>`` if it is empty; file and line are then None."""
     found = debug_info(jaxpr).func_src_info
     if not known(found):
         return "?", None, None
@@ -55,13 +53,9 @@ def equation_count(jaxpr: Any) -> int | None:
 
 
 def out_paths(out_avals: Any) -> tuple[str, list[tuple[str, Any]]]:
-    """Return (the tree of a trace's results as text, [(path, aval) of each result]).
-
-    A path is written ``['loss'][0]``. If JAX gives no paths, it is the position: ``[3]``.
-
-    Args:
-      out_avals: the FlatTree of the results' avals, which JAX's ``_trace_for_jit`` has as a local variable.
-    """
+    """Return (the tree of a trace's results as text, [(path, aval) of each result]), from the FlatTree of
+    their avals, which JAX's ``_trace_for_jit`` has as a local variable. A path is written ``['loss'][0]``. If
+    JAX gives no paths, it is the position: ``[3]``."""
     import jax
 
     avals = list(out_avals)
@@ -102,12 +96,8 @@ def asked_shardings(stack: dict[str, FrameType]) -> tuple[list[Any], list[Any]] 
 
 def dropped_arguments(frame: ExecutableFrame, constants: int | None) -> list[int] | None:
     """Return the positions, in the flat list of the call's arguments, of those that XLA drops because the
-    program does not use them. Return None if they are unknown.
-
-    Args:
-      frame: the frame in which JAX makes the executable.
-      constants: the number of captured constants, which JAX counts as the first arguments; None: unknown.
-    """
+    program does not use them. Return None if they are unknown. ``constants`` is the number of captured
+    constants, which JAX counts as the first arguments; None: unknown."""
     avals = known_or_none(ArgumentsInfo(frame.all_args_info).in_avals)
     kept = known_or_none(frame.kept_var_idx)
     if avals is None or kept is None or constants is None:
@@ -118,14 +108,10 @@ def dropped_arguments(frame: ExecutableFrame, constants: int | None) -> list[int
 def in_shardings_by_position(
     executable: Any, frame: ExecutableFrame, constants: int | None
 ) -> list[Any] | None:
-    """Return the sharding that the program requires for each flat argument of the call. An entry is None for
-    an argument that XLA drops. Return None if the shardings are unknown, or if there is only one device.
-
-    Args:
-      executable: the compiled program.
-      frame: the frame in which JAX makes the executable.
-      constants: the number of captured constants, which JAX counts as the first arguments; None: unknown.
-    """
+    """Return the sharding that the program of ``executable`` requires for each flat argument of the call. An
+    entry is None for an argument that XLA drops. Return None if the shardings are unknown, or if there is
+    only one device. ``constants`` is the number of captured constants, which JAX counts as the first
+    arguments; None: unknown."""
     avals = known_or_none(ArgumentsInfo(frame.all_args_info).in_avals)
     kept, devices = known_or_none(frame.kept_var_idx), known_or_none(frame.device_list)
     if avals is None or kept is None or constants is None or devices is None or len(devices) < 2:
@@ -139,11 +125,8 @@ def in_shardings_by_position(
 
 def _executable_in_shardings(executable: Any, frame: ExecutableFrame) -> list[Any] | None:
     """Return the sharding of each argument that XLA keeps, captured constants first; None if the shardings
-    cannot be read.
-
-    If a sharding was passed to jit, or the argument is committed, it is that sharding. Otherwise XLA has
-    chosen it. If JAX can do so, all are expressed in the axes of the user's mesh.
-    """
+    cannot be read. If a sharding was passed to jit, or the argument is committed, it is that sharding.
+    Otherwise XLA has chosen it. If JAX can do so, all are expressed in the axes of the user's mesh."""
     avals, given = frame.global_in_avals, frame.in_shardings
     needed = (frame.device_list, avals, given, *_around(frame))
     if not all(map(known, needed)):
@@ -169,10 +152,7 @@ def _around(frame: ExecutableFrame) -> tuple[Any, Any, Any]:
 
 def recovered_out_shardings(executable: Any, frame: ExecutableFrame) -> list[Any] | None:
     """Return the shardings of the program's results as the result arrays will have them; None if they cannot
-    be read.
-
-    This calls the same two pure functions that JAX itself calls a moment later.
-    """
+    be read. This calls the same two pure functions that JAX itself calls a moment later."""
     devices, avals = frame.device_list, frame.global_out_avals
     needed = (devices, avals, frame.out_shardings, frame.in_shardings, frame.global_in_avals, *_around(frame))
     if not all(map(known, needed)):

@@ -16,7 +16,6 @@ class Retargeting(NamedTuple):
     compilation needs.
 
     Attributes:
-      module: the module, an MLIR object.
       name: the name that JAX gives the program.
       partitions: the number of devices that the program runs on.
       devices: device ids in mesh order; None: the mesh has no devices (AbstractMesh).
@@ -24,7 +23,6 @@ class Retargeting(NamedTuple):
       to_inputs: for each argument, whether the partitioner may choose its sharding.
       to_outputs: for each result, whether the partitioner may choose its sharding.
       options: the ``compiler_options`` of jit, as (name, value).
-      platforms: the platforms that the module was lowered for.
       donated: positions of the donated arguments in the flat list of the call's arguments.
       dropped: positions in this list of arguments that the module does not take.
     """
@@ -50,16 +48,12 @@ _POSITIONAL = (
 
 
 def lowered_again(frame: FrameType, platform: str) -> Retargeting:
-    """Make JAX lower a program once more, for ``platform``, right after JAX has lowered it for the platform
-    that the process runs on.
+    """Make JAX lower a program once more, for ``platform`` (``tpu``), right after JAX has lowered it for the
+    platform that the process runs on.
 
     The call of ``_pjit_lower`` that JAX made in ``frame`` is repeated with another platform and otherwise the
     same arguments, in which all shardings are filled in. The result stays in JAX's cache as long as the
-    trace, beside the first result.
-
-    Args:
-      frame: the frame of JAX's ``_resolve_and_lower``.
-      platform: the platform, such as ``tpu``.
+    trace, beside the first result. ``frame`` is the frame of JAX's ``_resolve_and_lower``.
 
     Raises:
       LookupError: the installed JAX does not have a private name that this needs.
@@ -85,11 +79,7 @@ CALLBACKS = ("pure_callback", "io_callback", "debug_callback", "debug_print")
 
 def callbacks_in(jaxpr: Any, most: int = 100_000) -> list[str]:
     """Return the names of the callback primitives (``pure_callback``, ``debug_callback``, ...) that occur in
-    ``jaxpr`` or in jaxprs inside it, sorted.
-
-    Args:
-      most: the largest number of equations to visit.
-    """
+    ``jaxpr`` or in jaxprs inside it, sorted. At most ``most`` equations are visited."""
     found: set[str] = set()
     waiting = [jaxpr]
     while waiting and most > 0:
@@ -106,11 +96,8 @@ def callbacks_in(jaxpr: Any, most: int = 100_000) -> list[str]:
 
 def hide_frames(folder: str) -> None:
     """Make JAX leave the files in ``folder`` out of the source locations that it writes into programs, as it
-    does with its own files.
-
-    Some lowering rules trace a function, and JAX then records the whole stack. Without this, a program that
-    is lowered inside a callback of jaxscope would contain lines of jaxscope.
-    """
+    does with its own files. Some lowering rules trace a function, and JAX then records the whole stack.
+    Without this, a program that is lowered inside a callback of jaxscope would contain lines of jaxscope."""
     attributes.HIDE_FILES(folder)
 
 

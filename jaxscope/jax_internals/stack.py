@@ -62,14 +62,9 @@ def stack_of_call(frame: FrameType | None) -> tuple[Stack, FrameType | None]:
 
 
 def phase_raised(frame: FrameType) -> bool:
-    """Return whether a phase (trace, lowering or compilation) has ended in an exception.
-
-    If so, the exception is leaving the ``with`` statement by which JAX times the phase, and its traceback
-    contains a frame between ``frame`` and the call of the jitted function.
-
-    Args:
-      frame: the frame at which JAX announces the end of the phase.
-    """
+    """Return whether a phase (trace, lowering or compilation), whose end JAX announces at ``frame``, has
+    ended in an exception. If so, the exception is leaving the ``with`` statement by which JAX times the
+    phase, and its traceback contains a frame between ``frame`` and the call of the jitted function."""
     error = sys.exc_info()[1]
     if error is None:
         return False
@@ -136,14 +131,10 @@ def source(stack: Stack, frame: FrameType | None) -> dict[str, Any]:
 
 
 def _of_call(frame: FrameType, tracing: TraceFrame | None) -> dict[str, Any]:
-    """Return what the frame of a call shows: ``fun`` (the function that was passed to jit), ``jit_info`` (the
-    options of jit), ``args`` and ``kwargs``. A key is missing if its value cannot be read.
-
-    Args:
-      frame: the frame of the call.
-      tracing: the frame that traces the function, which is read where ``frame`` lacks a variable; None: there
-        is none.
-    """
+    """Return what ``frame``, that of a call, shows: ``fun`` (the function that was passed to jit),
+    ``jit_info`` (the options of jit), ``args`` and ``kwargs``. A key is missing if its value cannot be read.
+    Where it lacks a variable, ``tracing``, the frame that traces the function (None: there is none), is
+    read."""
     name = frame.f_code.co_name
     if name == TransformFrame.function:
         return {}
@@ -251,10 +242,8 @@ def _plain(value: object) -> str:
 
 def nearest_frame(frame: FrameType | None, names: tuple[str, ...]) -> FrameType | None:
     """Return the nearest frame of one of the functions ``names`` of JAX, among ``frame`` and the frames that
-    called it; None if there is none among the first eight.
-
-    Eight are examined because other code may listen to the same event of JAX, and its frames are in between.
-    """
+    called it; None if there is none among the first eight. Eight are examined because other code may listen
+    to the same event of JAX, and its frames are in between."""
     for _ in range(8):
         if frame is None or (frame.f_code.co_name in names and in_jax(frame)):
             return frame
