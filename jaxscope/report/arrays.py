@@ -27,10 +27,7 @@ SMALL = 0.01  # variables with a smaller share of the bytes are not listed one b
 
 def as_json(run: Run) -> contract.Arrays | None:
     """Return the entry ``arrays`` of the JSON report: all snapshots of the live arrays of ``run``, in order
-    of time.
-
-    None if no snapshot was taken.
-    """
+    of time. None if no snapshot was taken."""
     snapshots = model.snapshots(run)
     intents = OfArrays(run, snapshots)
     kind = model.kind_of(run)
@@ -68,13 +65,8 @@ def _group(g: Group, intents: OfArrays) -> contract.ArrayGroup:
 
 def exhausted(run: Run, places: Places) -> Iterator[Line]:
     """Yield lines about the out-of-memory error that ended the program: its message, the memory that the
-    failed program needed, and the largest live arrays.
-
-    No lines if the program did not run out of memory.
-
-    Args:
-      places: shortens file names.
-    """
+    failed program needed, and the largest live arrays. No lines if the program did not run out of memory.
+    ``places`` shortens file names."""
     last = model.of_failure(run)
     died = run.main.died if run.main is not None else None
     if last is not None and last.error is not None:
@@ -108,10 +100,7 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
     nearly as many bytes in which more arrays have a variable's name.
 
     No lines if there is no snapshot, or if its arrays take less than 1 MiB and ``everything`` is false.
-
-    Args:
-      places: shortens file names.
-      everything: shorten nothing (``--all``).
+    ``places`` shortens file names. With ``everything`` (``--all``), shorten nothing.
     """
     snapshots = model.of_main(run)
     s = model.fullest(snapshots)
@@ -138,10 +127,8 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
 
 def _devices(s: Snapshot) -> str:
     """Return how the bytes of the live arrays in a snapshot are spread over devices, and how full the fullest
-    device is.
-
-    For example `` on 8 devices, 1.0 MiB to 1.2 MiB each; device 0 has 1.1 MiB of 16 GiB in use``.
-    """
+    device is. For example `` on 8 devices, 1.0 MiB to 1.2 MiB each; device 0 has 1.1 MiB of 16 GiB in
+    use``."""
     used = {d: n for d, n in s.by_device.items() if n}
     limits = [m for m in s.memory if m.in_use is not None and m.limit]
     fullest = ""
@@ -158,10 +145,8 @@ def _devices(s: Snapshot) -> str:
 
 def _kinds(run: Run, s: Snapshot) -> Iterator[Line]:
     """Yield at most two lines about a snapshot: ``by kind: parameters 2.0 GiB, optimizer state 4.0 GiB`` and
-    ``by dtype: float32 5.0 GiB, bfloat16 1.0 GiB``.
-
-    A line with only one kind or one dtype is left out, because it says nothing new.
-    """
+    ``by dtype: float32 5.0 GiB, bfloat16 1.0 GiB``. A line with only one kind or one dtype is left out,
+    because it says nothing new."""
     kinds = model.sums(s, model.kind_of(run))
     dtypes = model.sums(s, lambda g: g.dtype)
     for what, sums, worth in (
@@ -176,13 +161,9 @@ def _kinds(run: Run, s: Snapshot) -> Iterator[Line]:
 
 def _groups(s: Snapshot, places: Places, limit: int | None) -> Iterator[Line]:
     """Yield a line for each variable of the program that holds arrays (``state.params``), the variable with
-    most bytes first, then a line with the sum of the variables that are not listed.
-
-    Args:
-      s: the snapshot of the live arrays.
-      places: shortens file names.
-      limit: the number of variables to list; None: a line for each path, shape and sharding instead.
-    """
+    most bytes first, then a line with the sum of the variables that are not listed. ``limit`` is the number
+    of variables to list; None: a line for each path, shape and sharding instead. ``places`` shortens file
+    names."""
     trees = model.sums(s, model.tree_of) if limit else [model.Sum(g.path, [g]) for g in s.groups]
     shown = [t for t in trees if not limit or _weight(t) >= SMALL * s.known_bytes][:limit]
     for t in shown:
@@ -206,11 +187,8 @@ def _groups(s: Snapshot, places: Places, limit: int | None) -> Iterator[Line]:
 
 
 def _weight(t: model.Sum) -> int:
-    """Return the bytes of the arrays in ``t``, by which the lines are sorted.
-
-    Copies of an array on several devices all count. If the number of copies is unknown, each array counts
-    once.
-    """
+    """Return the bytes of the arrays in ``t``, by which the lines are sorted. Copies of an array on several
+    devices all count. If the number of copies is unknown, each array counts once."""
     return sum((g.all_bytes if g.all_bytes is not None else g.global_bytes) or 0 for g in t.groups)
 
 
@@ -221,8 +199,7 @@ def _most(t: model.Sum) -> str:
 
 def _meshes(s: Snapshot) -> Iterator[Line]:
     """Yield drawings that show which device holds which slice of an array: one for each sharding in the
-    snapshot ``s``, with the largest array that has this sharding as the example.
-    """
+    snapshot ``s`` of the live arrays, with the largest array that has this sharding as the example."""
     for g, sharding, shape in layouts(s):
         yield line(
             (escape(g.path, 120), "bold"),
@@ -236,11 +213,8 @@ def _meshes(s: Snapshot) -> Iterator[Line]:
 
 def layouts(s: Snapshot) -> Iterator[tuple[Group, Sharding, list[int]]]:
     """Yield an example array for each sharding in ``s`` that splits arrays: the largest array that has a
-    variable's name.
-
-    An example is the array (as a group of equal arrays), its sharding, and its shape. A sharding that puts
-    the whole array on every device is left out.
-    """
+    variable's name. An example is the array (as a group of equal arrays), its sharding, and its shape. A
+    sharding that puts the whole array on every device is left out."""
     shown: set[tuple[str, str | None, int]] = set()
     for g in s.groups:
         shape = [d for d in g.shape or () if isinstance(d, int)]

@@ -37,12 +37,8 @@ def cut(text: str, most: int) -> str:
 
 def first_that_fit(values: Iterable[T], room: int, shorter: Callable[[T], T] | None = None) -> list[T]:
     """Return values from the beginning of ``values`` that together take at most ``room`` bytes as a JSON
-    list.
-
-    Args:
-      shorter: returns a smaller replacement for a value that does not fit. None: the list ends before the
-        first value that does not fit.
-    """
+    list. ``shorter`` returns a smaller replacement for a value that does not fit; None: the list ends before
+    it."""
     kept: list[T] = []
     for value in values:
         took = size(value) + 1
@@ -57,14 +53,11 @@ def first_that_fit(values: Iterable[T], room: int, shorter: Callable[[T], T] | N
 
 
 def fitted(value: Any, room: int, path: str, left_out: list[str]) -> Any:
-    """Return as much of ``value`` as fits into ``room`` bytes as JSON.
+    """Return as much of ``value``, plain data, as fits into ``room`` bytes as JSON.
 
-    A dict loses keys, the largest first. A list loses entries at its end. A text loses its end.
-
-    Args:
-      value: plain data: dicts, lists, texts, numbers.
-      path: the path of ``value`` in the report: ``functions/0/key``.
-      left_out: the path of each part that is missing or shortened is appended to this list.
+    A dict loses keys, the largest first. A list loses entries at its end. A text loses its end. The path of
+    each part that is missing or shortened is appended to ``left_out``; ``path`` is that of ``value`` in the
+    report: ``functions/0/key``.
     """
     if size(value) <= room:
         return value

@@ -194,13 +194,8 @@ class Brief(contract.Entry):
 
 
 def brief(run: Run, directory: RunDir, name: str, job: Job | None = None) -> Brief:
-    """Return the brief report of a run. As JSON with a newline it takes at most MOST_BYTES.
-
-    Args:
-      directory: the directory of the run.
-      name: the name of the run, for the commands in the report.
-      job: if ``run`` is one process of a run with several processes, that whole run; else None.
-    """
+    """Return the brief report of a run. As JSON with a newline it takes at most MOST_BYTES. ``job`` is the
+    whole run with several processes of which ``run`` is one; None: it is the only one."""
     document = Document(run, directory, job)
     found = document.findings()
     severities = Counter(f.severity for f in found)

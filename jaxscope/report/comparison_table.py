@@ -36,7 +36,6 @@ class Row(NamedTuple):
     """One figure of the table, with its value in every column.
 
     Attributes:
-      name: the name of the figure.
       cells: the values as text.
       values: the values as numbers, to mark the smallest; None: the values cannot be compared.
       sure: for each column, whether its value is exact; False: the true value may be larger. None: all values
@@ -51,11 +50,7 @@ class Row(NamedTuple):
 
 def rows(columns: Sequence[Column]) -> list[Row]:
     """Return the rows of the table that compares programs: headings, then a row for each figure that is known
-    of at least one program.
-
-    Args:
-      columns: the programs of one function, each with the run that compiled it.
-    """
+    of at least one program."""
     programs = [metrics.of(c.variant.run, c.program) for c in columns]
     ran = [p.state == OK and (p.fit is None or p.fit.fits is not False) for p in programs]
     found = [
@@ -70,11 +65,9 @@ def rows(columns: Sequence[Column]) -> list[Row]:
 
 
 def headings(columns: Sequence[Column]) -> list[Row]:
-    """Return the rows at the top of the table, which say what each column is.
-
-    The first row has the name of each target (a machine that was compiled for), if the targets differ. Then
-    follows a row for each setting of ``--vary`` with its value in each column.
-    """
+    """Return the rows at the top of the table, which say what each column is. The first row has the name of
+    each target (a machine that was compiled for), if the targets differ. Then follows a row for each setting
+    of ``--vary`` with its value in each column."""
     targets = [c.target or "" for c in columns]
     names = list(dict.fromkeys(name for c in columns for name in c.variant.settings))
     found = [Row("", [escape(t, 40) for t in targets])] if len(set(targets)) > 1 or not names else []
@@ -100,10 +93,8 @@ def _broken(name: str) -> list[str]:
 
 def _shortened(values: list[str]) -> list[str]:
     """Return ``values`` without the words with which all of them begin: ``policy=full``, ``policy=none`` ->
-    ``…full``, ``…none``.
-
-    The values are only shortened in this way if one of them is too wide for a column.
-    """
+    ``…full``, ``…none``. The values are only shortened in this way if one of them is too wide for a
+    column."""
     if max(map(len, values)) <= NAME or len(set(values)) < 2:
         return [escape(v, WIDEST) for v in values]
     # All values begin with what the first and the last in alphabetical order have in common.
@@ -114,14 +105,9 @@ def _shortened(values: list[str]) -> list[str]:
 
 
 def _marked(row: Row, ran: Sequence[bool]) -> Row:
-    """Return ``row`` with a mark in the cell of its smallest value.
-
-    There is no mark if a value is unknown, if all values are equal, or if the smallest value is not exact.
-
-    Args:
-      ran: for each column, whether its program was compiled and fits into memory; other columns are not
-        compared.
-    """
+    """Return ``row`` with a mark in the cell of its smallest value. ``ran`` says for each column whether its
+    program was compiled and fits into memory; other columns are not compared. There is no mark if a value is
+    unknown, if all values are equal, or if the smallest value is not exact."""
     known = [v for v, r in zip(row.values or [], ran, strict=False) if r]
     if row.values is None or len(known) < 2 or None in known or len(set(known)) < 2:
         return row
@@ -141,12 +127,9 @@ def nothing_over(axes: str, known: Mapping[str, object]) -> int | None:
     """Return 0 if a program certainly sends nothing over the mesh axes ``axes``, so that the table can show
     0; None if that is unknown.
 
-    It is unknown if a collective of the program uses one of these axes together with other axes, or only a
-    part of one of them, or if the axes of a collective are unknown.
-
-    Args:
-      axes: mesh axes joined with a comma: ``data,model``.
-      known: a mapping whose keys are the axes of the program's collectives, each written like ``axes``.
+    It is unknown if a collective of the program uses one of these axes (joined with a comma: ``data,model``)
+    together with other axes, or only a part of one of them, or if the axes of a collective are unknown.
+    ``known`` has the axes of the program's collectives as keys.
     """
     names = _names(axes)
     return None if any(not k.isdisjoint(names) or UNKNOWN_AXES in k for k in map(_names, known)) else 0
@@ -177,11 +160,8 @@ def _over(traffic: Mapping[str, Traffic], axes: str) -> Traffic | None:
 
 def _executed(found: Sequence[Traffic] | None) -> str:
     """Return the number of collectives in a program, and how often they run in one call of the program:
-    ``16, run 40x``.
-
-    Args:
-      found: the collectives, summed for each set of mesh axes; None: unknown, and the text is empty.
-    """
+    ``16, run 40x``. ``found`` has them summed for each set of mesh axes; if it is None (unknown), the text is
+    empty."""
     if found is None:
         return ""
     total, executions = sum(t.count for t in found), [t.executions for t in found]
@@ -225,11 +205,10 @@ def _bound_over(b: Bounds, axes: str) -> tuple[float | None] | None:
 
 
 def _bound(name: str, found: Sequence[tuple[float | None] | None]) -> Row:
-    """Return the row with a lower bound on the time of one call. If the bound is 0 in all columns, the cells
-    of the row are empty, so that the table leaves it out.
+    """Return the row ``name`` (``compute``, ``memory``, or mesh axes) with a lower bound on the time of one
+    call. If the bound is 0 in all columns, the cells of the row are empty, so that the table leaves it out.
 
     Args:
-      name: what the time is spent on: ``compute``, ``memory``, or mesh axes.
       found: for each column, the bound in seconds as a tuple with one number. The number is None if it is
         unknown; None instead of the tuple: the program of this column has no such bound.
     """
@@ -265,13 +244,8 @@ def _axes(axes: str) -> str:
 
 def table(columns: Sequence[Column], width: int) -> Iterator[Line]:
     """Yield the table that compares programs, as lines of at most ``width`` characters. No lines if no figure
-    of any program is known.
-
-    Columns that do not fit next to each other follow below, with the names of the figures again.
-
-    Args:
-      columns: the programs of one function, each with the run that compiled it.
-    """
+    of any program is known. Columns that do not fit next to each other follow below, with the names of the
+    figures again."""
     table_rows, heads = rows(columns), len(headings(columns))
     if len(table_rows) == heads:
         return
@@ -315,11 +289,8 @@ def _style(cell: str, heading: bool, same: bool) -> str:
 
 def as_json(variants: Sequence[Variant]) -> list[contract.Comparison]:
     """Return the entry ``comparisons`` of the JSON report: a comparison for each function of which several
-    programs are compared.
-
-    Args:
-      variants: the run, then the runs with other settings or numbers of devices.
-    """
+    programs are compared. ``variants`` are the run, then the runs with other settings or numbers of
+    devices."""
     number = {
         id(v): n - 1 if n else None for n, v in enumerate(variants)
     }  # index in sub_runs; None: the run itself

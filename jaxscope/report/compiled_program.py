@@ -43,15 +43,9 @@ def section(
     stated: int | None = None,
 ) -> Iterator[Line]:
     """Yield lines about a compiled program: its instructions, memory, collectives, donated arguments,
-    constants, and what may be slow.
-
-    Args:
-      texts: the parsed StableHLO and HLO of the program.
-      memory: the sizes that the compiler states; None: unknown.
-      places: shortens file names.
-      everything: shorten nothing (``--all``).
-      stated: the peak memory that the compiler states, in bytes.
-    """
+    constants, and what may be slow. ``memory`` are the sizes that the compiler states; None: unknown.
+    ``stated`` is the peak memory that the compiler states, in bytes. ``places`` shortens file names. With
+    ``everything`` (``--all``), shorten nothing."""
     hlo, lowered = texts.hlo, texts.stablehlo
     if hlo is not None and hlo.module is not None:
         yield line(_instructions(hlo), indent=2, hang=2)

@@ -45,10 +45,8 @@ codecs.register_error("jaxscope", _spell)
 
 def tolerant(stream: TextIO) -> None:
     """Change ``stream`` so that a character which its encoding does not have is replaced (an arrow by
-    ``->``), instead of raising UnicodeEncodeError.
-
-    Use this only for streams of jaxscope's command line, not in the user's process.
-    """
+    ``->``), instead of raising UnicodeEncodeError. Use this only for streams of jaxscope's command line, not
+    in the user's process."""
     reconfigure: Any = getattr(stream, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="jaxscope")
@@ -67,13 +65,9 @@ def wants_colour(stream: TextIO) -> bool:
 
 def console(stream: TextIO, *, width: int | None = None, colour: bool | None = None) -> Console:
     """Return a Rich console for ``stream`` that prints texts as they are: it does not interpret markup or
-    emoji codes, and does not highlight anything.
-
-    Args:
-      width: the width in characters. None: the width of the terminal, but at most WIDEST; if ``stream`` is a
-        file, PLAIN_WIDTH.
-      colour: whether to use colours; None: ``wants_colour`` decides.
-    """
+    emoji codes, and does not highlight anything. Colours are used if ``colour`` is set; None:
+    ``wants_colour`` decides. ``width`` is the width in characters. None: the width of the terminal, but at
+    most WIDEST; if ``stream`` is a file, PLAIN_WIDTH."""
     from rich.console import Console  # takes 30 ms, so it is imported late
 
     colour = wants_colour(stream) if colour is None else colour

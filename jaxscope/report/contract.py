@@ -31,12 +31,8 @@ class Entry(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
     @classmethod
     def copy_of(cls: type[T], source: object, /, **more: object) -> T:
-        """Return an entry of this class. Each field has the value of the attribute of ``source`` with the
-        same name.
-
-        Args:
-          more: the values of the fields that ``source`` does not have, or that differ from it.
-        """
+        """Return an entry of this class. Each field has its value in ``more``, or else that of the attribute
+        of ``source`` with the same name."""
         names, read = _copied(cls, tuple(more))
         more.update(zip(names, read(source), strict=True))
         return cls(**more)
@@ -47,9 +43,7 @@ def _copied(
     kind: type[Entry], given: tuple[str, ...]
 ) -> tuple[list[str], Callable[[object], tuple[Any, ...]]]:
     """Return the names of the fields of ``kind`` that are not in ``given``, and a function that reads them.
-
-    The function takes an object and returns the values of its attributes with these names, as a tuple.
-    """
+    The function takes an object and returns the values of its attributes with these names, as a tuple."""
     names = [name for name in kind.__struct_fields__ if name not in given]
     if len(names) > 1:
         return names, attrgetter(*names)
@@ -110,13 +104,8 @@ class Death(Entry):
 
     @classmethod
     def of(cls, died: Died, removed: object | None) -> Death:
-        """Return the entry for the exception that ended the program.
-
-        Args:
-          died: the recorded exception.
-          removed: what is known about a name that JAX does not have any more, if this name caused the
-            exception; else None.
-        """
+        """Return the entry for the exception that ended the program. ``removed`` is what is known about a
+        name that JAX does not have any more, if this name caused the exception; else None."""
         return cls.copy_of(died, removed_name=None if removed is None else RemovedName.copy_of(removed))
 
 
@@ -401,10 +390,8 @@ class Cause(Entry):
     @classmethod
     @functools.lru_cache(1024)
     def of(cls, c: causes.Cause) -> Cause:
-        """Return the entry for the cause ``c``, with its text.
-
-        Equal causes share one entry, so callers must not change it.
-        """
+        """Return the entry for the cause ``c``, with its text. Equal causes share one entry, so callers must
+        not change it."""
         before, after = in_words.values(c)
         return cls.copy_of(
             c, before=before, after=after, text=in_words.clause(c), before_value=c.before, after_value=c.after
@@ -1336,12 +1323,8 @@ class Finding(Entry):
     @classmethod
     def of(cls, f: findings.Finding, sub_run: int | None = None) -> Finding:
         """Return the entry of the JSON report for the finding ``f``, with its title, evidence and fix as
-        text.
-
-        Args:
-          sub_run: which run the ids in ``f`` belong to, as a position in the report's list ``sub_runs``;
-            None: the run of the report.
-        """
+        text. ``sub_run`` is the position in the report's list ``sub_runs`` of the run to which the ids in
+        ``f`` belong; None: the run of the report."""
         fix = fix_of(f)
         return cls.copy_of(
             f,

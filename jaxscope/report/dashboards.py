@@ -29,12 +29,8 @@ def is_file(where: str) -> bool:
 
 
 def require(where: str) -> None:
-    """Raise an error unless the package that writes to the dashboard ``where`` is installed.
-
-    The package is looked for but not imported.
-
-    Args:
-      where: ``tensorboard:DIRECTORY``, ``wandb``, or the name of a file, which needs no package.
+    """Raise an error unless the package that writes to ``where`` (``tensorboard:DIRECTORY`` or ``wandb``) is
+    installed. It is looked for but not imported. A file needs no package.
 
     Raises:
       JaxscopeError: the package is not installed, or ``tensorboard:`` names no directory.
@@ -73,11 +69,8 @@ def csv_lines(run: Run) -> Iterator[str]:
 
 
 def write(run: Run, name: str, where: str) -> None:
-    """Write the figures of each step of ``run`` to a dashboard.
-
-    Args:
-      name: the name of the run in Weights & Biases.
-      where: ``tensorboard:DIRECTORY`` or ``wandb``.
+    """Write the figures of each step of ``run`` to a dashboard, ``tensorboard:DIRECTORY`` or ``wandb``.
+    ``name`` is the name of the run in Weights & Biases.
 
     Raises:
       JaxscopeError: the package is not installed.
@@ -95,11 +88,8 @@ _NAMES = [name for name in scalars.Row.__struct_fields__ if name != "recompiles_
 
 def _flat(run: Run) -> Iterator[dict[str, float | None]]:
     """Yield a dict for each step that compiled or has a snapshot of the live arrays: name of a figure ->
-    number, or None if it is unknown.
-
-    The dicts have no dicts inside, as dashboards need: the recompiles of each cause are a figure of their
-    own, ``recompiles/shape``. All dicts have the same names.
-    """
+    number, or None if it is unknown. The dicts have no dicts inside, as dashboards need: the recompiles of
+    each cause are a figure of their own, ``recompiles/shape``. All dicts have the same names."""
     rows = scalars.rows(run)
     causes = sorted({cause for row in rows for cause in row.recompiles_by_cause})
     for row in rows:

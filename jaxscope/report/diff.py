@@ -63,13 +63,9 @@ class Pair(NamedTuple):
 
 
 def render(found: RunDiff | CompilationDiff, pair: Pair, to: Console, *, everything: bool = False) -> None:
-    """Print what differs between two runs, or between two compilations, to the console ``to``.
-
-    Args:
-      found: the differences.
-      pair: the runs that were compared (or that the compilations belong to), and their directories.
-      everything: shorten nothing (``--all``).
-    """
+    """Print what differs between two runs, or between two compilations, to the console ``to``. ``pair`` are
+    the runs that were compared (or that the compilations belong to), and their directories. With
+    ``everything`` (``--all``), shorten nothing."""
     page = _Page(pair, everything)
     put(to, page.compilations(found) if isinstance(found, CompilationDiff) else page.runs(found))
 
@@ -130,10 +126,8 @@ class _Page:
             yield line((", ".join(rest), "dim"))
 
     def _names(self) -> tuple[str, str]:
-        """Return the names of the two runs, before and after.
-
-        If both runs are parts of one ``--vary`` run, their names are their settings, because these differ.
-        """
+        """Return the names of the two runs, before and after. If both runs are parts of one ``--vary`` run,
+        their names are their settings, because these differ."""
         sides = self._pair.before_at, self._pair.after_at
         before, after = (store.label_of(at) for at in sides)
         homes = {(store.parent_of(at) or at).path.absolute() for at in sides}
@@ -279,12 +273,8 @@ def _differing(p: Changes) -> dict[str, Sequence[Difference | Changed | Entry]]:
 
 
 def _item(i: Item, unlike: Item | None = None) -> str:
-    """Return a text about a collective or fusion: ``all-gather over data, 32.0 MiB x 4``.
-
-    Args:
-      unlike: another collective or fusion, which is printed before; kind, axes and origin are left out if
-        they are equal in both.
-    """
+    """Return a text about a collective or fusion: ``all-gather over data, 32.0 MiB x 4``. Kind, axes and
+    origin are left out if they are equal to those of ``unlike``, another one that is printed before."""
     if i.axes is None and i.bytes is None and i.executions is None:
         return escape(i.kind, 40)
     parts = []
@@ -306,11 +296,9 @@ def _arrow(before: str, after: str) -> str:
 
 
 def as_json(found: RunDiff | CompilationDiff, pair: Pair) -> dict[str, Any]:
-    """Return what differs between two runs, or between two compilations, as plain data for JSON.
-
-    The differences of two runs are under the key ``functions``, those of two compilations under
-    ``compilation``; the other key is null.
-    """
+    """Return what differs between two runs, or between two compilations, as plain data for JSON. The
+    differences of two runs are under the key ``functions``, those of two compilations under ``compilation``;
+    the other key is null."""
     from jaxscope import __version__
 
     parts: dict[str, Any] = dict.fromkeys(("run", "functions", "compilation"))
@@ -379,9 +367,6 @@ def _compilation_json(found: CompilationDiff, pair: Pair) -> dict[str, Any]:
 
 def changes_json(p: Changes) -> dict[str, Any]:
     """Return the differences of two programs as plain data for JSON: name of a part (``collectives``) -> list
-    of differences.
-
-    The list is empty if the programs do not differ in the part; null if the part is unknown for one of the
-    programs. Further keys: ``before`` and ``after`` (ids of the programs) and ``same``.
-    """
+    of differences. The list is empty if the programs do not differ in the part; null if the part is unknown
+    for one of the programs. Further keys: ``before`` and ``after`` (ids of the programs) and ``same``."""
     return {"before": p.before, "after": p.after, "same": p.same, **msgspec.to_builtins(p.parts)}

@@ -74,7 +74,6 @@ class Document:
     """The JSON report of one run, whose parts are only computed when they are requested.
 
     Args:
-      directory: the directory of the run.
       job: if ``run`` is one process of a run with several processes, that whole run; else None.
     """
 
@@ -106,11 +105,8 @@ class Document:
         )
 
     def by_id(self, section: str, name: str) -> Any:
-        """Return the entry with the id ``name`` in one list of the report; None if there is none.
-
-        Args:
-          section: the key of the list: functions, compilations or programs.
-        """
+        """Return the entry with the id ``name`` in the list ``section`` of the report (functions,
+        compilations or programs); None if there is none."""
         known: dict[str, Container[str]] = {
             "functions": self._run.functions,
             "compilations": self._run.compilations,
@@ -297,12 +293,9 @@ def _child(part: Any, segment: str) -> Any:
 
 
 def below(part: Any) -> Sequence[str]:
-    """Return what can follow a part of the report in a path of ``jaxscope show``: for
-    ``functions/train_step`` the keys ``name``, ``compilations`` and so on. An error lists these.
-
-    Args:
-      part: the part: the whole report (Document), a list with names (Collection) or a value in it (Entry).
-    """
+    """Return what can follow ``part`` in a path of ``jaxscope show``: for ``functions/train_step`` the keys
+    ``name``, ``compilations`` and so on. An error lists these. The part is the whole report (Document), a
+    list with names (Collection) or a value in it (Entry)."""
     if isinstance(part, (Document, Collection)):
         return part.names
     if isinstance(part.value, dict):

@@ -28,8 +28,6 @@ class Written(msgspec.Struct, frozen=True):
     """The files that were written for one compilation.
 
     Attributes:
-      function: the name of the function.
-      number: the number of the compilation among those of the function.
       files: the files that were written.
       absent: for each text that is missing, its name and the reason: ``hlo: not captured``.
     """
@@ -70,11 +68,7 @@ def dump(
     run: Run, directory: RunDir, functions: Sequence[Function], out: Path, number: int | None = None
 ) -> Iterator[Written]:
     """Write the StableHLO, HLO and cache key of the compilations of ``functions`` to files in the directory
-    ``out``, and yield what was written for each compilation.
-
-    Args:
-      directory: the directory of the run.
-      number: write only the compilation with this number; None: all.
+    ``out``, and yield what was written for each compilation. ``number`` selects a single one; None: all.
 
     Raises:
       JaxscopeError: ``out`` cannot be written.
@@ -126,10 +120,8 @@ def _one(run: Run, directory: RunDir, f: Function, n: int, c: Compilation, base:
 
 
 def _file_name(target: str | None) -> str:
-    """Return a file name for a target (a machine to compile for): ``2*v5e:4x4`` -> ``2xv5e-4x4``.
-
-    Unsafe characters are replaced, because the name of a target comes from a log, which may be hostile.
-    """
+    """Return a file name for a target (a machine to compile for): ``2*v5e:4x4`` -> ``2xv5e-4x4``. Unsafe
+    characters are replaced, because the name of a target comes from a log, which may be hostile."""
     return re.sub(r"[^A-Za-z0-9.-]", "_", (target or "target").replace("*", "x").replace(":", "-"))[:60]
 
 
@@ -156,10 +148,7 @@ def why_not(run: Run, c: Compilation, stage: str) -> str:
 
 def _write(path: Path, content: bytes) -> Path:
     """Write ``content`` to the file ``path`` and return ``path``. The file is written completely or not at
-    all.
-
-    A symbolic link at ``path`` is replaced by the file; nothing is written to where the link points.
-    """
+    all. A symbolic link at ``path`` is replaced by the file; nothing is written to where the link points."""
     try:
         files.write(path, content, mode=files.SHARED)
     except OSError as e:

@@ -18,11 +18,7 @@ LONGEST = 800  # longer titles and fixes are cut to so many characters
 
 def section(found: Sequence[Finding], places: Places, *, everything: bool = False) -> Iterator[Line]:
     """Yield lines about at most SHOWN findings, in the given order. No lines if there are no findings.
-
-    Args:
-      places: shortens file names.
-      everything: list all findings (``--all``).
-    """
+    ``places`` shortens file names. With ``everything`` (``--all``), list all findings."""
     if not found:
         return
     shown = found if everything else found[:SHOWN]
@@ -36,11 +32,8 @@ def section(found: Sequence[Finding], places: Places, *, everything: bool = Fals
 
 
 def entry(f: Finding, places: Places) -> Iterator[Line]:
-    """Yield two lines about a finding: what was found, where and what it costs; and how to fix it.
-
-    Args:
-      places: shortens file names.
-    """
+    """Yield two lines about a finding: what was found, where and what it costs; and how to fix it. ``places``
+    shortens file names."""
     steps = [e.step for e in f.evidence if e.step is not None]
     when = f"step {steps[0]:,}" if len(f.evidence) == len(steps) == 1 else ""
     words = sentence(f)
@@ -60,11 +53,7 @@ def entry(f: Finding, places: Places) -> Iterator[Line]:
 
 def in_summary(found: Sequence[Finding], places: Places) -> Iterator[Line]:
     """Yield the lines about findings at the end of ``jaxscope run``: one with the number of errors and the
-    first error, and one with the number of warnings.
-
-    Args:
-      places: shortens file names.
-    """
+    first error, and one with the number of warnings. ``places`` shortens file names."""
     errors = [f for f in found if f.severity == ERROR]
     warnings = sum(f.severity == WARNING for f in found)
     if errors:
@@ -85,11 +74,8 @@ def in_summary(found: Sequence[Finding], places: Places) -> Iterator[Line]:
 
 def buckets(run: Run) -> Iterator[Line]:
     """Yield lines that propose sizes to which the user can pad inputs, for each argument with axes that had
-    several sizes.
-
-    The sizes of all such axes of one argument are proposed together, with the compilations that remain and
-    the share of padding.
-    """
+    several sizes. The sizes of all such axes of one argument are proposed together, with the compilations
+    that remain and the share of padding."""
     together: dict[tuple[str, str], list[observed_sizes.Varying]] = {}
     for v in observed_sizes.varying(run):
         together.setdefault((v.function.id, v.path), []).append(v)

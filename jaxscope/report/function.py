@@ -39,12 +39,8 @@ Groups = list[tuple[str, list[str]]]  # label, and the names of the rows that it
 def render_function(
     run: Run, name: str, to: Console, directory: RunDir | None = None, *, everything: bool = False
 ) -> None:
-    """Print everything about a function to the console ``to``.
-
-    Args:
-      name: the name of the function; ``step#3``: print only compilation 3 of ``step``.
-      directory: the directory of the run.
-      everything: shorten nothing (``--all``).
+    """Print everything about the function ``name`` (``step#3``: only about compilation 3 of ``step``) to the
+    console ``to``. With ``everything`` (``--all``), shorten nothing.
 
     Raises:
       UsageError: there is no such function or compilation; the hint names similar ones.
@@ -116,12 +112,8 @@ def shardings(
     """Yield lines with the requested, the compiled and the actual sharding of each argument and result of the
     latest compilation of ``f``.
 
-    No lines if the shardings cannot differ, for example because there is one device.
-
-    Args:
-      shown: the compilations that are printed, each with its number.
-      number: the number of the compilation that the user requested; None: all.
-      places: shortens file names.
+    No lines if the shardings cannot differ, for example because there is one device. ``number`` is the number
+    of the compilation that the user requested; None: all. ``places`` shortens file names.
     """
     n, c = next(((n, c) for n, c in reversed(shown) if c.compiled is not None), (0, None))
     if c is None:
@@ -138,13 +130,8 @@ def shardings(
 def _program(
     run: Run, shown: Sequence[tuple[int, Compilation]], places: Places, *, everything: bool
 ) -> Iterator[Line]:
-    """Yield lines about one compiled program: that of the latest compilation in ``shown`` whose program was
-    recorded.
-
-    Args:
-      shown: the compilations that are printed, each with its number.
-      places: shortens file names.
-    """
+    """Yield lines about one compiled program: that of the latest compilation in ``shown``, (number,
+    compilation) pairs, whose program was recorded. ``places`` shortens file names."""
     for n, c in reversed(shown):
         program = run.programs.get(c.program or "")
         texts = run.texts_of(program) if program is not None else None
@@ -169,9 +156,7 @@ def _target_programs(run: Run, f: Function, places: Places, *, everything: bool)
 
 def _memory_fit(c: Compilation, *, everything: bool) -> Iterator[Line]:
     """Yield a line that compares the memory of a device with what the program and the other live arrays need.
-
-    No line if they need less than a tenth of the device's memory, unless ``everything`` is set.
-    """
+    No line if they need less than a tenth of the device's memory, unless ``everything`` is set."""
     w = devices.want(c)
     if w is None or not (everything or w.wanted >= MUCH * w.capacity):
         return
@@ -241,17 +226,11 @@ def _key(
 
 def groups_of(rows: Sequence[Row], *, everything: bool) -> tuple[Groups, Groups]:
     """Divide the rows of several cache keys (the values that JAX compares to find a trace or a program it can
-    reuse) into rows that are equal in all keys, and are printed once, and rows that vary.
+    reuse) into rows that are equal in all keys, and are printed once, and rows that vary. Return two lists,
+    in which each entry is a label and the names of the rows that it combines.
 
     If there are many rows, rows of one argument that change in the same keys are combined to one row (unless
-    ``everything`` is set).
-
-    Args:
-      rows: for each cache key, its rows: name (``state.params['w']``) -> text.
-
-    Returns:
-      The equal rows and the varying rows, as two lists. Each entry is a label and the names of the rows that
-        it combines.
+    ``everything`` is set). ``rows`` has for each key: name (``state.params['w']``) -> text.
     """
     names = list(dict.fromkeys(name for row in rows for name in row))
     groups: dict[tuple[str, tuple[int, ...]], list[str]] = {}

@@ -24,12 +24,8 @@ SITES = 3
 
 def entry(run: Run, f: Function, places: Places, *, everything: bool = False) -> Iterator[Line]:
     """Yield the lines about one function in the report: its name and seconds, how often it was called and
-    compiled, its largest program, and its recompiles.
-
-    Args:
-      places: shortens file names.
-      everything: shorten nothing (``--all``).
-    """
+    compiled, its largest program, and its recompiles. ``places`` shortens file names. With ``everything``
+    (``--all``), shorten nothing."""
     site = places.function(f)
     around = [wrapper_name(w) for w in f.seen.wrappers]
     if f.seen.captures and has_twin(run, f):
@@ -82,13 +78,8 @@ def _peak(c: Compilation) -> int | None:
 
 def _recompiles(run: Run, group: list[Compilation], places: Places, *, everything: bool) -> Iterator[Line]:
     """Yield the lines about a group of recompiles that have the same causes: first the decisive cause of the
-    latest one, then its other causes.
-
-    Args:
-      group: recompiles of one function, in order of time.
-      places: shortens file names.
-      everything: shorten nothing (``--all``).
-    """
+    latest one, then its other causes. ``places`` shortens file names. With ``everything`` (``--all``),
+    shorten nothing."""
     numbers = {id(c): n for n, c in run.numbered(group[0].function)}
     last = group[-1]
     clauses = explanations(run, last)

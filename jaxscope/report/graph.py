@@ -37,9 +37,8 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 def format_of(path: Path) -> Callable[[Graph, str], Iterator[str]]:
     """Return the function that writes a graph to the file ``path``, chosen by the extension: ``.graphml``,
-    ``.dot``, ``.gv``, or ``.json`` (for Model Explorer).
-
-    The function takes a graph and its name, and yields the text of the file in parts.
+    ``.dot``, ``.gv``, or ``.json`` (for Model Explorer). The function takes a graph and its name, and yields
+    the text of the file in parts.
 
     Raises:
       UsageError: no format has this extension.
@@ -141,11 +140,8 @@ def _quoted(text: str) -> str:
 
 
 def model_explorer(graph: Graph, name: str) -> Iterator[str]:
-    """Yield the text of a JSON file for Model Explorer with the graph, in parts.
-
-    Fusions, loops and calls are layers, which the viewer can open and close. What is known about a node are
-    its attributes.
-    """
+    """Yield the text of a JSON file for Model Explorer with the graph, in parts. Fusions, loops and calls are
+    layers, which the viewer can open and close. What is known about a node are its attributes."""
     incoming: dict[str, list[dict[str, str]]] = {}
     for edge in graph.edges:
         incoming.setdefault(edge.target, []).append(

@@ -45,8 +45,7 @@ def header(run: Run, directory: RunDir | None) -> Iterator[Line]:
 
 def _settings(directory: RunDir | None) -> Iterator[Line]:
     """Yield a line with the settings of ``--vary`` with which this run ran, and the names of the runs of the
-    same program with other settings. No line if the run has no settings.
-    """
+    same program with other settings. No line if the run has no settings."""
     label = store.label_of(directory) if directory is not None else ""
     if directory is None or not label:
         return

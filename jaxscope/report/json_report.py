@@ -49,11 +49,7 @@ Section = tuple[str, Any]  # a key of the report; its value, or an iterator over
 
 def as_json(run: Run, directory: RunDir | None = None, job: Job | None = None) -> dict[str, Any]:
     """Return the whole JSON report of a run as plain data. All of it is in memory, so this is for small runs.
-
-    Args:
-      directory: the directory of the run.
-      job: if ``run`` is one process of a run with several processes, that whole run; else None.
-    """
+    ``job`` is the whole run with several processes of which ``run`` is one; None: it is the only one."""
     found: dict[str, Any] = json.loads(dumps(_collected(sections(run, directory, job))))
     return found
 
@@ -69,12 +65,8 @@ def _collected(found: Iterable[Section]) -> dict[str, Any]:
 
 def pieces(run: Run, directory: RunDir | None = None, job: Job | None = None) -> Iterator[str]:
     """Yield the text of the JSON report in parts of about PIECE characters, so that it is never in memory as
-    a whole.
-
-    Args:
-      directory: the directory of the run.
-      job: if ``run`` is one process of a run with several processes, that whole run; else None.
-    """
+    a whole. ``job`` is the whole run with several processes of which ``run`` is one; None: it is the only
+    one."""
     waiting: list[str] = []
     size = 0
     for text in _written(sections(run, directory, job)):
@@ -99,14 +91,9 @@ class Document:
 
 
 def sections(run: Run, directory: RunDir | None = None, job: Job | None = None) -> Iterator[Section]:
-    """Yield the keys of the JSON report in their order, each as (key, value).
-
-    The value of a long list is an iterator over its entries, which can be read only once.
-
-    Args:
-      directory: the directory of the run.
-      job: if ``run`` is one process of a run with several processes, that whole run; else None.
-    """
+    """Yield the keys of the JSON report in their order, each as (key, value). The value of a long list is an
+    iterator over its entries, which can be read only once. ``job`` is the whole run with several processes of
+    which ``run`` is one; None: it is the only one."""
     parts = variants.of(run, directory)
     compilations = sorted(run.compilations.values(), key=lambda c: (c.t_ns, c.process.pid, c.call))
     functions = sorted(run.functions.values(), key=lambda f: (-f.seconds, f.id))
@@ -141,12 +128,9 @@ def sections(run: Run, directory: RunDir | None = None, job: Job | None = None) 
 
 def findings(parts: Sequence[variants.Variant], job: Job | None = None) -> Iterator[contract.Finding]:
     """Yield the entries of ``findings`` in the JSON report: first those about differences between processes,
-    then those of the run and of the runs inside its directory.
-
-    Args:
-      parts: the run, then the runs inside its directory (other settings or numbers of devices).
-      job: the run with several processes of which the run is one; None: it has only one.
-    """
+    then those of the run and of the runs inside its directory. ``parts`` are the run, then the runs inside
+    its directory (other settings or numbers of devices). ``job`` is the run with several processes of which
+    the run is one; None: it has only one."""
     for f in ranks.of_ranks(job):
         yield contract.Finding.of(f)
     for f in rank_rules.without_published(variants.findings(parts), job):
@@ -154,14 +138,9 @@ def findings(parts: Sequence[variants.Variant], job: Job | None = None) -> Itera
 
 
 def _written(found: Iterable[Section], depth: int = 0) -> Iterator[str]:
-    """Yield the text of a JSON object in parts, with the line ends and spaces that ``dumps`` writes.
-
-    The last line has no line end.
-
-    Args:
-      found: the keys of the object with their values; the entries of an iterator become a list.
-      depth: number of spaces before each line except the first.
-    """
+    """Yield the text of a JSON object with the keys and values ``found`` (an iterator becomes a list) in
+    parts, with the line ends and spaces that ``dumps`` writes. The last line has no line end. ``depth`` is
+    the number of spaces before each line except the first."""
     line = "\n" + " " * depth
     comma = "{"
     for key, value in found:
@@ -180,12 +159,8 @@ def _written(found: Iterable[Section], depth: int = 0) -> Iterator[str]:
 
 
 def _entries(values: Iterator[Any], depth: int) -> Iterator[Iterable[str]]:
-    """Yield the text of the entries of a JSON list. Entries are formatted together, about PIECE bytes at a
-    time, because this is faster.
-
-    Args:
-      depth: number of spaces before each line except the first.
-    """
+    """Yield the text of the entries of a JSON list, with ``depth`` spaces before each line except the first.
+    Entries are formatted together, about PIECE bytes at a time, because this is faster."""
     waiting: list[bytes] = []
     size = 0
     for value in values:
@@ -216,10 +191,8 @@ def _indented(entries: list[bytes], depth: int) -> str:
 
 def dumps(value: Any) -> str:
     """Return ``value`` as JSON with line ends and indents, in ASCII, so that names from the program cause no
-    errors in a terminal with another encoding.
-
-    NaN and infinities become null, because JSON does not have them.
-    """
+    errors in a terminal with another encoding. NaN and infinities become null, because JSON does not have
+    them."""
     return _text(value) + "\n"
 
 
@@ -253,11 +226,8 @@ def _text(value: Any) -> str:
 
 
 def _encoded(value: Any) -> bytes:
-    """Return ``value`` as JSON in UTF-8.
-
-    A lone surrogate, as in the name of a file that is not UTF-8, becomes the replacement character, because
-    some readers of JSON reject lone surrogates.
-    """
+    """Return ``value`` as JSON in UTF-8. A lone surrogate, as in the name of a file that is not UTF-8,
+    becomes the replacement character, because some readers of JSON reject lone surrogates."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
@@ -350,12 +320,8 @@ def function_json(f: Function) -> contract.Function:
 
 
 def compilation_json(run: Run, c: Compilation, number: int | None) -> contract.Compilation:
-    """Return the entry for the compilation ``c`` in the list ``compilations`` of the JSON report.
-
-    Args:
-      number: the number of the compilation among those of its function: 4 in ``train_step#4``; None: it has
-        none.
-    """
+    """Return the entry for the compilation ``c`` in the list ``compilations`` of the JSON report. ``number``
+    is its number among those of its function: 4 in ``train_step#4``; None: it has none."""
     comparison = compared(run, c)
     nearest = comparison.nearest if comparison is not None else None
     compiled, failed = c.compiled, c.failed
@@ -429,15 +395,9 @@ def _bucket(v: observed_sizes.Varying) -> contract.Bucket:
 
 
 def key_json(run: Run, process: Process, key: Key, missed: Missed | None = None) -> contract.CacheKey:
-    """Return a cache key (the values that JAX compares to find a trace or a program it can reuse) as it is in
-    the JSON report.
-
-    Args:
-      process: the process that recorded the key.
-      key: the key.
-      missed: the recorded event of the call, which has the lines that created the arrays among the arguments;
-        None: these lines are unknown.
-    """
+    """Return ``key``, a cache key (the values that JAX compares to find a trace or a program it can reuse)
+    that ``process`` recorded, as it is in the JSON report. ``missed``, the recorded event of the call, has
+    the lines that created the arrays among the arguments; None: these lines are unknown."""
     lines = missed.made if missed is not None else []
     made_by = missed.made_by if missed is not None else []
 

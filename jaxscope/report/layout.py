@@ -53,12 +53,9 @@ def line(*spans: Span, indent: int = 0, hang: int = 0, right: Span | None = None
     """Return a line of a report from pieces of text: ``line("took ", ("6.9 s", "bold"))``.
 
     A piece is a text, or a pair of text and role; a role (``bold``, ``dim``, ``error``, ...) becomes a colour
-    or style. Control characters are escaped, and nothing is interpreted as markup.
-
-    Args:
-      indent: number of spaces before the line.
-      hang: number of further spaces before its continuation, if the line is wrapped.
-      right: a piece of text at the right edge.
+    or style. Control characters are escaped, and nothing is interpreted as markup. ``right`` is a piece at
+    the right edge, ``indent`` the number of spaces before the line, ``hang`` that of further ones before its
+    continuation, if it is wrapped.
     """
     return Line(text(*spans), indent, hang, None if right is None else text(right))
 

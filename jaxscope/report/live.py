@@ -60,10 +60,8 @@ def warning(run: Run, p: predictions.Prediction) -> str:
 
 
 def live_line(run: Run, c: Compilation) -> str:
-    """Return a line about the recompile ``c``.
-
-    For example ``jaxscope: train_step #4 (step 376, 7.0 s, train.py:88): batch['ids'] changed from ...``.
-    """
+    """Return a line about the recompile ``c``. For example ``jaxscope: train_step #4 (step 376, 7.0 s,
+    train.py:88): batch['ids'] changed from ...``."""
     causes = "; ".join(first_and_more(explanations(run, c), DIFFERENCES))
     around = circumstances(c, Places(run))
     return f"jaxscope: {compilation_name(run, c)} ({around}): {causes}"

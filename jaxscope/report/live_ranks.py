@@ -37,7 +37,6 @@ class Comparison:
       holds: whether jaxscope stops each rank after a compilation until all ranks have compiled the same
         program. If so, a program that only one rank compiled is a certain difference after the other ranks
         have made no progress for ``patience_s``.
-      clock: returns the time in ns.
 
     Attributes:
       agreed: name of a rank's directory -> numbers (in that rank's log) of the latest calls whose programs
@@ -68,12 +67,8 @@ class Comparison:
 
     def poll(self, *, last: bool = False) -> list[str]:
         """Read what the ranks have logged since ``poll`` was last called. Return a line for each new
-        difference between ranks, and one if they hang.
-
-        Args:
-          last: whether ``poll`` is not called again; then a difference is reported at once, although other
-            ranks may still compile the program.
-        """
+        difference between ranks, and one if they hang. With ``last``, ``poll`` is not called again: a
+        difference is then reported at once, although other ranks may still compile the program."""
         job = self._following.poll()
         if self._holds:
             self.agreed = job.agreed()
@@ -92,10 +87,8 @@ class Comparison:
 
     def _published(self) -> list[str]:
         """Return lines about new differences between ranks that do not record into a common directory, so
-        that only the log of rank 0 can be read here.
-
-        Such ranks send the names of their programs to rank 0, which logs them.
-        """
+        that only the log of rank 0 can be read here. Such ranks send the names of their programs to rank 0,
+        which logs them."""
         run = self._following.alone()
         found = [] if run is None else [f for f in rules.published(run) if f.identity not in self._first]
         for f in found:
@@ -127,15 +120,11 @@ class Comparison:
                     yield rules.differs(job, ahead)
 
     def _held(self, d: Divergence, now: int) -> bool:
-        """Return whether a difference between ranks (processes) is certain already: a few ranks compiled an
-        additional program, and all other ranks have waited for ``patience_s``.
+        """Return whether the difference ``d`` between ranks (processes) is certain already: a few ranks
+        compiled an additional program, and all other ranks have waited for ``patience_s``.
 
         This is certain only if the ranks wait after each compilation until all have compiled the same program
-        (``holds``); otherwise return False.
-
-        Args:
-          d: the difference.
-          now: the present time in ns.
+        (``holds``); otherwise return False. ``now`` is in ns.
         """
         ahead = _ahead(d) if self._holds else None
         since = [blocked_since(r) for r in ahead.most] if ahead is not None else []
@@ -168,10 +157,8 @@ class Comparison:
             yield rules.ended_first(job, rank)
 
     def _stalled(self, job: Job) -> Iterator[Message]:
-        """Yield a message about where each rank is, if ranks have waited too long without progress.
-
-        The message comes once, and again only after one of the waiting ranks has continued.
-        """
+        """Yield a message about where each rank is, if ranks have waited too long without progress. The
+        message comes once, and again only after one of the waiting ranks has continued."""
         now = self._clock()
         since = {r.number: s for r in job.ranks if r.left_ns is None and (s := blocked_since(r)) is not None}
         waiting = frozenset(n for n, s in since.items() if now - s >= self._patience_ns)
@@ -197,11 +184,9 @@ def _all_came(job: Job, d: Divergence) -> bool:
 
 def _ahead(d: Divergence) -> Divergence | None:
     """Return the difference ``d`` between ranks (processes) as a program that a few ranks compiled in
-    addition to the programs of the others; None if it is another kind of difference.
-
-    The result is also None if the ranks have no program in common before it, or while the others compile
-    something, because they may only be late.
-    """
+    addition to the programs of the others; None if it is another kind of difference. The result is also None
+    if the ranks have no program in common before it, or while the others compile something, because they may
+    only be late."""
     if d.kind == MISSING and d.here is None and len(d.most) <= len(d.ranks):
         d = d._replace(kind=EXTRA, ranks=d.most, most=d.ranks, here=d.there, there=None)
     alone = d.kind == EXTRA and d.here is not None and d.there is None and len(d.ranks) <= len(d.most)

@@ -16,10 +16,7 @@ UNITS = ("", "K", "M", "G", "T", "P")
 
 def machine_json(m: Machine) -> dict[str, Any]:
     """Return the facts about a machine as plain data for JSON: memory, peak rates, bandwidths, each with the
-    page that states it.
-
-    A figure that no public page states is null.
-    """
+    page that states it. A figure that no public page states is null."""
     return {
         "name": m.name,
         "title": m.title,
@@ -47,11 +44,7 @@ def _figure(f: Figure | None) -> dict[str, Any] | None:
 
 def machine_lines(machines: Sequence[Machine], *, sources: bool = False) -> Iterator[Line]:
     """Yield the lines of ``jaxscope targets``: the name, memory, peak rates and possible topologies of each
-    machine.
-
-    Args:
-      sources: whether to add the page that states each figure.
-    """
+    machine; with ``sources``, also the page that states each figure."""
     for m in machines:
         peaks = ", ".join(f"{dtype} {_rate(f, 'flop/s')}" for dtype, f in m.flops.items())
         per = "" if m.devices_per_chip == 1 else f", {m.devices_per_chip} devices a chip"
@@ -75,10 +68,8 @@ def machine_lines(machines: Sequence[Machine], *, sources: bool = False) -> Iter
 
 def _memory(m: Machine) -> str:
     """Return a machine's memory as text: that of a chip, as the vendor states it, and that of a device, as
-    the compiler states it: ``16 GiB, 15.7 GiB of a device usable``.
-
-    The compiler's figure comes first if it is larger, because a vendor's page may round down.
-    """
+    the compiler states it: ``16 GiB, 15.7 GiB of a device usable``. The compiler's figure comes first if it
+    is larger, because a vendor's page may round down."""
     stated = size(m.memory.value) if m.memory else "not stated"
     if m.usable is None:
         return stated

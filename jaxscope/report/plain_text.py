@@ -37,10 +37,8 @@ def lines(f: Finding) -> list[str]:
 
 
 def place(frame: Frame | None) -> str | None:
-    """Return a place in the source as ``train.py:110 in main``; None if ``frame`` is None.
-
-    If the file is below the current directory, its name is relative to that directory.
-    """
+    """Return a place in the source as ``train.py:110 in main``; None if ``frame`` is None. If the file is
+    below the current directory, its name is relative to that directory."""
     if frame is None:
         return None
     name = frame.file

@@ -17,11 +17,8 @@ from jaxscope.schema.keys import Memory
 
 
 def program_json(p: Program, texts: Texts) -> contract.Program:
-    """Return the entry for a program that ran in the list ``programs`` of the JSON report.
-
-    Args:
-      texts: the parsed StableHLO and HLO of the program.
-    """
+    """Return the entry for a program that ran in the list ``programs`` of the JSON report. ``texts`` are its
+    parsed StableHLO and HLO."""
     compiled = p.compiled
     cost = compiled.cost if compiled is not None else {}
     memory = _memory(compiled.memory if compiled is not None else None, texts.hlo, texts.stablehlo)
@@ -53,13 +50,9 @@ NO_TEXTS = contract.Program(**_NULL)  # entries are copies of it: most programs 
 
 
 def texts_json(texts: Texts, memory: Memory | None = None) -> contract.Texts:
-    """Return the part of a program's entry in the JSON report that comes from its StableHLO and HLO; unknown
-    values are null.
-
-    Args:
-      texts: the parsed StableHLO and HLO.
-      memory: the sizes that the compiler states; None: take them from the HLO.
-    """
+    """Return the part of a program's entry in the JSON report that comes from ``texts``, its parsed StableHLO
+    and HLO; unknown values are null. ``memory`` are the sizes that the compiler states; None: take them from
+    the HLO."""
     hlo, lowered = texts.hlo, texts.stablehlo
     partitions = [x.num_partitions for x in (hlo, lowered) if x is not None and x.num_partitions is not None]
     return contract.Texts(

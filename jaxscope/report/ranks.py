@@ -23,13 +23,8 @@ PROGRAMS = 500  # for so many programs, hits of the persistent cache are compare
 
 
 def findings(job: Job | None, of_run: Sequence[Finding]) -> list[Finding]:
-    """Return the findings about differences between the ranks of a job, followed by the findings of one
-    rank's run.
-
-    Args:
-      job: the run with all ranks (processes); None: the run has only one process.
-      of_run: the findings of one rank's run.
-    """
+    """Return the findings about differences between the ranks of a job, followed by ``of_run``, those of one
+    rank's run. ``job`` is the run with all ranks (processes); None: the run has only one process."""
     return [*of_ranks(job), *rules.without_published(of_run, job)]
 
 
@@ -42,11 +37,8 @@ def of_ranks(job: Job | None) -> list[Finding]:
 
 def section(job: Job, places: Places) -> Iterator[Line]:
     """Yield lines about the ranks (processes) of a run: one for each group of ranks that compiled the same
-    programs, then the fastest and slowest seconds, the memory, and how the ranks ended.
-
-    Args:
-      places: shortens file names.
-    """
+    programs, then the fastest and slowest seconds, the memory, and how the ranks ended. ``places`` shortens
+    file names."""
     groups = job.groups()
     yield BLANK
     yield line(("Ranks", "title"), f"  {count(len(job.ranks), 'process', 'processes')} of one job", hang=4)
@@ -119,11 +111,8 @@ def _cached(job: Job) -> Iterator[Line]:
 
 
 def named(group: Sequence[Rank], every: Sequence[Rank]) -> str:
-    """Return the numbers of the ranks in ``group``, as text: ``ranks 0-2``.
-
-    Args:
-      every: all ranks of the job.
-    """
+    """Return the numbers of the ranks in ``group``, some of ``every``, all ranks of the job, as text:
+    ``ranks 0-2``."""
     return f"{_word(group)} {ranks.numbers(group, every)}"
 
 

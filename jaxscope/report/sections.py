@@ -33,13 +33,9 @@ LONG = 0.1  # compilations that took a smaller share of the compile time are not
 
 def death(run: Run, places: Places, *, out_of_memory: bool = False) -> Iterator[Line]:
     """Yield lines about the exception that ended the program. If the exception says that an array was
-    deleted, the lines also say which call may have donated the array.
-
-    Args:
-      places: shortens file names.
-      out_of_memory: whether to yield lines about an out-of-memory error, too. The full report has a section
-        of its own for this error, and sets False.
-    """
+    deleted, the lines also say which call may have donated the array. ``out_of_memory`` says whether to yield
+    lines about an out-of-memory error, too. The full report has a section of its own for this error, and sets
+    False. ``places`` shortens file names."""
     main = run.main
     died = main.died if main is not None else None
     if died is None or (out_of_memory_ended(died) and not out_of_memory):
@@ -93,11 +89,7 @@ def recompile_seconds(run: Run) -> Iterator[Line]:
 
 def without_advice(run: Run, places: Places) -> Iterator[Line]:
     """Yield a line about long first compilations, for which no finding says how to avoid them. Long means at
-    least a tenth of the compile time.
-
-    Args:
-      places: shortens file names.
-    """
+    least a tenth of the compile time. ``places`` shortens file names."""
     parts = [
         f"{names}: {cost}" + (f" ({where})" if (where := places.frame(entry.line)) else "")
         for entry, names, cost in needed_once(run)
@@ -113,12 +105,8 @@ def without_advice(run: Run, places: Places) -> Iterator[Line]:
 
 def needed_once(run: Run) -> list[tuple[payers.Unadvised, str, str]]:
     """Return the lines of code whose compilations took at least a tenth of the compile time, although no
-    finding is about them. Such compilations are mostly first ones, which a program cannot avoid.
-
-    Returns:
-      For each line of code: its compilations, the names of the compiled functions, and the cost
-        (``2.1 s, 40 %``).
-    """
+    finding is about them: for each, its compilations, the names of the compiled functions, and the cost
+    (``2.1 s, 40 %``). Such compilations are mostly first ones, which a program cannot avoid."""
     total = payers.total_seconds(run)
     entries = payers.unadvised(run, registry.findings(run))
     found = []
@@ -176,12 +164,8 @@ def in_progress(run: Run, directory: RunDir | None, places: Places) -> Iterator[
 
 def not_yours(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
     """Yield lines about what was compiled outside the user's functions (operations outside jit, functions of
-    libraries), and which of the user's lines caused it.
-
-    Args:
-      places: shortens file names.
-      everything: add a line for each operation or function (``--all``).
-    """
+    libraries), and which of the user's lines caused it. ``places`` shortens file names. With ``everything``
+    (``--all``), add a line for each operation or function."""
     functions = ranked(run, lambda f: not f.user)
     compilations = [c for f in functions for c in f.compilations]
     if not compilations:
@@ -213,17 +197,12 @@ def not_yours(run: Run, places: Places, *, everything: bool) -> Iterator[Line]:
 
 
 def slowest_recompile(run: Run, functions: list[Function], places: Places, *, indent: int) -> Iterator[Line]:
-    """Yield a line about the slowest recompile of ``functions``, if it took at least a tenth of the compile
-    time.
+    """Yield a line, after ``indent`` spaces, about the slowest recompile of ``functions``, which are not the
+    user's, if it took at least a tenth of the compile time.
 
     A compilation is a recompile here if the same line of code had compiled the same operation or function
     before. If a library compiles an operation once for each of its layers, none of these compilations is a
-    recompile.
-
-    Args:
-      functions: functions that are not the user's.
-      places: shortens file names.
-      indent: number of spaces before the line.
+    recompile. ``places`` shortens file names.
     """
     least = LONG * payers.total_seconds(run)
     ids = {f.id for f in functions}

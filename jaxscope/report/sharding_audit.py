@@ -35,10 +35,8 @@ BY = {CONSTRAINT: "constrained", TYPE: "typed"}
 
 def as_json(run: Run, c: Compilation) -> list[contract.Intent] | None:
     """Return the requested, the compiled and the actual sharding of each argument and result of the
-    compilation ``c``, for its entry in the JSON report.
-
-    None if ``c`` compiled nothing, or if the shardings cannot differ (one device, and no requested sharding).
-    """
+    compilation ``c``, for its entry in the JSON report. None if ``c`` compiled nothing, or if the shardings
+    cannot differ (one device, and no requested sharding)."""
     if not model.at_stake(c):
         return None
     return [_entry(i, disagreement(i)) for i in model.of_compilation(run, c)]
@@ -68,14 +66,8 @@ def _entry(i: Intent, found: Disagreement | None) -> contract.Intent:
 
 def section(intents: Sequence[Intent], places: Places, *, everything: bool = False) -> Iterator[Line]:
     """Yield a line for each argument and result of a program with its requested, compiled and actual
-    sharding. Those whose shardings differ come first, with the reason; if there are many, the others are
-    left out.
-
-    Args:
-      intents: the shardings of each argument and result.
-      places: shortens file names.
-      everything: leave nothing out (``--all``).
-    """
+    sharding. Those whose shardings differ come first, with the reason; if there are many, the others are left
+    out. ``places`` shortens file names. With ``everything`` (``--all``), leave nothing out."""
     audited = [(i, disagreement(i)) for i in intents if not i.dropped and (i.asked or i.compiled)]
     shown = (
         audited if everything or len(audited) <= SMALL else [pair for pair in audited if pair[1] is not None]
@@ -104,11 +96,8 @@ def section(intents: Sequence[Intent], places: Places, *, everything: bool = Fal
 
 
 def _cells(row: Sequence[str], widths: Sequence[int]) -> tuple[str, ...]:
-    """Return the cells of a table row without the cells of columns that are empty in all rows.
-
-    Args:
-      widths: the width of each column; an empty column has the width 0.
-    """
+    """Return the cells of a table row without the cells of columns that are empty in all rows, which have the
+    width 0 in ``widths``."""
     return tuple(t for t, w in zip(row, widths, strict=True) if w)
 
 

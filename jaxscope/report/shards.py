@@ -36,15 +36,12 @@ class Grid(NamedTuple):
 
 
 def grid_of(s: Sharding, shape: Sequence[int]) -> Grid | None:
-    """Return a table that shows which device holds which slice of an array. It has a column for each
-    coordinate of the last mesh axis, and a row for each combination of coordinates of the other axes.
+    """Return a table that shows which device holds which slice of an array with this sharding and shape. It
+    has a column for each coordinate of the last mesh axis, and a row for each combination of coordinates of
+    the other axes.
 
     If the sharding has no mesh, the table has a row for each device. None if the slices are unknown, or if
     one device holds the whole array.
-
-    Args:
-      s: the sharding of the array.
-      shape: the shape of the array.
     """
     cells = sh.cells(s, shape)
     if cells is None or len(cells) < 2:
@@ -67,15 +64,9 @@ def grid_of(s: Sharding, shape: Sequence[int]) -> Grid | None:
 
 
 def drawing(s: Sharding, shape: Sequence[int]) -> Iterator[Line]:
-    """Yield lines of text that show which device holds which slice of an array, as a table with the axes of
-    the mesh.
-
-    No lines if the slices are unknown, or if one device holds the whole array.
-
-    Args:
-      s: the sharding of the array.
-      shape: the shape of the array.
-    """
+    """Yield lines of text that show which device holds which slice of an array with this sharding and shape,
+    as a table with the axes of the mesh. No lines if the slices are unknown, or if one device holds the whole
+    array."""
     grid = grid_of(s, shape)
     if grid is None:
         return
@@ -97,14 +88,9 @@ def drawing(s: Sharding, shape: Sequence[int]) -> Iterator[Line]:
 
 
 def _labels(axes: Sequence[tuple[str, int]]) -> list[str]:
-    """Return a heading for each combination of coordinates on some mesh axes, the last axis changing fastest:
-    ``["data 0, fsdp 0", "data 0, fsdp 1", ...]``.
-
-    The list ends early if it is longer than a table can show.
-
-    Args:
-      axes: (name, size) of each mesh axis.
-    """
+    """Return a heading for each combination of coordinates on some mesh axes, (name, size) each, the last
+    axis changing fastest: ``["data 0, fsdp 0", "data 0, fsdp 1", ...]``. The list ends early if it is longer
+    than a table can show."""
     labels = [""]
     for name, size in axes:
         labels = [f"{old}, {escape(name, 30)} {k}".removeprefix(", ") for old in labels for k in range(size)]

@@ -59,7 +59,6 @@ def show(document: Document, path: str, name: str, *, everything: bool = False) 
     """Return the part of the report at ``path``, in at most MOST_BYTES of JSON.
 
     Args:
-      document: the report.
       path: for example ``findings/JX101/0``.
       name: the name of the run, for the commands in the result.
       everything: do not limit the number of bytes.
@@ -115,12 +114,8 @@ def _value(part: Any, path: str, room: int, left_out: list[str]) -> Any:
 
 
 def _listed(part: Collection, path: str) -> Iterator[dict[str, Any]]:
-    """Yield a short form of each entry of a list in the report: its path, and those of its values that are
-    numbers or texts.
-
-    Args:
-      path: the path of the list.
-    """
+    """Yield a short form of each entry of a list in the report, at ``path``: its path, and those of its
+    values that are numbers or texts."""
     for name in part.names:
         at = f"{path}/{escaped(name)}"
         entry = part.entry(name)
@@ -144,14 +139,9 @@ def _whole(part: Any) -> Any:
 
 
 def _next(part: Any, path: str, name: str) -> list[Command]:
-    """Return commands that are useful after ``part`` if it is a finding: one prints its evidence, one the
-    page of its rule. Empty if ``part`` is not a finding.
-
-    Args:
-      part: a part of the report.
-      path: the path of the part.
-      name: the name of the run.
-    """
+    """Return commands that are useful after ``part`` of the report, at ``path``, if it is a finding: one
+    prints its evidence, one the page of its rule. Empty if ``part`` is not a finding. ``name`` is that of the
+    run."""
     value = part.value if isinstance(part, Entry) else None
     if not isinstance(value, dict) or "code" not in value or "fix_kind" not in value:
         return []

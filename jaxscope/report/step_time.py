@@ -38,14 +38,8 @@ def as_json(run: Run) -> contract.StepTime | None:
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
     """Yield lines about the lines of code that take most of the time of a training step, with their seconds,
-    and about the rest of the step.
-
-    Nothing is yielded if no line of code takes much, unless ``everything`` is set.
-
-    Args:
-      places: shortens file names.
-      everything: list all lines of code (``--all``).
-    """
+    and about the rest of the step. Nothing is yielded if no line of code takes much, unless ``everything`` is
+    set. ``places`` shortens file names. With ``everything`` (``--all``), list all lines of code."""
     s = step_seconds(run)
     if s is None or not (everything or words.worth_showing(s)):
         return

@@ -30,12 +30,8 @@ LARGEST = 5  # so many buffers are listed
 def in_summary(run: Run, most: int, label: str = "") -> Iterator[Line]:
     """Yield lines about the programs that were compiled for targets (machines to compile for, ``v5e:4x4``): a
     line for each program, and whether it fits into memory. They are for the summary at the end of
-    ``jaxscope run``.
-
-    Args:
-      most: the number of functions to include; those that took longest to compile come first.
-      label: the settings of ``--vary`` of the run, as text.
-    """
+    ``jaxscope run``. Only the ``most`` functions that took longest to compile are included. ``label`` has the
+    settings of ``--vary`` of the run, as text."""
     for f, programs in of_run(run)[:most]:
         for p in programs:
             status, style = state(p)
@@ -78,11 +74,8 @@ def devices(run: Run) -> Iterator[Line]:
 def program_lines(run: Run, p: Program, *, label: str = "", everything: bool = False) -> Iterator[Line]:
     """Yield lines about one program for a target (a machine to compile for, ``v5e:4x4``): whether it was
     compiled, and if so, whether it fits into memory, its estimated cycles and lower bounds on its time.
-
-    Args:
-      label: the settings of ``--vary`` of the run, as text.
-      everything: shorten nothing (``--all``).
-    """
+    ``label`` has the settings of ``--vary`` of the run, as text. With ``everything`` (``--all``), shorten
+    nothing."""
     status, style = state(p)
     texts = run.texts_of(p)
     short = in_short(texts, None) if p.state == OK else ""
@@ -107,12 +100,7 @@ def program_lines(run: Run, p: Program, *, label: str = "", everything: bool = F
 def whole(run: Run, p: Program, places: Places, *, everything: bool = False) -> Iterator[Line]:
     """Yield lines about one program for a target (a machine to compile for, ``v5e:4x4``): the name of its
     function, whether it was compiled and fits into memory, and its instructions, collectives, donated
-    arguments and so on.
-
-    Args:
-      places: shortens file names.
-      everything: shorten nothing (``--all``).
-    """
+    arguments and so on. ``places`` shortens file names. With ``everything`` (``--all``), shorten nothing."""
     f = p.function
     if f is not None:
         site = places.function(f)
@@ -122,12 +110,8 @@ def whole(run: Run, p: Program, places: Places, *, everything: bool = False) -> 
 
 def with_contents(run: Run, p: Program, places: Places, *, everything: bool) -> Iterator[Line]:
     """Yield lines about one program for a target (a machine to compile for, ``v5e:4x4``): whether it was
-    compiled and fits into memory, and its instructions, collectives, donated arguments and so on.
-
-    Args:
-      places: shortens file names.
-      everything: shorten nothing (``--all``).
-    """
+    compiled and fits into memory, and its instructions, collectives, donated arguments and so on. ``places``
+    shortens file names. With ``everything`` (``--all``), shorten nothing."""
     yield from program_lines(run, p, everything=everything)
     memory = p.made.memory if p.made is not None else None
     yield from compiled_program.section(
@@ -141,13 +125,8 @@ def with_contents(run: Run, p: Program, places: Places, *, everything: bool) -> 
 
 def fit_lines(found: Fit, texts: Texts, *, everything: bool = False) -> Iterator[Line]:
     """Yield lines that say whether a program fits into the memory of a target (a machine to compile for,
-    ``v5e:4x4``); if it does not, they list its largest buffers.
-
-    Args:
-      found: the memory that the program needs, and that of the target.
-      texts: the parsed StableHLO and HLO of the program.
-      everything: list all known buffers (``--all``).
-    """
+    ``v5e:4x4``); if it does not, they list its largest buffers. ``found`` is the memory that the program
+    needs, and that of the target. With ``everything`` (``--all``), list all known buffers."""
     fit_text = memory_fit(found)
     if fit_text:
         yield line(*fit_text, indent=6, hang=4)

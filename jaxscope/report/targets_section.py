@@ -28,13 +28,9 @@ def section(
     """Yield the lines of the report's section on targets (machines to compile for, ``v5e:4x4``) and settings
     of ``--vary``: for each function, the programs that were compiled for them, side by side.
 
-    No lines if nothing was compiled for a target and there is only one run.
-
-    Args:
-      variants: the run, then the runs inside its directory (other settings or numbers of devices).
-      places: shortens file names.
-      width: the width of tables in characters.
-      everything: shorten nothing (``--all``).
+    No lines if nothing was compiled for a target and there is only one run. ``width`` is the width of tables
+    in characters. ``variants`` are the run, then the runs inside its directory (other settings or numbers of
+    devices). ``places`` shortens file names. With ``everything`` (``--all``), shorten nothing.
     """
     targets = list(dict.fromkeys(t.name for v in variants for t in v.run.targets))
     elsewhere = bool(targets) or any(v.run.retargeted for v in variants)
@@ -87,13 +83,10 @@ def _function(
 
 
 def of_function(f: Function, variants: Sequence[Variant], width: int) -> Iterator[Line]:
-    """Yield a table with the programs of the function ``f`` side by side: those for each target (a machine to
-    compile for) and each setting of ``--vary``. No lines if there is only one program.
-
-    Args:
-      variants: the run, then the runs inside its directory (other settings or numbers of devices).
-      width: the width of the table in characters.
-    """
+    """Yield a table with the programs of the function ``f`` side by side in ``width`` characters: those for
+    each target (a machine to compile for) and each setting of ``--vary``. No lines if there is only one
+    program. ``variants`` are the run, then the runs inside its directory (other settings or numbers of
+    devices)."""
     columns = next((columns for g, columns in by_function(variants) if g.id == f.id), [])
     rows = list(comparison_table.table(columns, width)) if len(columns) > 1 else []
     if rows:
@@ -106,11 +99,8 @@ def of_function(f: Function, variants: Sequence[Variant], width: int) -> Iterato
 
 def failed(variants: Sequence[Variant]) -> Iterator[Line]:
     """Yield a line for each run that failed, because programs of it may be missing in the tables that compare
-    runs. No lines if there is only one run.
-
-    Args:
-      variants: the run, then the runs inside its directory (other settings or numbers of devices).
-    """
+    runs. No lines if there is only one run. ``variants`` are the run, then the runs inside its directory
+    (other settings or numbers of devices)."""
     if len(variants) < 2:
         return
     for v in variants:

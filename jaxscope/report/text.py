@@ -54,15 +54,8 @@ IN_SUMMARY = 3
 def print_report(
     run: Run, *, file: TextIO | None = None, directory: RunDir | None = None, everything: bool = False
 ) -> None:
-    """Print the text report of ``run``.
-
-    The whole text is written in one piece, because a notebook shows each piece separately.
-
-    Args:
-      file: where to print; None: stdout.
-      directory: the directory of the run.
-      everything: shorten nothing (``--all``).
-    """
+    """Print the text report of ``run`` to ``file``; None: to stdout. The whole text is written in one piece,
+    because a notebook shows each piece separately. With ``everything`` (``--all``), shorten nothing."""
     stream = file or sys.stdout
     to, buffer = console(stream), io.StringIO()
     to.file = buffer
@@ -78,14 +71,9 @@ def render(
     everything: bool = False,
     job: Job | None = None,
 ) -> None:
-    """Print the text report of ``run`` to the console ``to``.
-
-    Args:
-      directory: the directory of the run.
-      everything: shorten nothing (``--all``).
-      job: if ``run`` is one process of a run with several processes, that whole run: the report then also
-        compares the processes. Else None.
-    """
+    """Print the text report of ``run`` to the console ``to``. With ``everything`` (``--all``), shorten
+    nothing. ``job`` is the whole run with several processes of which ``run`` is one: the report then also
+    compares the processes. None: it is the only one."""
     put(to, _page(run, directory, to.width, everything=everything, job=job))
 
 
@@ -169,10 +157,7 @@ def _page(
 
 def _next(run: Run, directory: RunDir | None, users: list[Function]) -> Iterator[Line]:
     """Yield lines with commands that are useful after reading this report, each with what it prints.
-
-    Args:
-      users: the user's functions, slowest first.
-    """
+    ``users`` are the user's functions, slowest first."""
     name = which(directory, latest="")
     commands = []
     again = next((f for f in users if recompilations(f)), None)
@@ -210,11 +195,8 @@ def _next(run: Run, directory: RunDir | None, users: list[Function]) -> Iterator
 
 def _quick_to_check(parts: Sequence[variants.Variant]) -> bool:
     """Return whether the run is so small that the rules find all findings within about two seconds. If not,
-    the summary has no findings, because the user waits for it.
-
-    Args:
-      parts: the run and the runs inside its directory.
-    """
+    the summary has no findings, because the user waits for it. ``parts`` are the run and the runs inside its
+    directory."""
     texts = sum(sum(p.text_bytes.values()) for part in parts for p in part.run.programs.values())
     compilations = sum(len(part.run.compilations) for part in parts)
     return texts <= QUICK_BYTES and compilations <= QUICK_COMPILATIONS
@@ -292,11 +274,8 @@ def _function_in_summary(run: Run, f: Function, places: Places) -> Iterator[Line
 
 def which(directory: RunDir | None, *, latest: str | None = None) -> str:
     """Return the argument that names a run in a jaxscope command, such as ``train-2``, with a space before
-    it; empty if the directory is unknown.
-
-    Args:
-      latest: what to return for the newest run, which commands take by default; None: its name, too.
-    """
+    it; empty if the directory is unknown. For the newest run, which commands take by default, return
+    ``latest``; None: its name, too."""
     if directory is None:
         return ""
     home = store.here() / store.runs_home()

@@ -34,13 +34,8 @@ LONGEST_NS = 1 << 62
 
 
 class Recorded(NamedTuple):
-    """What the timeline shows: a run, or the part of it that one rank (process) recorded.
-
-    Attributes:
-      run: the run.
-      directory: the directory of the run.
-      rank: the number of the rank; None: the run has only one process.
-    """
+    """What the timeline shows: a run, or the part of it that one rank (a process with this number) recorded.
+    None: the run has only one process."""
 
     run: Run
     directory: RunDir
@@ -52,7 +47,6 @@ class Slice(NamedTuple):
 
     Attributes:
       begin, end: the times at which the bar begins and ends, in ns.
-      name: the text on the bar.
       category: the kind of bar, by which the viewer can filter.
       args: facts that are shown when the bar is selected.
     """
@@ -65,11 +59,8 @@ class Slice(NamedTuple):
 
 
 def pieces(recorded: Sequence[Recorded]) -> Iterator[str]:
-    """Yield the text of the timeline file, in parts.
-
-    Args:
-      recorded: the run, or what each of its ranks (processes) recorded.
-    """
+    """Yield the text of the timeline file, in parts, of the run or of what each of its ranks (processes)
+    recorded."""
     began = [r.run.began_ns for r in recorded if r.run.began_ns is not None]
     zero = min(began, default=0)
     yield '{"displayTimeUnit":"ms","traceEvents":[\n'
@@ -163,12 +154,8 @@ def _counted(part: Recorded) -> _Counted:
 
 
 def _steps(counted: Sequence[tuple[int, int]]) -> Iterator[Slice]:
-    """Yield a bar for each training step. If the time of a step's end is unknown, one bar covers several
-    steps.
-
-    Args:
-      counted: (time in ns, number of steps so far), in order of time.
-    """
+    """Yield a bar for each training step, from (time in ns, number of steps so far), in order of time. If the
+    time of a step's end is unknown, one bar covers several steps."""
     for (begin, before), (end, after) in itertools.pairwise(counted):
         if after > before and end > begin:
             name = f"step {after:,}" if after == before + 1 else f"steps {before + 1:,} to {after:,}"
@@ -176,11 +163,9 @@ def _steps(counted: Sequence[tuple[int, int]]) -> Iterator[Slice]:
 
 
 def _waits(found: Iterable[ev.Transferred], places: Places) -> dict[str, list[Slice]]:
-    """Return bars for the time that the program waited for copies: source line -> bars.
-
-    The log has only sums of several waits. A bar is as long as all waits that one log entry adds, and ends
-    with the last of them.
-    """
+    """Return bars for the time that the program waited for copies: source line -> bars. The log has only sums
+    of several waits. A bar is as long as all waits that one log entry adds, and ends with the last of
+    them."""
     slices: dict[str, list[Slice]] = {}
     before: dict[object, ev.Transferred] = {}
     for e in found:
@@ -226,17 +211,9 @@ def _about(run: Run, c: Compilation, places: Places) -> Json:
 
 
 def _tracks(first: int, name: str, found: Iterable[Slice]) -> list[tuple[int, str, list[Slice]]]:
-    """Distribute bars over tracks of the timeline, as few as possible, so that bars on one track do not
-    overlap unless one is completely inside the other.
-
-    Args:
-      first: the id of the first track.
-      name: the name of the tracks.
-      found: the bars.
-
-    Returns:
-      For each track its id, its name and its bars.
-    """
+    """Distribute the bars ``found`` over tracks of the timeline called ``name``, as few as possible, so that
+    bars on one track do not overlap unless one is completely inside the other. Return for each track its id
+    (from ``first`` on), its name and its bars."""
     tracks: list[tuple[int, str, list[Slice]]] = []
     open_ends: list[list[int]] = []  # of each track, the ends of the slices that are open, the innermost last
     for s in sorted(found, key=lambda s: (s.begin, -s.end)):

@@ -36,12 +36,8 @@ def _entry(t: Transfer) -> contract.Transfer:
 
 def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[Line]:
     """Yield lines about the lines of code at which the program waited long for copies or copied many bytes.
-    If there are no such lines of code, yield one line with the number of copies.
-
-    Args:
-      places: shortens file names.
-      everything: list all lines of code that copy (``--all``).
-    """
+    If there are no such lines of code, yield one line with the number of copies. ``places`` shortens file
+    names. With ``everything`` (``--all``), list all lines of code that copy."""
     found = [t for t in model.transfers(run) if t.process is run.main]
     shown = [t for t in found if long(run, t.blocked_seconds or 0.0) or (t.bytes or 0) >= LARGE]
     shown = found if everything else shown[:SHOWN]

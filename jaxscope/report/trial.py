@@ -50,10 +50,8 @@ class Side(NamedTuple):
     Attributes:
       label: what the report calls the run.
       name: the run's name, for commands.
-      run: the run.
       findings: the findings of the run. They were computed while the source files were those of this run,
         because some rules read the source.
-      exit_code: the exit code of the program.
       output: what the program printed on stdout.
     """
 
@@ -173,7 +171,6 @@ class Compared(NamedTuple):
     addition.
 
     Attributes:
-      page: the comparison as it is written in JSON.
       facts: the figures in ``page`` in their original form.
       after: the run after the change.
     """
@@ -184,13 +181,9 @@ class Compared(NamedTuple):
 
 
 def compare(before: Side, after: Side, tolerance: float, *, everything: bool = False) -> Compared:
-    """Compare a program before and after a change: figures, findings and outputs.
-
-    Args:
-      before, after: the run before the change, and the run after it.
-      tolerance: the largest relative difference at which two numbers in the outputs count as equal.
-      everything: include figures of functions that are equal.
-    """
+    """Compare a program before and after a change: figures, findings and outputs. ``tolerance`` is the
+    largest relative difference at which two numbers in the outputs count as equal. With ``everything``,
+    include figures of functions that are equal."""
     found = facts.facts(diff.runs(before.run, after.run))
     shown = [f for f in found if everything or f.function is None or f.verdict != EQUAL]
     outputs = compare_outputs(before.output, after.output, tolerance)
@@ -237,10 +230,8 @@ def _fact(f: Fact) -> OneFact:
 
 def _identity(run: Run, f: Finding) -> tuple[str, str | None, str | None]:
     """Return a key by which a finding before the change and the same finding after it are recognised: the
-    rule's code, the function's name and the argument.
-
-    Lines are no part of the key, because a change of the source moves them.
-    """
+    rule's code, the function's name and the argument. Lines are no part of the key, because a change of the
+    source moves them."""
     function = run.functions.get(f.function or "")
     return f.code, None if function is None else function.name, f.path
 
@@ -263,11 +254,8 @@ def _finding(run: Run, f: Finding) -> OneFinding:
 
 
 def compare_outputs(before: str, after: str, tolerance: float) -> Outputs:
-    """Compare what a program printed before and after a change, line by line.
-
-    The outputs count as equal if all words are equal and no number differs by more than ``tolerance``,
-    relative to the larger one.
-    """
+    """Compare what a program printed before and after a change, line by line. The outputs count as equal if
+    all words are equal and no number differs by more than ``tolerance``, relative to the larger one."""
     if before == after:
         return Outputs(True, True, tolerance, 0.0, None)
     largest: float | None = 0.0
@@ -287,10 +275,8 @@ def compare_outputs(before: str, after: str, tolerance: float) -> Outputs:
 
 def _largest_difference(x: str, y: str) -> float | None:
     """Return the largest relative difference between a number in line ``x`` and the number at the same place
-    in line ``y``: 2.0 and 2.5 -> 0.2.
-
-    None if the lines differ in anything but numbers, or if a difference is not finite.
-    """
+    in line ``y``: 2.0 and 2.5 -> 0.2. None if the lines differ in anything but numbers, or if a difference is
+    not finite."""
     if _NUMBER.sub("0", x).split() != _NUMBER.sub("0", y).split():
         return None
     largest = 0.0

@@ -22,8 +22,6 @@ class Variant(NamedTuple):
     """One of the runs of a program with different settings (``--vary``) or numbers of devices.
 
     Attributes:
-      run: the run.
-      directory: the directory of the run; None: unknown.
       settings: the settings of ``--vary`` with which it ran: option or variable -> value.
     """
 
@@ -38,13 +36,8 @@ class Variant(NamedTuple):
 
 
 class Column(NamedTuple):
-    """The program that a function has in one run: a column of the table that compares programs.
-
-    Attributes:
-      variant: the run.
-      program: the program.
-      target: the target (a machine compiled for); None: the program ran on the devices of this machine.
-    """
+    """The program that a function has in one run: a column of the table that compares programs. ``target`` is
+    the machine that it was compiled for; None: it ran on the devices of this machine."""
 
     variant: Variant
     program: Program
@@ -92,10 +85,8 @@ def by_function(variants: Sequence[Variant]) -> list[tuple[Function, list[Column
     each target (a machine to compile for, ``v5e:4x4``) in each run.
 
     If nothing was compiled for targets but there are several runs, the programs are the latest that ran in
-    each run. A function is the same in several runs if it has the same id.
-
-    Args:
-      variants: the run, then the runs inside its directory (other settings or numbers of devices).
+    each run. A function is the same in several runs if it has the same id. ``variants`` are the run, then the
+    runs inside its directory (other settings or numbers of devices).
     """
     found: dict[str, tuple[Function, list[Column]]] = {}
     elsewhere = any(v.run.retargeted for v in variants)
@@ -120,11 +111,8 @@ def _here(run: Run) -> Iterable[tuple[Function, list[Program]]]:
 
 def groups(variants: Sequence[Variant]) -> dict[str, list[Variant]]:
     """Return the runs grouped by their settings of ``--vary``: settings as text -> the runs with these
-    settings.
-
-    The text has only the settings that differ between runs: ``--remat=full``. Runs that differ only in the
-    number of devices are one group.
-    """
+    settings. The text has only the settings that differ between runs: ``--remat=full``. Runs that differ only
+    in the number of devices are one group."""
     everywhere_alike = {
         item for item in variants[0].settings.items() if all(item in v.settings.items() for v in variants)
     }
@@ -137,11 +125,8 @@ def groups(variants: Sequence[Variant]) -> dict[str, list[Variant]]:
 
 def findings(variants: Sequence[Variant]) -> list[Finding]:
     """Return the findings of all rules in all runs, errors first, then by seconds. If several runs have the
-    same finding, it is returned once.
-
-    Args:
-      variants: the run, then the runs inside its directory (other settings or numbers of devices).
-    """
+    same finding, it is returned once. ``variants`` are the run, then the runs inside its directory (other
+    settings or numbers of devices)."""
     return of_each(variants, lambda runs: merging.findings(runs[0].run, [v.run for v in runs[1:]]))
 
 
@@ -149,12 +134,8 @@ def of_each(
     variants: Sequence[Variant], findings_of: Callable[[Sequence[Variant]], Sequence[Finding]]
 ) -> list[Finding]:
     """Return the findings of the runs with each setting of ``--vary``. A finding that occurs with several
-    settings is returned once, with the names of the settings.
-
-    Args:
-      variants: the run, then the runs inside its directory (other settings or numbers of devices).
-      findings_of: takes the runs with one setting and returns their findings.
-    """
+    settings is returned once, with the names of the settings. ``findings_of`` takes the runs with one setting
+    and returns their findings."""
     by_setting = groups(variants)
     found = {label: findings_of(runs) for label, runs in by_setting.items()}
     return merging.of_settings(found, {label: runs[0].settings for label, runs in by_setting.items()})
@@ -162,11 +143,8 @@ def of_each(
 
 def sub_run(f: Finding, variants: Sequence[Variant]) -> int | None:
     """Return which run the ids in the evidence of ``f`` belong to: a position in the report's list
-    ``sub_runs``, or None for the run of the report itself.
-
-    Args:
-      variants: the run of the report, then the runs in ``sub_runs``.
-    """
+    ``sub_runs``, or None for the run of the report itself. ``variants`` are the run of the report, then the
+    runs in ``sub_runs``."""
     same_settings = [
         v
         for label, runs in groups(variants).items()

@@ -24,10 +24,7 @@ def blocked_since(rank: Rank) -> int | None:
 
 def doing(rank: Rank) -> Doing:
     """Return what the rank (process) does, or did when it was killed, and at which line:
-    ``("rank-waits-at", frame)``.
-
-    The line is None if it is unknown.
-    """
+    ``("rank-waits-at", frame)``. The line is None if it is unknown."""
     if rank.left_ns is not None and (rank.left or rank.code in (None, 0)):
         return "rank-has-left", rank.seen[-1].site if rank.seen else None
     if rank.phase is not None:
@@ -50,11 +47,8 @@ def groups(job: Job) -> dict[Doing, list[Rank]]:
 
 def sentences(job: Job, now_ns: int | None = None) -> list[Message]:
     """Return a message for each group of ranks that do the same at the same line: the ranks, the line, since
-    when, the step and the last program.
-
-    Args:
-      now_ns: the present time; None: for each rank, the time at which it was last known to be alive.
-    """
+    when, the step and the last program. ``now_ns`` None: the time at which each rank was last known to be
+    alive."""
     return [_sentence(job, each, ranks, now_ns) for each, ranks in list(groups(job).items())[:MOST]]
 
 

@@ -39,10 +39,7 @@ def where(p: Placed) -> str:
 
 def seen(p: Placed) -> list[str]:
     """Return the observations that support a finding as texts, without those that its title contains, and
-    each only once.
-
-    Control characters in the texts are not escaped yet.
-    """
+    each only once. Control characters in the texts are not escaped yet."""
     found = title_of(p.finding)
     return list(
         dict.fromkeys(text for e in p.finding.evidence if (text := evidence(e)) and text not in found)

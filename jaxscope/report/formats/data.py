@@ -15,12 +15,8 @@ from jaxscope.report.json_report import SCHEMA, dumps
 
 def render(findings: Sequence[Placed], *, run: str | None, failed: bool) -> str:
     """Return the findings as JSON, in the form in which the JSON report has them, and with a further key
-    ``place``: the file and line, as ``{"file": "train.py", "line": 88}``.
-
-    Args:
-      run: the name of the run.
-      failed: whether the check failed.
-    """
+    ``place``: the file and line, as ``{"file": "train.py", "line": 88}``. ``failed`` says whether the check
+    failed."""
     entries: list[dict[str, Any]] = []
     for p in findings:
         entry = msgspec.to_builtins(contract.Finding.of(p.finding))

@@ -21,10 +21,7 @@ EVIDENCE = 5
 
 def render(findings: Iterable[Placed], names: Mapping[str, str] | None = None) -> str:
     """Return a text with a workflow command for each finding, which GitHub Actions shows as an annotation.
-
-    Args:
-      names: code of a rule -> its name, for the titles of the annotations.
-    """
+    ``names`` is code of a rule -> its name, for the titles of the annotations."""
     return "".join(f"{annotation(p, (names or {}).get(p.finding.code, ''))}\n" for p in findings)
 
 

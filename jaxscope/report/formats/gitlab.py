@@ -20,22 +20,16 @@ _SEVERITIES = {ERROR: "critical", NOTE: "info"}
 
 
 def render(findings: Sequence[Placed]) -> str:
-    """Return the findings as a code quality report of GitLab, in JSON.
-
-    A finding without a file gets the file ``.`` and line 1, because GitLab ignores findings without a file.
-    """
+    """Return the findings as a code quality report of GitLab, in JSON. A finding without a file gets the file
+    ``.`` and line 1, because GitLab ignores findings without a file."""
     seen: Counter[str] = Counter()
     return dumps([_entry(p, seen) for p in findings])
 
 
 def _entry(p: Placed, seen: Counter[str]) -> dict[str, object]:
-    """Return the entry of one finding in GitLab's code quality report.
-
-    Args:
-      seen: fingerprint -> how many of the entries so far have it; this function counts the new entry. If a
-        fingerprint occurs again, a number is appended to it, because GitLab keeps only one entry for each
-        fingerprint.
-    """
+    """Return the entry of one finding in GitLab's code quality report. ``seen`` counts for each fingerprint
+    the entries so far, and the new one. If a fingerprint occurs again, a number is appended to it, because
+    GitLab keeps only one entry for each."""
     f, mark = p.finding, fingerprint(p)
     seen[mark] += 1
     return {

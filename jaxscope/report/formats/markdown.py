@@ -28,15 +28,8 @@ _SIGNS = {ERROR: "❌", NOTE: "📝"}
 
 def render(findings: Sequence[Placed], *, run: str, failed: bool) -> str:
     """Return the findings as Markdown: a table of the first MOST findings, and below it the evidence and fix
-    of each.
-
-    Evidence and fix are left out where the text would exceed LONGEST characters; the last line then says for
-    how many findings.
-
-    Args:
-      run: the name of the run.
-      failed: whether the check failed.
-    """
+    of each. Evidence and fix are left out where the text would exceed LONGEST characters; the last line then
+    says for how many findings."""
     notes = sum(p.finding.severity == NOTE for p in findings)
     parts = [count(len(findings) - notes, "finding")] if len(findings) > notes else ["no findings"]
     parts += [count(notes, "note")] if notes else []
@@ -62,11 +55,8 @@ def render(findings: Sequence[Placed], *, run: str, failed: bool) -> str:
 
 
 def code(text: str) -> str:
-    """Return ``text`` as a Markdown code span on one line.
-
-    The span begins and ends with more backticks than ``text`` has in a row, so that ``text`` cannot end the
-    span.
-    """
+    """Return ``text`` as a Markdown code span on one line. The span begins and ends with more backticks than
+    ``text`` has in a row, so that ``text`` cannot end the span."""
     inside = escape(text, 400)
     fence = "`" * (max((len(run) for run in re.findall("`+", inside)), default=0) + 1)
     pad = " " if inside.startswith("`") or inside.endswith("`") or not inside.strip() else ""

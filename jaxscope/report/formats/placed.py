@@ -29,11 +29,8 @@ class Placed(msgspec.Struct, frozen=True):
 
 
 def place(findings: Iterable[Finding], bases: Sequence[str] = ()) -> list[Placed]:
-    """Return each finding with its file name, shortened if possible, and its line.
-
-    Args:
-      bases: directories; a file name is made relative to the first of them that contains the file.
-    """
+    """Return each finding with its line and its file name, which is made relative to the first of the
+    directories ``bases`` that contains the file."""
     found = []
     for f in findings:
         source = f.source
@@ -57,11 +54,8 @@ def relative(file: str, bases: Sequence[str]) -> str:
 
 def fingerprint(p: Placed) -> str:
     """Return a text by which other tools recognise the finding in a later run, also if lines above it were
-    added or removed.
-
-    The text is a hash of the rule's code, the file, the function and the argument, without line numbers and
-    figures.
-    """
+    added or removed. The text is a hash of the rule's code, the file, the function and the argument, without
+    line numbers and figures."""
     f = p.finding
     name = (f.function or "").partition("@")[0]
     parts = (f.code, p.file or "", f.source.function if f.source is not None else "", name, f.path or "")

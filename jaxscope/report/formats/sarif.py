@@ -23,12 +23,8 @@ RELATED = 5
 
 
 def render(findings: Sequence[Placed], rules: dict[str, Rule], bases: Sequence[str] = ()) -> str:
-    """Return the findings as SARIF.
-
-    Args:
-      rules: code -> rule; the file describes the rules that have findings.
-      bases: directories; a file name is made relative to the first of them that contains the file.
-    """
+    """Return the findings as SARIF. ``rules`` is code -> rule, of which those with findings are described. A
+    file name is made relative to the first of the directories ``bases`` that contains the file."""
     return dumps(document(findings, rules, bases))
 
 
@@ -107,10 +103,8 @@ def _location(file: str, line: int | None) -> dict[str, Any]:
 
 
 def uri(file: str) -> str:
-    """Return a file name as a URI: ``file:///...`` if it is absolute, else a relative URI.
-
-    Bytes of the name that are not UTF-8 are percent-encoded as they are.
-    """
+    """Return a file name as a URI: ``file:///...`` if it is absolute, else a relative URI. Bytes of the name
+    that are not UTF-8 are percent-encoded as they are."""
     text = quote(file, errors="surrogateescape" if _escaped_bytes(file) else "surrogatepass")
     return "file://" + text if PurePath(file).is_absolute() else text
 

@@ -36,13 +36,9 @@ UNLIMITED = 1_000_000  # characters in a line, so that tables of the HTML report
 def pieces(
     run: Run, directory: RunDir | None = None, job: Job | None = None, *, everything: bool = False
 ) -> Iterator[str]:
-    """Yield the HTML report of a run in parts, so that it need not be in memory as a whole.
-
-    Args:
-      directory: the directory of the run.
-      job: if ``run`` is one process of a run with several processes, that whole run; else None.
-      everything: shorten no lists (``--all``).
-    """
+    """Yield the HTML report of a run in parts, so that it need not be in memory as a whole. ``job`` is the
+    whole run with several processes of which ``run`` is one; None: it is the only one. With ``everything``
+    (``--all``), shorten no lists."""
     script = _packaged("page.js")
     name = title(run, directory)
     yield _head(name, script)
@@ -69,12 +65,8 @@ def pieces(
 
 def _head(name: str, script: str | None) -> str:
     """Return the beginning of an HTML document, up to ``<body>``, with a policy (Content-Security-Policy)
-    that forbids all other scripts and all requests.
-
-    Args:
-      name: the title of the document.
-      script: the text of the only script that the document may run; None: it may run none.
-    """
+    that forbids all other scripts and all requests. ``script`` is the text of the only script that the
+    document may run; None: it may run none."""
     style = _packaged("page.css")
     policy = (
         "default-src 'none'; base-uri 'none'; form-action 'none'; "
@@ -102,15 +94,10 @@ def _chapters(
     *,
     everything: bool,
 ) -> list[tuple[str, str, Html | None]]:
-    """Return the sections of the report in their order, each as (id, heading, content). The content is None
-    or empty if there is nothing to show.
-
-    Args:
-      parts: the run, then the runs inside its directory (other settings or numbers of devices).
-      found: the findings.
-      places: shortens file names.
-      everything: shorten no lists (``--all``).
-    """
+    """Return the sections of the report with the findings ``found`` in their order, each as (id, heading,
+    content). The content is None or empty if there is nothing to show. ``parts`` are the run, then the runs
+    inside its directory (other settings or numbers of devices). ``places`` shortens file names. With
+    ``everything`` (``--all``), shorten no lists."""
     return [
         ("timeline-of-the-run", "Timeline", timeline.section(run, job, places)),
         (
@@ -162,27 +149,16 @@ def frame(run: Run, directory: RunDir | None = None) -> str:
 
 
 def frame_of(body: Html, name: str, height: int) -> str:
-    """Return one part of a report in an ``<iframe>`` element, for the output of a notebook cell. No script
-    can run in it.
-
-    Args:
-      body: the part of the report.
-      name: the title.
-      height: the height of the frame in pixels.
-    """
+    """Return ``body``, one part of a report, in an ``<iframe>`` element of ``height`` pixels with the title
+    ``name``, for the output of a notebook cell. No script can run in it."""
     return _framed(f"{_head(name, None)}<main>{body}</main>\n</body>\n</html>\n", name, height, "")
 
 
 def _framed(document: str, name: str, height: int, allowed: str) -> str:
-    """Return an HTML document inside an ``<iframe>`` element, so that the styles of the notebook and of the
-    document do not mix, and the document cannot access the notebook.
-
-    Args:
-      document: the HTML of the document.
-      name: the title.
-      height: the height of the frame in pixels.
-      allowed: what the document may do (the attribute ``sandbox``): ``allow-scripts``; empty: nothing.
-    """
+    """Return the HTML ``document`` inside an ``<iframe>`` element of ``height`` pixels with the title
+    ``name``, so that the styles of the notebook and of the document do not mix, and the document cannot
+    access the notebook. ``allowed`` is what the document may do (the attribute ``sandbox``):
+    ``allow-scripts``; empty: nothing."""
     # el() would escape control characters, and with them the line ends of the document.
     return (
         f'<iframe srcdoc="{html.escape(document)}" sandbox="{allowed}" title="{html.escape(escape(name))}" '
@@ -194,13 +170,7 @@ def _answer(
     run: Run, directory: RunDir | None, name: str, places: Places, found: Sequence[Finding]
 ) -> Iterator[Html]:
     """Yield the top of the page: the seconds spent recompiling, facts of the run, how it failed, and what to
-    change first.
-
-    Args:
-      name: the title of the page.
-      places: shortens file names.
-      found: the findings.
-    """
+    change first. ``places`` shortens file names."""
     lost = list(sections.recompile_seconds(run))
     spent = compiling(run)
     yield el("h1", name)

@@ -41,10 +41,8 @@ def section(run: Run, places: Places, *, everything: bool) -> Html | None:
 
 
 def _devices(s: Snapshot) -> Html | None:
-    """Return a table with a bar for each device that shows the bytes of its live arrays.
-
-    None if only one device has arrays, or if so many have that the table would be too long.
-    """
+    """Return a table with a bar for each device that shows the bytes of its live arrays. None if only one
+    device has arrays, or if so many have that the table would be too long."""
     used = [(d, n) for d, n in sorted(s.by_device.items()) if n > 0]
     if not 2 <= len(used) <= MOST_DEVICES:
         return None
@@ -74,16 +72,9 @@ def _devices(s: Snapshot) -> Html | None:
 
 
 def mesh(g: Group, sharding: Sharding, shape: list[int]) -> Html | None:
-    """Return a table of the mesh that shows which slice of an array each device holds. Devices with equal
-    slices have the same colour.
-
-    None if the slices are unknown, or if one device holds the whole array.
-
-    Args:
-      g: the array.
-      sharding: the sharding of the array.
-      shape: the shape of the array.
-    """
+    """Return a table of the mesh that shows which slice of the array ``g``, with this sharding and shape,
+    each device holds. Devices with equal slices have the same colour. None if the slices are unknown, or if
+    one device holds the whole array."""
     grid = shards.grid_of(sharding, shape)
     if grid is None:
         return None

@@ -23,10 +23,8 @@ SEVERITIES = {ERROR: "errors", WARNING: "warnings", NOTE: "notes"}
 
 
 def section(run: Run, found: Sequence[Finding], places: Places) -> Html:
-    """Return the HTML report's section on findings.
-
-    The HTML id of a finding stays the same in later runs, so that a link to the finding stays valid.
-    """
+    """Return the HTML report's section on findings. The HTML id of a finding stays the same in later runs, so
+    that a link to the finding stays valid."""
     counts = {s: sum(f.severity == s for f in found) for s in SEVERITIES}
     boxes = [
         el("label", el("input", type="checkbox", checked=True, data_severity=s), f" {SEVERITIES[s]} ({n:,})")
@@ -42,14 +40,9 @@ def section(run: Run, found: Sequence[Finding], places: Places) -> Html:
 
 
 def entry(run: Run, f: Finding, places: Places, n: int, *, open_: bool) -> Html:
-    """Return one finding as HTML.
-
-    Args:
-      places: shortens file names.
-      n: the position of the finding in the report, from 0. Only the first SOURCES findings show their source
-        lines.
-      open_: whether the finding is unfolded when the page is opened.
-    """
+    """Return one finding as HTML, unfolded when the page is opened if ``open_`` is set. ``n`` is the position
+    of the finding in the report, from 0. Only the first SOURCES findings show their source lines. ``places``
+    shortens file names."""
     cost = el("span", seconds(f.seconds), class_="right bold") if f.seconds else None
     where = place(f, places, headline(f))
     summary = el(

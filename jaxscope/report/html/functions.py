@@ -45,11 +45,8 @@ def section(run: Run, places: Places, *, everything: bool) -> Html | None:
 
 def entry(run: Run, f: Function, places: Places, *, open_: bool, everything: bool) -> Html:
     """Return one function as HTML: how often it was called and compiled, its recompiles, its cache keys (the
-    values that JAX compares to find a trace or a program it can reuse) and its shardings.
-
-    Args:
-      open_: whether the entry is unfolded when the page is opened.
-    """
+    values that JAX compares to find a trace or a program it can reuse) and its shardings. With ``open_``, it
+    is unfolded when the page is opened."""
     site = places.function(f)
     head = joined([
         el("span", seconds(f.seconds), class_="right bold"),
@@ -70,13 +67,9 @@ def entry(run: Run, f: Function, places: Places, *, open_: bool, everything: boo
 
 def _keys(run: Run, numbered: Sequence[tuple[int, Compilation]], places: Places) -> Html:
     """Return a table of cache keys (the values that JAX compares to find a trace or a program it can reuse):
-    a column for each compilation, and a row for each part of the key that differs between compilations.
-
-    The parts that are equal in all compilations are in a second table, which is folded at first.
-
-    Args:
-      numbered: the compilations of a function, each with its number.
-    """
+    a column for each compilation (with its number), and a row for each part of the key that differs between
+    compilations. The parts that are equal in all compilations are in a second table, which is folded at
+    first."""
     every = [(n, c, compared(run, c)) for n, c in numbered]
     keyed = [(n, c, k) for n, c, k in every if k is not None]
     if not keyed:

@@ -41,9 +41,7 @@ def text(value: object) -> Html:
 
 def verbatim(value: object) -> Html:
     """Return ``value`` as escaped text for an HTML document, for source lines and commands that readers copy.
-
-    Unlike in ``text``, all spaces stay as they are.
-    """
+    Unlike in ``text``, all spaces stay as they are."""
     return Html(html.escape(escape(value)))
 
 
@@ -104,15 +102,11 @@ def styled(found: Text) -> Html:
 def lines(
     found: Iterable[Line], *, heading: str = "h3", below: str | None = None, names: bool = False
 ) -> Html:
-    """Return lines of the text report as HTML.
+    """Return lines of the text report as HTML, with titles in the element ``heading``.
 
     Consecutive lines that are rows of a table become a table, titles become headings, and other lines become
-    paragraphs.
-
-    Args:
-      heading: the HTML element for titles.
-      below: the heading of the page above these lines; a title with the same text is left out.
-      names: whether the first cell of each row is the name of the row (``<th>``).
+    paragraphs. ``below`` is the heading of the page above these lines; a title with the same text is left
+    out. ``names`` says whether the first cell of each row is the name of the row (``<th>``).
     """
     elements: list[Html] = []
     for is_table, members in groupby(found, key=lambda line: bool(line.cells)):
@@ -129,11 +123,8 @@ def lines(
 
 def _row(found: Line, columns: int, *, names: bool) -> Html:
     """Return a report line as a row of an HTML table with ``columns`` columns. If the line has fewer cells,
-    its last cell extends over the remaining columns.
-
-    Args:
-      names: whether the first cell is the name of the row (``<th>``).
-    """
+    its last cell extends over the remaining columns. With ``names``, the first cell is the name of the row
+    (``<th>``)."""
     first, *rest = found.cells
     name = el("th", first, scope="row") if names else el("td", first)
     spans = [columns - len(rest)] * (len(rest) < columns - 1)
@@ -168,12 +159,7 @@ def scrolling(table: Html) -> Html:
 
 
 def fold(summary: Html, *body: Html, open_: bool = False, **attributes: str | int | bool | None) -> Html:
-    """Return an element that the reader can open and close, also without JavaScript (``<details>``).
-
-    Args:
-      summary: what is always visible.
-      body: what is visible while the element is open.
-      open_: whether the element is open at first.
-      attributes: HTML attributes of the element.
-    """
+    """Return an element that the reader can open and close, also without JavaScript (``<details>``):
+    ``summary`` is always visible, ``body`` while it is open, as it is at first with ``open_``. ``attributes``
+    are HTML attributes of the element."""
     return el("details", el("summary", summary), el("div", *body, class_="body"), open=open_, **attributes)

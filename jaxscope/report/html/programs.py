@@ -48,15 +48,9 @@ def section(run: Run, places: Places, *, everything: bool) -> Html | None:
 def entry(
     run: Run, id: str, compilations: Sequence[Compilation], places: Places, *, open_: bool, everything: bool
 ) -> Html:
-    """Return one compiled program as HTML.
-
-    Args:
-      id: the id of the program.
-      compilations: the compilations that produced the program.
-      places: shortens file names.
-      open_: whether the entry is unfolded when the page is opened.
-      everything: shorten no lists (``--all``).
-    """
+    """Return the compiled program with this id, which ``compilations`` produced, as HTML. With ``open_``, it
+    is unfolded when the page is opened. ``places`` shortens file names. With ``everything`` (``--all``),
+    shorten no lists."""
     c = compilations[0]
     texts = run.texts_of(run.programs[id])
     memory = c.compiled.memory if c.compiled is not None else None
@@ -120,10 +114,8 @@ def _memory(memory: Memory) -> Html | None:
 
 def _meshes(hlo: Compiled) -> Iterator[Html]:
     """Yield HTML with a drawing for each set of mesh axes over which the program's collectives communicate.
-    Each drawing shows the devices and how much they send.
-
-    Nothing is drawn for a mesh of more than two axes or too many devices.
-    """
+    Each drawing shows the devices and how much they send. Nothing is drawn for a mesh of more than two axes
+    or too many devices."""
     mesh = hlo.mesh or []
     large = [(name, n) for name, n in mesh if n > 1]
     drawable = (
@@ -154,13 +146,9 @@ def _meshes(hlo: Compiled) -> Iterator[Html]:
 
 def _drawn(large: Sequence[tuple[str, int]], used: set[str], words: str) -> Html:
     """Return a drawing (SVG) of the device mesh: a circle for each device, and lines between the devices that
-    communicate.
-
-    Args:
-      large: (name, size) of the one or two mesh axes with more than one device.
-      used: the names of the axes over which the collectives communicate.
-      words: a description for screen readers.
-    """
+    communicate. ``words`` describe it for screen readers. ``large`` is (name, size) of the one or two mesh
+    axes with more than one device. ``used`` are the names of the axes over which the collectives
+    communicate."""
     (above, rows), (across, columns) = large if len(large) == 2 else [("", 1), large[0]]
     left, top = (60, 34) if above else (24, 34)
 

@@ -91,11 +91,7 @@ def _swatch(name: str) -> Html:
 
 def _length(run: Run, found: Sequence[Lane]) -> float:
     """Return the length of the time axis in seconds: from the start of the recording to the last recorded
-    event, or to the end of the last phase in ``found`` if that is later.
-
-    Args:
-      found: the rows of the timeline, each with the phases (trace, lower, compile) of a function.
-    """
+    event, or to the end of the last phase in ``found``, the rows of the timeline, if that is later."""
     ends = [float(lane.spans[:, 1].max()) / 1e9 for lane in found if len(lane.spans)]
     return max([run.seconds_at(run.last_ns) or 0.0 if run.last_ns is not None else 0.0, *ends])
 
@@ -145,16 +141,9 @@ def _lane(run: Run, lane: Lane, length: float, places: Places) -> Html:
 
 
 def _blocks(lane: Lane, phase: int, length: float) -> Html | None:
-    """Return an SVG path with the blocks of one phase (trace, lower or compile) in one row of the timeline;
-    None if there are none.
-
-    Blocks that touch each other are merged.
-
-    Args:
-      lane: the row: the phases of one function.
-      phase: the index of the phase in ``PHASES``.
-      length: the length of the time axis in seconds.
-    """
+    """Return an SVG path with the blocks of one phase (an index in ``PHASES``: trace, lower or compile) in
+    one row of the timeline, ``lane``, whose axis is ``length`` seconds long; None if there are none. Blocks
+    that touch each other are merged."""
     spans = lane.spans[lane.spans[:, 2] == phase][:, :2] / 1e9
     blocks: list[list[int]] = []
     for begin, end in sorted((_at(b, length), _at(e, length)) for b, e in spans.tolist()):
@@ -172,15 +161,8 @@ def _marks(
     run: Run, recompiles: Sequence[Compilation], marked: Sequence[Compilation], length: float, places: Places
 ) -> list[Html]:
     """Return a tick (SVG) at the start of each compilation in ``marked``, with its name and seconds as
-    tooltip.
-
-    Args:
-      recompiles: the compilations that are recompiles; their ticks have another colour, and their tooltips
-        the cause.
-      marked: the compilations that get a tick.
-      length: the length of the time axis in seconds.
-      places: shortens file names.
-    """
+    tooltip. The ticks of those in ``recompiles`` have another colour, and their tooltips the cause. The time
+    axis is ``length`` seconds long. ``places`` shortens file names."""
     again = {c.id for c in recompiles}
     ticks = []
     for c in marked[:MOST_MARKS]:
@@ -208,15 +190,9 @@ def _words(run: Run, c: Compilation, places: Places, *, recompiled: bool) -> str
 
 
 def _steps(run: Run, length: float) -> Html | None:
-    """Return a row of the timeline with a tick for each step of the training loop whose time is known; None
-    if no time is known.
-
-    A step's time is known if the step's end was recorded, or a compilation or a snapshot of the live arrays
-    during it.
-
-    Args:
-      length: the length of the time axis in seconds.
-    """
+    """Return a row of the timeline with a tick for each step of the training loop whose time is known, on a
+    time axis of ``length`` seconds; None if no time is known. A step's time is known if the step's end was
+    recorded, or a compilation or a snapshot of the live arrays during it."""
     main = run.main
     if main is None:
         return None
@@ -244,13 +220,9 @@ def _steps(run: Run, length: float) -> Html | None:
 
 
 def _ranks(run: Run, job: Job, length: float) -> Iterable[Html]:
-    """Yield a row of the timeline for each rank (process): a bar from its start to its end, with ticks where
-    it compiled programs that run on several processes.
-
-    Args:
-      job: the run with several processes.
-      length: the length of the time axis in seconds.
-    """
+    """Yield a row of the timeline for each rank (process) of ``job``: a bar from its start to its end, with
+    ticks where it compiled programs that run on several processes. The time axis is ``length`` seconds
+    long."""
     for rank in job.ranks[:MOST_RANKS]:
         begin = None if rank.began_ns is None else run.seconds_at(rank.began_ns)
         ended = rank.left_ns or rank.last_ns
