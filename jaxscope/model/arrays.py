@@ -33,7 +33,6 @@ class Group(msgspec.Struct, frozen=True):
 
     Attributes:
       path: the variable that leads to the arrays, ``state.params[*]``; None: no variable was found.
-      count: number of arrays.
       shape, dtype: shape and dtype of each array; None: they differ.
       global_bytes: bytes of all arrays of the group, without copies on several devices.
       device_bytes: bytes of all arrays of the group on each device that holds them.
@@ -66,10 +65,8 @@ class Group(msgspec.Struct, frozen=True):
 
     @property
     def own_bytes(self) -> int | None:
-        """Return the group's bytes on each device, without arrays that use the memory of other arrays.
-
-        None: unknown.
-        """
+        """Return the group's bytes on each device, without arrays that use the memory of other arrays. None:
+        unknown."""
         if self.device_bytes is None or not self.shared:
             return self.device_bytes
         return self.device_bytes * max(0, self.count - self.shared) // max(1, self.count)
@@ -83,7 +80,6 @@ class Snapshot(msgspec.Struct, frozen=True):
     """All live arrays of one process at one moment. The event ``ArraysSeen`` has further explanations.
 
     Attributes:
-      process: the process.
       why: why the snapshot was taken: step (a training step ended), growth (there are more arrays), miss or
         time (at a compilation or a transfer, if steps are not counted), asked (by the user), exit, or
         exhausted (memory ran out).
@@ -119,19 +115,15 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     @property
     def known_bytes(self) -> int:
-        """Return the bytes of the arrays on all devices together.
-
-        Of arrays whose devices are unknown, one copy counts, so that the result is then a lower bound.
-        """
+        """Return the bytes of the arrays on all devices together. Of arrays whose devices are unknown, one
+        copy counts, so that the result is then a lower bound."""
         unknown = sum(g.global_bytes or 0 for g in self.groups if g.all_bytes is None)
         return sum(self.by_device.values()) + unknown
 
     @property
     def unnamed_share(self) -> float | None:
         """Return the fraction of the bytes that belongs to arrays without a path (no variable leads to them).
-
-        None: there are no bytes, or a size is unknown.
-        """
+        None: there are no bytes, or a size is unknown."""
         sizes = [(g.path is None, g.global_bytes) for g in self.groups]
         if any(b is None for _, b in sizes):
             return None
@@ -152,10 +144,8 @@ def of_main(run: Run) -> list[Snapshot]:
 
 
 def of_failure(run: Run) -> Snapshot | None:
-    """Return the latest snapshot that was taken because memory ran out; None: memory did not run out.
-
-    Only the process that the user started is considered.
-    """
+    """Return the latest snapshot that was taken because memory ran out; None: memory did not run out. Only
+    the process that the user started is considered."""
     main = run.main
     failed = (
         None if main is None else next((e for e in reversed(main.snapshots) if e.error is not None), None)
@@ -169,9 +159,6 @@ def fullest(found: list[Snapshot]) -> Snapshot | None:
     It is the latest of the snapshots with the most bytes. A snapshot with slightly fewer bytes is preferred
     if variables lead to more of its arrays: a snapshot that is taken while a call returns has the results of
     the call, too, which no variable refers to yet.
-
-    Args:
-      found: the snapshots to choose from.
     """
     most = max((s.bytes or 0 for s in found), default=0)
     near = [s for s in found if (s.bytes or 0) >= NEAR * most]
@@ -226,7 +213,6 @@ class Sum(msgspec.Struct, frozen=True):
 
     Attributes:
       name: the value of that property; None: arrays to which no variable leads.
-      groups: the groups of arrays.
       bytes: bytes on all devices of the process; None: unknown.
     """
 
@@ -244,12 +230,8 @@ class Sum(msgspec.Struct, frozen=True):
 
 
 def sums(s: Snapshot, name: Callable[[Group], str | None]) -> list[Sum]:
-    """Return a Sum for each property that groups of arrays in the snapshot have, the most bytes first.
-
-    Args:
-      s: the snapshot.
-      name: returns the property of a group, such as the variable that leads to it (``tree_of``).
-    """
+    """Return a Sum for each property that groups of arrays in the snapshot ``s`` have, the most bytes first.
+    ``name`` returns the property of a group, such as the variable that leads to it (``tree_of``)."""
     found: dict[str | None, list[Group]] = {}
     for g in s.groups:
         found.setdefault(name(g), []).append(g)
@@ -277,11 +259,9 @@ _OF_BATCH = {"batch", "batches", "inputs", "targets", "labels", "images", "token
 
 
 def kind_of(run: Run) -> Callable[[Group], str]:
-    """Return a function that classifies a group of arrays: PARAMETERS, OPTIMIZER, BATCH or OTHER.
-
-    The words in the path of the group decide (``params``, ``opt_state``, ``batch``). Arrays without such a
-    word are a batch if the line that created them has copied arrays from the host to a device several times.
-    """
+    """Return a function that classifies a group of arrays: PARAMETERS, OPTIMIZER, BATCH or OTHER. The words
+    in the path of the group decide (``params``, ``opt_state``, ``batch``). Arrays without such a word are a
+    batch if the line that created them has copied arrays from the host to a device several times."""
     sent = {
         (e.site.file, e.site.line)
         for p in run.processes.values()
@@ -304,11 +284,8 @@ def kind_of(run: Run) -> Callable[[Group], str]:
 
 
 def _group(g: ArrayGroup, table: list[Sharding]) -> tuple[Group, tuple[int, ...] | None]:
-    """Return (Group, ids of its devices or None if unknown) for a group of a recorded snapshot.
-
-    Args:
-      table: the shardings of the snapshot, to which ``g.sharding`` is an index.
-    """
+    """Return (Group, ids of its devices or None if unknown) for a group of a recorded snapshot. ``table`` has
+    the shardings of the snapshot, to which ``g.sharding`` is an index."""
     sharding = table[g.sharding] if g.sharding is not None and 0 <= g.sharding < len(table) else None
     devices = None if sharding is None else sh.device_ids(sharding.devices)
     shape = None if g.shape is None else [d for d in g.shape if isinstance(d, int) and d >= 0]
@@ -348,10 +325,10 @@ Seen = tuple[float, int, int]  # step or seconds of a snapshot, number of arrays
 
 
 class Growth(msgspec.Struct, frozen=True):
-    """A container to which arrays were added in every snapshot, or one array that became larger.
+    """A container (with the ``group`` of its arrays in the last snapshot) to which arrays were added in every
+    snapshot, or one array that became larger.
 
     Attributes:
-      group: the group of these arrays in the last snapshot.
       path: the path of the container, ``history[*]``, or of the array; None: no variable leads to the arrays.
       seen: (position, number of arrays, bytes) in each snapshot. The position is the step; if steps are not
         counted, the seconds since the run began.
@@ -416,13 +393,10 @@ def _series(
 ) -> tuple[dict[object, list[Seen]], dict[object, Group]]:
     """Return how containers develop: ({key: (position, arrays, bytes) per snapshot}, {key: latest group}).
 
-    Both dicts have the keys of containers that ``_holder`` returns. The position of a snapshot is its step,
-    or its time in seconds if steps are not counted.
-
-    Args:
-      snapshots: (position, snapshot).
-      gaining: paths of containers that have become longer; ``_holder`` needs them.
-      from_none: add 0 arrays in the snapshot before the first one in which a container appears.
+    Both dicts have the keys of containers that ``_holder`` returns, which needs ``gaining``, the paths of
+    containers that have become longer. The position of a snapshot is its step, or its time in seconds if
+    steps are not counted. ``from_none`` adds 0 arrays in the snapshot before the first one in which a
+    container appears.
     """
     series: dict[object, list[Seen]] = {}
     latest: dict[object, Group] = {}
@@ -445,9 +419,7 @@ def _series(
 
 def _gaining(first: Snapshot, last: Snapshot) -> set[str]:
     """Return the paths of containers that have more keys or indices in ``last`` than in ``first``.
-
-    ``_holder`` uses these paths to decide which container of nested containers is the one that grows.
-    """
+    ``_holder`` uses these paths to decide which container of nested containers is the one that grows."""
     keys: tuple[dict[str, set[str]], ...] = ({}, {})
     for snapshot, found in zip((first, last), keys, strict=True):
         for g in snapshot.groups:
@@ -459,20 +431,15 @@ def _gaining(first: Snapshot, last: Snapshot) -> set[str]:
 
 
 def _at_steps(recorded: list[Snapshot]) -> list[tuple[float, Snapshot]]:
-    """Return (step, last snapshot of that step) for each step, in order of the steps.
-
-    The snapshot at the exit of the program is left out: it may follow the last step without growth in
-    between.
-    """
+    """Return (step, last snapshot of that step) for each step, in order of the steps. The snapshot at the
+    exit of the program is left out: it may follow the last step without growth in between."""
     by_step = {s.step: s for s in recorded if s.step is not None and s.why != "exit"}
     return [(step, by_step[step]) for step in sorted(by_step)]
 
 
 def _at_times(run: Run, recorded: list[Snapshot]) -> list[tuple[float, Snapshot]]:
-    """Return (seconds since the run began, snapshot), in order of time.
-
-    The snapshot at the exit of the program is left out: it may follow another one without growth in between.
-    """
+    """Return (seconds since the run began, snapshot), in order of time. The snapshot at the exit of the
+    program is left out: it may follow another one without growth in between."""
     found = ((run.seconds_at(s.t_ns), s) for s in recorded if s.why != "exit")
     return [(at, s) for at, s in found if at is not None]
 
@@ -481,11 +448,9 @@ def _holder(g: Group, gaining: set[str]) -> object:
     """Return a key that identifies the container of the arrays ``g`` from one snapshot to the next.
 
     The key is the path of the outermost container whose indices are written ``[*]`` or which is in
-    ``gaining``: ``history[*]``. Without such a container, it is the path of the array with ``*`` for each
-    number. If no variable leads to the arrays, it is a tuple with the line that created them and their dtype.
-
-    Args:
-      gaining: paths of containers that have more items in the last snapshot than in the first.
+    ``gaining`` (it has more items in the last snapshot than in the first): ``history[*]``. Without such a
+    container, it is the path of the array with ``*`` for each number. If no variable leads to the arrays, it
+    is a tuple with the line that created them and their dtype.
     """
     if g.path is None:
         return ("unnamed", g.origin, g.dtype)
@@ -501,11 +466,8 @@ def _fills_up(path: str, seen: list[Seen], snapshots: list[tuple[float, Snapshot
     """Return whether the container at ``path`` will stop growing, so that it is not reported as a leak.
 
     True if it has a maximum length (``deque(maxlen=9)``), or if its length never changed and is at least the
-    number of arrays in it: it is a preallocated list that is being filled with arrays.
-
-    Args:
-      seen: (step or seconds, number of arrays, bytes) of the container in each snapshot.
-      snapshots: (step or seconds, snapshot).
+    number of arrays in ``seen``: it is a preallocated list that is being filled with arrays. Entries are
+    (step or seconds, number of arrays, bytes) in ``seen`` and (step or seconds, snapshot) in ``snapshots``.
     """
     container = path.removesuffix("[*]").removesuffix(".<cache>")
     filled = [at for at, n, _ in seen if n]
@@ -520,13 +482,9 @@ def _fills_up(path: str, seen: list[Seen], snapshots: list[tuple[float, Snapshot
 
 
 def _rising(seen: list[Seen]) -> list[Seen]:
-    """Return the last entries of ``seen`` in which each number of arrays is larger than the one before.
-
-    If the last number is not larger, the entries with a single array whose bytes rise count instead.
-
-    Args:
-      seen: (step or seconds, number of arrays, bytes) of a container in each snapshot.
-    """
+    """Return the last entries of ``seen``, (step or seconds, number of arrays, bytes) of a container in each
+    snapshot, in which each number of arrays is larger than the one before. If the last number is not larger,
+    the entries with a single array whose bytes rise count instead."""
     start = len(seen) - 1
     while start > 0 and seen[start - 1][1] < seen[start][1]:
         start -= 1
@@ -537,14 +495,11 @@ def _rising(seen: list[Seen]) -> list[Seen]:
 
 
 def _steady(seen: list[Seen], in_steps: bool) -> bool:
-    """Return whether a container grew for long enough, and is not about to stop growing.
+    """Return whether a container grew for long enough, and is not about to stop growing, by ``seen``, its
+    (position, number of arrays, bytes) in each snapshot. Positions are steps, or seconds if not ``in_steps``.
 
     It must have grown during at least LEAST_STEPS steps (if steps are not counted: by as many arrays). In the
     second half of that time, it must have grown at least half as fast as in the first half.
-
-    Args:
-      seen: (step or seconds, number of arrays, bytes) of the container in each snapshot.
-      in_steps: whether the first numbers in ``seen`` are steps, not seconds.
     """
     (first, had, _), (last, has, _) = seen[0], seen[-1]
     if (last - first if in_steps else has - had or LEAST_STEPS) < LEAST_STEPS:

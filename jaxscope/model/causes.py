@@ -25,11 +25,9 @@ _DIRECT = frozenset({"call", "aot"})
 
 
 def compared(run: Run, c: Compilation) -> Comparison | None:
-    """Compare the cache key of ``c`` with the earlier key of its function that differs least.
-
-    Return the comparison with its causes; None: the key of ``c`` was not recorded. The result is cached, and
-    computed again only if the call has since reached another phase (trace, lower, compile).
-    """
+    """Compare the cache key of ``c`` with the earlier key of its function that differs least. Return the
+    comparison with its causes; None: the key of ``c`` was not recorded. The result is cached, and computed
+    again only if the call has since reached another phase (trace, lower, compile)."""
     level = c.level
     known = run.comparisons.get(c.id)
     if known is not None and known.level == level:
@@ -60,10 +58,8 @@ def of(run: Run, c: Compilation) -> list[Cause]:
 
 
 def further_back(run: Run, c: Compilation) -> int | None:
-    """Return the number (3 for ``f#3``) of the earlier compilation with which ``c`` is compared.
-
-    None: there is no such compilation, or it is the one right before ``c``, which a report need not name.
-    """
+    """Return the number (3 for ``f#3``) of the earlier compilation with which ``c`` is compared. None: there
+    is no such compilation, or it is the one right before ``c``, which a report need not name."""
     comparison = compared(run, c)
     before = comparison.nearest if comparison is not None else None
     if before is None:
@@ -76,11 +72,9 @@ def further_back(run: Run, c: Compilation) -> int | None:
 
 
 def recompiled(c: Compilation) -> bool:
-    """Return whether ``c`` traced or compiled its function again, or failed while tracing it again.
-
-    Like ``recompilations``, but for a single call, so that a live view can show each new call at once.
-    ``.lower()``, ``.compile()`` and traces inside another trace do not count.
-    """
+    """Return whether ``c`` traced or compiled its function again, or failed while tracing it again. Like
+    ``recompilations``, but for a single call, so that a live view can show each new call at once.
+    ``.lower()``, ``.compile()`` and traces inside another trace do not count."""
     if c.reached == ["fast_path"] or c.entry in ("aot", "nested"):
         return False
     caches, key, earlier, done = _served_by(c), _transform_key(c), False, 0
@@ -99,14 +93,11 @@ def recompiled(c: Compilation) -> bool:
 
 
 def _only_goes_on(c: Compilation, done: int) -> bool:
-    """Return whether ``c`` ran only phases that no earlier compilation of the function has run.
+    """Return whether ``c`` ran only phases that no earlier compilation of the function has run. ``done`` are
+    the phases of these and of ``c`` so far, as bits: 1 traced, 2 lowered, 4 compiled.
 
     After ``f.eval_shape(x)``, which traces, and ``f.lower(x)``, which lowers, a call only compiles: that is
     not a recompile.
-
-    Args:
-      done: the phases of the earlier compilations and of ``c`` so far, as bits: 1 traced, 2 lowered, 4
-        compiled.
     """
     return c.reached_phases != 0 and c.reached_phases & done == 0
 
@@ -144,10 +135,8 @@ def recompilations(function: Function) -> list[Compilation]:
 
 @cached_until_changed
 def reasons(function: Function, run: Run) -> dict[str, list[tuple[Compilation, Cause]]]:
-    """Return the recompilations of ``function`` with their decisive causes, by kind of the cause.
-
-    ``{"shape": [(compilation, cause), ...], "new_function": [...]}``
-    """
+    """Return the recompilations of ``function`` with their decisive causes, by kind of the cause. ``{"shape":
+    [(compilation, cause), ...], "new_function": [...]}``"""
     found: dict[str, list[tuple[Compilation, Cause]]] = {}
     for c in recompilations(function):
         decisive = of(run, c)[0]
@@ -157,32 +146,24 @@ def reasons(function: Function, run: Run) -> dict[str, list[tuple[Compilation, C
 
 def _served_by(c: Compilation) -> object:
     """Return a value that is equal for two compilations of a function if they look into the same cache.
-
     Compilations in different processes have different values, and so have compilations under different
-    transforms (grad, vmap, ...).
-    """
+    transforms (grad, vmap, ...)."""
     return (c.process.id, _transformed(c)) if c.entry == "transform" else c.process.id
 
 
 def _transform_key(c: Compilation) -> object:
-    """Return a value that is equal for all programs that one call under a transform makes JAX compile.
-
-    A call of ``jax.grad(f)`` compiles a forward and a backward program with equal keys. By this value, the
-    second one is not counted as a recompile. None: ``c`` is not under a transform; then each compilation
-    counts.
-    """
+    """Return a value that is equal for all programs that one call under a transform makes JAX compile. A call
+    of ``jax.grad(f)`` compiles a forward and a backward program with equal keys. By this value, the second
+    one is not counted as a recompile. None: ``c`` is not under a transform; then each compilation counts."""
     if c.entry != "transform" or c.key is None or c.missed is None:
         return None
     return (tuple(c.key.arguments), tuple(c.key.static), c.key.tree, c.key.context, c.missed.cleared)
 
 
 def _transformed(c: Compilation) -> object:
-    """Return a value that is equal for calls of a function under the same transform (``grad``, ``vmap``).
-
-    The recording does not name the transform. So the value consists of what differs between transforms: the
-    lines on the stack, the paths and ranks of the arguments, the function object, and whether the call
-    traced.
-    """
+    """Return a value that is equal for calls of a function under the same transform (``grad``, ``vmap``). The
+    recording does not name the transform. So the value consists of what differs between transforms: the lines
+    on the stack, the paths and ranks of the arguments, the function object, and whether the call traced."""
     lines = [(f.file, f.line) for f in (c.site, *(c.missed.stack if c.missed is not None else ())) if f]
     traced = c.reached_phases & 1 or c.phase == TRACE
     # Another rank means another transform: vmap on a line that had grad before.
@@ -191,16 +172,13 @@ def _transformed(c: Compilation) -> object:
 
 
 def _nearest(run: Run, c: Compilation, key: Key, facts: Facts, level: str) -> int | None:
-    """Return the earlier compilation whose key differs least from ``key``: its position in ``key_index.of``.
+    """Return the earlier compilation whose key differs least from ``key`` (in flattened form: ``facts``),
+    that of ``c``: its position in ``key_index.of``.
 
     None: there is no earlier compilation. The latest LOOK_BACK keys are compared, and of the older keys the
     latest with the same shapes or the same static values as ``key``. A function may have hundreds of keys
     that differ in shapes or static values, but few that differ in dtypes, settings or containers only.
-
-    Args:
-      c: the call that missed a cache.
-      key, facts: the cache key of ``c``, and the same key in its flattened form.
-      level: the cache that missed: trace, lower, compile or fast_path.
+    ``level`` is the cache that missed: trace, lower, compile or fast_path.
     """
     index = key_index.of(run, c)
     end, hashes = index.before(c.call), index.hashes(c.call, key)
@@ -218,11 +196,9 @@ def _nearest(run: Run, c: Compilation, key: Key, facts: Facts, level: str) -> in
 
 
 def _fitting(c: Compilation) -> list[key_index.Fits]:
-    """Return conditions that select the earlier compilations with which ``c`` may be compared.
-
-    The first condition that an earlier compilation fulfills is used. The first ones ask for compilations that
-    look into the same cache as ``c``; the last one accepts every compilation.
-    """
+    """Return conditions that select the earlier compilations with which ``c`` may be compared. The first
+    condition that an earlier compilation fulfills is used. The first ones ask for compilations that look into
+    the same cache as ``c``; the last one accepts every compilation."""
 
     def same_caches(o: Compilation) -> bool:
         return o.entry == c.entry or {o.entry, c.entry} <= _DIRECT
@@ -250,13 +226,9 @@ def _one_object(a: Compilation, b: Compilation) -> bool:
 
 
 def _circumstances(run: Run, c: Compilation, before: Compilation, level: str) -> causes.Circumstances:
-    """Return facts that help to explain a miss but are in no cache key: the function's wrappers, effects, ...
-
-    Args:
-      c: the call that missed a cache.
-      before: the earlier call with which ``c`` is compared.
-      level: the cache that missed: trace, lower, compile or fast_path.
-    """
+    """Return facts that help to explain the miss of ``c``, compared with the earlier call ``before``, but are
+    in no cache key: the function's wrappers, effects, ... ``level`` is the cache that missed: trace, lower,
+    compile or fast_path."""
     seen = c.function.seen
     now, then = c.missed, before.missed
     assert now is not None and then is not None
@@ -285,10 +257,8 @@ def _circumstances(run: Run, c: Compilation, before: Compilation, level: str) ->
 
 
 def _effects(c: Compilation) -> list[str]:
-    """Return the names of the effects of the jaxpr that ``c`` runs. With effects, JAX uses no fast path.
-
-    If the call recorded none, return the effects of the latest earlier trace of the function.
-    """
+    """Return the names of the effects of the jaxpr that ``c`` runs. With effects, JAX uses no fast path. If
+    the call recorded none, return the effects of the latest earlier trace of the function."""
     if c.missed is not None and c.missed.effects:
         return list(c.missed.effects)
     for o in reversed(c.function.compilations):

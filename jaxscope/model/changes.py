@@ -48,12 +48,8 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Changed(msgspec.Struct, frozen=True):
-    """A collective or fusion that was added, removed or changed.
-
-    Attributes:
-      before, after: the item in the first and in the second program; None: the program does not have it.
-      count: number of equal items that changed in this way.
-    """
+    """A collective or fusion (or ``count`` equal ones) that was added, removed or changed. ``before`` or
+    ``after`` is None if that program does not have it."""
 
     before: Item | None
     after: Item | None
@@ -61,14 +57,8 @@ class Changed(msgspec.Struct, frozen=True):
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """A difference in something with a name: a constant, a donated argument or a rematerialized value.
-
-    Attributes:
-      name: the name of the constant, argument or value.
-      before, after: its description in the first and in the second program; None: the program does not have
-        it.
-      bytes_before, bytes_after: its size; None: unknown.
-    """
+    """A difference in something with a name: a constant, a donated argument or a rematerialized value. The
+    texts are None if that program does not have it, the bytes if unknown."""
 
     name: str
     before: str | None
@@ -85,7 +75,6 @@ class Changes(msgspec.Struct, frozen=True):
     the programs.
 
     Attributes:
-      before, after: ids of the programs; None: there is only one program.
       ops: StableHLO operations, counted by name.
       instructions: HLO instructions, and custom calls counted by target.
       fusions: the number of fusions in all, and by kind.
@@ -119,11 +108,9 @@ class Changes(msgspec.Struct, frozen=True):
 
     @property
     def same(self) -> bool:
-        """Return whether the two programs are equal, both before and after XLA compiled them.
-
-        Equal ids mean the same StableHLO, options and target. Equal ids alone do not suffice: another version
-        of XLA, or other flags, may compile the same StableHLO differently.
-        """
+        """Return whether the two programs are equal, both before and after XLA compiled them. Equal ids mean
+        the same StableHLO, options and target. Equal ids alone do not suffice: another version of XLA, or
+        other flags, may compile the same StableHLO differently."""
         return self.before == self.after and not any(self.parts.values())
 
     @property
@@ -133,11 +120,8 @@ class Changes(msgspec.Struct, frozen=True):
 
 
 def between(run_a: Run, a: Program, run_b: Run, b: Program) -> Changes:
-    """Return the differences of program ``b`` of ``run_b`` from program ``a`` of ``run_a``.
-
-    Source lines are compared only if both runs are the same, because the source may have changed between two
-    runs.
-    """
+    """Return the differences of program ``b`` of ``run_b`` from program ``a`` of ``run_a``. Source lines are
+    compared only if both runs are the same, because the source may have changed between two runs."""
     before, after = run_a.texts_of(a), run_b.texts_of(b)
     old, new = metrics.of(run_a, a), metrics.of(run_b, b)
     hlo = _both(_readable(before.hlo), _readable(after.hlo))
@@ -165,11 +149,8 @@ def between(run_a: Run, a: Program, run_b: Run, b: Program) -> Changes:
 
 
 def alone(p: Program, *, before: bool) -> Changes:
-    """Return the Changes for a program that only one of two runs has: its id, and no differences.
-
-    Args:
-      before: whether the first run has the program; False: the second run has it.
-    """
+    """Return the Changes for a program that only the first (``before``) or only the second of two runs has:
+    its id, and no differences."""
     return Changes(p.id, None) if before else Changes(None, p.id)
 
 
@@ -187,12 +168,9 @@ def _readable(p: Compiled | None) -> Compiled | None:
 
 
 def _entries(before: Named, after: Named) -> list[Entry]:
-    """Return an entry for each name whose text differs. If only the bytes differ, there is no entry.
-
-    Args:
-      before, after: {name: (text, bytes)} of the constants (or donated arguments, or rematerialized values)
-        of the first and of the second program.
-    """
+    """Return an entry for each name whose text differs between ``before`` and ``after``: {name: (text,
+    bytes)} of the constants, donated arguments or rematerialized values of two programs. If only the bytes
+    differ, there is no entry."""
     found = []
     for name in dict.fromkeys([*after, *before]):
         x, y = before.get(name), after.get(name)
@@ -252,13 +230,10 @@ def _collectives(p: Compiled) -> list[Item]:
 def items(before: Sequence[Item], after: Sequence[Item], *, one_source: bool) -> list[Changed]:
     """Return the collectives or fusions that were added, removed or changed, those with the most bytes first.
 
-    Items that are equal in both programs are left out. An item of the first and an item of the second program
-    that have the same kind and the same line are one changed item.
-
-    Args:
-      before, after: the items of the first and of the second program.
-      one_source: whether both programs are from the same source files. If not, line numbers say nothing:
-        items are then equal even if their lines differ, and functions are compared instead of lines.
+    Items that are equal in both programs are left out. An item of the first (``before``) and an item of the
+    second program that have the same kind and the same line are one changed item. If the programs are not
+    from the same source files (``one_source``), line numbers say nothing: items are then equal even if their
+    lines differ, and functions are compared instead of lines.
     """
     gone, came = Counter(before), Counter(after)
     for key in (_whole,) if one_source else (_whole, _in_function, _anywhere):
@@ -273,34 +248,21 @@ def items(before: Sequence[Item], after: Sequence[Item], *, one_source: bool) ->
 
 
 def _cancel(gone: Counter[Item], came: Counter[Item], key: Key) -> None:
-    """Remove from both counters the items that both have, because these did not change.
-
-    Args:
-      gone, came: the items of the first and of the second program that are not matched yet.
-      key: items of both programs with equal ``key(item)`` are the same.
-    """
+    """Remove from both counters, the items of the first and of the second program that are not matched yet,
+    the items that both have (with equal ``key(item)``), because these did not change."""
     for _ in _alike(gone, came, key):
         pass
 
 
 def _paired(gone: Counter[Item], came: Counter[Item], key: Key) -> list[Changed]:
-    """Remove items with equal ``key(item)`` from both counters, in pairs, and return the pairs that differ.
-
-    Args:
-      gone, came: the items of the first and of the second program that are not matched yet.
-      key: items of both programs with equal ``key(item)`` are matched, for example those of the same line.
-    """
+    """Remove items with equal ``key(item)``, such as those of the same line, from both counters (of items not
+    matched yet), in pairs, and return the pairs that differ."""
     return [Changed(x, y, n) for x, y, n in _alike(gone, came, key) if x != y]
 
 
 def _alike(gone: Counter[Item], came: Counter[Item], key: Key) -> Iterator[tuple[Item, Item, int]]:
-    """Yield (item of ``gone``, item of ``came``, number of pairs) for items with equal ``key(item)``.
-
-    The pairs are removed from both counters.
-
-    Args:
-      gone, came: the items of the first and of the second program that are not matched yet.
-    """
+    """Yield (item of ``gone``, item of ``came``, number of pairs) for items with equal ``key(item)``. The
+    pairs are removed from both counters."""
     waiting: dict[Hashable, list[Item]] = {}
     for item in gone:
         waiting.setdefault(key(item), []).append(item)

@@ -63,10 +63,8 @@ def of_run(run: Run) -> Death | None:
 
 
 def removed_name(run: Run) -> Removed | None:
-    """Return the name whose removal from JAX made the program fail (``jax.tree_map``).
-
-    None: the program did not fail, or failed for another reason.
-    """
+    """Return the name whose removal from JAX made the program fail (``jax.tree_map``). None: the program did
+    not fail, or failed for another reason."""
     main = run.main
     if main is None or main.died is None:
         return None
@@ -80,10 +78,8 @@ def donors(run: Run, message: str) -> list[tuple[Compilation, str]]:
     """Return (call, argument path) of the donated arguments that may be the deleted array of an error.
 
     Arguments are matched by shape and dtype, because the message has nothing else. At most MOST are returned,
-    the latest first. The list is empty if ``message`` is about another error.
-
-    Args:
-      message: JAX's "Array has been deleted with shape=float32[4,4]" or "... deleted or donated".
+    the latest first. The list is empty if ``message`` is about another error than "Array has been deleted
+    with shape=float32[4,4]" or "... deleted or donated".
     """
     match = _DELETED.search(message)
     if match is None:

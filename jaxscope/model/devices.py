@@ -23,7 +23,6 @@ class Uneven(msgspec.Struct, frozen=True):
     """Devices that share arrays, but hold different numbers of bytes of live arrays.
 
     Attributes:
-      look: the snapshot of the live arrays.
       by_device: bytes of live arrays with a path (a variable leads to them) on each device, by id.
       fullest, emptiest: ids of the devices with the most and the fewest bytes.
       groups: the arrays that are on ``fullest`` and not on ``emptiest``, the largest first.
@@ -44,7 +43,6 @@ class Want(msgspec.Struct, frozen=True):
     """The memory that a program needs on one device, and the memory that the device has. Sizes are in bytes.
 
     Attributes:
-      compilation: the compilation of the program.
       peak: the peak of the program: arguments, results and temporaries minus the aliased (donated) bytes.
       beside: bytes of other live arrays on the device, which are not arguments of the program; None: unknown.
       capacity: bytes of memory of one device.
@@ -64,9 +62,7 @@ class Want(msgspec.Struct, frozen=True):
     @property
     def wanted(self) -> int:
         """Return the bytes that the program and the other live arrays need, to be compared with ``capacity``.
-
-        If several devices share the capacity, the needs of all these devices are added.
-        """
+        If several devices share the capacity, the needs of all these devices are added."""
         return (self.peak + (self.beside or 0)) * self.shared_by
 
     @property
@@ -84,9 +80,6 @@ def uneven(look: Snapshot) -> Uneven | None:
     None also if only few bytes are shared: the program then uses mainly one device. Arrays to which no
     variable leads do not count, because they may be released at the next moment: a result that is not
     assigned yet, or part of a reference cycle that Python has not collected.
-
-    Args:
-      look: the snapshot of the live arrays.
     """
     placed = [(g, ids) for g in look.groups if (ids := _ids(g)) is not None]
     sharing: set[int] = set()
@@ -126,10 +119,8 @@ def capacities(process: Process) -> dict[int, int]:
 
 
 def host_memory(process: Process) -> int | None:
-    """Return the bytes of memory that the CPU devices of ``process`` share.
-
-    None: unknown, or the process does not run on a CPU backend.
-    """
+    """Return the bytes of memory that the CPU devices of ``process`` share. None: unknown, or the process
+    does not run on a CPU backend."""
     if process.backend is None or process.backend.platform != "cpu":
         return None
     return max((e.host_limit for e in process.snapshots if e.host_limit), default=None)
@@ -137,9 +128,8 @@ def host_memory(process: Process) -> int | None:
 
 def stated_capacity(c: Compilation) -> int | None:
     """Return the bytes of memory of a device of the program of ``c``, as the device's allocator states them.
-
-    If the devices have different sizes, return the smallest. None: the allocator of a device states no limit.
-    """
+    If the devices have different sizes, return the smallest. None: the allocator of a device states no
+    limit."""
     ids = sh.device_ids(c.compiled.devices) if c.compiled is not None else None
     stated = capacities(c.process) if ids else {}
     return min(stated[d] for d in ids) if ids and all(d in stated for d in ids) else None
@@ -147,10 +137,8 @@ def stated_capacity(c: Compilation) -> int | None:
 
 def capacity_of(c: Compilation) -> tuple[int, int, bool] | None:
     """Return the memory for the program of ``c``: (bytes, devices that share them, whether on a host).
-
     ``(85_000_000_000, 1, False)`` for a GPU; ``(16_000_000_000, 8, True)`` for eight CPU devices of a host.
-    None: unknown.
-    """
+    None: unknown."""
     stated = stated_capacity(c)
     if stated is not None:
         return stated, 1, False
@@ -161,9 +149,7 @@ def capacity_of(c: Compilation) -> tuple[int, int, bool] | None:
 
 def wants(run: Run) -> list[Want]:
     """Return the memory that each of the user's programs needs, the largest fraction of the capacity first.
-
-    Programs whose memory or whose devices' capacity is unknown are left out.
-    """
+    Programs whose memory or whose devices' capacity is unknown are left out."""
     found = [w for c in run.compilations.values() if c.function.user and (w := want(c)) is not None]
     return sorted(found, key=lambda w: -w.wanted / w.capacity)
 
@@ -198,10 +184,8 @@ def _beside(c: Compilation) -> int | None:
 
 
 def _ran(c: Compilation) -> bool:
-    """Return whether the program ran after it was compiled.
-
-    False if it was compiled ahead of time, or if the program's uncaught exception was raised at this call.
-    """
+    """Return whether the program ran after it was compiled. False if it was compiled ahead of time, or if the
+    program's uncaught exception was raised at this call."""
     if c.entry != "call":
         return False
     died = c.process.died
