@@ -27,13 +27,8 @@ COUNTS = ("traces", "lowerings", "compiled", "persistent_cache_hits", "fast_path
 
 
 class CauseCount(msgspec.Struct, frozen=True):
-    """The number of recompiles of a function with the same cause, in both runs.
-
-    Attributes:
-      kind: the kind of the cause: ``shape``, ``new_function``, ...
-      path: the path of the argument; None: the cause has none.
-      before, after: recompiles with that cause in the first and in the second run.
-    """
+    """The number of recompiles of a function with the same cause (``shape``, ``new_function``, ...) and path
+    of an argument (None: the cause has none), in the first and in the second run."""
 
     kind: str
     path: str | None
@@ -42,10 +37,10 @@ class CauseCount(msgspec.Struct, frozen=True):
 
 
 class FunctionDiff(msgspec.Struct, frozen=True):
-    """The differences of one function between two runs.
+    """The differences of one function between two runs. ``before`` or ``after`` is None if that run does not
+    have the function.
 
     Attributes:
-      before, after: the function in the first and in the second run; None: the run does not have it.
       counts: the numbers that differ: {name: (before, after)}; the names are ``traces``, ``lowerings``, ...
         (COUNTS).
       causes: the causes of recompiles whose number of recompiles differs.
@@ -67,9 +62,7 @@ class FunctionDiff(msgspec.Struct, frozen=True):
     @property
     def moved(self) -> bool:
         """Return whether the function has different ids in the two runs: its file, line or wrappers changed.
-
-        The function of the first run and the one of the second run were then matched by name.
-        """
+        The function of the first run and the one of the second run were then matched by name."""
         return self.before is not None and self.after is not None and self.before.id != self.after.id
 
     @property
@@ -81,7 +74,6 @@ class RunDiff(msgspec.Struct, frozen=True):
     """The differences between two runs.
 
     Attributes:
-      before, after: the runs.
       facts: the properties of the runs that differ (arguments, JAX version, ...): {name: (before, after)}.
       functions: all functions of both runs, also equal ones; those that differ come first.
     """
@@ -100,7 +92,6 @@ class CompilationDiff(msgspec.Struct, frozen=True):
     """The differences between two compilations.
 
     Attributes:
-      before, after: the compilations.
       causes: the differences of their cache keys; None: one of the keys was not recorded.
       program: the differences of their compiled programs; None: one of the programs is unknown.
       reached: the phases that each of the two completed: ``(["traced", "lowered"], ["traced"])``.
@@ -122,12 +113,8 @@ class CompilationDiff(msgspec.Struct, frozen=True):
 
 
 def runs(a: Run, b: Run, only: tuple[Sequence[Function], Sequence[Function]] | None = None) -> RunDiff:
-    """Return the differences of run ``b`` from run ``a``.
-
-    Args:
-      only: (functions of ``a``, functions of ``b``) to compare. The properties of the runs (arguments, JAX
-        version) are then not compared. None: all functions are compared.
-    """
+    """Return the differences of run ``b`` from run ``a``. If ``only`` is given, only these functions of ``a``
+    and of ``b`` are compared, and the properties of the runs (arguments, JAX version) are not."""
     old, new = only or (list(a.functions.values()), list(b.functions.values()))
     found = [_function(a, x, b, y) for x, y in matched(old, new)]
     found.sort(key=lambda f: (not f.differs, not f.function.user, -_seconds(f), f.function.id))
@@ -144,13 +131,8 @@ def compilations(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> Comp
 def matched(
     old: Sequence[Function], new: Sequence[Function]
 ) -> list[tuple[Function | None, Function | None]]:
-    """Return pairs (function of the first run, the same function in the second run).
-
-    A function without a counterpart is paired with None.
-
-    Args:
-      old, new: the functions of the first and of the second run.
-    """
+    """Return pairs (function of the first run, the same function in the second run). A function without a
+    counterpart is paired with None."""
     pairs: list[tuple[Function | None, Function | None]] = []
     left, right = list(old), list(new)
 
@@ -222,21 +204,15 @@ def programs_of(run: Run, f: Function) -> list[Program]:
 
 def changed_programs(run: Run, f: Function) -> tuple[int, int] | None:
     """Return the numbers of the last two consecutive compilations of ``f`` that have different programs.
-
-    ``(3, 4)`` stands for ``f#3`` and ``f#4``. None: all compilations have the same program.
-    """
+    ``(3, 4)`` stands for ``f#3`` and ``f#4``. None: all compilations have the same program."""
     numbered = [(n, c.program) for n, c in run.numbered(f) if c.program in run.programs]
     pairs = [(a, b) for (a, p), (b, q) in itertools.pairwise(numbered) if p != q]
     return pairs[-1] if pairs else None
 
 
 def _programs(a: Run, x: Function, b: Run, y: Function) -> list[Changes]:
-    """Return the differences of the compiled programs of a function in two runs, for each pair that differs.
-
-    Args:
-      a, x: the first run and the function in it.
-      b, y: the second run and the same function in it.
-    """
+    """Return the differences of the compiled programs of a function, ``x`` in the run ``a`` and ``y`` in the
+    run ``b``, for each pair that differs."""
     old, new = programs_of(a, x), programs_of(b, y)
     there = {q.id: q for q in new}
     alike = [(p, there[p.id]) for p in old if p.id in there]
@@ -254,12 +230,8 @@ def _programs(a: Run, x: Function, b: Run, y: Function) -> list[Changes]:
 
 
 def keys(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> list[Cause] | None:
-    """Return the differences of the cache keys of two compilations as causes; None: a key was not recorded.
-
-    Args:
-      run_a, a: a run and a compilation of it.
-      run_b, b: a run and a compilation of it, which may be of the same run.
-    """
+    """Return the differences of the cache keys of two compilations, perhaps of one run, as causes; None: a
+    key was not recorded."""
     if a.key is None or b.key is None:
         return None
     before, after = key_index.facts_of(run_a, a), key_index.facts_of(run_b, b)
@@ -280,14 +252,12 @@ def keys(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> list[Cause] 
 
 
 def _anywhere(facts: Facts, both: Collection[str]) -> Facts:
-    """Return ``facts`` without those that mean nothing in another process, to compare keys of two runs.
+    """Return ``facts``, a flattened cache key, without those that mean nothing in another process, to compare
+    keys of two runs.
 
     Left out are ids of objects, hashes (those of texts depend on PYTHONHASHSEED), and settings that the other
-    process does not have.
-
-    Args:
-      facts: a flattened cache key.
-      both: names of the settings and other facts about the whole call that both keys have.
+    process does not have: ``both`` has the names of settings and other facts about the whole call that both
+    keys have.
     """
     return Facts(
         facts.leaves,
@@ -309,11 +279,9 @@ def _facts(a: Run, b: Run) -> dict[str, tuple[str | None, str | None]]:
 
 
 def _words(argv: list[str]) -> list[str]:
-    """Return the command line of a run without the interpreter and without its flags ``-B`` and ``-u``.
-
-    These flags do not change the behaviour of the program, and ``jaxscope run`` may have added them.
-    ``["python", "-B", "train.py", "--lr", "1"]`` -> ``["train.py", "--lr", "1"]``
-    """
+    """Return the command line of a run without the interpreter and without its flags ``-B`` and ``-u``. These
+    flags do not change the behaviour of the program, and ``jaxscope run`` may have added them.
+    ``["python", "-B", "train.py", "--lr", "1"]`` -> ``["train.py", "--lr", "1"]``"""
     flags = next(
         (n for n, word in enumerate(argv) if n and (word in ("-m", "-c", "-") or word[:1] != "-")), len(argv)
     )

@@ -37,9 +37,7 @@ def _wire(m: metrics.SavedMetrics) -> Figures | None:
 
 def _bound(m: metrics.SavedMetrics) -> Figures | None:
     """Return the lower bound on the seconds of one call of a program, which only programs for a target have.
-
-    None: unknown, or the program is not for a target (a machine given by ``--target``).
-    """
+    None: unknown, or the program is not for a target (a machine given by ``--target``)."""
     bounds = m.bounds if isinstance(m, ProgramMetrics) else None
     return None if bounds is None else {"least": bounds.least}
 
@@ -56,7 +54,6 @@ class Fact(msgspec.Struct, frozen=True):
     """One figure in both runs, and the verdict.
 
     Attributes:
-      part: the name of the metric: ``counts``, ``memory``, ...
       figure: the name of the figure within the metric, both values and the unit.
       verdict: whether the second run is BETTER, WORSE or EQUAL.
       function: the function to which the figure belongs; None: it belongs to the run.
@@ -72,12 +69,7 @@ class Fact(msgspec.Struct, frozen=True):
 
 def facts(found: RunDiff) -> list[Fact]:
     """Return the compared figures: first those of the whole runs, then those of the user's functions.
-
-    Functions that only one of the runs has are left out.
-
-    Args:
-      found: the differences of the two runs.
-    """
+    Functions that only one of the runs has are left out."""
     both = [f for f in found.functions if f.before is not None and f.after is not None and f.function.user]
     return [
         *_judged(COUNTS, _counts(found.before), _counts(found.after)),
@@ -87,14 +79,8 @@ def facts(found: RunDiff) -> list[Fact]:
 
 
 def verdict(found: Iterable[Fact]) -> str:
-    """Return one verdict for several figures.
-
-    BETTER or WORSE if all figures that differ have this verdict, MIXED if some are better and some are worse,
-    EQUAL if no figure differs.
-
-    Args:
-      found: the figures with their verdicts.
-    """
+    """Return one verdict for several figures. BETTER or WORSE if all figures that differ have this verdict,
+    MIXED if some are better and some are worse, EQUAL if no figure differs."""
     seen = {f.verdict for f in found} - {EQUAL}
     return MIXED if len(seen) > 1 else next(iter(seen), EQUAL)
 
@@ -106,13 +92,8 @@ def _judged(
     function: Function | None = None,
     target: str | None = None,
 ) -> Iterator[Fact]:
-    """Yield a Fact, with the verdict, for each figure that is known in both runs.
-
-    Args:
-      metric: which values are better, and which relative change counts as equal.
-      before, after: the figures of the two runs by name; None: unknown.
-      function, target: what the figures are about (see Fact).
-    """
+    """Yield a Fact (about ``function`` and ``target``), with the verdict, for each figure that is known in
+    both runs. ``metric`` says which values are better, and which relative change counts as equal."""
     if before is None or after is None:
         return
     for d in metric.differences(before, after):
@@ -140,14 +121,11 @@ def _transferred(run: Run) -> dict[str, float]:
 
 
 def _transfers(run: Run, name: str, attribute: str) -> dict[str, float]:
-    """Return the number, or the bytes, of all transfers of the run, for both directions.
+    """Return the number, or the bytes (``attribute``: ``count`` or ``bytes``), of all transfers of the run,
+    for both directions.
 
-    ``_transfers(run, "bytes", "bytes")`` -> ``{"bytes_to_host": 4096, "bytes_to_devices": 1024}``. Empty if
-    transfers were not recorded.
-
-    Args:
-      name: the beginning of the names in the result.
-      attribute: ``count`` or ``bytes``: what is added up.
+    ``_transfers(run, "bytes", "bytes")`` -> ``{"bytes_to_host": 4096, "bytes_to_devices": 1024}``. ``name``
+    is the beginning of the names. Empty if transfers were not recorded.
     """
     if not transfers.counted(run):
         return {}
@@ -159,12 +137,7 @@ def _transfers(run: Run, name: str, attribute: str) -> dict[str, float]:
 
 
 def _of_function(found: RunDiff, f: FunctionDiff) -> Iterator[Fact]:
-    """Yield the compared figures of a function that both runs have, and of its compiled programs.
-
-    Args:
-      found: the differences of the two runs.
-      f: the differences of the function.
-    """
+    """Yield the compared figures of a function that both runs have, and of its compiled programs."""
     assert f.before is not None and f.after is not None
     before, after = (
         {"compilations": x.compiled, "recompiles": len(recompilations(x))} for x in (f.before, f.after)
@@ -180,10 +153,8 @@ def _of_function(found: RunDiff, f: FunctionDiff) -> Iterator[Fact]:
 
 
 def _by_target(run: Run, f: Function) -> dict[str | None, list[Program]]:
-    """Return the compiled programs of ``f`` by name of the target (a machine given by ``--target``).
-
-    The key None has the programs for the devices on which the run took place.
-    """
+    """Return the compiled programs of ``f`` by name of the target (a machine given by ``--target``). The key
+    None has the programs for the devices on which the run took place."""
     found: dict[str | None, list[Program]] = {None: programs_of(run, f)}
     for g, programs in target_programs.of_run(run):
         for p in programs if g is f else ():
@@ -192,13 +163,8 @@ def _by_target(run: Run, f: Function) -> dict[str | None, list[Program]]:
 
 
 def _largest(metric: Metric, programs: Sequence[ProgramMetrics]) -> Figures | None:
-    """Return the largest value of each figure in ``programs``, by name of the figure.
-
-    None: the figures of one of the programs are unknown.
-
-    Args:
-      metric: the group of figures, which also says how they are read from a program.
-    """
+    """Return the largest value of each figure of the group ``metric`` in ``programs``, by name of the figure.
+    None: the figures of one of the programs are unknown."""
     found: dict[str, float | None] = {}
     for program in programs:
         figures = metric.extract(program)

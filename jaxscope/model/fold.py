@@ -40,10 +40,8 @@ _BIT = {ev.TRACE: 1, ev.LOWER: 2, ev.COMPILE: 4}
 
 
 class Fold:
-    """All records of a run so far, built by ``apply``. ``Run`` adds the queries.
-
-    ``version`` grows with every event, so that a view can find out whether it has to redraw.
-    """
+    """All records of a run so far, built by ``apply``. ``Run`` adds the queries. ``version`` grows with every
+    event, so that a view can find out whether it has to redraw."""
 
     def __init__(self) -> None:
         self.version = 0
@@ -90,11 +88,8 @@ class Fold:
         self._open: dict[str, Compilation] = {}  # compilations with a phase in progress
 
     def apply(self, event: ev.AnyEvent | ev.Unknown, log: str = "") -> Compilation | None:
-        """Add one event to the records. Return the compilation that the event is about, or None.
-
-        Args:
-          log: name of the log that has the event. It distinguishes processes that had the same pid.
-        """
+        """Add one event to the records. Return the compilation that the event is about, or None. ``log``, the
+        name of its log, distinguishes processes that had the same pid."""
         self.version += 1
         handler = _HANDLERS.get(type(event))
         if handler is None or isinstance(event, ev.Unknown):
@@ -113,11 +108,9 @@ class Fold:
         return found
 
     def _without_process(self, event: ev.AnyEvent | ev.Unknown) -> None:
-        """Add an event that no process of the program wrote.
-
-        That is an event of an unknown kind, the end of the program, a warning that XLA printed on stderr, or
-        news about a compiler for a target (a machine given by ``--target``).
-        """
+        """Add an event that no process of the program wrote. That is an event of an unknown kind, the end of
+        the program, a warning that XLA printed on stderr, or news about a compiler for a target (a machine
+        given by ``--target``)."""
         if isinstance(event, ev.Unknown):
             self.unknown[event.kind] = self.unknown.get(event.kind, 0) + 1
         elif isinstance(event, ev.ProgramExited):
@@ -131,12 +124,8 @@ class Fold:
 
     def count(self, log: str, numbers: Sequence[int]) -> None:
         """Add the current values of the counts that grow without events (calls, steps, fast-path misses).
-
-        Args:
-          log: name of the log of the process that counts.
-          numbers: the contents of the counts file beside that log (``log.counts``). The event that introduced
-            a count has the index of the count in this file (``cell``).
-        """
+        ``numbers`` are the contents of the counts file beside the log ``log`` (``log.counts``). The event
+        that introduced a count has the index of the count in this file (``cell``)."""
         for cell, event in list(self._cells.get(log, {}).items()):
             field = "index" if isinstance(event, ev.Step) else "count"
             if 0 <= cell < len(numbers) and numbers[cell] > getattr(event, field):
@@ -411,12 +400,8 @@ class Fold:
         return program
 
     def _ended(self, process: Process, c: Compilation, phase: str, event: Any, *, reached: bool) -> None:
-        """Record the end of a phase (trace, lower, compile) of call ``c``, with its seconds from ``event``.
-
-        Args:
-          event: the event about the end, which also has its time.
-          reached: whether the phase ran and succeeded; False: it failed, or used an earlier trace.
-        """
+        """Record the end of a phase (trace, lower, compile) of call ``c``, with its seconds and time from
+        ``event``. ``reached``: the phase ran and succeeded. If not, it failed, or used an earlier trace."""
         if c.phase == phase:
             c.phase = None
             self._open.pop(c.id, None)

@@ -18,12 +18,10 @@ FAR = 200  # a line so many lines below the first line of a function is not in t
 
 
 def find_functions(run: Run, text: str) -> list[Function]:
-    """Return the functions of ``run`` that match ``text``; several functions, such as lambdas, can match.
+    """Return the functions of ``run`` that match ``text`` (a qualified name, a name, the ending of a name,
+    ``file:line`` or an id); several functions, such as lambdas, can match.
 
     If functions of the user match, functions of libraries are left out.
-
-    Args:
-      text: a qualified name, a name, the ending of a name, ``file:line`` or an id.
 
     Raises:
       UsageError: nothing matches; the hint lists similar names.
@@ -74,11 +72,8 @@ def find_compilations(run: Run, text: str) -> tuple[list[Function], int | None]:
 
 
 def matches(f: Function, pattern: str) -> bool:
-    """Return whether ``pattern`` matches the function ``f``.
-
-    Args:
-      pattern: a name, the ending of a name, ``file:line``, an id, or a shell pattern (``train_*``).
-    """
+    """Return whether ``pattern`` matches the function ``f``. ``pattern`` is a name, the ending of a name,
+    ``file:line``, an id, or a shell pattern (``train_*``)."""
     wanted = pattern.strip()
     if wanted == f.id or _exact(f, wanted) or _ending(f, wanted) or _place(f, wanted):
         return True
@@ -87,10 +82,8 @@ def matches(f: Function, pattern: str) -> bool:
 
 
 def is_called(f: Function, text: str) -> bool:
-    """Return whether ``text`` is a complete name or the id of ``f``, or ``file:line`` of its first line.
-
-    The complete names of a method are ``train.A.step``, ``A.step`` and ``step``.
-    """
+    """Return whether ``text`` is a complete name or the id of ``f``, or ``file:line`` of its first line. The
+    complete names of a method are ``train.A.step``, ``A.step`` and ``step``."""
     wanted = text.strip()
     names = [f.seen.qualname, f"{f.seen.module or ''}.{f.seen.qualname}"]
     names += [name.replace(".<locals>", "") for name in names]
@@ -98,11 +91,8 @@ def is_called(f: Function, text: str) -> bool:
 
 
 def has_twin(run: Run, f: Function) -> bool:
-    """Return whether another function of the run has the name, file and line of ``f``.
-
-    Both were then created by the same function (a decorator, a factory), and reports need more than the name
-    to distinguish them.
-    """
+    """Return whether another function of the run has the name, file and line of ``f``. Both were then created
+    by the same function (a decorator, a factory), and reports need more than the name to distinguish them."""
     place = f.seen.name, f.seen.file, f.seen.line
     return any(
         g is not f and (g.seen.name, g.seen.file, g.seen.line) == place for g in run.functions.values()
@@ -110,10 +100,8 @@ def has_twin(run: Run, f: Function) -> bool:
 
 
 def number_of(run: Run, c: Compilation) -> int | None:
-    """Return the number of compilation ``c`` in its function: 4 for ``train_step#4``.
-
-    None: the call only missed the C++ fast path and compiled nothing, so it has no number.
-    """
+    """Return the number of compilation ``c`` in its function: 4 for ``train_step#4``. None: the call only
+    missed the C++ fast path and compiled nothing, so it has no number."""
     return run.number(c)
 
 
@@ -130,10 +118,8 @@ def _ending(f: Function, text: str) -> bool:
 
 
 def _place(f: Function, text: str) -> bool:
-    """Return whether ``text`` is the file of ``f`` or its first line, ``file:line``.
-
-    The end of the file's path suffices: ``train.py`` for ``/home/me/train.py``.
-    """
+    """Return whether ``text`` is the file of ``f`` or its first line, ``file:line``. The end of the file's
+    path suffices: ``train.py`` for ``/home/me/train.py``."""
     if not f.seen.file:
         return False
     name, _, line = text.rpartition(":")
@@ -147,13 +133,9 @@ def _place(f: Function, text: str) -> bool:
 
 
 def _around(functions: list[Function], text: str) -> list[Function]:
-    """Return the functions that contain a line, judged by their first lines.
-
-    These are the functions whose first line (often that of a decorator) is the nearest one above the line.
-
-    Args:
-      text: ``file:line``; for another text the result is empty.
-    """
+    """Return the functions that contain the line ``text``, a ``file:line``, judged by their first lines;
+    empty for another text. These are the functions whose first line (often that of a decorator) is the
+    nearest one above the line."""
     name, _, line = text.rpartition(":")
     if not name or not line.isdecimal():
         return []

@@ -33,13 +33,9 @@ def arguments(run: Run, f: Function) -> frozenset[str]:
 
 
 def mostly(run: Run, misses: Sequence[Miss]) -> bool:
-    """Return whether the function itself lengthened the argument in most of the latest recompiles.
-
-    The advice is then to allocate the argument with its final size, not to pad it to a few sizes.
-
-    Args:
-      misses: (call, its cause of kind ``shape``) of one function, in order of time.
-    """
+    """Return whether the function itself lengthened the argument in most of the latest recompiles,
+    ``misses``: (call, its cause of kind ``shape``) of one function, in order of time. The advice is then to
+    allocate the argument with its final size, not to pad it to a few sizes."""
     latest = misses[-LATEST:]
     half = (len(latest) + 1) // 2
     others = (1 for c, cause in latest if not by_itself(run, c, cause))
@@ -47,14 +43,12 @@ def mostly(run: Run, misses: Sequence[Miss]) -> bool:
 
 
 def by_itself(run: Run, c: Compilation, cause: Cause) -> bool:
-    """Return whether the argument of ``c`` that has a new shape is the result of an earlier call.
+    """Return whether the argument of ``c`` that has a new shape, as ``cause`` says, is the result of an
+    earlier call.
 
     True if the argument has the tree, shapes and dtypes of an earlier result, and is longer than the argument
     of that earlier call. False if the argument is known to be created at a line that is not one of these two
     calls.
-
-    Args:
-      cause: the cause of the miss of ``c``, which names the argument.
     """
     comparison = causes.compared(run, c)
     if cause.kind != "shape" or cause.path is None or comparison is None:
@@ -67,13 +61,9 @@ def by_itself(run: Run, c: Compilation, cause: Cause) -> bool:
 
 
 def _by_itself(run: Run, c: Compilation, comparison: Comparison, name: str) -> bool:
-    """Return whether the argument ``name`` of ``c`` is the lengthened result of an earlier call.
-
-    This is the computation of ``by_itself``, which caches the result.
-
-    Args:
-      comparison: the comparison of the cache key of ``c`` with an earlier key.
-    """
+    """Return whether the argument ``name`` of ``c`` is the lengthened result of an earlier call. This is the
+    computation of ``by_itself``, which caches the result. ``comparison`` is that of the cache key of ``c``
+    with an earlier key."""
     now = _argument(comparison.facts, name)
     index = key_index.of(run, c)
     for at in index.latest(index.before(c.call), LOOK_BACK, _ran):
@@ -97,11 +87,8 @@ def _argument(facts: Facts, name: str) -> dict[str, LeafFacts]:
 
 
 def _longer(before: dict[str, LeafFacts], now: dict[str, LeafFacts]) -> bool:
-    """Return whether no dimension of any leaf became shorter, and at least one became longer.
-
-    Args:
-      before, now: the leaves of an argument in two calls, by path. If the paths differ, the result is False.
-    """
+    """Return whether no dimension of any leaf of an argument became shorter, and at least one became
+    longer."""
     if before.keys() != now.keys():
         return False
     pairs = []
