@@ -56,13 +56,9 @@ class Shared:
         self._met = 0
 
     def of(self, event: Any) -> None:
-        """Replace the parts of ``event`` in place by equal objects of earlier events, to save memory.
-
-        Nobody may change the parts afterwards, because other events have the same objects.
-
-        Args:
-          event: an event, a Key or the Facts of a key. Other types are left unchanged.
-        """
+        """Replace the parts of ``event`` (an event, a Key or the Facts of a key; other types stay unchanged)
+        in place by equal objects of earlier events, to save memory. Nobody may change the parts afterwards,
+        because other events have the same objects."""
         table = self._tables.get(type(event))
         if table is None:
             return

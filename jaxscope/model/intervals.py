@@ -7,10 +7,8 @@ from collections.abc import Iterable
 
 
 class Occupied:
-    """The union of (begin, end) spans of time in nanoseconds. Nested and overlapping spans count once.
-
-    Adding a span that is later than the others takes constant time; adding an earlier one takes longer.
-    """
+    """The union of (begin, end) spans of time in nanoseconds. Nested and overlapping spans count once. Adding
+    a span that is later than the others takes constant time; adding an earlier one takes longer."""
 
     def __init__(self, spans: Iterable[tuple[int, int]] = ()) -> None:
         self._begins: list[int] = []  # of the separate parts of the union

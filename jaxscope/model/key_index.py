@@ -26,7 +26,6 @@ class Earlier:
     are compared by hash: a collision only adds a key to compare with.
 
     Attributes:
-      compilations: the call of each key.
       facts: the flattened form of each key.
       positions: the position of a key by the number of its call. The numbers do not always increase: with
         several threads, a later call may miss first.
@@ -58,45 +57,27 @@ class Earlier:
         self.by_static.setdefault(self.statics[at], []).append(at)
 
     def before(self, call: int) -> int:
-        """Return the number of keys that were recorded before the key of a certain call.
-
-        Keys at positions (indices) below this number are the earlier ones.
-
-        Args:
-          call: the number of the call in its process.
-        """
+        """Return the number of keys that were recorded before the key of the call with the number ``call``.
+        Keys at positions (indices) below this number are the earlier ones."""
         position = self.positions.get(call)
         return sum(other < call for other in self.positions) if position is None else position
 
     def latest(self, end: int, most: int, fits: Fits | None) -> list[int]:
-        """Return the positions (indices) of the latest keys before position ``end``, the latest first.
-
-        Args:
-          most: the largest number of positions to return.
-          fits: returns whether the compilation of a key is wanted; None: all are.
-        """
+        """Return the positions (indices) of the latest keys before position ``end``, at most ``most``, the
+        latest first. ``fits`` returns whether the compilation of a key is wanted; None: all are."""
         return _latest(range(end), most, self._at(range(end), fits))
 
     def hashes(self, call: int, key: Key) -> tuple[int, int]:
-        """Return (hash of the shapes, hash of the static values) of ``key``.
-
-        Args:
-          call: the number of the call that has this key. If the key is in the index, its hashes are not
-            computed again.
-        """
+        """Return (hash of the shapes, hash of the static values) of ``key``, that of the call with the number
+        ``call``. If the key is in the index, its hashes are not computed again."""
         at = self.positions.get(call)
         return (shapes(key), statics(key)) if at is None else (self.shapes[at], self.statics[at])
 
     def alike(self, hashes: tuple[int, int], end: int, most: int, fits: Fits | None) -> set[int]:
-        """Return the positions of the latest earlier keys that have the shapes of a new key, or its static
-        values. The new key is compared with these.
-
-        Args:
-          hashes: (hash of the shapes, hash of the static values) of the new key.
-          end: only positions below this number are returned.
-          most: at most this many positions with the same shapes, and as many with the same static values.
-          fits: returns whether the compilation of a key is wanted; None: all are.
-        """
+        """Return the positions of the latest keys before position ``end`` that have the shapes of a new key,
+        or its static values, for a comparison. ``hashes`` is (hash of the shapes, hash of the static values)
+        of the new key. At most ``most`` positions with the same shapes, and as many with the same static
+        values, are returned. ``fits`` returns whether the compilation of a key is wanted; None: all are."""
         found: set[int] = set()
         if end == 0:
             return found
@@ -106,12 +87,8 @@ class Earlier:
         return found
 
     def same_shapes(self, key: Key, end: int, fits: Fits) -> int | None:
-        """Return the position (index) of the latest key with the shapes of ``key``; None: no such key.
-
-        Args:
-          end: only positions below this number are considered.
-          fits: returns whether the compilation of a key is wanted.
-        """
+        """Return the position (index) of the latest key before position ``end`` with the shapes of ``key``;
+        None: no such key. ``fits`` returns whether the compilation of a key is wanted."""
         known = self.by_shapes.get(shapes(key), [])
         before = range(bisect_left(known, end))
         found = _latest(before, 1, self._at(known, fits))
@@ -121,22 +98,14 @@ class Earlier:
         return None if fits is None else lambda n: fits(self.compilations[positions[n]])
 
     def with_shapes(self, pairs: Sequence[tuple[str, object]]) -> list[int]:
-        """Return the positions (indices) of the latest keys whose arguments have these shapes, ascending.
-
-        At most LOOK_AT positions are returned.
-
-        Args:
-          pairs: (path, shape) of each argument.
-        """
+        """Return the positions (indices) of the latest keys, at most LOOK_AT, whose arguments have these
+        shapes, (path, shape) ``pairs``, ascending."""
         return self.by_shapes.get(hash(tuple(pairs)), [])[-LOOK_AT:]
 
 
 def _latest(numbers: range, most: int, fits: Callable[[int], bool] | None) -> list[int]:
-    """Return the last ``most`` numbers that fit, the last first. At most LOOK_AT numbers are tried.
-
-    Args:
-      fits: returns whether a number is wanted; None: all are.
-    """
+    """Return the last ``most`` numbers that fit, the last first. At most LOOK_AT numbers are tried. ``fits``
+    returns whether a number is wanted; None: all are."""
     if fits is None:
         return list(reversed(numbers[-most:]))
     found: list[int] = []
@@ -159,10 +128,8 @@ class _Function:
 
 
 def of(run: Run, c: Compilation) -> Earlier:
-    """Return the index of the cache keys of the function of ``c`` in the process of ``c``.
-
-    It has all keys recorded so far, including that of ``c`` and later ones.
-    """
+    """Return the index of the cache keys of the function of ``c`` in the process of ``c``. It has all keys
+    recorded so far, including that of ``c`` and later ones."""
     known = run.earlier.get(c.function.id) or run.earlier.setdefault(c.function.id, _Function())
     assert isinstance(known, _Function)
     own = c.function.compilations  # in order of time
@@ -182,10 +149,8 @@ def of(run: Run, c: Compilation) -> Earlier:
 
 
 def facts_of(run: Run, c: Compilation) -> Facts:
-    """Return the cache key of ``c``, which must have been recorded, in its flattened form (cached).
-
-    In this form, shardings and settings are contained in the key, not referred to by index or id.
-    """
+    """Return the cache key of ``c``, which must have been recorded, in its flattened form (cached). In this
+    form, shardings and settings are contained in the key, not referred to by index or id."""
     key = c.key
     assert key is not None
     settings = run.settings(c.process, key.context)

@@ -18,10 +18,10 @@ class Entry(msgspec.Struct, frozen=True):
     Attributes:
       cause: the kind of the decisive cause: ``shape``, ``first``, ...
       path: the path of the argument, or the name of the setting; None: the cause has none.
-      function: the function; None: operations outside jit and library functions, which are merged by line.
       source: the user's line that made the calls; None: unknown.
       count: number of calls that missed a cache.
       trace_seconds, lower_seconds, compile_seconds: the seconds of these calls, including nested work.
+      function: the function; None: operations outside jit and library functions, which are merged by line.
     """
 
     cause: str
@@ -39,13 +39,9 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 def entries(run: Run, compilations: Iterable[Compilation] | None = None) -> list[Entry]:
-    """Return the seconds by cause, function and line, each sum as an Entry, the largest sum first.
-
-    Left out are calls that missed only the C++ fast path, and traces inside the trace of another function.
-
-    Args:
-      compilations: the compilations to sum up; None: all of the run.
-    """
+    """Return the seconds of ``compilations`` (None: all of the run) by cause, function and line, each sum as
+    an Entry, the largest sum first. Left out are calls that missed only the C++ fast path, and traces inside
+    the trace of another function."""
     groups: dict[tuple[object, ...], list[Compilation]] = {}
     for c in run.compilations.values() if compilations is None else compilations:
         if c.reached == ["fast_path"] or c.entry == "nested":

@@ -60,7 +60,6 @@ class Tail:
     adds the events to the run. A view that must not block calls ``read`` and ``take`` in different threads.
 
     Args:
-      directory: the run directory.
       run: the run to which events are added; None: a new one.
     """
 
@@ -78,29 +77,20 @@ class Tail:
 
     def poll(self, progress: Progress | None = None) -> list[tuple[AnyEvent | Unknown, Compilation | None]]:
         """Add the new events to the run. Return (event, compilation to which it belongs or None) for each.
-
-        Args:
-          progress: called with the number of bytes read so far, and of all bytes.
-        """
+        ``progress`` is called with the number of bytes read so far, and of all bytes."""
         return self.take(self.read(progress))[0]
 
     def read(self, progress: Progress | None = None) -> Batch:
-        """Read and decode the new events. Return them for ``take``; the run is not changed.
-
-        Args:
-          progress: called with the number of bytes read so far, and of all bytes.
-        """
+        """Read and decode the new events. Return them for ``take``; the run is not changed. ``progress`` is
+        called with the number of bytes read so far, and of all bytes."""
         entries = self._reader.entries(progress)
         return self._batch(entries)
 
     def take(
         self, batch: Batch, limit: int | None = None
     ) -> tuple[list[tuple[AnyEvent | Unknown, Compilation | None]], bool]:
-        """Add at most ``limit`` events of ``batch`` to the run (None: all).
-
-        Returns:
-          (event, compilation to which it belongs or None) for each event; whether the batch is finished.
-        """
+        """Add at most ``limit`` events of ``batch`` to the run (None: all). Return (event, compilation to
+        which it belongs or None) for each, and whether the batch is finished."""
         end = len(batch.entries) if limit is None else batch.taken + limit
         part = batch.entries[batch.taken : end]
         taken = [(event, self.run.apply(event, log)) for log, event in part]
@@ -112,10 +102,7 @@ class Tail:
 
     def load(self, progress: Progress | None = None) -> None:
         """Add the new events to the run one by one, without keeping a list of them, which saves memory.
-
-        Args:
-          progress: called with the number of bytes read so far, and of all bytes.
-        """
+        ``progress`` is called with the number of bytes read so far, and of all bytes."""
         for log, event in self._reader.stream(progress):
             self.run.apply(event, log)
         self._end(self._batch([]))
@@ -147,13 +134,8 @@ class Tail:
 
 
 def _ranks_here(place: RunDir) -> int | None:
-    """Return how many ranks (processes) of the job have a recording in the run directory of the job.
-
-    1 for a run that belongs to no job. None: the directory cannot be read.
-
-    Args:
-      place: the directory with the recording of one of the ranks.
-    """
+    """Return how many ranks (processes) of the job of the rank recorded in ``place`` have a recording in the
+    run directory of the job. 1 for a run that belongs to no job. None: the directory cannot be read."""
     whole = ranks.whole_of(place)
     try:
         return 1 if whole is None else len(files.names(whole.path / store.RANKS, within=whole.path))
@@ -170,9 +152,7 @@ def load(directory: RunDir, progress: Progress | None = None) -> Run:
 
 class _Logged(Protocol):
     """The fields of a process that ``state`` reads, so that ``state`` works with both classes of processes.
-
-    The classes are ``records.Process`` and ``rank_log._Process``.
-    """
+    The classes are ``records.Process`` and ``rank_log._Process``."""
 
     last_ns: int
     started: RunStarted | None
@@ -180,10 +160,8 @@ class _Logged(Protocol):
 
 
 class _Ending(Protocol):
-    """The part of a run that ``state`` reads, so that ``state`` works with a Run and with a RankLog.
-
-    ``logs`` returns (name of the log, process) for each log; ``main`` is the process that the user started.
-    """
+    """The part of a run that ``state`` reads, so that ``state`` works with a Run and with a RankLog. ``logs``
+    returns (name of the log, process) for each log; ``main`` is the process that the user started."""
 
     exited: ProgramExited | None
 
@@ -194,13 +172,9 @@ class _Ending(Protocol):
 
 
 def alive_ns(how: str, directory: RunDir) -> int | None:
-    """Return when the program was last known to be alive (ns since the epoch); None: no heartbeat shows it.
-
-    A heartbeat is a file that ``jaxscope run`` updates while it waits for the program.
-
-    Args:
-      how: the state of the program: running, lost, ... (the result of ``state``).
-    """
+    """Return when the program in the state ``how`` (the result of ``state``: running, lost, ...) was last
+    known to be alive (ns since the epoch); None: no heartbeat shows it. A heartbeat is a file that
+    ``jaxscope run`` updates while it waits for the program."""
     beat = liveness.beat_of(directory.heartbeat) if how in ("running", "lost") else None
     if beat is None:
         return None  # only the times of its events are known
@@ -209,10 +183,8 @@ def alive_ns(how: str, directory: RunDir) -> int | None:
 
 def state(run: _Ending, directory: RunDir) -> str:
     """Return whether the program of a run still runs: ``exited``, ``stopped``, ``running`` or ``lost``.
-
     ``stopped`` is an orderly end with unknown exit code. ``lost`` means that the log has no end although no
-    process writes it any more: the program was killed, or the machine stopped.
-    """
+    process writes it any more: the program was killed, or the machine stopped."""
     if run.exited is not None:
         return "exited"
     if _watched(directory):
@@ -224,10 +196,8 @@ def state(run: _Ending, directory: RunDir) -> str:
 
 
 def going_on(run: Run, directory: RunDir) -> bool | None:
-    """Return whether the program of ``run`` still runs: a process writes its logs or waits for its end.
-
-    None: unknown here, because another machine recorded the run and its processes are not visible.
-    """
+    """Return whether the program of ``run`` still runs: a process writes its logs or waits for its end. None:
+    unknown here, because another machine recorded the run and its processes are not visible."""
     signs = [_writes(directory, log, p) for log, p in run.logs()]
     if run.exited is not None:
         return any(signs)  # the end is recorded, so only a child process with a lock may still write
@@ -248,10 +218,8 @@ def _watched(directory: RunDir) -> bool | None:
 
 
 def _writes(directory: RunDir, log: str, process: _Logged) -> bool | None:
-    """Return whether ``process`` still writes the log with the name ``log``; None: unknown.
-
-    True if the process is alive and has not ended its log.
-    """
+    """Return whether ``process`` still writes the log with the name ``log``; None: unknown. True if the
+    process is alive and has not ended its log."""
     started = process.started
     if process.ended is not None or started is None:
         return False
