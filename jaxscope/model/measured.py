@@ -25,10 +25,10 @@ _CONTAINER = re.compile(r"(while|conditional|call)([.-].*)?")
 
 
 class Share(msgspec.Struct, frozen=True):
-    """The measured time of one line of the user's code, on devices.
+    """The measured time of one line of the user's code (None: all instructions whose line is unknown), on
+    devices.
 
     Attributes:
-      line: the line; None: all instructions whose line is unknown.
       seconds: mean seconds of one step on one device.
       opcodes: the same seconds by HLO opcode of the line's instructions, the slowest first.
     """
@@ -42,15 +42,12 @@ class Measured(msgspec.Struct, frozen=True):
     """The measured times of one profile, by line.
 
     Attributes:
-      process: the process that ran the profiler.
-      event: the profile as recorded.
       steps: number of profiled steps.
       devices: number of devices that executed instructions; None: unknown, and the seconds below are those of
         all devices together.
       seconds: mean wall time of one step; None: unknown.
       device_seconds: mean seconds in which one device executed instructions in one step. If instructions run
         at the same time, the time of each counts.
-      lines: the lines, the slowest first.
     """
 
     process: Process
@@ -70,11 +67,9 @@ def profiles(run: Run) -> list[Measured]:
 
 
 def by_line(run: Run) -> dict[tuple[str, int], float]:
-    """Return the measured seconds of one step on one device, by (file, line) of the user's code.
-
-    The seconds are from the latest profile of the main process, and are means over its steps and devices. The
-    result is empty if there is no profile, or if its number of devices is unknown.
-    """
+    """Return the measured seconds of one step on one device, by (file, line) of the user's code. The seconds
+    are from the latest profile of the main process, and are means over its steps and devices. The result is
+    empty if there is no profile, or if its number of devices is unknown."""
     own = [m for m in profiles(run) if m.process is run.main]
     if not own or own[-1].devices is None:
         return {}
@@ -127,14 +122,11 @@ def _by_program(times: Sequence[InstructionTime]) -> list[list[InstructionTime]]
 
 
 def _programs(run: Run, process: Process, times: Sequence[InstructionTime]) -> list[Mapping[str, Located]]:
-    """Return the recorded programs that may be the profiled one: for each {instruction: its line and opcode}.
+    """Return the recorded programs that may be the profiled one, with the measured instructions ``times`` in
+    ``process``: for each {instruction: its line and opcode}.
 
     Such a program has the same HLO module name as the profiled program, and most of its instructions. Several
     programs are returned if they have equally many of these instructions.
-
-    Args:
-      process: the process that ran the profiler.
-      times: the measured instructions of one profiled program.
     """
     of_module = [
         run.instructions_of(p)
@@ -151,13 +143,9 @@ def _programs(run: Run, process: Process, times: Sequence[InstructionTime]) -> l
 def _located(
     t: InstructionTime, programs: Sequence[Mapping[str, Located]]
 ) -> tuple[str | None, Frame | None]:
-    """Return (opcode, user's line) of the measured instruction ``t``.
-
-    Either is None if it is unknown, or if ``programs`` have different ones.
-
-    Args:
-      programs: the programs that may contain ``t``, each as {name of an instruction: its line and opcode}.
-    """
+    """Return (opcode, user's line) of the measured instruction ``t``. Either is None if it is unknown, or if
+    ``programs``, those that may contain ``t``, have different ones. Each of these is {name of an instruction:
+    its line and opcode}."""
     found = [p[t.name] for p in programs if t.name in p]
     opcodes = {each.opcode for each in found}
     lines = {None if each.line is None else (each.line.file, each.line.line) for each in found}

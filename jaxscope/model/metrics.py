@@ -43,10 +43,8 @@ Figures = Mapping[str, float | None]
 
 
 class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The base class of the types that are stored in a baseline file.
-
-    Unknown keys in the file are an error, so that a wrong merge of two versions of the file is noticed.
-    """
+    """The base class of the types that are stored in a baseline file. Unknown keys in the file are an error,
+    so that a wrong merge of two versions of the file is noticed."""
 
 
 class Collectives(Saved, frozen=True):
@@ -153,11 +151,8 @@ class ProgramMetrics(SavedMetrics, frozen=True):
 
     @property
     def used_bytes(self) -> int | None:
-        """Return the bytes that the program needs on one device; None: unknown.
-
-        If the program was compiled for a target (``--target``), the target's compiler states this number.
-        Otherwise it is the peak.
-        """
+        """Return the bytes that the program needs on one device; None: unknown. If the program was compiled
+        for a target (``--target``), the target's compiler states this number. Otherwise it is the peak."""
         return self.fit.used if self.fit is not None else (self.memory or {}).get("peak")
 
 
@@ -209,13 +204,9 @@ class Metric(msgspec.Struct, frozen=True):
     def compare(
         self, before: SavedMetrics, after: SavedMetrics, tolerance: float = 0.0
     ) -> list[Difference] | None:
-        """Return the figures of two programs that differ, in the order of ``after``.
-
-        None: the figures of one program are unknown. A single unknown figure is left out.
-
-        Args:
-          tolerance: the relative change above which a figure differs (0.05 is 5 %).
-        """
+        """Return the figures of two programs that differ by more than ``tolerance`` (relative: 0.05 is 5 %),
+        in the order of ``after``. None: the figures of one program are unknown. A single unknown figure is
+        left out."""
         old, new = self.extract(before), self.extract(after)
         if old is None or new is None:
             return None
@@ -224,10 +215,7 @@ class Metric(msgspec.Struct, frozen=True):
 
     def differences(self, old: Figures, new: Figures) -> Iterator[Difference]:
         """Yield a Difference for each figure that is known for both programs, also if both values are equal.
-
-        Args:
-          old, new: {name of the figure: value, None if unknown} of the first and of the second program.
-        """
+        ``old`` and ``new`` are {name of the figure: value, None if unknown}."""
         for name in dict.fromkeys([*new, *old]):
             x, y = old.get(name, self.missing), new.get(name, self.missing)
             if x is not None and y is not None:
@@ -297,13 +285,9 @@ def of(run: Run, p: Program) -> ProgramMetrics:
 
 
 def memory_of(p: Program, fit: Fit | None = None) -> tuple[Memory, int | None]:
-    """Return (the compiler's byte counts for one device, peak bytes or None) of a program.
-
-    Args:
-      fit: for a program compiled for a target (``--target``), the result of ``target_programs.fit``; None:
-        the program ran. If the program does not fit into the target's memory, the compiler states only the
-        peak and perhaps the temporaries.
-    """
+    """Return (the compiler's byte counts for one device, peak bytes or None) of a program. For one compiled
+    for a target (``--target``), ``fit`` is the result of ``target_programs.fit``; if it does not fit into the
+    target's memory, the compiler states only the peak and perhaps the temporaries. None: the program ran."""
     if fit is None:
         return sizes(p.compiled)
     if p.state == EXHAUSTED:
@@ -312,11 +296,7 @@ def memory_of(p: Program, fit: Fit | None = None) -> tuple[Memory, int | None]:
 
 
 def sizes(compiled: ev.Compiled | None) -> tuple[Memory, int | None]:
-    """Return (the compiler's byte counts for one device, peak bytes or None) of a program that ran.
-
-    Args:
-      compiled: the event of the compilation; None: not recorded.
-    """
+    """Return (the compiler's byte counts for one device, peak bytes or None) of a program that ran."""
     memory = (compiled.memory if compiled is not None else None) or Memory()
     return memory, peak_bytes(memory)
 
@@ -385,10 +365,8 @@ def _of_stablehlo(lowered: Reading | None) -> dict[str, Any]:
 
 
 def collective_key(c: Collective) -> str:
-    """Return the name of a collective in a baseline: its kind and axes, ``all-gather over data, model``.
-
-    If the axes are unknown, the name has the size of its groups: ``all-gather over groups of 4``.
-    """
+    """Return the name of a collective in a baseline: its kind and axes, ``all-gather over data, model``. If
+    the axes are unknown, the name has the size of its groups: ``all-gather over groups of 4``."""
     if c.axes is None:
         return f"{c.kind} over {f'groups of {c.group_size}' if c.group_size else 'unknown axes'}"
     return f"{c.kind} over {', '.join(map(clean, c.axes)) or 'no axis'}"
@@ -426,10 +404,8 @@ def _axes(c: Collective) -> str:
 
 def _arguments(key: Key) -> dict[str, int]:
     """Return the number of arguments by path, type and sharding.
-
     ``{"batch['x']: f32[64,32] P('data',)": 1}``. Numbers in paths are written ``*``, so that arguments of
-    equal layers are counted together.
-    """
+    equal layers are counted together."""
 
     def spec(index: int | None) -> str:
         s = key.shardings[index] if index is not None and 0 <= index < len(key.shardings) else None

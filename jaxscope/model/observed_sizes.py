@@ -26,9 +26,7 @@ class Varying(msgspec.Struct, frozen=True):
     """An axis of an argument that has several sizes, and the sizes to which it could be padded.
 
     Attributes:
-      function: the function that is compiled for these sizes.
       path: the path of the argument, or the common path of several arguments that have the same sizes.
-      axis: index of the axis.
       observed: number of calls by size; if the calls are not counted, number of recorded cache misses.
       choices: proposals for the sizes to pad to: one with a single size, one with two sizes, ...
       sequence: the size in each recorded cache miss, in order of time.
@@ -66,10 +64,8 @@ class Joint(msgspec.Struct, frozen=True):
 @cached_until_changed
 def varying(run: Run) -> list[Varying]:
     """Return the axes whose changing size made the user's functions recompile, those with most sizes first.
-
     Arguments that the function itself makes longer, or that grow by a constant in every call, are left out:
-    each of their sizes occurs only once.
-    """
+    each of their sizes occurs only once."""
     found = [v for f in run.functions.values() if f.user for v in _of_function(run, f)]
     return sorted(found, key=lambda v: (-len(v.observed), v.function.id, v.path, v.axis))
 
@@ -112,9 +108,6 @@ def _calls(f: Function, misses: Sequence[Compilation]) -> tuple[int, ...] | None
     If several misses have the same sizes, the first of these misses gets all the calls, and the later ones
     get 0. Calls were counted by the bytes of their NumPy arguments. So the numbers are known only if no two
     sizes have the same number of bytes.
-
-    Args:
-      misses: the calls of ``f`` that missed a cache.
     """
     counts = [0] * len(misses)
     of_process: defaultdict[str, dict[tuple[tuple[str, int, int], ...], int]] = defaultdict(dict)
@@ -136,11 +129,8 @@ def _calls(f: Function, misses: Sequence[Compilation]) -> tuple[int, ...] | None
 
 
 def joint(axes: Sequence[Varying]) -> list[Joint]:
-    """Return proposals to pad several axes of one argument at once, those with few sizes for each axis first.
-
-    Args:
-      axes: the axes of the argument that have several sizes.
-    """
+    """Return proposals to pad several axes of one argument at once, those with few sizes for each axis
+    first."""
     sequences = [v.sequence for v in axes]
     weights = axes[0].counts or [1] * len(sequences[0])
     held = sum(n * math.prod(sizes) for n, sizes in zip(weights, zip(*sequences, strict=True), strict=True))

@@ -34,7 +34,6 @@ class Payer(msgspec.Struct, frozen=True):
     """A line of the user's code that made JAX compile something else than the user's own jitted functions.
 
     Attributes:
-      line: the line, which calls a library or applies an operation outside jit.
       library: the package that the line calls most often; None: none, or unknown.
       compilations: the compilations of operations outside jit and of library functions, in order of time.
       again: those of ``compilations`` whose operation or function the same line had compiled before.
@@ -58,21 +57,17 @@ class Payer(msgspec.Struct, frozen=True):
 
     @property
     def within(self) -> bool:
-        """Return whether a library that ``line`` calls has in turn called other lines of the user.
-
-        The operations were then applied in those other lines: in a callback that ``line`` passes to the
-        library.
-        """
+        """Return whether a library that ``line`` calls has in turn called other lines of the user. The
+        operations were then applied in those other lines: in a callback that ``line`` passes to the
+        library."""
         at = (self.line.file, self.line.line)
         return any(c.site is not None and (c.site.file, c.site.line) != at for c in self.compilations)
 
 
 def line_of(c: Compilation) -> Frame | None:
-    """Return the user's line that caused ``c``, to which its seconds are assigned; None: unknown.
-
-    Mostly, this is the line that made the call. But if a library called that line (a callback), it is the
-    user's line that called the library.
-    """
+    """Return the user's line that caused ``c``, to which its seconds are assigned; None: unknown. Mostly,
+    this is the line that made the call. But if a library called that line (a callback), it is the user's line
+    that called the library."""
     if c.missed is None or c.site is None:
         return None
     above = [c.site, *c.missed.stack]
@@ -82,10 +77,8 @@ def line_of(c: Compilation) -> Frame | None:
 
 @cached_until_changed
 def payers(run: Run) -> list[Payer]:
-    """Return the user's lines that made JAX compile operations outside jit and functions of libraries.
-
-    The line with the most seconds of compiling comes first.
-    """
+    """Return the user's lines that made JAX compile operations outside jit and functions of libraries. The
+    line with the most seconds of compiling comes first."""
     lines: dict[tuple[str, int], tuple[Frame, list[Compilation]]] = {}
     for c in run.compilations.values():
         at = line_of(c)
@@ -106,9 +99,6 @@ def _again(run: Run, members: list[Compilation]) -> list[Compilation]:
     - those for lines that run only once, because a library then compiles one function for several inputs
       (unless the library creates the function object again in each call);
     - a loop body (such as the step of another optimizer) whose program does other work than before.
-
-    Args:
-      members: the compilations that one line caused, in order of time.
     """
     # The costs of the programs compiled so far, by function and user's lines
     met: dict[tuple[object, ...], list[dict[str, float]]] = {}
@@ -128,14 +118,12 @@ def _again(run: Run, members: list[Compilation]) -> list[Compilation]:
 
 
 def _of_other_work(run: Run, c: Compilation, work: dict[str, float], earlier: list[dict[str, float]]) -> bool:
-    """Return whether the program of ``c`` does other work than all earlier programs, on arrays of equal size.
+    """Return whether the program of ``c`` does other work than all earlier programs that the same lines
+    compiled, on arrays of equal size. ``work`` and ``earlier`` are the costs of these programs (XLA's cost
+    analysis: flops, bytes, ...).
 
     If so, compiling it was not a repetition. Programs with equal costs do the same work, even if they differ
     in constants, because such constants could be arguments.
-
-    Args:
-      work: the costs of the program of ``c`` (XLA's cost analysis: flops, bytes, ...).
-      earlier: the costs of earlier programs that the same lines compiled.
     """
     if not work or not all(earlier) or work in earlier:
         return False
@@ -144,11 +132,8 @@ def _of_other_work(run: Run, c: Compilation, work: dict[str, float], earlier: li
 
 
 def ran_once(run: Run, c: Compilation) -> bool:
-    """Return whether the user's lines that led to ``c`` run only once in the program.
-
-    True if the outermost line is at the top level of a module, and no line is in a loop or in a recursive
-    function.
-    """
+    """Return whether the user's lines that led to ``c`` run only once in the program. True if the outermost
+    line is at the top level of a module, and no line is in a loop or in a recursive function."""
     if c.missed is None or c.site is None:
         return False
     lines = [c.site, *c.missed.stack][c.missed.into_library or 0 :]
@@ -163,10 +148,8 @@ def ran_once(run: Run, c: Compilation) -> bool:
 
 
 def total_seconds(run: Run) -> float:
-    """Return the seconds that all compilations of the run took.
-
-    Traces inside another trace do not count, because the outer trace includes their time.
-    """
+    """Return the seconds that all compilations of the run took. Traces inside another trace do not count,
+    because the outer trace includes their time."""
     return sum(c.seconds for c in run.compilations.values() if c.entry != "nested")
 
 
@@ -239,13 +222,9 @@ class Unadvised(msgspec.Struct, frozen=True):
 
 
 def unadvised(run: Run, found: Iterable[Finding]) -> list[Unadvised]:
-    """Return the compilations of the run that no finding is about, by line, the most expensive line first.
-
-    These are first compilations, and recompiles of functions and lines for which there is no finding.
-
-    Args:
-      found: the findings (problems that the rules found) of the run.
-    """
+    """Return the compilations of the run that none of ``found``, the findings of the run, is about, by line,
+    the most expensive line first. These are first compilations, and recompiles of functions and lines for
+    which there is no finding."""
     advised = set[str]()  # functions
     lines = set[tuple[str, int]]()
     for finding in found:
@@ -277,11 +256,8 @@ def unadvised(run: Run, found: Iterable[Finding]) -> list[Unadvised]:
 
 
 def _of_function(f: Function, *, advised: bool) -> Iterator[Unadvised]:
-    """Yield the compilations of the user's function ``f`` for each line that called it.
-
-    Args:
-      advised: whether a finding is about the recompiles of ``f``. They are then left out.
-    """
+    """Yield the compilations of the user's function ``f`` for each line that called it, without its
+    recompiles if a finding is about them (``advised``)."""
     again = {c.id: c.seconds for c in recompilations(f)}
     lines: dict[tuple[str, int] | None, list[Compilation]] = {}
     for c in f.compilations:
@@ -302,11 +278,9 @@ def kind(run: Run, c: Compilation) -> str:
 
 
 def sizes_change(run: Run, p: Payer) -> bool:
-    """Return whether the operations of ``p`` were compiled again because array sizes changed.
-
-    Several sizes alone do not prove it, because one call can have arrays of several sizes. So all
-    compilations with one size must come before all compilations with another size.
-    """
+    """Return whether the operations of ``p`` were compiled again because array sizes changed. Several sizes
+    alone do not prove it, because one call can have arrays of several sizes. So all compilations with one
+    size must come before all compilations with another size."""
     if not any(kind(run, c) in SHAPES for c in p.again):
         return False
     met: dict[int, dict[str, int]] = {}  # size -> operation -> time
@@ -322,10 +296,7 @@ def sizes_change(run: Run, p: Payer) -> bool:
 
 def _one_after_the_other(a: dict[str, int], b: dict[str, int]) -> bool:
     """Return whether most operations were compiled for both sizes, and for one size all before the other.
-
-    Args:
-      a, b: {operation: time of its first compilation} for the first and for the second size.
-    """
+    ``a`` and ``b`` are {operation: time of its first compilation} for each size."""
     both = a.keys() & b.keys()
     if 2 * len(both) < len(a.keys() | b.keys()):
         return False

@@ -87,11 +87,9 @@ def of(run: Run, c: Compilation) -> list[Prediction]:
 def came_back(run: Run, c: Compilation, path: str) -> bool:
     """Return whether a function itself changed the sharding of its argument, as in ``state = f(state)``.
 
-    True if each argument of call ``c`` whose sharding is new has the sharding of a result of the earlier call
-    with which ``c`` is compared, and no line other than those of the two calls created it.
-
-    Args:
-      path: only arguments at or below this path are examined.
+    True if each argument of call ``c`` at or below ``path`` whose sharding is new has the sharding of a
+    result of the earlier call with which ``c`` is compared, and no line other than those of the two calls
+    created it.
     """
     comparison = causes.compared(run, c)
     if comparison is None or comparison.nearest is None or comparison.nearest_facts is None:
@@ -117,10 +115,8 @@ def came_back(run: Run, c: Compilation, path: str) -> bool:
 
 
 def _causes(now: Facts, expected: Facts) -> list[Cause]:
-    """Return why a call with the key ``expected`` will recompile after a compilation for the key ``now``.
-
-    The list is empty if the call would miss only the C++ fast path, where nothing is compiled.
-    """
+    """Return why a call with the key ``expected`` will recompile after a compilation for the key ``now``. The
+    list is empty if the call would miss only the C++ fast path, where nothing is compiled."""
     moved = distance(now, expected)
     level = next((name for name, n in moved.items() if n), FAST_PATH)
     if level == FAST_PATH:
@@ -135,11 +131,8 @@ def _causes(now: Facts, expected: Facts) -> list[Cause]:
 
 
 def results_of(run: Run, c: Compilation) -> Results:
-    """Return the leaves of the result of ``c`` with types and shardings; empty: unknown.
-
-    If ``c`` did not trace, because JAX had an earlier trace, the types are those of the call that made this
-    trace.
-    """
+    """Return the leaves of the result of ``c`` with types and shardings; empty: unknown. If ``c`` did not
+    trace, because JAX had an earlier trace, the types are those of the call that made this trace."""
     traced, compiled = c.traced, c.compiled
     if compiled is None:
         return NO_RESULTS
@@ -180,10 +173,8 @@ def _results(traced: Traced, compiled: Compiled) -> Results:
 
 
 def _seen_before(run: Run, c: Compilation, expected: Facts) -> bool:
-    """Return whether JAX need not compile for a call with the key ``expected``, because it already has.
-
-    That is so if the program of ``c``, or of an earlier compilation of the function, serves such a call.
-    """
+    """Return whether JAX need not compile for a call with the key ``expected``, because it already has. That
+    is so if the program of ``c``, or of an earlier compilation of the function, serves such a call."""
     index = key_index.of(run, c)
     named = c.key.arguments if c.key is not None else []
     if len(named) != len(expected.leaves):
@@ -208,9 +199,6 @@ def _status(run: Run, c: Compilation, fed: Fed) -> tuple[str | None, Compilation
     The prediction is: if the program passes a result of the call ``c`` as an argument of the next call, this
     next call recompiles. The status is CONFIRMED, with the call that recompiled; WITHDRAWN, if the next call
     did not recompile so; PENDING, if there was no next call yet; None, if the program ended without one.
-
-    Args:
-      fed: the argument, and the result of ``c`` that is expected in it.
     """
     own = c.function.compilations  # in order of time
     for at in range(bisect_left(own, c.t_ns, key=lambda o: o.t_ns), len(own)):
@@ -244,12 +232,8 @@ def made_by_it(c: Compilation, later: Compilation, paths: Iterable[str]) -> bool
 
 
 def _as_expected(facts: Facts, path: str, fed: Fed) -> bool:
-    """Return whether the argument at ``path`` has the shape, dtype and weak type that were predicted.
-
-    Args:
-      facts: the flattened key of a later call.
-      fed: the prediction, with the expected leaves by path.
-    """
+    """Return whether the argument at ``path`` in ``facts``, the flattened key of a later call, has the shape,
+    dtype and weak type that ``fed``, the prediction, has for its leaves."""
     found, expected = facts.leaves.get(path), fed.leaves[path]
     return found is not None and (found.shape, found.dtype, found.weak_type) == (
         expected.shape,
@@ -259,9 +243,7 @@ def _as_expected(facts: Facts, path: str, fed: Fed) -> bool:
 
 
 def sentence(p: Prediction) -> Message:
-    """Return the prediction as a message to the user.
-
-    ``if its result [0] is passed as state again, the next call recompiles: ...``
-    """
+    """Return the prediction as a message to the user. ``if its result [0] is passed as state again, the next
+    call recompiles: ...``"""
     result = f" {p.result}" if p.result else ""
     return message("prediction", result=result, argument=p.argument, cause=p.causes[0])
