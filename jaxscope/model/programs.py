@@ -33,7 +33,6 @@ class Reader:
     """Reads and analyses the texts (StableHLO, HLO) of the programs of a run, each once.
 
     Args:
-      directory: the run directory.
       warnings: XLA's warnings of the run by program; None: they are not needed.
 
     Attributes:
@@ -60,9 +59,7 @@ class Reader:
 
     def instructions(self, p: Program) -> Mapping[str, Located]:
         """Return the user's line and the opcode of each HLO instruction of ``p``, by name of the instruction.
-
-        The result is empty if the text was not recorded.
-        """
+        The result is empty if the text was not recorded."""
         text = _text(self._directory, p.texts.get("hlo"))
         try:
             return {} if text is None else instruction_lines.of(text)
@@ -77,15 +74,10 @@ def read_texts(
     around: Around,
     unreadable: set[str] | None = None,
 ) -> Texts:
-    """Return the analysed texts of a program, from the cache if they are there.
-
-    Args:
-      directory: the run directory.
-      hlo, stablehlo: names of the files with the texts; None: not recorded.
-      around: facts from the recording that the analysis needs.
-      unreadable: names of files that are missing or damaged are added to this set. The result is then not
-        cached.
-    """
+    """Return the analysed texts of a program, from the cache if they are there. ``hlo`` and ``stablehlo`` are
+    names of files in the run directory (None: not recorded), ``around`` are facts from the recording that the
+    analysis needs. The names of files that are missing or damaged are added to ``unreadable``; the result is
+    then not cached."""
     name = hashlib.sha256(msgspec.msgpack.encode((programs.VERSION, hlo, stablehlo, around))).hexdigest()[:32]
     cached = directory.path / "derived" / f"{name}.msgpack"
     try:
@@ -164,12 +156,8 @@ def _text(directory: RunDir, blob: str | None) -> str | None:
 
 def circumstances(p: Program, warnings: list[str] | None = None) -> Around:
     """Return facts from the recording that the analysis of a program's texts needs: mesh, argument paths, ...
-
-    They are those of the first call for which ``p`` was compiled.
-
-    Args:
-      warnings: XLA's warnings about ``p``; None: not recorded.
-    """
+    They are those of the first call for which ``p`` was compiled. ``warnings`` are XLA's about ``p``; None:
+    not recorded."""
     c = next((c for c in p.compilations if c.key is not None), None)
     if c is None or c.key is None:
         return Around(warnings=warnings)
@@ -192,9 +180,7 @@ def circumstances(p: Program, warnings: list[str] | None = None) -> Around:
 
 def mesh_of(c: Compilation) -> list[tuple[str, int]] | None:
     """Return the mesh of a call as (axis, size) pairs: that of most arguments, or else that of most results.
-
-    None: no argument and no result has a mesh.
-    """
+    None: no argument and no result has a mesh."""
     tables = [c.key.shardings if c.key is not None else [], c.compiled.out_shardings if c.compiled else []]
     for table in tables:
         meshes = [tuple((axis, size) for axis, size, _ in s.mesh) for s in table if s.mesh]
@@ -204,10 +190,8 @@ def mesh_of(c: Compilation) -> list[tuple[str, int]] | None:
 
 
 def trace_of(c: Compilation) -> Compilation | None:
-    """Return the call whose trace ``c`` used: ``c`` itself, or the latest earlier call that was traced.
-
-    None: no such call of the same function and process was recorded.
-    """
+    """Return the call whose trace ``c`` used: ``c`` itself, or the latest earlier call that was traced. None:
+    no such call of the same function and process was recorded."""
     if c.traced is not None:
         return c
     for o in reversed(c.function.compilations):

@@ -78,7 +78,6 @@ class Rank(msgspec.Struct, eq=False):
 
     Attributes:
       number: JAX's process index, or else the rank that the launcher gave to the process.
-      directory: the directory with the recording of the rank.
       state: ``running``, ``exited``, ``stopped`` or ``lost`` (see ``load.state``).
       seen: its compilations of programs that run on several processes, in order of time.
       began_ns, last_ns: when the recording began, and when the rank was last known to be alive.
@@ -281,11 +280,8 @@ class _Process:
             handler(self, event)
 
     def count(self, numbers: Sequence[int]) -> bool:
-        """Add the current values of counts (steps, calls) that grow without events. Return whether any grew.
-
-        Args:
-          numbers: the contents of the counts file beside the log (``log.counts``).
-        """
+        """Add the current values of counts (steps, calls) that grow without events: ``numbers``, the contents
+        of the counts file beside the log (``log.counts``). Return whether any grew."""
         ahead = False
         for cell, event in list(self._cells.items()):
             field = "index" if isinstance(event, ev.Step) else "count"
@@ -349,12 +345,9 @@ class _Process:
         self._ended(c, event.phase, event, 0)
 
     def _ended(self, c: _Call, phase: str, event: Any, reached: int) -> None:
-        """Record the end of a phase of call ``c``, with its seconds from ``event``.
-
-        Args:
-          phase: trace, lower or compile.
-          reached: the phase as a bit (1 traced, 2 lowered, 4 compiled) if it succeeded, else 0.
-        """
+        """Record the end of a ``phase`` (trace, lower or compile) of call ``c``, with its seconds from
+        ``event``. ``reached`` is the phase as a bit (1 traced, 2 lowered, 4 compiled) if it succeeded, else
+        0."""
         if c.phase == phase:
             c.phase = None
         c.reached |= reached
@@ -436,7 +429,6 @@ class RankLog:
     """Reads the logs of one rank (process of a job), and later what is new in them.
 
     Args:
-      directory: the directory with the recording of the rank.
       known: a cache of decoded values that all ranks share.
 
     Attributes:
@@ -486,11 +478,8 @@ class RankLog:
         return self._last_ns(state(self, self.directory))
 
     def _last_ns(self, how: str) -> int | None:
-        """Return when the rank was last known to be alive (ns since the epoch); None: it has no events.
-
-        Args:
-          how: the state of the rank (see ``load.state``), which the caller has already found.
-        """
+        """Return when the rank, in the state ``how`` (see ``load.state``), was last known to be alive (ns
+        since the epoch); None: it has no events."""
         times = [p.last_ns for _, p in self.logs()]
         if self.exited is not None:
             times.append(self.exited.t_ns)
@@ -499,10 +488,8 @@ class RankLog:
         return max(times, default=None)
 
     def rank(self) -> Rank:
-        """Return what the rank did so far, as a Rank with the number 0.
-
-        The caller, who knows all ranks, sets the number.
-        """
+        """Return what the rank did so far, as a Rank with the number 0. The caller, who knows all ranks, sets
+        the number."""
         main, how = self.main, state(self, self.directory)
         rank = Rank(0, self.directory, how, last_ns=self._last_ns(how))
         processes = [p for _, p in self.logs()]
@@ -556,15 +543,9 @@ class RankLog:
         return c.phase, c.site, c.phase_ns
 
     def _seen(self, main: _Process, names: _Names) -> Iterator[Seen]:
-        """Yield the compilations of programs for the devices of several processes, in order of time.
-
-        A compilation in progress is included only if its program is for all devices. The devices of other
-        programs are known only when the compilation has ended.
-
-        Args:
-          main: the process that the user started.
-          names: looks up functions by their ids.
-        """
+        """Yield the compilations of programs for the devices of several processes, in order of time. A
+        compilation in progress is included only if its program is for all devices. The devices of other
+        programs are known only when the compilation has ended."""
         if main.process_of is None:
             return
         of_devices = functools.partial(_processes, process_of=main.process_of)
@@ -585,12 +566,9 @@ class RankLog:
             yield self._compilation(main, names, c, processes)
 
     def _compilation(self, main: _Process, names: _Names, c: _Call, processes: frozenset[int]) -> Seen:
-        """Return compilation ``c`` in the form that is compared between ranks.
-
-        Args:
-          main: the process that the user started, which made the call.
-          processes: the indices of the processes on whose devices the program runs.
-        """
+        """Return compilation ``c``, made by ``main``, the process that the user started, in the form that is
+        compared between ranks. ``processes`` are the indices of the processes on whose devices the program
+        runs."""
         compiled, key = c.compiled, c.key
         function = names.of(c)
         texts = names.texts(c.program)
@@ -643,10 +621,8 @@ class _Names:
         return self._defined[function.id]
 
     def settings(self, process: _Process, context: str | None) -> Mapping[str, str] | None:
-        """Return the settings of JAX that a cache key refers to by the id ``context``; None: not recorded.
-
-        If the process was forked, the events of its parent may have them.
-        """
+        """Return the settings of JAX that a cache key refers to by the id ``context``; None: not recorded. If
+        the process was forked, the events of its parent may have them."""
         if context is None:
             return None
         if (process.id, context) not in self._settings:
@@ -668,10 +644,8 @@ class _Names:
 
 
 def _number(processes: Sequence[_Process]) -> None:
-    """Give each compilation its number among those of its function: 2 for ``step#2``.
-
-    The compilations of all processes of the rank are counted, in order of time.
-    """
+    """Give each compilation its number among those of its function: 2 for ``step#2``. The compilations of all
+    processes of the rank are counted, in order of time."""
     every = [(p.pid, c) for p in processes for c in p.calls.values()]
     if len(processes) > 1:
         every.sort(key=lambda each: (each[1].t_ns, each[0], each[1].call))
@@ -683,14 +657,9 @@ def _number(processes: Sequence[_Process]) -> None:
 
 @functools.lru_cache(1024)
 def _processes(devices: str | None, process_of: tuple[tuple[int, int], ...]) -> frozenset[int]:
-    """Return the indices of the processes that have the devices.
-
-    The result is cached, so that ranks with the same devices share one set.
-
-    Args:
-      devices: ids of devices as ranges (``0-7``); None: all devices.
-      process_of: (id of a device, index of its process) for all devices.
-    """
+    """Return the indices of the processes that have the devices (ids as ranges, ``0-7``; None: all), from (id
+    of a device, index of its process) for all devices. The result is cached, so that ranks with the same
+    devices share one set."""
     known = dict(process_of)
     ids = known if devices is None else sharding.device_ids(devices) or ()
     return frozenset(known.get(d, 0) for d in ids)

@@ -73,12 +73,8 @@ class Divergence(NamedTuple):
 
 
 class _Alike(NamedTuple):
-    """Ranks that compiled the same programs in the same steps.
-
-    Attributes:
-      ranks: these ranks.
-      seen: the compilations of the first of these ranks.
-    """
+    """Ranks that compiled the same programs in the same steps. ``seen`` are the compilations of the first of
+    them."""
 
     ranks: list[Rank]
     seen: list[Seen]
@@ -93,7 +89,6 @@ class Job:
     """The recorded ranks (processes) of a job, and comparisons of them.
 
     Attributes:
-      directory: the run directory of the job.
       ranks: the ranks, sorted by number.
       size: the number of processes of the job; None: unknown.
     """
@@ -121,10 +116,8 @@ class Job:
         return [n for n in range(min(self.size or 0, 1 << 20)) if n not in have]
 
     def groups(self) -> list[list[Rank]]:
-        """Return groups of ranks that compiled equal programs, the largest group first.
-
-        Of two groups of equal size, the one that has the lowest rank comes first.
-        """
+        """Return groups of ranks that compiled equal programs, the largest group first. Of two groups of
+        equal size, the one that has the lowest rank comes first."""
         if self._groups is None:
             found: dict[object, list[Rank]] = {}
             for rank in self.ranks:
@@ -146,21 +139,15 @@ class Job:
         return self._found
 
     def _sets(self, *, ordered: bool) -> list[frozenset[int]]:
-        """Return the different sets of processes on which programs run. Each set is compared on its own.
-
-        Args:
-          ordered: consider programs that the main thread called; False: the other programs.
-        """
+        """Return the different sets of processes on which programs run that the main thread called
+        (``ordered``), or other programs. Each set is compared on its own."""
         found = {id(s.processes): s.processes for r in self.ranks for s in r.seen if s.ordered == ordered}
         return list(dict.fromkeys(found.values()))
 
     def _of(self, rank: Rank, processes: frozenset[int], *, ordered: bool) -> list[Seen]:
-        """Return the compilations of ``rank`` whose programs run on exactly these processes.
-
-        Args:
-          ordered: True: those of the main thread, which must come in the same order in all ranks; False:
-            those of other threads, whose order may differ.
-        """
+        """Return the compilations of ``rank`` whose programs run on exactly these processes: with ``ordered``
+        those of the main thread, which must come in the same order in all ranks; else those of other threads,
+        whose order may differ."""
         return [
             s
             for s in rank.seen
@@ -168,10 +155,8 @@ class Job:
         ]
 
     def _divergences(self, processes: frozenset[int]) -> list[Divergence]:
-        """Return the differences of ranks in the programs that run on exactly these processes.
-
-        It is the part of ``divergences`` for one set of processes.
-        """
+        """Return the differences of ranks in the programs that run on exactly these processes. It is the part
+        of ``divergences`` for one set of processes."""
         found: list[Divergence] = []
         agree = self._alike(processes)
         position = 0
@@ -267,12 +252,9 @@ class Job:
         )
 
     def _kind(self, odd: Sequence[Seen], most: Sequence[Seen], position: int) -> str:
-        """Return the kind of a difference (``Divergence.kind``): OTHER, EXTRA, MISSING, ORDER or STEP.
-
-        Args:
-          odd, most: the compilations of a rank that differs, and of a rank of the majority.
-          position: the position at which the compilations first differ.
-        """
+        """Return the kind of a difference (``Divergence.kind``: OTHER, EXTRA, MISSING, ORDER or STEP) at
+        ``position`` between the compilations ``odd`` of a rank that differs and ``most`` of a rank of the
+        majority."""
         mine, theirs = ([self.name(s) for s in seen[position:]] for seen in (odd, most))
         if mine[:1] == theirs[:1]:
             return STEP
@@ -283,11 +265,9 @@ class Job:
         return ORDER if mine[0] in theirs and theirs[0] in mine else OTHER
 
     def rest(self) -> list[Divergence]:
-        """Return how ranks differ from the majority in programs that the main thread did not call.
-
-        These programs were compiled ahead of time or in other threads. Their order is not compared, so
-        ``Divergence.position`` is always 0.
-        """
+        """Return how ranks differ from the majority in programs that the main thread did not call. These
+        programs were compiled ahead of time or in other threads. Their order is not compared, so
+        ``Divergence.position`` is always 0."""
         found = []
         for processes in self._sets(ordered=False):
             ranks = [r for r in self.ranks if r.seen and r.number in processes]
@@ -310,9 +290,8 @@ class Job:
 
     def _equal_programs(self) -> dict[str, str]:
         """Return {program id: common name} for programs that are equal but for addresses of Python callbacks.
-
-        Such an address is different in each process. Only texts of programs that not all ranks have are read.
-        """
+        Such an address is different in each process. Only texts of programs that not all ranks have are
+        read."""
         have = Counter(p for r in self.ranks for p in {s.program for s in r.seen})
         known: dict[str, str] = {}
         for rank in self.ranks:
@@ -324,14 +303,9 @@ class Job:
         return known
 
     def collectives_differ(self) -> Iterator[tuple[Seen, Seen, list[Rank], list[Rank]]]:
-        """Yield programs with equal StableHLO whose compiled HLO has other collectives in some ranks.
-
-        The collectives may be different ones, or the same in another order.
-
-        Yields:
-          (compilation in a rank that differs, compilation in a rank of the majority, ranks that differ, ranks
-          of the majority)
-        """
+        """Yield programs with equal StableHLO whose compiled HLO has other collectives in some ranks, perhaps
+        the same in another order: (compilation in a rank that differs, compilation in a rank of the majority,
+        ranks that differ, ranks of the majority)."""
         by_name: dict[str, list[tuple[Rank, Seen]]] = {}
         for rank in self.ranks:
             for s in {self.name(s): s for s in rank.seen if s.hlo is not None}.values():
@@ -349,14 +323,9 @@ class Job:
             yield odd[0][1], most[0][1], [r for r, _ in odd], [r for r, _ in most]
 
     def first_to_leave(self, early_ns: int = LEFT_EARLY_NS) -> Rank | None:
-        """Return the rank that failed, or ended its program, while the others continued; None: no such rank.
-
-        If jaxscope ended the job by signals (``--stop-on-divergence``), the ranks did not fail by themselves.
-        Then only a rank that raised an error is returned.
-
-        Args:
-          early_ns: how long most of the other ranks must have continued, in nanoseconds.
-        """
+        """Return the rank that failed, or ended its program, while most others continued for ``early_ns``
+        nanoseconds; None: no such rank. If jaxscope ended the job by signals (``--stop-on-divergence``), the
+        ranks did not fail by themselves. Then only a rank that raised an error is returned."""
         if len(self.ranks) < 2:
             return None
         codes = Counter(r.code for r in self.ranks)
@@ -380,20 +349,16 @@ class Job:
 
 
 def _left_before(rank: Rank, killed: Rank) -> bool:
-    """Return whether ``rank`` ended before the rank ``killed`` was killed.
-
-    The recorded time of the kill is up to RECORDED_NS too late. A rank that raised an exception within that
-    time did so because of the kill.
-    """
+    """Return whether ``rank`` ended before the rank ``killed`` was killed. The recorded time of the kill is
+    up to RECORDED_NS too late. A rank that raised an exception within that time did so because of the
+    kill."""
     late = RECORDED_NS if rank.died is not None else 0
     return (rank.left_ns or 0) < (killed.left_ns or 0) - late
 
 
 def schedule(text: str | None) -> tuple[str, ...] | None:
     """Return the collectives of a compiled HLO text in their order, each as text without names of values.
-
-    None if ``text`` is None.
-    """
+    None if ``text`` is None."""
     if text is None:
         return None
     found = []
@@ -403,10 +368,8 @@ def schedule(text: str | None) -> tuple[str, ...] | None:
 
 
 def text_of(rank: Rank, blob: str | None) -> str | None:
-    """Return the text in the file ``blob`` of the recording of ``rank``.
-
-    None: not recorded, or unreadable.
-    """
+    """Return the text in the file ``blob`` of the recording of ``rank``. None: not recorded, or
+    unreadable."""
     try:
         return None if blob is None else rank.directory.text(blob)
     except LogError:
@@ -414,21 +377,15 @@ def text_of(rank: Rank, blob: str | None) -> str | None:
 
 
 def job_of(directory: RunDir) -> RunDir | None:
-    """Return the run directory of the job to which the rank recorded in ``directory`` belongs.
-
-    None: ``directory`` is a separate run, or the only rank of its job.
-    """
+    """Return the run directory of the job to which the rank recorded in ``directory`` belongs. None:
+    ``directory`` is a separate run, or the only rank of its job."""
     parent = store.parent_of(directory) if directory.path.parent.name == store.RANKS else None
     return parent if parent is not None and len(store.rank_runs(parent)) > 1 else None
 
 
 def read(whole: RunDir, step: Callable[[int], None] | None = None) -> Job:
-    """Read the recordings of all ranks of a job. If there are many ranks, several processes read them.
-
-    Args:
-      whole: the run directory of the job.
-      step: called from time to time with the number of ranks read so far.
-    """
+    """Read the recordings of all ranks of a job in its run directory. If there are many ranks, several
+    processes read them. ``step`` is called from time to time with the number of ranks read so far."""
     found: list[tuple[int | None, Rank]] = []
     shared = _Shared()
     every = store.rank_runs(whole)
@@ -454,11 +411,8 @@ def _read_part(part: Sequence[RunDir]) -> list[tuple[int | None, Rank]]:
 def _mapped(
     read_part: Callable[[Sequence[RunDir]], list[tuple[int | None, Rank]]], parts: list[list[RunDir]]
 ) -> Iterator[list[tuple[int | None, Rank]]]:
-    """Yield ``read_part(part)`` for each of ``parts``, in order.
-
-    Many parts are read by several forked processes. This process is not forked if it has threads, or has
-    imported JAX, which starts threads.
-    """
+    """Yield ``read_part(part)`` for each of ``parts``, in order. Many parts are read by several forked
+    processes. This process is not forked if it has threads, or has imported JAX, which starts threads."""
     number = min(len(parts) // 2, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
     if number < 2 or threading.active_count() > 1 or "jax" in sys.modules:
         yield from map(read_part, parts)
@@ -474,14 +428,9 @@ def _begin() -> None:
 
 
 def _numbered(whole: RunDir, found: Sequence[tuple[int | None, Rank]]) -> Job:
-    """Return the job of these ranks, after giving each rank its number.
-
-    The number is JAX's process index. If an index is unknown or not unique, the launcher's numbers are used.
-
-    Args:
-      whole: the run directory of the job.
-      found: (JAX's process index or None, rank) for each rank.
-    """
+    """Return the job of these ranks, (JAX's process index or None, rank) each, after giving each its number.
+    The number is JAX's process index. If an index is unknown or not unique, the launcher's numbers are
+    used."""
     launched = [places.number(rank.directory) for _, rank in found]
     indices = [index for index, _ in found]
     # JAX's index is the one in its messages; of several jobs in one launch only the launcher's numbers
@@ -521,10 +470,8 @@ class Following:
         return self._tail.run
 
     def poll(self) -> Job:
-        """Read what is new, and return the job as recorded now.
-
-        If no rank has compiled anything since the last call, it is the same object as before.
-        """
+        """Read what is new, and return the job as recorded now. If no rank has compiled anything since the
+        last call, it is the same object as before."""
         self._polls += 1
         places = self._places()
         changed = self._job is None or len(places) != len(self._job.ranks)
@@ -552,11 +499,8 @@ class Following:
         return self._listed
 
     def _read(self, place: RunDir) -> bool:
-        """Read what is new in the logs of one rank. Return whether the rank has compiled anything new.
-
-        Args:
-          place: the directory with the recording of the rank.
-        """
+        """Read what is new in the logs of the rank recorded in ``place``. Return whether the rank has
+        compiled anything new."""
         name = place.path.name
         log = self._logs.get(name)
         if log is None:
@@ -609,12 +553,8 @@ class _Shared:
 
 
 def numbers(ranks: Iterable[Rank], all_ranks: Sequence[Rank] = ()) -> str:
-    """Return the numbers of ``ranks`` as text: ``0-3, 7``, or ``0-63 but 37`` if only few are missing.
-
-    Args:
-      ranks: the ranks to name.
-      all_ranks: all ranks of the job.
-    """
+    """Return the numbers of ``ranks`` as text: ``0-3, 7``, or ``0-63 but 37`` if only few of ``all_ranks``,
+    those of the job, are missing."""
     these = sorted(r.number for r in ranks)
     low, high = (these[0], these[-1]) if these else (0, 0)
     out = sorted({r.number for r in all_ranks if low < r.number < high} - set(these))

@@ -61,7 +61,6 @@ class StepTime(msgspec.Struct, frozen=True):
     """The end of a training step, and how long transfers had taken until then.
 
     Attributes:
-      event: the event, which has the number of the step and the time.
       copying: the seconds that the transfers of each line had taken by then, summed since the recording
         began. Only transfers of the thread that ends the steps count. Its keys are those of
         ``Process.transfers``.
@@ -119,10 +118,8 @@ class Process(msgspec.Struct, eq=False):
 
     def compiling_seconds(self, unfinished: Sequence[tuple[int, int]] = ()) -> float:
         """Return the seconds during which the process traced, lowered or compiled. Nested phases count once.
-
-        Args:
-          unfinished: (begin, end) of phases that have no recorded end, in nanoseconds since the epoch.
-        """
+        ``unfinished`` are (begin, end) of phases that have no recorded end, in nanoseconds since the
+        epoch."""
         return self.phases.with_spans(unfinished) / 1e9
 
 
@@ -133,9 +130,7 @@ class Compilation(msgspec.Struct, eq=False):
 
     Attributes:
       id: ``<process id>.<number of the call>``.
-      process: the process that made the call.
       call: number of the call in its process.
-      function: the function that was called.
       t_ns: when the call was recorded, in nanoseconds since the epoch.
       missed: the event of the call; None: it is missing in the log.
       key: the cache key of the call; None: not recorded.
@@ -184,10 +179,8 @@ class Compilation(msgspec.Struct, eq=False):
         return self.missed.site if self.missed else None
 
     def made_at(self, path: str) -> Frame | None:
-        """Return the user's line that created the array passed as argument ``path``.
-
-        None: unknown, or the argument is not a jax.Array.
-        """
+        """Return the user's line that created the array passed as argument ``path``. None: unknown, or the
+        argument is not a jax.Array."""
         if self.missed is None or self.key is None:
             return None
         lines = self.missed.made
@@ -215,10 +208,8 @@ class Compilation(msgspec.Struct, eq=False):
     @property
     def reached(self) -> list[str]:
         """Return the phases that the call completed: ``["traced", "lowered", "compiled"]`` or some of them.
-
         ``["fast_path"]``: no phase began, so that the call only missed the C++ fast path. Empty: a phase
-        began and none succeeded. Callers must not change the list, because all compilations share it.
-        """
+        began and none succeeded. Callers must not change the list, because all compilations share it."""
         if self.reached_phases or self.phase is not None or self.failed is not None:
             return _BY_BITS[self.reached_phases]
         return _FAST_PATH
@@ -363,11 +354,8 @@ class Function(msgspec.Struct, eq=False):
 
 
 def unseen(function: str) -> FunctionSeen:
-    """Return a description of a function made from its id, if the event that describes it is missing.
-
-    Args:
-      function: the id, which begins with the qualified name: ``main.step@train.py:12``.
-    """
+    """Return a description of a function made from its id, which begins with the qualified name
+    (``main.step@train.py:12``), if the event that describes it is missing."""
     name = function.partition("@")[0]
     return FunctionSeen(function=function, name=name.rpartition(".")[2] or name, qualname=name)
 
@@ -401,10 +389,8 @@ class StaleCapture(msgspec.Struct, eq=False):
     @property
     def status(self) -> str:
         """Return whether the function uses the old value of a variable that changed after the trace.
-
         ``stale``: it uses the old value. ``ended``: it used the old value until a new trace. ``withdrawn``:
-        the function was traced again before any call used the old value.
-        """
+        the function was traced again before any call used the old value."""
         if self.renewed is None:
             return "stale"
         return "ended" if self.served else "withdrawn"
@@ -451,11 +437,9 @@ class Program(msgspec.Struct, eq=False):
 
     @property
     def state(self) -> str:
-        """Return the state of a program for a target.
-
-        skipped, waiting, compiling, abandoned, or the outcome of its compilation: ok, exhausted (it does not
-        fit into the memory), failed, crashed, late or missing (the compiler is not installed).
-        """
+        """Return the state of a program for a target. skipped, waiting, compiling, abandoned, or the outcome
+        of its compilation: ok, exhausted (it does not fit into the memory), failed, crashed, late or missing
+        (the compiler is not installed)."""
         if self.made is not None:
             return self.made.outcome
         if self.asked is not None and self.asked.skipped is not None:
@@ -493,11 +477,8 @@ class Program(msgspec.Struct, eq=False):
 
     @property
     def called(self) -> bool:
-        """Return whether the program was compiled for an ordinary call of its function.
-
-        False: it was compiled only ahead of time, by ``.lower().compile()``. Whether the program then ran is
-        unknown.
-        """
+        """Return whether the program was compiled for an ordinary call of its function. False: it was
+        compiled only ahead of time, by ``.lower().compile()``. Whether the program then ran is unknown."""
         return any(c.entry != "aot" for c in self.compilations)
 
 
@@ -520,13 +501,8 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 class InProgress(msgspec.Struct, frozen=True):
-    """A phase of a call that began and has no recorded end.
-
-    Attributes:
-      compilation: the call.
-      phase: trace, lower or compile.
-      since_ns: when the phase began, in nanoseconds since the epoch.
-    """
+    """A phase (trace, lower or compile) of a call that began, at ``since_ns`` (ns since the epoch), and has
+    no recorded end."""
 
     compilation: Compilation
     phase: str
@@ -534,12 +510,8 @@ class InProgress(msgspec.Struct, frozen=True):
 
 
 class Lost(msgspec.Struct, frozen=True):
-    """A part of the recording that is not available.
-
-    Attributes:
-      seam: name of the part, as the events have it: ``listeners``, ``stderr``, ...
-      reason: why it is not available.
-    """
+    """A part of the recording that is not available, and why. ``seam`` is its name in the events:
+    ``listeners``, ``stderr``, ..."""
 
     seam: str
     reason: str

@@ -27,10 +27,8 @@ class Run(Fold):
 
     @property
     def degraded(self) -> list[Lost]:
-        """Return the missing parts of the recording, with reasons.
-
-        XLA's warnings and processes of the job in other directories are included.
-        """
+        """Return the missing parts of the recording, with reasons. XLA's warnings and processes of the job in
+        other directories are included."""
         return [*self.lost, *self.overheard.lost(), *self._other_ranks()]
 
     def _other_ranks(self) -> Iterator[Lost]:
@@ -61,10 +59,8 @@ class Run(Fold):
 
     @property
     def main_recorded(self) -> bool:
-        """Return whether the process that the user started was recorded.
-
-        False: only its child processes imported JAX, and ``main`` is one of them.
-        """
+        """Return whether the process that the user started was recorded. False: only its child processes
+        imported JAX, and ``main`` is one of them."""
         pid = self.exited.program_pid if self.exited is not None else None
         return self.main is not None and (not pid or self.main.pid == pid)
 
@@ -79,11 +75,8 @@ class Run(Fold):
 
     @property
     def program_began_ns(self) -> int | None:
-        """Return when the program began (ns since the epoch).
-
-        The recording begins later, when JAX is imported. If the duration of the program is unknown, return
-        when the recording began.
-        """
+        """Return when the program began (ns since the epoch). The recording begins later, when JAX is
+        imported. If the duration of the program is unknown, return when the recording began."""
         began, exited = self.began_ns, self.exited
         if began is None or exited is None or exited.seconds is None:
             return began
@@ -91,10 +84,8 @@ class Run(Fold):
 
     @property
     def last_ns(self) -> int | None:
-        """Return the time of the latest event in nanoseconds since the epoch; None: nothing was recorded.
-
-        If the program is known to have been alive later than the latest event, return that later time.
-        """
+        """Return the time of the latest event in nanoseconds since the epoch; None: nothing was recorded. If
+        the program is known to have been alive later than the latest event, return that later time."""
         times = [p.last_ns for p in self.processes.values()]
         if self.exited is not None:
             times.append(self.exited.t_ns)
@@ -112,10 +103,8 @@ class Run(Fold):
 
     @property
     def compiling_seconds(self) -> float | None:
-        """Return the seconds during which the main process traced, lowered or compiled.
-
-        Phases that are in progress are included. None: nothing was recorded.
-        """
+        """Return the seconds during which the main process traced, lowered or compiled. Phases that are in
+        progress are included. None: nothing was recorded."""
         main, last = self.main, self.last_ns
         if main is None or last is None:
             return None
@@ -125,11 +114,9 @@ class Run(Fold):
 
     @property
     def recorded_seconds(self) -> float | None:
-        """Return the seconds of the program that were recorded; None: unknown.
-
-        If the recording of the main process stopped early (its files were too large), return the seconds
-        until then. Otherwise return all seconds of the program.
-        """
+        """Return the seconds of the program that were recorded; None: unknown. If the recording of the main
+        process stopped early (its files were too large), return the seconds until then. Otherwise return all
+        seconds of the program."""
         main, begin = self.main, self.began_ns
         if main is None or main.stopped is None or begin is None:
             return self.seconds
@@ -165,20 +152,14 @@ class Run(Fold):
         return backends[0].platform or None if backends else None
 
     def seconds_at(self, t_ns: int) -> float | None:
-        """Return the time ``t_ns`` (ns since the epoch) as seconds since the recording began.
-
-        None: unknown.
-        """
+        """Return the time ``t_ns`` (ns since the epoch) as seconds since the recording began. None:
+        unknown."""
         begin = self.began_ns
         return None if begin is None else (t_ns - begin) / 1e9
 
     def settings(self, process: Process, context: str | None) -> Mapping[str, str] | None:
-        """Return the settings of JAX that belong to a cache key: value by name, as text. None: not recorded.
-
-        Args:
-          process: the process that has the key.
-          context: the id of the settings in the key (``Key.context``).
-        """
+        """Return the settings of JAX that belong to a cache key of ``process``: value by name, as text. None:
+        not recorded. ``context`` is the id of the settings in the key (``Key.context``)."""
         if context is None:
             return None
         seen: set[str] = set()
@@ -197,10 +178,8 @@ class Run(Fold):
         return self._calls.get((process.id, call))
 
     def in_progress(self) -> list[InProgress]:
-        """Return the phases (trace, lower, compile) that have begun and not ended, the outermost first.
-
-        They still run, or the program was killed during them, or their ends are missing in the log.
-        """
+        """Return the phases (trace, lower, compile) that have begun and not ended, the outermost first. They
+        still run, or the program was killed during them, or their ends are missing in the log."""
         found = [
             InProgress(c, c.phase, c.phase_ns)
             for c in list(self._open.values())
@@ -221,9 +200,7 @@ class Run(Fold):
 
     def numbered(self, function: Function) -> list[tuple[int, Compilation]]:
         """Return (number, call) for the calls of ``function`` that traced, lowered or compiled, or tried to.
-
-        The numbers begin with 1. ``train_step#4`` stands for the call with number 4.
-        """
+        The numbers begin with 1. ``train_step#4`` stands for the call with number 4."""
         return _numbered(function)
 
     def number(self, c: Compilation) -> int | None:
@@ -243,13 +220,9 @@ P = TypeVar("P", bound=_Started)
 
 
 def main_of(processes: Sequence[P], exited: ProgramExited | None) -> P | None:
-    """Return the process that the user started; None: no process was recorded.
-
-    Args:
-      processes: the recorded processes.
-      exited: the event about the end of the program, which has the id of this process. None: not recorded.
-        Then the first process that no other process started is returned.
-    """
+    """Return the process that the user started, whose id ``exited``, the event about the end of the program,
+    has. None: no process was recorded. Without that event, it is the first process that no other process
+    started."""
     recorded = [p for p in processes if p.started is not None]
     if exited is not None and exited.program_pid:
         named = [p for p in recorded if p.pid == exited.program_pid]
