@@ -28,11 +28,9 @@ MOST_PROGRAMS = 3  # live arrays are compared with the arguments of so many late
 
 
 def of_compilation(run: Run, c: Compilation) -> list[Intent]:
-    """Return the shardings of the program that ``c`` compiled: an Intent for each argument and result.
-
-    An Intent has the requested, the compiled and the actual sharding. The arguments come first. Empty: ``c``
-    compiled nothing.
-    """
+    """Return the shardings of the program that ``c`` compiled: an Intent for each argument and result. An
+    Intent has the requested, the compiled and the actual sharding. The arguments come first. Empty: ``c``
+    compiled nothing."""
     if c.compiled is None:
         return []
     stated = _stated(run, c, c.compiled)
@@ -40,11 +38,9 @@ def of_compilation(run: Run, c: Compilation) -> list[Intent]:
 
 
 def latest(run: Run, f: Function) -> tuple[Compilation, list[Intent]] | None:
-    """Return (last compilation of ``f``, an Intent for each argument and result); None: never compiled.
-
-    A compilation for an ordinary call is preferred to one made ahead of time. If the function was called
-    later with the same argument paths, the actual shardings are those of the latest such call.
-    """
+    """Return (last compilation of ``f``, an Intent for each argument and result); None: never compiled. A
+    compilation for an ordinary call is preferred to one made ahead of time. If the function was called later
+    with the same argument paths, the actual shardings are those of the latest such call."""
     compiled = [c for c in f.compilations if c.compiled is not None]
     if not compiled:
         return None
@@ -65,11 +61,9 @@ def latest(run: Run, f: Function) -> tuple[Compilation, list[Intent]] | None:
 
 
 def at_stake(c: Compilation) -> bool:
-    """Return whether requested, compiled and actual shardings can differ in the program of ``c``.
-
-    If they cannot, reports leave the shardings out. They can if the program runs on several devices, if the
-    user requested a sharding, or if an argument is on other devices than the program.
-    """
+    """Return whether requested, compiled and actual shardings can differ in the program of ``c``. If they
+    cannot, reports leave the shardings out. They can if the program runs on several devices, if the user
+    requested a sharding, or if an argument is on other devices than the program."""
     if c.compiled is None:
         return False
     if len(devices(c) or ()) > 1 or (c.lowered is not None and c.lowered.asked):
@@ -79,10 +73,8 @@ def at_stake(c: Compilation) -> bool:
 
 
 def on_one_device(c: Compilation) -> bool:
-    """Return whether the program of ``c`` and all its arguments are on one and the same device.
-
-    All shardings are then equal, and reports leave them out.
-    """
+    """Return whether the program of ``c`` and all its arguments are on one and the same device. All shardings
+    are then equal, and reports leave them out."""
     here = devices(c)
     known = c.key is not None and here is not None and len(here) == 1
     return known and c.key is not None and all(sh.device_ids(s.devices) == here for s in c.key.shardings)
@@ -97,14 +89,9 @@ Stated = tuple[dict[int, Value], dict[int, Value]]
 
 
 def _stated(run: Run, c: Compilation, compiled: Compiled) -> Stated:
-    """Return ({position: argument}, {position: result}) as the program's StableHLO has them.
-
-    A position counts the caller's flat arguments, or the flat results. Both dicts are empty if there is no
-    StableHLO, or if the program runs on one device.
-
-    Args:
-      c, compiled: the call that compiled the program, and the event of the compilation.
-    """
+    """Return ({position: argument}, {position: result}) as the StableHLO of the program of ``c`` has them. A
+    position counts the caller's flat arguments, or the flat results. Both dicts are empty if there is no
+    StableHLO, or if the program runs on one device."""
     program = run.programs.get(c.program or "")
     if program is None or len(devices(c) or ()) < 2:
         return {}, {}  # on one device there is no choice of a sharding
@@ -122,12 +109,8 @@ def _stated(run: Run, c: Compilation, compiled: Compiled) -> Stated:
 
 
 def _arguments(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> Iterator[Intent]:
-    """Yield an Intent for each argument of ``c``: its requested, compiled and actual sharding.
-
-    Args:
-      compiled: the event of the compilation.
-      stated: the arguments in the program's StableHLO, by position.
-    """
+    """Yield an Intent for each argument of ``c``: its requested, compiled and actual sharding. ``stated`` has
+    the arguments in the program's StableHLO, by position."""
     if c.key is None:
         return
     dropped = set(compiled.dropped_arguments or ())
@@ -166,14 +149,9 @@ def _arguments(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> 
 def _constrained(
     value: Value, compiled: Compiled, sharding: Sharding | None
 ) -> tuple[Sharding, str, Frame | None] | tuple[None, None, None]:
-    """Return (requested sharding, kind of request, user's line) for a value with a sharding constraint.
-
-    All three are None if there is no constraint, or if it leaves the sharding open (``P.UNCONSTRAINED``).
-
-    Args:
-      value: an argument or result in the program's StableHLO.
-      sharding: the compiled sharding of the value; None: unknown.
-    """
+    """Return (requested sharding, kind of request, user's line) for ``value``, an argument or result in the
+    program's StableHLO with a sharding constraint. ``sharding`` is its compiled one; None: unknown. All three
+    are None if there is no constraint, or if it leaves the sharding open (``P.UNCONSTRAINED``)."""
     rank = len(value.shape or ())
     if value.asked is None or audit.left_open(value.asked, sharding, rank):
         return None, None, None
@@ -182,11 +160,8 @@ def _constrained(
 
 
 def _compiled_argument(c: Compilation, compiled: Compiled, i: int, leaf: Leaf) -> Sharding | None:
-    """Return the sharding of the flat argument number ``i`` in the compiled program; None: unknown.
-
-    Args:
-      leaf: the same argument in the cache key.
-    """
+    """Return the sharding of the flat argument number ``i``, which is ``leaf`` in the cache key, in the
+    compiled program; None: unknown."""
     if i < len(compiled.in_sharding_of):
         return _at(compiled.in_shardings, compiled.in_sharding_of[i])
     ids = sh.device_ids(compiled.devices)
@@ -206,20 +181,13 @@ def _single(c: Compilation, device: int, memory_kind: str | None) -> Sharding | 
 
 def _actual(leaf: Leaf, table: Sequence[Sharding]) -> Sharding | None:
     """Return the sharding of the array that the caller passed; None: unknown, or it is not a jax.Array.
-
-    Args:
-      table: the shardings of the key, to which ``leaf.sharding`` is an index.
-    """
+    ``table`` has the shardings of the key, to which ``leaf.sharding`` is an index."""
     return _at(table, leaf.sharding) if leaf.type in ("jax.Array", "ArrayImpl") else None
 
 
 def _results(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> Iterator[Intent]:
-    """Yield an Intent for each result of ``c``: its requested and its compiled sharding.
-
-    Args:
-      compiled: the event of the compilation.
-      stated: the results in the program's StableHLO, by position.
-    """
+    """Yield an Intent for each result of ``c``: its requested and its compiled sharding. ``stated`` has the
+    results in the program's StableHLO, by position."""
     traced = trace_of(c)
     out = (traced.traced.out if traced is not None and traced.traced is not None else None) or []
     shardings = [_at(compiled.out_shardings, i) for i in compiled.out_sharding_of]
@@ -251,14 +219,8 @@ def _results(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> It
 
 def _from_type(leaf: OutLeaf, compiled: Sharding | None) -> Sharding | None:
     """Return the sharding in the type of a result (sharding in types), which counts as requested by the user.
-
-    None: the type has none, or not all axes of its mesh are of type Explicit.
-
-    Args:
-      leaf: the result, as its trace has it.
-      compiled: the sharding of the result in the compiled program, for its mesh, devices and kind of memory;
-        None: unknown.
-    """
+    None: the type has none, or not all axes of its mesh are of type Explicit. ``compiled`` is the sharding of
+    the result in the compiled program, for its mesh, devices and kind of memory; None: unknown."""
     if leaf.sharding is None or compiled is None or not compiled.mesh:
         return None
     if any(kind != "Explicit" for _, _, kind in compiled.mesh):
@@ -270,14 +232,8 @@ def _from_type(leaf: OutLeaf, compiled: Sharding | None) -> Sharding | None:
 
 
 def _from_jit(c: Compilation, side: str, k: int) -> Sharding | None:
-    """Return the sharding that jit's in_shardings or out_shardings request for one argument or result.
-
-    None: nothing is requested.
-
-    Args:
-      side: ``asked_in`` for in_shardings, ``asked_out`` for out_shardings.
-      k: position of the flat argument or result.
-    """
+    """Return the sharding that jit's in_shardings (``side`` is ``asked_in``) or out_shardings (``asked_out``)
+    request for the flat argument or result at position ``k``; None: nothing is requested."""
     if c.lowered is None:
         return None
     indices: list[int | None] = getattr(c.lowered, side) or []
@@ -306,9 +262,6 @@ class OfArrays:
     matched with arguments of the user's functions. A match has the shape, dtype and sharding of the array. Of
     several matches, those whose path has the longest common end with the array's path are used. If their
     shardings differ, the result is None.
-
-    Args:
-      looks: the snapshots that have the arrays.
     """
 
     def __init__(self, run: Run, looks: Iterable[Snapshot]) -> None:
@@ -334,10 +287,8 @@ class OfArrays:
                             self._arguments.setdefault((i.shape, i.dtype), []).append(i)
 
     def of(self, g: Group) -> tuple[Sharding | None, Sharding | None]:
-        """Return (requested sharding, compiled sharding) of the arrays of group ``g``.
-
-        Either is None if it is unknown; the requested one also if nothing is requested.
-        """
+        """Return (requested sharding, compiled sharding) of the arrays of group ``g``. Either is None if it
+        is unknown; the requested one also if nothing is requested."""
         aval = _aval(g)
         asked, compiled = None, None
         if g.origin is not None:
@@ -352,10 +303,8 @@ class OfArrays:
         return asked, compiled
 
     def _agreed(self, g: Group, matches: Sequence[Intent]) -> tuple[Sharding | None, Sharding | None]:
-        """Return (requested sharding, compiled sharding) of the best matches; None where these differ.
-
-        The best matches are those whose paths have the longest common end with the path of ``g``.
-        """
+        """Return (requested sharding, compiled sharding) of the best matches; None where these differ. The
+        best matches are those whose paths have the longest common end with the path of ``g``."""
         ends = [self._common(g.path or "", i.path) for i in matches]
         best = [i for i, n in zip(matches, ends, strict=True) if n == max(ends)]
         if not best:
@@ -365,10 +314,8 @@ class OfArrays:
         return asked, compiled
 
     def _common(self, a: str, b: str) -> int:
-        """Return how many names and indices two paths have in common at their ends.
-
-        ``[*]`` matches any index. ``state.params['w']`` and ``opt.params['w']`` -> 2
-        """
+        """Return how many names and indices two paths have in common at their ends. ``[*]`` matches any
+        index. ``state.params['w']`` and ``opt.params['w']`` -> 2"""
         n = 0
         for x, y in zip(reversed(self._steps(a)), reversed(self._steps(b)), strict=False):
             if x != y and not ("[*]" in (x, y) and x[:1] == y[:1] == "["):

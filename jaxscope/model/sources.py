@@ -23,10 +23,8 @@ MAX_BYTES = 4_000_000
 
 def of(run: Run) -> Callable[[str], str | None]:
     """Return a function that returns the text of a source file of ``run`` by name; None: it cannot be shown.
-
     The name may also be that of a notebook cell, whose text is in the recording. A file outside of the
-    current project is shown only if the recording has its checksum.
-    """
+    current project is shown only if the recording has its checksum."""
     return lambda file: _text(run, file)
 
 
@@ -41,11 +39,8 @@ def text(file: str, recorded: frozenset[str] = frozenset()) -> str | None:
     """Return the text of ``file``; None if it does not exist or must not be shown.
 
     The file name comes from the run directory, whose author may want a CI log to show another file. So a file
-    is read only if it is a Python file below the project, or if its content has one of the recorded
-    checksums: then the author of the run already has the file.
-
-    Args:
-      recorded: the checksums of the file (SHA-256) in the recording.
+    is read only if it is a Python file below the project, or if its content has one of ``recorded``, its
+    SHA-256 checksums in the recording: then the author of the run already has the file.
     """
     try:
         here = Path.cwd()
@@ -59,11 +54,8 @@ def text(file: str, recorded: frozenset[str] = frozenset()) -> str | None:
 
 
 def _of_project(path: Path, here: Path) -> bool:
-    """Return whether ``path`` is a Python file of the project, in no hidden directory. Links are resolved.
-
-    Args:
-      here: the current directory, from which the project's directory is found.
-    """
+    """Return whether ``path`` is a Python file of the project, which is found from the current directory
+    ``here``, in no hidden directory. Links are resolved."""
     root, target = _root(here.resolve()), path.resolve()
     if not target.is_relative_to(root) or target.suffix != ".py":
         return False
@@ -71,10 +63,8 @@ def _of_project(path: Path, here: Path) -> bool:
 
 
 def _root(here: Path) -> Path:
-    """Return the project's directory: the nearest one from ``here`` upwards with a pyproject.toml or .git.
-
-    If there is none below the home directory, return ``here``.
-    """
+    """Return the project's directory: the nearest one from ``here`` upwards with a pyproject.toml or .git. If
+    there is none below the home directory, return ``here``."""
     home = Path.home().resolve()
     for folder in (here, *here.parents):
         if folder == home or folder == folder.parent:
@@ -85,27 +75,19 @@ def _root(here: Path) -> Path:
 
 
 def where_defined(run: Run, file: str, name: str, begins: int) -> Maker | None:
-    """Return the definition that creates a jitted function, if one statement defines and wraps it, else None.
-
-    Examples are a def with the decorator ``@jax.jit``, and ``jax.jit(lambda x: ...)``. None also if the file
-    cannot be read.
-
-    Args:
-      file, begins: the file and the line at which the definition of the function begins.
-      name: the name of the function.
-    """
+    """Return the definition, at the line ``begins``, that creates the jitted function ``name``, if one
+    statement defines and wraps it, else None. Examples are a def with the decorator ``@jax.jit``, and
+    ``jax.jit(lambda x: ...)``. None also if the file cannot be read."""
     source = _text(run, file)
     return None if source is None else _makers(source).where_defined(name, begins)
 
 
 def where_called(run: Run, file: str, name: str, site: int) -> Maker | None:
-    """Return the expression that wraps the function ``name`` near a call of it: ``jax.jit(name)(x)``.
+    """Return the expression that wraps the function ``name`` near a call of it, on the line ``site``:
+    ``jax.jit(name)(x)``.
 
     None: there is no such expression, or several, or the file cannot be read. The result has the line of the
     expression, and whether it is certain that this line created the called object.
-
-    Args:
-      file, site: the file and the line of the call.
     """
     source = _text(run, file)
     return None if source is None else _makers(source).where_called(name, site)

@@ -20,9 +20,7 @@ _NUMBER = re.compile(r"\d+")
 
 def clean(text: str) -> str:
     """Return ``text`` as one line of printable text without addresses, at most LONGEST characters.
-
-    ``<f at 0x7f3a12345678>`` -> ``<f at 0x>``
-    """
+    ``<f at 0x7f3a12345678>`` -> ``<f at 0x>``"""
     text = _ADDRESS.sub("0x", text)
     if not text.isprintable():
         text = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
@@ -30,10 +28,8 @@ def clean(text: str) -> str:
 
 
 def pattern(path: str) -> str:
-    """Return a path with ``*`` for each number.
-
-    ``state.params['layer12']['kernel']`` -> ``state.params['layer*']['kernel']``
-    """
+    """Return a path with ``*`` for each number. ``state.params['layer12']['kernel']`` ->
+    ``state.params['layer*']['kernel']``"""
     return clean(_NUMBER.sub("*", path))
 
 
@@ -46,7 +42,6 @@ class Names:
     """Names for the functions and files of one run that do not depend on the machine.
 
     Args:
-      functions: the functions of the run.
       roots: directories; the name of a file is its path relative to the first of them that contains it.
       cwd: the program's working directory, to which its relative paths refer.
 
@@ -74,10 +69,8 @@ class Names:
         return f"{name} ({', '.join(map(clean, f.seen.wrappers))})" if f.seen.wrappers else name
 
     def file(self, name: str | None) -> str:
-        """Return a name for a file that is the same on another machine.
-
-        ``/home/me/project/src/train.py`` -> ``src/train.py``; ``?`` for None.
-        """
+        """Return a name for a file that is the same on another machine. ``/home/me/project/src/train.py`` ->
+        ``src/train.py``; ``?`` for None."""
         if not name:
             return "?"
         path = PurePath(name)

@@ -33,7 +33,6 @@ class Spent(msgspec.Struct, frozen=True):
 
     Attributes:
       cause: wait (for a value of a device), copy (to or between devices) or compile (trace, lower, compile).
-      line: the line; None: unknown.
       text: the expression in the source; None: the line has several, or it is unknown.
       caller: the line that calls the function in which ``line`` is; None: unknown, or it would not help the
         user to find the place.
@@ -82,14 +81,8 @@ class StepSeconds(msgspec.Struct, frozen=True):
 
 
 class _Phase(msgspec.Struct, frozen=True):
-    """A trace, lowering or compilation that is not nested in another one.
-
-    Attributes:
-      begin, end: in nanoseconds since the epoch.
-      seconds: its duration.
-      thread: the thread that ran it.
-      compilation: the call during which it ran.
-    """
+    """A trace, lowering or compilation that is not nested in another one: begin and end in nanoseconds since
+    the epoch, its seconds, its thread, and the call during which it ran."""
 
     begin: int
     end: int
@@ -99,11 +92,8 @@ class _Phase(msgspec.Struct, frozen=True):
 
 
 class _Window(msgspec.Struct, frozen=True):
-    """The steps between two recorded ends of steps: several steps, because not every end is recorded.
-
-    Attributes:
-      since, until: the two ends, of which ``since`` is the earlier one.
-    """
+    """The steps between two recorded ends of steps, ``since`` and the later ``until``: several steps, because
+    not every end is recorded."""
 
     since: StepTime
     until: StepTime
@@ -123,11 +113,9 @@ class _Window(msgspec.Struct, frozen=True):
 
 @cached_until_changed
 def step_seconds(run: Run) -> StepSeconds | None:
-    """Return the mean time of a step of the main process, and its parts.
-
-    The mean is taken of the steps that compiled nothing, or if there are too few, of all but the first. None:
-    steps were not counted, there were too few, or the parts add up to more than the step.
-    """
+    """Return the mean time of a step of the main process, and its parts. The mean is taken of the steps that
+    compiled nothing, or if there are too few, of all but the first. None: steps were not counted, there were
+    too few, or the parts add up to more than the step."""
     process = run.main
     if process is None:
         return None
@@ -159,11 +147,9 @@ def step_seconds(run: Run) -> StepSeconds | None:
 
 
 def _windows(process: Process) -> Iterator[_Window]:
-    """Yield a window for each two recorded ends of steps that follow each other.
-
-    Both ends must be from the same thread, and counted in the same way (``jaxscope.step()`` or calls of a
-    function) as the last recorded end.
-    """
+    """Yield a window for each two recorded ends of steps that follow each other. Both ends must be from the
+    same thread, and counted in the same way (``jaxscope.step()`` or calls of a function) as the last recorded
+    end."""
     times = process.step_times
     for since, until in itertools.pairwise(times):
         window = _Window(since, until)
@@ -173,10 +159,8 @@ def _windows(process: Process) -> Iterator[_Window]:
 
 
 def _profiler(process: Process) -> Iterator[tuple[int, int]]:
-    """Yield (begin, end) of the times in which JAX's profiler made steps slower, in ns since the epoch.
-
-    The start and the stop of the profiler are included.
-    """
+    """Yield (begin, end) of the times in which JAX's profiler made steps slower, in ns since the epoch. The
+    start and the stop of the profiler are included."""
     for event in process.profiles:
         took = (event.seconds or 0.0) + (event.cost_seconds or 0.0)
         yield event.t_ns - round(1e9 * min(max(0.0, took), MOST_SECONDS)), event.t_ns
@@ -196,11 +180,7 @@ def _phases(run: Run, process: Process) -> Iterator[_Phase]:
 
 def _copies(run: Run, process: Process, windows: Sequence[_Window], steps: int) -> Iterator[Spent]:
     """Yield, for each line, the mean time in a step that it waited for values of a device or copied arrays.
-
-    Args:
-      windows: the steps of which the mean is taken.
-      steps: the number of these steps.
-    """
+    The mean is that of the ``steps`` steps of ``windows``."""
     found: dict[_Place, list[tuple[transfers.Transfer, float]]] = {}
     known = transfers.by_key(process)
     for key, t in known.items():
@@ -221,15 +201,9 @@ def _copies(run: Run, process: Process, windows: Sequence[_Window], steps: int) 
 
 
 def _compiling(phases: Sequence[_Phase], windows: Sequence[_Window], steps: int) -> Iterator[Spent]:
-    """Yield, for each line, the mean time in a step during which it made JAX trace, lower or compile.
-
-    Compilations in threads other than the one that counts the steps are left out.
-
-    Args:
-      phases: the traces, lowerings and compilations of the process.
-      windows: the steps of which the mean is taken.
-      steps: the number of these steps.
-    """
+    """Yield, for each line, the mean time in a step during which it made JAX trace, lower or compile, from
+    the ``phases`` of the process. The mean is that of the ``steps`` steps of ``windows``. Compilations in
+    threads other than the one that counts the steps are left out."""
     found: dict[_Place, tuple[Frame | None, float]] = {}
     for p in phases:
         if any(
@@ -254,9 +228,7 @@ def _profile(process: Process) -> Profiled | None:
 
 def _waiting(event: Profiled) -> float | None:
     """Return the fraction of a profile's time in which a device executed nothing, mean over the devices.
-
-    None: unknown.
-    """
+    None: unknown."""
     wall = (event.seconds or 0.0) * (event.devices or 0)
     if event.busy_seconds is None or wall <= 0 or not 0 <= event.busy_seconds <= wall:
         return None

@@ -25,11 +25,9 @@ class Steps:
         return bool(counting.marks or counting.calls) or process.id in self._numbered
 
     def of(self, c: Compilation) -> Step:
-        """Return the number of the step in which ``c`` took place; None: steps were not counted.
-
-        If marks (``jaxscope.step()``) and calls give different numbers, the result is an ``Either`` with both
-        numbers. In a process that counts no steps itself, it is the step of the main process at that time.
-        """
+        """Return the number of the step in which ``c`` took place; None: steps were not counted. If marks
+        (``jaxscope.step()``) and calls give different numbers, the result is an ``Either`` with both numbers.
+        In a process that counts no steps itself, it is the step of the main process at that time."""
         process, main = c.process, self._main
         counting = self._counting[process.id]
         if counting.marks or counting.calls:
@@ -40,11 +38,8 @@ class Steps:
         return (c.step or 0) if self.known(process) else None
 
     def _own(self, c: Compilation, counting: Counting) -> Step:
-        """Return the step of ``c`` by what its own process counted.
-
-        Args:
-          counting: the step marks and calls that the process counted in all.
-        """
+        """Return the step of ``c`` by ``counting``, the step marks and calls that its own process counted in
+        all."""
         if counting.marks and not c.marks and c.step is not None and c.process.first_step != 1:
             return c.step  # the beginning of the log is missing
         before = (c.process.started.steps or 0) if c.process.started is not None else 0
@@ -62,13 +57,8 @@ def _counting(run: Run, process: Process) -> Counting:
 
 
 def within_call(run: Run, c: Compilation, function: str) -> bool:
-    """Return whether call ``c`` is a call of a certain function, or was made while that function ran.
-
-    If calls of that function count as steps, ``c`` belongs to the step that the running call began.
-
-    Args:
-      function: id of the function.
-    """
+    """Return whether call ``c`` is a call of ``function`` (an id), or was made while that function ran. If
+    calls of that function count as steps, ``c`` belongs to the step that the running call began."""
     if c.function.id == function:
         return True
     outer = run.functions.get(function)
