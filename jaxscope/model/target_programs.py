@@ -15,10 +15,8 @@ from jaxscope.schema.targets import Target
 
 
 def of_run(run: Run) -> list[tuple[Function, list[Program]]]:
-    """Return (function, its latest program for each target) for each function compiled for targets.
-
-    A target is a machine given by ``--target``. The function with the most compile seconds comes first.
-    """
+    """Return (function, its latest program for each target) for each function compiled for targets. A target
+    is a machine given by ``--target``. The function with the most compile seconds comes first."""
     latest: dict[tuple[str, str], Program] = {}
     for p in run.retargeted.values():
         f = p.function
@@ -52,10 +50,8 @@ def fit(run: Run, p: Program) -> Fit | None:
 
 
 def bounds_of(run: Run, p: Program) -> Bounds | None:
-    """Return lower bounds on the time of one call of ``p`` on its target (``--target``).
-
-    None: the target is unknown, or there is no compiled text of the program.
-    """
+    """Return lower bounds on the time of one call of ``p`` on its target (``--target``). None: the target is
+    unknown, or there is no compiled text of the program."""
     target = target_of(run, p)
     program = run.texts_of(p).hlo
     if target is None or program is None or program.module is None:

@@ -22,12 +22,9 @@ _LONGEST_NS = 1 << 62  # a damaged log may have numbers that do not fit into a N
 
 
 class Lane(msgspec.Struct, frozen=True, eq=False):
-    """A row of the timeline: one function, or all functions that are not the user's.
+    """A row of the timeline: one ``function``, or if that is None, all functions that are not the user's.
 
     Attributes:
-      function: the function; None: all functions that are not the user's.
-      members: the functions of the row.
-      seconds: seconds of tracing, lowering and compiling.
       recompiles: number of recompiles.
       spans: an array [n, 4], one row for each trace, lowering and compilation: begin, end (ns since the run
         began), index into PHASES, and 1 if it is the first phase of its call, else 0.
@@ -72,11 +69,8 @@ def lanes(run: Run) -> list[Lane]:
 
 @cached_until_changed
 def _ended(f: Function) -> NDArray[np.float64]:
-    """Return the phases of ``f`` that have ended, as an array [n, 4], one row for each.
-
-    The columns are begin and end (ns since the epoch), index into PHASES, and 1 if it is the first phase of
-    its call, else 0.
-    """
+    """Return the phases of ``f`` that have ended, as an array [n, 4], one row for each. The columns are begin
+    and end (ns since the epoch), index into PHASES, and 1 if it is the first phase of its call, else 0."""
     made = []
     for c in f.compilations:
         first = 1

@@ -33,14 +33,12 @@ class Transfer(msgspec.Struct, frozen=True):
     """All transfers that one line of the user caused in one process in one direction. None: unknown.
 
     Attributes:
-      process: the process.
       direction: TO_HOST, TO_DEVICE or BETWEEN (devices).
       kind: the function that caused them (``float``, ``np.asarray``, ``device_put``), or ARGUMENT for
         arguments of a jitted call.
       source: the user's line.
       text: the expression in the source.
       count: number of transfers; None: not counted, and ``bytes`` are those of one call.
-      bytes: bytes of all transfers.
       views: number of transfers that copied nothing, because host and device share the memory.
       waits: number of transfers that took longer than 0.1 ms.
       blocked_seconds: seconds that the program was blocked in all these transfers.
@@ -89,9 +87,7 @@ class Transfer(msgspec.Struct, frozen=True):
     @property
     def share(self) -> float | None:
         """Return the fraction of the time from the first to the last transfer that the program was blocked.
-
-        None: unknown.
-        """
+        None: unknown."""
         if self.blocked_since is None or self.span <= 0:
             return None
         return min(1.0, self.blocked_since / self.span)
@@ -103,10 +99,8 @@ class Transfer(msgspec.Struct, frozen=True):
 
     @property
     def blocked_since(self) -> float | None:
-        """Return the seconds that the program was blocked, without those of the first transfer.
-
-        None: unknown.
-        """
+        """Return the seconds that the program was blocked, without those of the first transfer. None:
+        unknown."""
         return None if self.blocked_seconds is None else max(0.0, self.blocked_seconds - self.first_seconds)
 
 
@@ -135,10 +129,8 @@ def transfers(run: Run) -> list[Transfer]:
 
 
 def called_at(run: Run, t: Transfer) -> Frame | None:
-    """Return the user's line that called the function in which ``t.source`` is, to show both lines.
-
-    None if the line is unknown or would not help: it helps if it is in another file, or in a loop.
-    """
+    """Return the user's line that called the function in which ``t.source`` is, to show both lines. None if
+    the line is unknown or would not help: it helps if it is in another file, or in a loop."""
     at, source = t.caller, t.source
     if at is None or source is None or (at.file, at.line) == (source.file, source.line):
         return None
@@ -171,11 +163,8 @@ def steps(run: Run, process: Process) -> int | None:
 
 
 def _seen(process: Process, e: Transferred, key: tuple[str, str, str, int]) -> Transfer:
-    """Return the transfers that the recorded event ``e`` describes.
-
-    Args:
-      key: the key of the event in ``process.transfers``: (direction, kind, file, line).
-    """
+    """Return the transfers that the recorded event ``e`` describes. ``key`` is its key in
+    ``process.transfers``: (direction, kind, file, line)."""
     return Transfer(
         process=process,
         direction=e.direction,
@@ -206,7 +195,6 @@ class _Moved(msgspec.Struct, frozen=True):
     Attributes:
       direction: TO_DEVICE (NumPy arguments) or BETWEEN (arrays of another device).
       bytes: bytes of all these arguments together.
-      paths: the paths of these arguments.
     """
 
     direction: str
@@ -239,11 +227,11 @@ def _of_function(
     misses: list[Compilation],
     keyed: list[tuple[Compilation, list[_Moved]]],
 ) -> Iterator[Transfer]:
-    """Yield the transfers of arguments of ``f`` in one process and one direction.
+    """Yield the transfers of arguments of ``f``, with ``misses`` of the C++ fast path, in one process and one
+    direction.
 
     Args:
       direction: TO_DEVICE (NumPy arguments) or BETWEEN (arrays of another device).
-      misses: the calls of ``f`` that missed the C++ fast path.
       keyed: (call, arguments that it copies) for each of these calls whose cache key was recorded.
     """
     first: dict[_Moved, Compilation] = {}
@@ -267,11 +255,8 @@ def _of_function(
 
 def _counted(f: Function, moved: list[tuple[_Moved, Compilation]], by_bytes: dict[int, int]) -> Transfer:
     """Return the transfers of NumPy arguments of ``f``, whose calls pass different numbers of bytes.
-
-    Args:
-      moved: (copied arguments, the first call that copied them).
-      by_bytes: {bytes of the NumPy arguments of a call: number of such calls}.
-    """
+    ``moved`` are (copied arguments, the first call that copied them), ``by_bytes`` is {bytes of the NumPy
+    arguments of a call: number of such calls}."""
     calls = sum(n for size, n in by_bytes.items() if size)
     return _argument(f, TO_DEVICE, moved, calls, sum(size * n for size, n in by_bytes.items()))
 
@@ -279,14 +264,9 @@ def _counted(f: Function, moved: list[tuple[_Moved, Compilation]], by_bytes: dic
 def _argument(
     f: Function, direction: str, moved: list[tuple[_Moved, Compilation]], count: int | None, total: int
 ) -> Transfer:
-    """Return the transfers of arguments of ``f``, as one Transfer.
-
-    Args:
-      direction: TO_DEVICE or BETWEEN.
-      moved: (copied arguments, the first call that copied them).
-      count: number of calls; None: unknown.
-      total: bytes of all these calls; if their number is unknown, bytes of one call.
-    """
+    """Return the transfers of arguments of ``f`` in a ``direction`` (TO_DEVICE or BETWEEN), as one Transfer.
+    ``moved`` are (copied arguments, the first call that copied them). ``count`` is the number of calls (None:
+    unknown), and ``total`` the bytes of all these calls, or of one call if ``count`` is None."""
     begun = min((c for _, c in moved), key=lambda c: c.t_ns)
     return Transfer(
         process=begun.process,
@@ -304,10 +284,8 @@ def _argument(
 
 
 def _to_one_device(c: Compilation) -> bool:
-    """Return whether the program of call ``c`` has a single device.
-
-    Its transfers of arguments must then be derived, because JAX announces only copies to several devices.
-    """
+    """Return whether the program of call ``c`` has a single device. Its transfers of arguments must then be
+    derived, because JAX announces only copies to several devices."""
     target = devices_of_program(c)
     return target is not None and len(target) == 1
 
@@ -320,10 +298,8 @@ def brought(c: Compilation) -> int | None:
 
 
 def _moved(c: Compilation) -> list[_Moved]:
-    """Return the arguments that call ``c`` copies to the device of its program, for each direction.
-
-    Empty: nothing is copied, or the program has several devices.
-    """
+    """Return the arguments that call ``c`` copies to the device of its program, for each direction. Empty:
+    nothing is copied, or the program has several devices."""
     target = devices_of_program(c)
     if target is None or len(target) != 1 or c.key is None:
         return []
@@ -351,11 +327,8 @@ def arguments_read(c: Compilation) -> list[Leaf]:
 
 
 def _way(c: Compilation, leaf: Leaf, target: tuple[int, ...]) -> str | None:
-    """Return the direction in which an argument is copied: TO_DEVICE or BETWEEN; None: it is not copied.
-
-    Args:
-      target: ids of the devices of the program.
-    """
+    """Return the direction in which an argument is copied to the program's devices, with the ids ``target``:
+    TO_DEVICE or BETWEEN; None: it is not copied."""
     if leaf.type.startswith("numpy."):
         return TO_DEVICE
     here = devices_of(c, leaf)
@@ -397,9 +370,7 @@ def size_of(leaf: Leaf) -> int | None:
 
 
 def _bits(dtype: str) -> int | None:
-    """Return the number of bits in the name of a dtype; None: it has none.
-
-    ``float32`` -> 32, ``bfloat16`` -> 16, ``float8_e4m3fn`` -> 8
-    """
+    """Return the number of bits in the name of a dtype; None: it has none. ``float32`` -> 32, ``bfloat16`` ->
+    16, ``float8_e4m3fn`` -> 8"""
     found = re.match(r"[a-z]+(\d{1,3})", dtype)
     return int(found.group(1)) if found else None

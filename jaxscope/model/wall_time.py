@@ -29,11 +29,8 @@ class WallTime(msgspec.Struct, frozen=True):
 
 
 def wall_time(run: Run) -> WallTime | None:
-    """Return the parts of the wall time of the run.
-
-    None: nothing was compiled, the main process was not recorded to its end, or the parts add up to more than
-    the whole.
-    """
+    """Return the parts of the wall time of the run. None: nothing was compiled, the main process was not
+    recorded to its end, or the parts add up to more than the whole."""
     process, total, compiling, first = run.main, run.seconds, run.compiling_seconds, _first_phase(run)
     if process is None or not run.main_recorded or process.stopped is not None or first is None:
         return None
@@ -50,10 +47,8 @@ def wall_time(run: Run) -> WallTime | None:
 
 
 def _first_phase(run: Run) -> int | None:
-    """Return when the main process first began to trace, lower or compile (ns since the epoch).
-
-    None: it never did.
-    """
+    """Return when the main process first began to trace, lower or compile (ns since the epoch). None: it
+    never did."""
     process = run.main
     if process is None:
         return None
@@ -62,13 +57,9 @@ def _first_phase(run: Run) -> int | None:
 
 
 def _waiting(run: Run, process: Process, first: int) -> float | None:
-    """Return the seconds in which the thread that runs the steps waited for values of devices.
-
-    None: unknown, or the thread may have waited while another thread compiled.
-
-    Args:
-      first: only waits after this time count: when the first phase (trace, ...) began, ns since the epoch.
-    """
+    """Return the seconds in which the thread that runs the steps waited for values of devices, after
+    ``first``, when the first phase (trace, ...) began, in ns since the epoch. None: unknown, or the thread
+    may have waited while another thread compiled."""
     threads = {
         event.thread
         for c in run.compilations.values()

@@ -18,10 +18,8 @@ _NAMED = re.compile(r'op_name="(\w{1,40})\(([^()"]{1,200})\)')
 
 
 class Overheard:
-    """The warnings of XLA in a run, by program.
-
-    The warnings are assigned to programs when they are needed, and again after events were added to the run.
-    """
+    """The warnings of XLA in a run, by program. The warnings are assigned to programs when they are needed,
+    and again after events were added to the run."""
 
     def __init__(self, run: Fold) -> None:
         self._run = run
@@ -31,11 +29,9 @@ class Overheard:
         self._several = False  # a program has several partitions
 
     def of(self, p: Program) -> list[str] | None:
-        """Return the texts of the warnings that XLA printed while it compiled ``p``, each once.
-
-        None: XLA's output was not recorded, or the program was loaded from the persistent cache, so that
-        another process compiled it.
-        """
+        """Return the texts of the warnings that XLA printed while it compiled ``p``, each once. None: XLA's
+        output was not recorded, or the program was loaded from the persistent cache, so that another process
+        compiled it."""
         self._place()
         found = self._texts.get(p.id)
         if found is not None:
@@ -46,11 +42,8 @@ class Overheard:
         return [] if here else None
 
     def lost(self) -> list[Lost]:
-        """Return why warnings are missing; empty if none are.
-
-        Missing output of XLA is reported only if a program runs on several devices: XLA prints these warnings
-        for no others.
-        """
+        """Return why warnings are missing; empty if none are. Missing output of XLA is reported only if a
+        program runs on several devices: XLA prints these warnings for no others."""
         self._place()
         found = []
         if self._several and not self._run.stderr:
@@ -101,10 +94,8 @@ class Overheard:
 
 
 def _compiling(c: Compilation) -> tuple[int, float] | None:
-    """Return (begin, end) of the compilation by XLA in call ``c``, in ns since the epoch.
-
-    The end is infinite while the compilation lasts. None: there was no compilation.
-    """
+    """Return (begin, end) of the compilation by XLA in call ``c``, in ns since the epoch. The end is infinite
+    while the compilation lasts. None: there was no compilation."""
     if c.phase == COMPILE:
         return c.phase_ns, float("inf")
     ended = c.compiled or (c.failed if c.failed is not None and c.failed.phase == COMPILE else None)
@@ -117,15 +108,9 @@ def _compiling(c: Compilation) -> tuple[int, float] | None:
 
 
 def _one(compilations: list[Compilation], text: str) -> str | None:
-    """Return the id of the program to which a warning belongs; None: unknown.
-
-    If ``compilations`` have a single program, it is this one; otherwise it is the one whose module the
-    warning names.
-
-    Args:
-      compilations: the compilations during which the warning may have been printed.
-      text: the warning.
-    """
+    """Return the id of the program to which the warning ``text`` belongs, which may have been printed during
+    any of ``compilations``; None: unknown. If ``compilations`` have a single program, it is this one;
+    otherwise it is the one whose module the warning names."""
     ids = {c.program for c in compilations}
     if len(ids) > 1 and (named := _NAMED.search(text)):
         module = f"{named[1]}_{named[2]}"
