@@ -183,24 +183,24 @@ class Recording:
         """
         return self.read().metrics()
 
-    def report(self, *, file: Any = None, **options: Any) -> None:
+    def report(self, *, file: Any = None, everything: bool = False) -> None:
         """Print the report of what has been recorded so far, as ``jaxscope report`` does.
 
-        In a notebook, without ``file`` and options, the HTML report is shown below the cell instead.
+        In a notebook, without arguments, the HTML report is shown below the cell instead.
 
         Args:
           file: an open text file; default: stdout.
-          options: ``everything=True`` shortens and folds nothing.
+          everything: shorten and fold nothing.
         """
         from jaxscope.capture import notebook_cells
 
-        if file is None and not options and notebook_cells.notebook() is not None and not self.is_empty:
+        if file is None and not everything and notebook_cells.notebook() is not None and not self.is_empty:
             notebook_cells.display(self)
             return
         from jaxscope.report import text
 
         run = self.read()
-        text.print_report(run, file=file, directory=run.directory, **options)
+        text.print_report(run, file=file, directory=run.directory, everything=everything)
 
     def _repr_html_(self) -> str | None:
         """Return the HTML report of what has been recorded so far, which a notebook shows below the cell;

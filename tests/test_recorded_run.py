@@ -30,3 +30,8 @@ def test_a_name_that_is_none_is_reported_with_what_there_is(tmp_path, monkeypatc
     monkeypatch.setenv("JAXSCOPE_HOME", str(tmp_path))
     with pytest.raises(JaxscopeError):
         jaxscope.open_run("nosuch")
+
+
+def test_the_report_of_a_recording_takes_no_other_directory(tmp_path):
+    with pytest.raises(TypeError, match=r"report\(\) got an unexpected keyword argument 'directory'"):
+        jaxscope.record(tmp_path / "none").report(directory=tmp_path)
