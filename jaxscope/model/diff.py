@@ -21,6 +21,7 @@ from jaxscope.model.causes import recompilations
 from jaxscope.model.changes import Changes
 from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
+from jaxscope.model.stable_names import order
 from jaxscope.schema.causes import Cause
 
 COUNTS = ("traces", "lowerings", "compiled", "persistent_cache_hits", "fast_path_misses")
@@ -147,10 +148,10 @@ def matched(
     )
     for key in keys:
         there: dict[Hashable, list[Function]] = {}
-        for f in sorted(right, key=_place):
+        for f in sorted(right, key=order):
             there.setdefault(key(f), []).append(f)
         here = Counter(key(f) for f in left)
-        for f in sorted(left, key=_place):
+        for f in sorted(left, key=order):
             k = key(f)
             # Several functions of one name, such as lambdas, are matched by their order, if both runs have
             # equally many.
@@ -161,10 +162,6 @@ def matched(
                 right.remove(g)
                 pairs.append((f, g))
     return [*pairs, *((f, None) for f in left), *((None, g) for g in right)]
-
-
-def _place(f: Function) -> tuple[str, int, str]:
-    return f.seen.file or "", f.seen.line or 0, f.id
 
 
 def _seconds(f: FunctionDiff) -> float:

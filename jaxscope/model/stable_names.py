@@ -38,6 +38,20 @@ def root(path: str) -> str:
     return clean(re.split(r"[.\[]", path, maxsplit=1)[0] or path)
 
 
+def order(f: Function) -> tuple[object, ...]:
+    """Return the key that sorts functions of one name: by file, line and column, then by the places of the
+    functions that they capture. The order is the same after an edit above these places, and does not depend
+    on which function the program calls first.
+    """
+    place, _, _ = f.id.partition(" | captures ")
+    return f.seen.file or "", f.seen.line or 0, _with_numbers(place), _with_numbers(f.seen.captured_code)
+
+
+def _with_numbers(text: str) -> list[str | int]:
+    """Return ``text`` in parts, so that numbers compare as numbers: ``f:9`` -> ``["f:", 9, ""]``."""
+    return [int(part) if n % 2 else part for n, part in enumerate(re.split(r"(\d{1,18})", text))]
+
+
 class Names:
     """Names for the functions and files of one run that do not depend on the machine.
 
@@ -46,8 +60,8 @@ class Names:
       cwd: the program's working directory, to which its relative paths refer.
 
     Attributes:
-      by_id: {id of a function: its name}: ``train.py::Trainer.step``. A second function of the same name gets
-        the name with `` #2``.
+      by_id: {id of a function: its name}: ``train.py::Trainer.step``. A second function of the same name, in
+        the order of the source code (``order``), gets the name with `` #2``.
     """
 
     def __init__(self, functions: Iterable[Function], roots: Sequence[str], cwd: str = "") -> None:
@@ -55,7 +69,7 @@ class Names:
         self._roots = [PurePath(r) for r in roots if r]
         self.by_id: dict[str, str] = {}
         taken: dict[str, int] = {}
-        ordered = sorted(functions, key=lambda f: (f.seen.file or "", f.seen.line or 0, f.id))
+        ordered = sorted(functions, key=order)
         names = [self._name(f) for f in ordered]
         shared = {name for name, n in Counter(names).items() if n > 1}
         for f, name in zip(ordered, names, strict=True):

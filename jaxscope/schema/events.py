@@ -101,6 +101,8 @@ class FunctionSeen(Event, frozen=True, tag="FunctionSeen"):
       eager: whether this is an operation that runs outside jit (``jnp.add`` in plain Python code).
       signature: the parameters as text; None: unknown.
       captures: the functions, classes and callable objects that it captures, as ``loss=l2`` (at most 8).
+      captured_code: names and places of the functions that it captures, also through these, as a text of
+        limited length. It orders functions that differ in nothing else. Empty if it captures none.
     """
 
     function: str = ""
@@ -115,6 +117,7 @@ class FunctionSeen(Event, frozen=True, tag="FunctionSeen"):
     eager: bool = False
     signature: str | None = None
     captures: list[str] = []
+    captured_code: str = ""
 
 
 class ContextSeen(Event, frozen=True, tag="ContextSeen"):

@@ -28,6 +28,7 @@ from jaxscope.schema.libraries import COMPUTING_ROOTS, JAX_ROOTS
 MAX_LAYERS = 24
 MAX_CAPTURED = 100  # captured values whose code is read
 MAX_NAMED = 8
+LONGEST_CODE = 1000  # characters of the text that orders functions by what they capture
 # Attributes that hold the wrapped function; the last is of haiku's transforms.
 INNER = ("__wrapped__", "fun", "f", "func", "fn", "_fun", "fn_", "_original_fn")
 
@@ -446,6 +447,7 @@ def describe(function: Any, extra_wrappers: list[str] | None = None) -> Function
     else:
         users_class = None
     named = [f"{n}={_name_of(v)}" for n, v in captured.items() if callable(v) and v is not users_class]
+    captured_code = _code_of([*captured.values()], [])
     try:
         # What a transform of haiku returns has parameters of its own.
         called = function if "_original_fn" in getattr(function, "__dict__", ()) else inner
@@ -455,7 +457,7 @@ def describe(function: Any, extra_wrappers: list[str] | None = None) -> Function
     return FunctionSeen(
         function=f"{name} (eager)"
         if eager
-        else function_id(qualname, file, _place(code, line), wrappers, _code_of([*captured.values()], [])),
+        else function_id(qualname, file, _place(code, line), wrappers, captured_code),
         name=name,
         qualname=qualname,
         module=str(module) if module else None,
@@ -467,6 +469,7 @@ def describe(function: Any, extra_wrappers: list[str] | None = None) -> Function
         eager=eager,
         signature=signature,
         captures=named[:MAX_NAMED],
+        captured_code=captured_code[:LONGEST_CODE],
     )
 
 

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from written import CWD, function, key, leaf
 
 from jaxscope.check.baseline import file, schema
+from jaxscope.check.baseline.extract import extract
 from jaxscope.model import metrics
+from jaxscope.model.load import load
 from jaxscope.model.records import Function
 from jaxscope.model.stable_names import Names, clean, pattern, root
 from jaxscope.schema import events as ev
@@ -248,6 +250,57 @@ def test_what_a_function_captures_is_part_of_its_name_where_another_has_the_same
     assert names(alone) == ["train.py::make.update"]
     by_id = Names([Function(s.function, s) for s in (other, alone)], (CWD,)).by_id
     assert by_id == {"1": "train.py::make.update [loss=l1]", "2": "train.py::make.update [loss=l2]"}
+
+
+def test_functions_that_capture_others_of_one_name_are_numbered_by_the_places_of_these():
+    seen = [
+        function(
+            "make.<locals>.update",
+            function=f"{n} | captures {digest}",
+            captures=["loss=<lambda>"],
+            captured_code=f"<lambda>@{CWD}/train.py:{place}()",
+        )
+        for n, digest, place in ((1, "bb", "100:4"), (1, "cc", "9:30"), (1, "aa", "9:4"))
+    ]
+    by_id = Names([Function(s.function, s) for s in seen], (CWD,)).by_id
+    assert [by_id[s.function][-4:] for s in seen] == ["] #3", "] #2", "da>]"]
+
+
+FACTORY = """
+import sys
+import jax, jax.numpy as jnp
+
+def make(loss):
+    @jax.jit
+    def step(w, x):
+        return w - 0.1 * jax.grad(loss)(w, x)
+    return step
+
+steps = [
+    make(lambda w, x: jnp.sum((x @ w) ** 2)), make(lambda w, x: jnp.sum(jnp.abs(x @ w))),
+    make(lambda w, x: jnp.sum(jnp.cosh(x @ w))),
+    make(lambda w, x: jnp.sum(jnp.tanh(x @ w))),
+    make(lambda w, x: jnp.sum(jnp.sin(x @ w))),
+]
+for n in map(int, sys.argv[1:]):
+    steps[n](jnp.ones(n + 1), jnp.ones((2, n + 1)))
+"""
+
+
+@pytest.mark.capture
+def test_the_numbers_of_functions_do_not_depend_on_the_order_of_calls_or_on_lines_above(record):
+    def named(run):
+        functions = extract(run, []).baseline.functions
+        return {name: next(iter(f.programs[0].arguments)) for name, f in functions.items()}
+
+    before = named(load(record(FACTORY, *"01234").run))
+    step = f"{next(iter(before)).partition('::')[0]}::make.step [loss=<lambda>]"
+    assert before == {f"{step} #{n}" if n > 1 else step: f"w: f32[{n}]" for n in range(1, 6)}
+    after = named(load(record(f"# one line more\n{FACTORY}", *"42301").run))
+    assert [*after.values()] == ["w: f32[5]", "w: f32[3]", "w: f32[4]", "w: f32[1]", "w: f32[2]"]
+    assert {name.partition("::")[2]: w for name, w in after.items()} == {
+        name.partition("::")[2]: w for name, w in before.items()
+    }
 
 
 def test_addresses_numbers_and_control_characters_do_not_get_in():
