@@ -65,14 +65,9 @@ def lengthened_argument(group: Group) -> Fix | None:
 
 
 def _settled(group: Group) -> bool:
-    """Return whether recompiles for another size are over, and so matter less: the argument whose size
-    changed has only few sizes, each with many calls, and no new size in the latter half of all calls.
-
-    False if calls are not counted.
-
-    Args:
-      group: the calls of a function that recompiled because the size of the same argument changed.
-    """
+    """Return whether the recompiles of ``group``, all for another size of one argument, are over, and so
+    matter less: the argument whose size changed has only few sizes, each with many calls, and no new size in
+    the latter half of all calls. False if calls are not counted."""
     last = group.compilations[-1]
     calls, then = group.function.counted_calls.get(last.process.id), last.calls_then
     if calls is None or then is None:

@@ -42,12 +42,8 @@ def carried_state(run: Run) -> Iterator[Finding]:
 
 
 def fix(p: Prediction) -> Fix:
-    """Return the advice for a call that will recompile: how to give the first argument that differs the form
-    with which the function returns it.
-
-    Args:
-      p: the prediction that the next call recompiles, with the causes.
-    """
+    """Return the advice for ``p``, the prediction that the next call recompiles: how to give the first
+    argument that differs the form with which the function returns it."""
     cause = p.causes[0]
     path = cause.path or p.argument
     if cause.kind in ("weak_type", "dtype"):

@@ -1,6 +1,5 @@
 """Rules JX505 (a donated argument that XLA cannot reuse), JX506 (an argument that could be donated) and JX507
-(a large array that is a constant of the program): memory that a program uses twice, or for nothing.
-"""
+(a large array that is a constant of the program): memory that a program uses twice, or for nothing."""
 
 from __future__ import annotations
 
@@ -141,11 +140,7 @@ def _possible(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable,
 def _objects_of_nnx(p: Program, f: Function, names: Sequence[str]) -> bool:
     """Return whether the function ``f`` is under ``nnx.jit`` and all its arguments ``names`` are objects,
     into which nnx.jit puts the new arrays after a call. False if one of the arguments is an array, or a
-    container such as a list.
-
-    Args:
-      p: a program of ``f``, whose latest call says what the arguments are.
-    """
+    container such as a list. The latest call of ``p``, a program of ``f``, says what the arguments are."""
     key = p.compilations[-1].key
     return IN_PLACE in f.seen.wrappers and key is not None and all("." in key.nodes.get(n, "") for n in names)
 

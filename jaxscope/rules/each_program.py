@@ -30,11 +30,8 @@ Look = Callable[[Program, Function, Texts], Iterator[tuple[Hashable, Finding]]]
 
 def users(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
     """Yield (program, function, analysed texts of the program) for each of the user's functions. The program
-    is the latest that was called, or else the latest.
-
-    If a function was only lowered for targets (``jaxscope compile``), its program is one of those for
-    targets.
-    """
+    is the latest that was called, or else the latest. If a function was only lowered for targets
+    (``jaxscope compile``), its program is one of those for targets."""
     latest = _latest(run)
     for f, ps in latest.values():
         yield ps[0], f, run.texts_of(ps[0])
@@ -46,11 +43,9 @@ def users(run: Run) -> Iterator[tuple[Program, Function, Texts]]:
 
 @cached_until_changed
 def _latest(run: Run) -> dict[str, tuple[Function, list[Program]]]:
-    """Return a dict: id of a user's function -> (the function, its programs with the latest first).
-
-    If some of these programs were called, those that never were are left out: a program that was compiled
-    ahead of time may be unused.
-    """
+    """Return a dict: id of a user's function -> (the function, its programs with the latest first). If some
+    of these programs were called, those that never were are left out: a program that was compiled ahead of
+    time may be unused."""
     found: dict[str, tuple[Function, list[Program]]] = {}
     for p in run.programs.values():
         f = p.function
@@ -63,16 +58,14 @@ def _latest(run: Run) -> dict[str, tuple[Function, list[Program]]]:
 
 
 def of_compiled(run: Run, look: Look) -> Iterator[Finding]:
-    """Yield the findings of a rule in the latest programs of each of the user's functions: those that ran on
-    this machine, and those compiled for each target (an accelerator that need not be there).
+    """Yield the findings of the rule ``look`` in the latest programs of each of the user's functions: those
+    that ran on this machine, and those compiled for each target (an accelerator that need not be there). For
+    one program, ``look`` yields pairs (value, finding); equal values mean equal findings.
 
     If several programs have equal findings, only the finding of the latest program is kept. If the latest
     program does not have the finding, the finding names the programs that have it. If the program was
     recorded on the CPU for other targets, and only the CPU's program has the finding, its severity is
     ``note``.
-
-    Args:
-      look: the rule. For one program it yields pairs (value, finding); equal values mean equal findings.
     """
     latest, targets = _latest(run), {f.id: ps for f, ps in target_programs.of_run(run) if f.user}
     for id in dict.fromkeys([*latest, *targets]):

@@ -18,14 +18,9 @@ FEW = 2  # such calls of one function object are normal: the first call with eac
 
 def _found(run: Run, code: str, kind: str, fix: Callable[[str], Fix], few: int = FEW) -> Iterator[Finding]:
     """Yield a finding with the code ``code`` for each of the user's functions whose calls missed the fast
-    path (JAX's dispatch in C++) more often than is normal.
-
-    Args:
-      kind: the kind of cause, such as ``effects``.
-      fix: returns the advice, given the path of an argument.
-      few: how many such calls are normal for one function object; a function that is defined again is another
-        object.
-    """
+    path (JAX's dispatch in C++) more often than is normal, for a cause of the ``kind``, such as ``effects``.
+    ``fix`` returns the advice, given the path of an argument. ``few`` is how many such calls are normal for
+    one function object; a function that is defined again is another object."""
     for group in groups(run, (kind,), fast_path=True):
         n = group.function.fast_path_misses
         if n > few * _objects(group) and not (kind == "effects" and _of_refs(group)):
