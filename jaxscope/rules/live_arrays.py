@@ -58,14 +58,9 @@ def _title(g: Growth, longer: bool) -> Message:
 
 
 def _seen(g: Growth, position: float, count: int, size: int) -> Evidence:
-    """Return the evidence that one snapshot of the live arrays gives about arrays that grow: their number and
-    their bytes at that time.
-
-    Args:
-      g: the arrays.
-      position: the step of the snapshot; the seconds since the start if steps are not counted.
-      count, size: the number of the arrays, and their bytes.
-    """
+    """Return the evidence that one snapshot of the live arrays gives about arrays that grow, ``g``: their
+    ``count`` and their bytes ``size`` at that time. ``position`` is the step of the snapshot; the seconds
+    since the start if steps are not counted."""
     what: dict[str, Any] = {"count": Count(count, "array"), "bytes": Bytes(size)}
     if g.in_steps:
         return Evidence(message("arrays-of-bytes", **what), source=g.group.origin, step=int(position))
@@ -115,7 +110,6 @@ class _Copied(msgspec.Struct, frozen=True):
     """Arrays of one name that have copies on several devices, and how to shard them instead.
 
     Attributes:
-      group: the arrays.
       look: the snapshot of the live arrays that has them.
       missing: the mesh axes along which they are replicated, as (axis, size).
       axis: the axis of ``missing`` to shard over.
@@ -211,11 +205,8 @@ def _replicated(tree: str, members: list[_Copied]) -> Finding | None:
 
 def _like(tree: str, copied: _Copied) -> Message | None:
     """Return a clause that says which arrays of the same tree (such as ``params``) are already sharded over
-    the mesh axis ``copied.axis``; None if there are none.
-
-    Args:
-      copied: the replicated arrays, and how to shard them.
-    """
+    the mesh axis ``copied.axis``, the one over which the replicated arrays could be sharded; None if there
+    are none."""
     if not copied.like:
         return None
     more = sum(g.count for g in copied.like) - 1
@@ -227,15 +218,8 @@ def _like(tree: str, copied: _Copied) -> Message | None:
 
 def _copied(g: Group, look: Snapshot, tree: list[Group]) -> _Copied | None:
     """Return how to shard the replicated arrays ``g`` instead. None if they are not replicated, or no
-    dimension is divisible by the size of a mesh axis.
-
-    The mesh axis to shard over is one that other arrays of the tree are sharded over. If there is none, it is
-    the largest.
-
-    Args:
-      look: the snapshot of the live arrays that has ``g``.
-      tree: all arrays of the same tree, such as ``params``.
-    """
+    dimension is divisible by the size of a mesh axis. The mesh axis to shard over is one that other arrays of
+    ``tree`` (such as ``params``) are sharded over. If there is none, it is the largest."""
     shape = [d for d in g.shape or () if isinstance(d, int)]
     if g.sharding is None or g.device_bytes is None or not shape or len(shape) != len(g.shape or ()):
         return None

@@ -132,15 +132,9 @@ def _turns_alone(run: Run, c: Compilation, call: LoopCall, jitted: set[str]) -> 
 
 
 def _rows(run: Run, c: Compilation, call: LoopCall) -> tuple[int, ...] | None:
-    """Return the shape of the array whose rows a loop passes to a jitted function, one row in each call. None
-    if no such array is known, or if the loop runs only once.
-
-    The array is known from operations outside jit that take a row (a slice, a gather) on the loop's lines.
-
-    Args:
-      c: the latest call of the function in the loop.
-      call: the call in the source, with its loop.
-    """
+    """Return the shape of the array whose rows a loop passes to a jitted function in ``call``, one row in
+    each call; ``c`` is the latest such call. None if no such array is known, or if the loop runs only once.
+    The array is known from operations outside jit that take a row (a slice, a gather) on the loop's lines."""
     if c.site is None or c.key is None or not _again(run, c, call):
         return None
     rows = {(leaf.shape, leaf.dtype) for leaf in c.key.arguments if leaf.shape is not None}
@@ -163,12 +157,8 @@ def _dtype(c: Compilation, rows: tuple[int, ...]) -> str | None:
 
 def _again(run: Run, c: Compilation, call: LoopCall) -> bool:
     """Return whether another loop runs the loop around ``call`` again: a loop of the same function, or one
-    around a line that calls this function.
-
-    Args:
-      c: a recorded call of the function that ``call`` names; it has the call stack.
-      call: the call in the source, with its loop.
-    """
+    around a line that calls this function. ``call`` is in the source, with its loop; ``c`` is a recorded call
+    of its function, with the call stack."""
     text, stack = sources.of(run), c.missed.stack if c.missed is not None else []
     last = call.loop.end_lineno or call.loop.lineno
     outside = [
@@ -182,11 +172,8 @@ def _calls_in_a_step(run: Run, f: Function, c: Compilation, call: LoopCall) -> i
     may itself be the step.
 
     ``f`` may be the step if it is passed its own results and ``jaxscope.step()`` marks the steps: such a mark
-    may also stand for an epoch.
-
-    Args:
-      c: a recorded call of ``f``.
-      call: the same call in the source, with its loop.
+    may also stand for an epoch. ``c`` is a recorded call of ``f``. ``call`` is the same call in the source,
+    with its loop.
     """
     calls, steps = f.counted_calls.get(c.process.id), transfers.steps(run, c.process)
     steppers = [g for g in run.functions.values() if g.step and c.process.id in g.counted_calls]
@@ -235,13 +222,8 @@ def work_done_twice(run: Run) -> Iterator[Finding]:
 
 def _comparable(run: Run, larger: Compilation, g: Function, c: Compilation) -> bool:
     """Return whether two functions may compute the same forward pass. As far as is known, both are in the
-    same mode: equal static arguments, no dropout in only one of them, no code for evaluation.
-
-    Args:
-      larger: the call of the function that computes more.
-      g: the function that computes less.
-      c: the call of ``g``.
-    """
+    same mode: equal static arguments, no dropout in only one of them, no code for evaluation. ``larger`` is a
+    call of the function that computes more, ``c`` one of ``g``, which computes less."""
     if larger.key is None or c.key is None:
         return False
     modes = {s.path: s.repr for s in larger.key.static}
@@ -270,9 +252,6 @@ def _has_another_like(larger: Compilation, c: Compilation) -> bool:
     Arguments are of one kind if their arrays have equal paths and types. Arrays deep inside an argument, as
     the moments in an optimizer's state, are not counted if the same arrays occur nearer to the argument's
     root.
-
-    Args:
-      larger, c: a call of each function.
     """
     passed: dict[str, _Types] = {}
     for path, array in _types(c).items():
@@ -292,12 +271,8 @@ def _types(c: Compilation) -> _Types:
 
 def _places(kind: _Types, arrays: _Types) -> set[tuple[str, ...]]:
     """Return where the arrays of one argument occur within ``arrays``, as paths: ``("opt", "mu")`` if below
-    this path there are exactly the arrays of ``kind``, with equal paths and types.
-
-    Args:
-      kind: path of each array within the argument -> its shape and dtype.
-      arrays: path of each array in a call -> its shape and dtype.
-    """
+    this path there are exactly the arrays of ``kind``, with equal paths and types. Both map the path of an
+    array to its shape and dtype."""
     first = next(iter(kind))
     starts = {path[: len(path) - len(first)] for path in arrays if path[len(path) - len(first) :] == first}
     return {
@@ -320,13 +295,9 @@ def has_key(c: Compilation) -> bool:
 
 
 def _arrays_passed(f: Function, c: Compilation, call: LoopCall) -> set[str | None]:
-    """Return the names of the variables that a call of ``f`` passes as arrays, not as containers or objects:
-    ``{"x"}`` for ``f(model, x)``.
-
-    Args:
-      c: a recorded call of ``f``, which says what the arguments are.
-      call: the same call in the source.
-    """
+    """Return the names of the variables that ``call`` passes as arrays, not as containers or objects, to
+    ``f``: ``{"x"}`` for ``f(model, x)``. ``c`` is a recorded call of ``f``, which says what the arguments
+    are."""
     paths = [leaf.path for leaf in c.key.arguments] if c.key is not None else []
     passed = [loop_calls.argument(call.call, f.seen.signature, name) for name in paths]
     return {loop_calls.root(a) for a in passed if a is not None}
@@ -337,11 +308,9 @@ def _same_arguments(larger: LoopCall, smaller: LoopCall, unchanged: set[str | No
     computes, because the arguments of ``smaller`` are also passed to ``larger``.
 
     None: it does not, or that is unknown. False: the arguments have the same values in both calls. True:
-    ``larger`` comes first and changes some of them, as ``params = train_step(params, batch)`` does.
-
-    Args:
-      unchanged: if ``larger`` changes the objects that it is passed (flax nnx), the names of the variables
-        that it does not change; else None.
+    ``larger`` comes first and changes some of them, as ``params = train_step(params, batch)`` does. If
+    ``larger`` changes the objects that it is passed (flax nnx), ``unchanged`` names the variables that it
+    does not change; else it is None.
     """
     if larger.statement is None or smaller.statement is None or larger.statement == smaller.statement:
         return None
@@ -382,11 +351,8 @@ def _touched(statements: Sequence[ast.AST]) -> set[str | None]:
 
 
 def _depends(call: ast.Call, on: LoopCall, between: Sequence[ast.AST]) -> bool:
-    """Return whether an argument of ``call`` is computed from a result of the call ``on``.
-
-    Args:
-      between: the statements between the two calls, through which the value may pass.
-    """
+    """Return whether an argument of ``call`` is computed from a result of the call ``on``, perhaps through
+    ``between``, the statements between the two calls."""
     names = set(on.targets)
     for statement in between:
         if names & loop_calls.names_read([statement]):

@@ -81,12 +81,8 @@ def recompile_rate(run: Run) -> Iterator[Finding]:
 
 
 def _has_own_finding(run: Run, repeats: list[Compilation]) -> bool:
-    """Return whether another rule reports the recompiles of a function, so that JX132 reports nothing: more
-    than half of them have the same cause, and there is advice about that cause.
-
-    Args:
-      repeats: the recompiles of the function.
-    """
+    """Return whether another rule reports ``repeats``, the recompiles of a function, so that JX132 reports
+    nothing: more than half of them have the same cause, and there is advice about that cause."""
     found: dict[tuple[str, str | None], list[tuple[Compilation, Cause]]] = {}
     for c in repeats:
         cause = causes.of(run, c)[0]
@@ -109,12 +105,8 @@ def _by_calls(f: Function, repeats: list[Compilation]) -> Message | None:
 
 
 def _by_number(f: Function, repeats: list[Compilation]) -> Message | None:
-    """Return a clause that says how often ``f`` recompiled. None if there are too few recompiles, or if the
-    calls of ``f`` are counted: the share of calls that recompile decides then.
-
-    Args:
-      repeats: the recompiles of ``f``.
-    """
+    """Return a clause that says how often ``f`` recompiled, in ``repeats``. None if there are too few
+    recompiles, or if the calls of ``f`` are counted: the share of calls that recompile decides then."""
     if f.counted_calls or len(repeats) < FEWEST:
         return None
     return message("recompiled-so-often", n=len(repeats))
@@ -168,14 +160,10 @@ def _by_line(run: Run) -> Iterator[tuple[Payer, Finding]]:
 
 
 def _beside_a_resized_function(run: Run, p: Payer, resized: set[tuple[str, int]]) -> bool:
-    """Return whether the line of ``p``, or another line of its loop, calls a user's function that recompiles
-    for another size. The line then needs no finding: that function has one, and the operations of the line
-    compute the function's arguments or results.
-
-    Args:
-      p: a line that makes JAX compile operations outside jit.
-      resized: (file, line) of the calls of functions that recompile for another size.
-    """
+    """Return whether the line of ``p``, which makes JAX compile operations outside jit, or another line of
+    its loop, calls a user's function that recompiles for another size: ``resized`` has (file, line) of such
+    calls. The line then needs no finding: that function has one, and the operations of the line compute the
+    function's arguments or results."""
     if (p.line.file, p.line.line) in resized:
         return True
     sizes = sum(c.seconds for c in p.again if causes.of(run, c)[0].kind in OF_SIZES)
@@ -224,13 +212,9 @@ def _finding(
 
 
 def _by_function(run: Run, p: Payer, most: int) -> list[Evidence]:
-    """Return the evidence for a line that makes JAX compile operations outside jit: an entry for each
+    """Return the evidence for ``p``, a line that makes JAX compile operations outside jit: an entry for each
     function or operation that was compiled for the line, the most expensive first, at most ``most`` entries.
-    An entry has the cause of the function's most expensive recompile.
-
-    Args:
-      p: the line with its compilations.
-    """
+    An entry has the cause of the function's most expensive recompile."""
     parts: dict[str, list[Compilation]] = {}
     for c in p.compilations:
         parts.setdefault(c.function.seen.name, []).append(c)
@@ -251,13 +235,8 @@ def _by_function(run: Run, p: Payer, most: int) -> list[Evidence]:
 
 
 class Iteration(NamedTuple):
-    """Code that runs repeatedly: the body of a loop, or a function that a line of a loop calls.
-
-    Attributes:
-      file, line: the first line of the loop.
-      function: the name of the function that the loop calls; None: the line in question is in the loop
-        itself.
-    """
+    """Code that runs repeatedly: the body of a loop that begins at ``file`` and ``line``, or the ``function``
+    that a line of a loop calls. If ``function`` is None, the line in question is in the loop itself."""
 
     file: str
     line: int
@@ -265,12 +244,9 @@ class Iteration(NamedTuple):
 
 
 def _iteration(run: Run, p: Payer) -> Iteration | None:
-    """Return the loop, in the same file, that runs the line of ``p`` repeatedly, directly or through
-    functions that the loop calls. None if no such loop is known.
-
-    Args:
-      p: a line that makes JAX compile operations outside jit.
-    """
+    """Return the loop, in the same file, that runs the line of ``p``, which makes JAX compile operations
+    outside jit, repeatedly, directly or through functions that the loop calls. None if no such loop is
+    known."""
     missed = p.compilations[0].missed
     if missed is None:
         return None
@@ -293,15 +269,11 @@ def _slug(finding: Finding) -> str | None:
 def _of_iteration(
     run: Run, iteration: Iteration, lines: Sequence[Payer], findings: Sequence[Finding]
 ) -> Finding:
-    """Merge the findings about several lines of one loop, which make JAX compile operations outside jit, into
-    one finding. Its advice is to jit the body of the loop as a whole.
+    """Merge ``findings``, one about each of several ``lines`` of one loop, which make JAX compile operations
+    outside jit, into one finding. Its advice is to jit the body of the loop as a whole.
 
     If the lines recompile because the sizes of arrays change, one jit would recompile, too. The advice is
     then that of the first finding: to keep the sizes equal.
-
-    Args:
-      lines: the lines with their compilations.
-      findings: the finding of each line.
     """
     seconds, fix = sum(f.seconds or 0.0 for f in findings), fix_of(findings[0])
     repeats = Count(sum(len(p.again) for p in lines), "repeat")
@@ -360,14 +332,11 @@ def _of_one_cause(run: Run, repeats: list[Compilation]) -> recompiles.Group | No
 
 
 def _creates(p: Payer) -> bool:
-    """Return whether a line seems to create the parameters of a model: it compiles nothing again, and at
-    least half of its compile seconds are those of random draws. Its finding is then only a note.
+    """Return whether the line of ``p`` seems to create the parameters of a model: it compiles nothing again,
+    and at least half of its compile seconds are those of random draws. Its finding is then only a note.
 
     jit may not help on such a line, because one program would contain all these draws. Measured for ten
     models (benchmarks/README.md), creation with jit took between half and 2.3 times as long as without.
-
-    Args:
-      p: the line with the compilations that it causes.
     """
     if p.again:
         return False
@@ -462,7 +431,6 @@ def _for_library(
     saves). The reason is None if unknown; the advice is None if nothing is known to help.
 
     Args:
-      p: the line with its compilations.
       jitted: the line's call written under jit; None: it cannot be.
       anew_or_changing: whether the line recompiles because functions are made anew, and because sizes change.
       repeat_seconds: the seconds of its recompiles.

@@ -18,11 +18,8 @@ from jaxscope.schema.findings import Contexts, Evidence, Finding, Identity
 
 def grouped(several: Iterable[Iterable[Finding]]) -> list[list[tuple[int, Finding]]]:
     """Return groups of equal findings. Each member is (the number of its list in ``several``, the finding).
-    Groups are in the order in which they first occur.
-
-    If one list has several equal findings, the first is grouped with the first equal finding of another
-    list, the second with the second, and so on.
-    """
+    Groups are in the order in which they first occur. If one list has several equal findings, the first is
+    grouped with the first equal finding of another list, the second with the second, and so on."""
     groups: dict[tuple[Identity, int], list[tuple[int, Finding]]] = {}
     for n, found in enumerate(several):
         times: Counter[Identity] = Counter()
@@ -36,13 +33,9 @@ def grouped(several: Iterable[Iterable[Finding]]) -> list[list[tuple[int, Findin
 
 
 def findings(run: Run, further: Sequence[Run] = ()) -> list[Finding]:
-    """Return the findings of the rules in ``run``, and the findings about targets in ``further``: errors
-    first, then the findings that cost the most seconds.
-
-    Args:
-      further: runs of the same program on other numbers of devices (store.sub_runs). If a finding about a
-        target is equal to a finding of ``run``, the target is added to that finding.
-    """
+    """Return the findings of the rules in ``run``, and the findings about targets in ``further``, runs of the
+    same program on other numbers of devices: errors first, then the findings that cost the most seconds. If a
+    finding about a target is equal to a finding of ``run``, the target is added to that finding."""
     found = registry.findings(run)
     return registry.in_order(joined(found, map(registry.findings, further))) if further else found
 
@@ -62,11 +55,8 @@ def joined(found: Sequence[Finding], further: Iterable[Sequence[Finding]]) -> li
 
 def for_targets(f: Finding, names: Iterable[str], evidence: Iterable[Evidence] = (), *, ran: bool) -> Finding:
     """Return the finding ``f`` with a note that the problem was also found in the programs for the targets
-    ``names`` (machines for which a program was only compiled), and with ``evidence`` about them.
-
-    Args:
-      ran: whether the program that ran on this machine has the problem, too.
-    """
+    ``names`` (machines for which a program was only compiled), and with ``evidence`` about them. ``ran`` says
+    whether the program that ran on this machine has the problem, too."""
     targets = list(dict.fromkeys([*f.contexts.targets, *names]))
     contexts = msgspec.structs.replace(f.contexts, ran=ran or not targets, targets=targets)
     return msgspec.structs.replace(f, contexts=contexts, evidence=[*f.evidence, *evidence])
@@ -95,12 +85,8 @@ def of_settings(
     found: Mapping[str, Sequence[Finding]], settings: Mapping[str, Mapping[str, str]]
 ) -> list[Finding]:
     """Merge equal findings of several settings of ``run --vary``. Return them with errors first, then those
-    that cost the most seconds.
-
-    Args:
-      found: the findings, by the label of their setting, such as ``MESH=4x4``.
-      settings: label -> name of a varied variable -> its value.
-    """
+    that cost the most seconds. ``found`` has the findings by the label of their setting (``MESH=4x4``);
+    ``settings`` is label -> name of a varied variable -> its value."""
     labels = list(found)
     if len(labels) < 2:
         return registry.in_order(f for each in found.values() for f in each)
@@ -110,15 +96,12 @@ def of_settings(
 
 
 def _under(members: Sequence[tuple[str, Finding]], settings: Mapping[str, Mapping[str, str]]) -> Finding:
-    """Merge equal findings of several settings of ``run --vary``. Return the most severe one, which then
-    names all these settings; titles of the other findings that differ become evidence.
+    """Merge ``members``, (label of a setting of ``run --vary``, finding), which are equal findings. Return
+    the most severe one, which then names all these settings; titles of the other findings that differ become
+    evidence.
 
     The setting of the returned finding is the first in its list, because its evidence comes from the run with
-    this setting.
-
-    Args:
-      members: (label of the setting, finding).
-      settings: label -> name of a varied variable -> its value.
+    this setting. ``settings`` is label -> name of a varied variable -> its value.
     """
     label, first = min(members, key=lambda member: registry.weight(member[1]))
     others = [(other, f) for other, f in members if f is not first]
@@ -134,11 +117,7 @@ def _under(members: Sequence[tuple[str, Finding]], settings: Mapping[str, Mappin
 def _named(labels: Sequence[str], settings: Mapping[str, Mapping[str, str]]) -> list[str]:
     """Return short names for the settings ``labels`` of ``run --vary``: the values that these settings have
     in common, if no other setting has them (``["DEPTH=2"]``), else the labels. Empty if these are all
-    settings.
-
-    Args:
-      settings: label -> name of a varied variable -> its value.
-    """
+    settings. ``settings`` is label -> name of a varied variable -> its value."""
     if len(labels) == len(settings):
         return []
     first, *rest = (settings[label].items() for label in labels)

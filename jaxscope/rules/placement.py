@@ -13,16 +13,11 @@ OF_A_MESH = "Mesh('"  # the beginning of a mesh's text, if the mesh has axes
 
 
 def kept(name: str, path: str, cause: Cause) -> Fix:
-    """Return the advice for an argument that is a result of the same function, and that the function returned
-    with another sharding than it was passed: how to keep the sharding.
+    """Return the advice for the argument ``path`` that is a result of the same function (``name``), and that
+    the function returned with another sharding (``cause``) than it was passed: how to keep the sharding.
 
     The advice is not ``in_shardings``, because JAX raises an error if an array is committed to another
     sharding.
-
-    Args:
-      name: the function.
-      path: the argument.
-      cause: the change of its sharding.
     """
     was, now = (value if isinstance(value, Placement) else None for value in (cause.before, cause.after))
     arguments = {"path": path, "sharding": None if now is None else now.spec or now.text}
