@@ -93,12 +93,9 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
 def _shares(
     run: Run, blocks: Sequence[tuple[Program, Function, Repeated]]
 ) -> list[tuple[Program, Function, float]]:
-    """Return (program, its function, share) for each program with unrolled loops. The share, from 0 to 1, is
-    the part of the program's operations that ``jax.lax.scan`` instead of these loops would save.
-
-    Args:
-      blocks: the repeated blocks of operations that the unrolled loops made, each with its program.
-    """
+    """Return (program, its function, share) for each program with unrolled loops, by ``blocks``, the repeated
+    blocks of operations that these loops made. The share, from 0 to 1, is the part of the program's
+    operations that ``jax.lax.scan`` instead of these loops would save."""
     found = []
     for p, f in dict.fromkeys((p, f) for p, f, _ in blocks):
         read = run.texts_of(p).stablehlo
@@ -117,15 +114,12 @@ def _seconds(p: Program) -> float:
 
 
 def _in_library(run: Run, f: Function, r: Repeated) -> bool:
-    """Return whether a library, and not the user's code, repeats the block of operations ``r``, so that the
-    user cannot change the loop. False if that is unknown.
+    """Return whether a library, and not the user's code, repeats the block of operations ``r`` in the program
+    of ``f``, so that the user cannot change the loop. False if that is unknown.
 
     It is a library if the repeating line is a library's. If ``f`` itself is a library's function, it is also
     one if the repeating line is the user's call of ``f``, or if no line of the user that leads to the block
     is in a loop.
-
-    Args:
-      f: the function whose program has the block.
     """
     sites = [c.site for c in f.compilations if c.site is not None and STANDING(c.site.file) == Standing.USER]
     if r.source is None or not sites:
@@ -140,12 +134,8 @@ def _in_library(run: Run, f: Function, r: Repeated) -> bool:
 
 def _line(r: Repeated, others: Sequence[Repeated]) -> tuple[str, int] | None:
     """Return the (file, line) of the code whose repetition made the block of operations ``r``; None if it is
-    unknown. For a block of the backward pass, this is the line of the corresponding block of the forward
-    pass, so that both are reported as one loop.
-
-    Args:
-      others: all repeated blocks of the program.
-    """
+    unknown. For a block of the backward pass, this is the line of the corresponding block of the forward pass
+    among ``others``, all repeated blocks of the program, so that both are reported as one loop."""
     own = _innermost(r)
     if not r.backward:
         return own

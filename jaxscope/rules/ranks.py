@@ -75,11 +75,8 @@ def _left_orderly(rank: Rank) -> bool:
 
 
 def differs(job: Job, d: Divergence) -> Finding:
-    """Return the finding that some ranks of a job compiled another program than the majority.
-
-    Args:
-      d: the position in the sequence of programs at which they first differ, with the ranks.
-    """
+    """Return the finding that some ranks of a job compiled another program than the majority. ``d`` is the
+    position in the sequence of programs at which they first differ, with the ranks."""
     shown = d.here or d.there
     assert shown is not None
     title, evidence = _title(job, d), list(_evidence(job, d))
@@ -198,11 +195,8 @@ def _evidence(job: Job, d: Divergence) -> Iterator[Evidence]:
 
 def _published(run: Run, code: str) -> Iterator[Finding]:
     """Yield the findings with the code ``code`` about ranks that have no common run directory. The ranks
-    publish what they compiled through JAX's coordination service, and rank 0 records where they differ.
-
-    Args:
-      run: the recording of rank 0.
-    """
+    publish what they compiled through JAX's coordination service, and rank 0, whose recording is ``run``,
+    records where they differ."""
     seen = set()
     for event in run.main.ranks_compiled if run.main is not None else ():
         found, ranks_that_differ, text = _of_published(event)
@@ -220,11 +214,8 @@ def _published(run: Run, code: str) -> Iterator[Finding]:
 
 def published(run: Run) -> list[Finding]:
     """Return the findings about ranks that have no common run directory: where they compiled different
-    programs. The ranks publish what they compiled through JAX's coordination service, and rank 0 records it.
-
-    Args:
-      run: the recording of rank 0.
-    """
+    programs. The ranks publish what they compiled through JAX's coordination service, and rank 0, whose
+    recording is ``run``, records it."""
     return [f for code in ("JX850", "JX851", "JX853") for f in _published(run, code)]
 
 

@@ -65,7 +65,6 @@ class Group(msgspec.Struct, frozen=True):
     the decisive causes have the same kind (such as ``shape``) and the same path (the argument).
 
     Attributes:
-      function: the function.
       compilations: the calls, in order of time.
       causes: the decisive cause of each call.
       came_back: whether the array whose device or sharding changed is a result of the function itself.
@@ -108,12 +107,8 @@ def advice(group: Group) -> Fix | None:
 
 
 def group_of(run: Run, compilations: list[Compilation], decisive: list[Cause]) -> Group:
-    """Return ``compilations``, calls of one function that recompiled for the same reason, as a ``Group``.
-    There must be at least one.
-
-    Args:
-      decisive: for each call the difference to an earlier call that made the cache miss.
-    """
+    """Return ``compilations``, at least one call of one function that recompiled for the same reason, as a
+    ``Group``. ``decisive`` has for each call the difference to an earlier call that made the cache miss."""
     last, cause = compilations[-1], decisive[-1]
     moved = cause.kind in ("sharding", "mesh") and cause.path not in (None, "context")
     back = moved and cause.path is not None and predictions.came_back(run, last, cause.path)
@@ -124,13 +119,8 @@ def group_of(run: Run, compilations: list[Compilation], decisive: list[Cause]) -
 def one_for_each_place(group: Group, value_of: Callable[[Key], Hashable], *, callers: bool = True) -> bool:
     """Return whether each place in the program (a line with its callers) that calls the function passes
     always the same value, and there are few such places. For example, one line passes a training set and
-    another line a test set. Such recompiles are not avoidable.
-
-    Args:
-      group: the recompiles of the function.
-      value_of: returns the value to compare from the cache key of a call.
-      callers: whether the same line with other callers is another place.
-    """
+    another line a test set. Such recompiles are not avoidable. ``value_of`` returns the value to compare from
+    the cache key of a call. ``callers`` says whether the same line with other callers is another place."""
     values: dict[Hashable, Hashable] = {}
     for c in group.function.compilations:
         if c.key is None or c.entry == "nested" or c.missed is None or c.site is None:
@@ -152,14 +142,10 @@ def container(cause: Cause) -> str | None:
 
 
 def groups(run: Run, kinds: tuple[str, ...], *, fast_path: bool = False) -> list[Group]:
-    """Return the calls of the user's functions that missed a cache because of one of ``kinds``, as groups of
-    calls with the same function and cause.
-
-    Args:
-      kinds: kinds of the cause that made the cache miss, such as ``shape``.
-      fast_path: return the calls that only missed the fast path (the C++ cache of earlier calls), instead of
-        those that traced, lowered or compiled.
-    """
+    """Return the calls of the user's functions that missed a cache because of one of ``kinds`` (such as
+    ``shape``), as groups of calls with the same function and cause. With ``fast_path``, return the calls that
+    only missed the fast path (the C++ cache of earlier calls), instead of those that traced, lowered or
+    compiled."""
     by_kind = _of_fast_path(run) if fast_path else _of_recompiles(run)
     found = [pair for kind in kinds for pair in by_kind.get(kind, [])]
     return [group for _, group in sorted(found, key=itemgetter(0))]
@@ -182,11 +168,8 @@ def _of_fast_path(run: Run) -> ByKind:
 
 def _by_kind(run: Run, misses: Callable[[Function], Iterable[tuple[Compilation, Cause]]]) -> ByKind:
     """Return a dict: kind of cause (``shape``) -> pairs of (position of the function in the run, a group of
-    its calls that missed a cache for the same cause). Only the user's functions are included.
-
-    Args:
-      misses: returns the calls of a function to group, each with the cause that made the cache miss.
-    """
+    its calls that missed a cache for the same cause). Only the user's functions are included. ``misses``
+    returns the calls of a function to group, each with the cause that made the cache miss."""
     found: ByKind = {}
     for n, f in enumerate(run.functions.values()):
         members: dict[tuple[object, ...], list[tuple[Compilation, Cause]]] = {}
@@ -204,11 +187,8 @@ def _by_kind(run: Run, misses: Callable[[Function], Iterable[tuple[Compilation, 
 
 def _has_other_inputs(run: Run, c: Compilation) -> bool:
     """Return whether the call ``c`` of a function that was defined again would have been compiled with the
-    earlier function object, too. Then the new object is not the reason.
-
-    That is so if the shapes, dtypes, containers, shardings or static values of ``c`` differ from those of
-    every earlier call.
-    """
+    earlier function object, too. Then the new object is not the reason. That is so if the shapes, dtypes,
+    containers, shardings or static values of ``c`` differ from those of every earlier call."""
     return any(o.kind in OF_INPUTS and o.certainty == CERTAIN for o in causes.of(run, c)[1:])
 
 
@@ -231,16 +211,12 @@ def _results(c: Compilation) -> list[tuple[object, ...]] | None:
 def recompile_rule(
     code: str, name: str, severity: str, *kinds: str, severity_of: Callable[[Group], str] | None = None
 ) -> Callable[[Advise], Advise]:
-    """Return a decorator that registers a rule about avoidable recompiles: ``@recompile_rule("JX101",
-    "changing-shape", WARNING, "shape", "rank")``.
+    """Return a decorator that registers a rule about avoidable recompiles with one of the causes ``kinds``:
+    ``@recompile_rule("JX101", "changing-shape", WARNING, "shape", "rank")``.
 
     The decorated function is passed a group of calls that recompiled for the same reason. It returns the
-    advice, or None if there is nothing to report.
-
-    Args:
-      code, name, severity: of the rule and its findings.
-      kinds: the kinds of causes that the rule is about.
-      severity_of: returns the severity of the finding about a group, if it is not always ``severity``.
+    advice, or None if there is nothing to report. ``severity_of`` returns the severity of the finding about a
+    group, if it is not always ``severity``.
     """
 
     def decorate(advise: Advise) -> Advise:
@@ -264,15 +240,12 @@ def recompile_rule(
 
 
 def _where_steps_are_one(run: Run, misses: Sequence[Miss]) -> Hashable:
-    """Return a value that decides which groups of recompiles are compared: only groups with an equal value
-    can come from one change of size.
+    """Return a value that decides which groups of recompiles, such as ``misses``, are compared: only groups
+    with an equal value can come from one change of size.
 
     If all training steps are known, the value is None, because groups at the same step belong together.
     Otherwise it identifies the loop in which all calls of the group are. If there is no such loop, it
     identifies the group itself, because two loops that end in odd batches would look like one.
-
-    Args:
-      misses: the group of recompiles.
     """
     if not any(m.step is None for m in misses):
         return None
@@ -299,12 +272,10 @@ def finding(
     title: Message | None = None,
     also: Change | None = None,
 ) -> Finding:
-    """Return the finding about a group of recompiles.
+    """Return the finding about ``group``, calls of one function that recompiled for the same reason, with the
+    advice ``fix``.
 
     Args:
-      code, severity: of the finding.
-      group: calls of one function that recompiled for the same reason.
-      fix: the advice.
       title: replaces the usual title (``train_step recompiled 3 times, ...``).
       also: further functions that recompiled because of the same change of size.
     """
@@ -331,11 +302,8 @@ def finding(
 
 def _title(run: Run, group: Group, also: Change | None) -> Message:
     """Return the title of the finding about a group of recompiles: ``train_step recompiled 3 times, most
-    recently: batch['x'] changed from f32[64] to f32[29]``.
-
-    Args:
-      also: further functions that recompiled because of the same change of size; None: none.
-    """
+    recently: batch['x'] changed from f32[64] to f32[29]``. ``also`` are further functions that recompiled
+    because of the same change of size; None: none."""
     n, last = len(group.compilations), group.compilations[-1]
     fields: dict[str, Field] = {
         "function": group.name,
@@ -351,12 +319,8 @@ def _title(run: Run, group: Group, also: Change | None) -> Message:
 
 
 def _maker(c: Compilation, cause: Cause) -> list[Evidence]:
-    """Return evidence with the line of the user that created the array whose change recompiled the call
-    ``c``. The list is empty if that line is unknown, or is the line of the call.
-
-    Args:
-      cause: the change of the array.
-    """
+    """Return evidence with the line of the user that created the array whose change (``cause``) recompiled
+    the call ``c``. The list is empty if that line is unknown, or is the line of the call."""
     made = c.made_at(cause.path) if cause.kind in OF_AN_ARRAY and cause.path else None
     if made is None or c.site is None or (made.file, made.line) == (c.site.file, c.site.line):
         return []
@@ -365,11 +329,8 @@ def _maker(c: Compilation, cause: Cause) -> list[Evidence]:
 
 def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
     """Return the advice ``fix``, extended by further changes that would still recompile the calls of
-    ``group`` if the user only followed ``fix``.
-
-    If other arguments changed in the same way in all calls, the addition is ``; do the same for ys``,
-    otherwise `` (xs also changed dtype in 2 of these)``.
-    """
+    ``group`` if the user only followed ``fix``. If other arguments changed in the same way in all calls, the
+    addition is ``; do the same for ys``, otherwise `` (xs also changed dtype in 2 of these)``."""
     found: Counter[tuple[str, str]] = Counter()  # paths and what changed of them: a key of CHANGED
     alike = _changed(group.cause)
     for c in group.compilations:

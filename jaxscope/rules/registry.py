@@ -54,13 +54,12 @@ Check = Callable[[Run], Iterator[Finding]]
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One rule, for example ``JX101 changing-shape``.
+    """One rule, for example ``JX101 changing-shape``. ``check`` yields its findings in a run.
 
     Attributes:
       code: the code, ``JX101``. Its first digit is that of the family.
       name: the name, ``changing-shape``.
       severity: error, warning or note: that of most of its findings.
-      check: yields the findings of a run.
       slow: whether the program on its page takes minutes; tests run such a program only on request.
       needs_limit: whether it needs a limit that the user sets; the test of its page reads the limit from
         the page.
@@ -82,11 +81,8 @@ class Rule(msgspec.Struct, frozen=True):
 
     @property
     def doc(self) -> str:
-        """Return the rule's page in Markdown, without the heading.
-
-        The page says what the rule finds and why this is bad, and has a program with the problem and one
-        without.
-        """
+        """Return the rule's page in Markdown, without the heading. The page says what the rule finds and why
+        this is bad, and has a program with the problem and one without."""
         page = PAGES / f"{self.code}.md"
         return page.read_text("utf-8").partition("\n\n")[2].strip()
 
@@ -112,11 +108,7 @@ def add(
     target: str | None = None,
     recompiles: bool = False,
 ) -> None:
-    """Add a rule to the list of all rules.
-
-    Args:
-      check: yields the findings of a run.
-      slow, needs_limit, needs_comparison, target, recompiles: the attributes of ``Rule`` with these names.
+    """Add a rule to the list of all rules. The arguments are the attributes of ``Rule`` with these names.
 
     Raises:
       ValueError: another rule has this code.
@@ -135,13 +127,9 @@ def rule(
     needs_limit: bool = False,
     target: str | None = None,
 ) -> Callable[[Check], Check]:
-    """Return a decorator that adds a function from a run to findings to the list of rules: ``@rule("JX130",
-    "carried-state", WARNING)``.
-
-    Args:
-      code, name, severity: of the rule and its findings.
-      slow, needs_limit, target: the attributes of ``Rule`` with these names.
-    """
+    """Return a decorator that adds a function from a run to findings to the list of rules:
+    ``@rule("JX130", "carried-state", WARNING)``. The arguments are the attributes of ``Rule`` with these
+    names."""
 
     def decorate(check: Check) -> Check:
         add(code, name, severity, check, slow=slow, needs_limit=needs_limit, target=target)
@@ -152,11 +140,9 @@ def rule(
 
 def declare(code: str, name: str, severity: str, *, needs_limit: bool = False) -> None:
     """Register a rule that has a code and a page of documentation, but no function that checks a run. Its
-    findings come from the package ``check``, which compares a run with a limit or with another run.
-
-    Args:
-      needs_limit: True: it is reported where the user has set a limit; False: where the run is compared with
-        another run or with a baseline.
+    findings come from the package ``check``, which compares a run with a limit or with another run. With
+    ``needs_limit`` it is reported where the user has set a limit; else where the run is compared with another
+    run or with a baseline.
 
     Raises:
       ValueError: another rule has this code.
@@ -188,11 +174,9 @@ def find(text: str) -> Rule:
 
 
 def nearest(text: str) -> str:
-    """Return a hint with the rule that ``text`` may have meant: ``did you mean changing-shape?``.
-
-    If ``text`` is a code (``JX1``), the hint lists the rules whose codes begin alike. If it is a name, the
-    hint has the most similar name; the beginning of the name counts as much as all other letters.
-    """
+    """Return a hint with the rule that ``text`` may have meant: ``did you mean changing-shape?``. If ``text``
+    is a code (``JX1``), the hint lists the rules whose codes begin alike. If it is a name, the hint has the
+    most similar name; the beginning of the name counts as much as all other letters."""
     known, low = rules(), text.strip()[:80].casefold()
     number = re.fullmatch(r"[a-z]{1,3}-?(\d{1,9})", low)
     if number is not None:

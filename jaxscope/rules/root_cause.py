@@ -28,8 +28,7 @@ class Miss(msgspec.Struct, frozen=True):
     """A call that recompiled.
 
     Attributes:
-      compilation: the call.
-      step: the training step of the call; None: unknown, or not needed.
+      step: the training step; None: unknown, or not needed.
       cause: the difference to an earlier call that made the cache miss.
     """
 
@@ -75,17 +74,14 @@ def eager(f: Function) -> bool:
 
 
 def together(run: Run, groups: Sequence[list[Miss]]) -> list[Change]:
-    """Merge groups of recompiles that the same change of size explains, such as an odd batch. Return a
-    ``Change`` for each merged group, and for each group that is not merged; the one with the most seconds is
-    first.
+    """Merge ``groups`` of recompiles, each of one function and one cause, that the same change of size
+    explains, such as an odd batch. Return a ``Change`` for each merged group, and for each group that is not
+    merged; the one with the most seconds is first.
 
     Two groups are merged if, in one process and at most one step apart, an argument or a result of both
     changed from the same size to the same other size. (If a step begins with the call of its function, the
     operations that prepare its batch belong to the step before.) The user's functions come before operations
     outside jit, and slower functions before faster ones.
-
-    Args:
-      groups: recompiles; each list has one function and one cause.
     """
     spent = [sum(m.compilation.seconds for m in group) for group in groups]
     order = sorted(range(len(groups)), key=lambda i: (eager(groups[i][0].compilation.function), -spent[i]))
@@ -128,12 +124,8 @@ def _of_a_size(group: Sequence[Miss]) -> bool:
 
 def _places(run: Run, miss: Miss, lines: Mapping[str, Compilation]) -> set[tuple[Hashable, int | None]]:
     """Return which sizes changed in a recompile, and when, as a set of ((process id, size before, size now),
-    step): ``((1, 64, 29), 376)``. Recompiles with an equal element may have one cause.
-
-    Args:
-      miss: the recompile.
-      lines: for operations outside jit, id of a call -> the earlier call to compare with.
-    """
+    step): ``((1, 64, 29), 376)``. Recompiles with an equal element may have one cause. For operations outside
+    jit, ``lines`` is id of a call -> the earlier call to compare with."""
     pairs = _sizes(run, miss.compilation, lines.get(miss.compilation.id))
     return {((miss.compilation.process.id, *pair), miss.step) for pair in pairs}
 
@@ -148,11 +140,7 @@ def _near(places: set[tuple[Hashable, int | None]], met: set[tuple[Hashable, int
 
 def _sizes(run: Run, c: Compilation, before: Compilation | None) -> set[tuple[int, int]]:
     """Return (size before, size now) for each dimension of an argument or a result of the call ``c`` that
-    changed.
-
-    Args:
-      before: the earlier call to compare with; None: the one whose cache key is nearest.
-    """
+    changed since ``before``, the earlier call to compare with; None: the one whose cache key is nearest."""
     comparison = causes.compared(run, c)
     before = before or (comparison.nearest if comparison is not None else None)
     if before is None or c.key is None or before.key is None:
@@ -173,13 +161,9 @@ def _sizes(run: Run, c: Compilation, before: Compilation | None) -> set[tuple[in
 
 
 def _on_their_lines(functions: Iterable[Function]) -> dict[str, Compilation]:
-    """Return with which earlier call to compare each call of an operation outside jit, as id of a call ->
-    earlier call. That is the latest earlier call of the same operation in the same process, on the same line,
-    whose arguments have the same number of dimensions.
-
-    Args:
-      functions: the operations.
-    """
+    """Return with which earlier call to compare each call of an operation outside jit (``functions``), as id
+    of a call -> earlier call. That is the latest earlier call of the same operation in the same process, on
+    the same line, whose arguments have the same number of dimensions."""
     before: dict[str, Compilation] = {}
     for f in functions:
         latest: dict[Hashable, Compilation] = {}
@@ -319,11 +303,7 @@ def _without_what_jit_takes_in(run: Run, findings: list[Finding]) -> list[Findin
 
 def _all_through(run: Run, resized: Finding, line: object) -> bool:
     """Return whether all recompiles in the evidence of the finding ``resized`` were made by transforms
-    outside jit (``jax.grad``, ``jax.vmap``), for a call on ``line``.
-
-    Args:
-      line: (file, line).
-    """
+    outside jit (``jax.grad``, ``jax.vmap``), for a call on ``line`` (file, line)."""
     again = [run.compilations.get(e.compilation or "") for e in resized.evidence]
     return bool(again) and all(
         c is not None
