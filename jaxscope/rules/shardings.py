@@ -125,13 +125,8 @@ def _value(intent: Intent) -> Message:
 
 
 def _lost(intent: Intent, difference: Disagreement) -> int | None:
-    """Return how many bytes more each device holds of an array than with the requested sharding, at least 0;
-    None if unknown.
-
-    Args:
-      intent: the array with its shardings.
-      difference: the requested and the compiled sharding.
-    """
+    """Return how many bytes more each device holds of an array (``intent``) than with the requested sharding,
+    at least 0; None if unknown. ``difference`` has the requested and the compiled sharding."""
     rank = len(intent.shape or ())
     wanted, got = parts(difference.wanted, rank), parts(difference.got, rank)
     if intent.bytes is None or wanted is None or got is None or 0 in (*wanted, *got):
@@ -140,12 +135,8 @@ def _lost(intent: Intent, difference: Disagreement) -> int | None:
 
 
 def _pad(intent: Intent, wanted: Sharding) -> Fix | None:
-    """Return the advice to pad an array, if one of its dimensions is not divisible by the number of parts
-    that the sharding ``wanted`` requests; None if all are divisible.
-
-    Args:
-      intent: the array with its shardings.
-    """
+    """Return the advice to pad the array of ``intent``, if one of its dimensions is not divisible by the
+    number of parts that the sharding ``wanted`` requests; None if all are divisible."""
     cut = parts(wanted, len(intent.shape or ()))
     for k, (size, n) in enumerate(zip(intent.shape or (), cut or (), strict=False)):
         if n and size % n:
@@ -156,12 +147,8 @@ def _pad(intent: Intent, wanted: Sharding) -> Fix | None:
 
 
 def refused(run: Run, kind: type[R]) -> tuple[R, Frame | None, str] | None:
-    """If an error of JAX about a sharding ended the program, return (the parsed error, the user's line, JAX's
-    message). None if no error did, or an error of another kind.
-
-    Args:
-      kind: the class of the parsed error.
-    """
+    """If an error of JAX about a sharding ended the program, and its parsed form is a ``kind``, return (the
+    parsed error, the user's line, JAX's message); else None."""
     died = run.main.died if run.main is not None else None
     found = placement_errors.read(died.message) if died is not None else None
     if died is None or not isinstance(found, kind):

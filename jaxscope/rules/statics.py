@@ -38,9 +38,7 @@ def _a_value_each(group: Group) -> bool:
 def _kind(s: Static | None) -> str:
     """Return the kind of a static argument's value, on which the advice depends: NUMBER (a float), WHOLE (an
     int), FLAG (a bool), WORD (a str, bytes or None) or OBJECT. OBJECT if ``s`` is None, which means unknown.
-
-    A number can become an ordinary argument, unless a Python statement of the function depends on it.
-    """
+    A number can become an ordinary argument, unless a Python statement of the function depends on it."""
     name = s.type.rpartition(".")[2] if s is not None else ""
     if name in ("bool", "bool_"):
         return FLAG
@@ -116,16 +114,12 @@ def static_identity(group: Group) -> Fix | None:
 
 
 def _of_class(group: Group, s: Static | None, path: str) -> Message:
-    """Return the advice about a static argument that is an object of the user's class, without ``__eq__`` and
-    ``__hash__``.
+    """Return the advice about a static argument ``s`` (None: unknown) at ``path`` that is an object of the
+    user's class, without ``__eq__`` and ``__hash__``.
 
     Usually the advice is to define these methods. But if the program changes such objects, two equal objects
     may differ later, and a program that was compiled with the old contents would be used. The advice is then
     to pass the parts of the object.
-
-    Args:
-      s: the static argument; None: unknown.
-      path: its path.
     """
     name = s.type.rpartition(".")[2].partition(" ")[0] if s is not None else ""
     files = [group.function.seen.file, *(c.site.file for c in group.compilations[-1:] if c.site is not None)]

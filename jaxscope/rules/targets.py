@@ -72,11 +72,8 @@ def _finding(run: Run, p: Program, fit: Fit, more: int) -> Finding:
 
 
 def _title(p: Program, fit: Fit, target: Target | None, memory: Memory | None, more: int) -> Message:
-    """Return the title: how much memory the program needs, and how much a device of the target has.
-
-    Args:
-      more: how many other programs of the same function do not fit.
-    """
+    """Return the title: how much memory the program needs, and how much a device of the target has. ``more``
+    other programs of the same function do not fit either."""
     name = p.function.display_name if p.function is not None else p.module or "a program"
     where = p.target or "its target"
     others = None
@@ -112,13 +109,9 @@ def _title(p: Program, fit: Fit, target: Target | None, memory: Memory | None, m
 
 
 def _needed(used: int, fit: Fit, memory: Memory | None) -> Field:
-    """Return the text for the memory that a program needs, ``used`` bytes, with its largest parts: ``20.3 GiB
-    of temporaries``, ``91.0 GiB (temporaries 90.0 GiB)``.
-
-    Args:
-      fit: whether the program fits, with the parts that the compiler's error named.
-      memory: the compiled program's memory, for the parts if ``fit`` has none.
-    """
+    """Return the text for the memory that a program needs, ``used`` bytes, with its largest parts:
+    ``20.3 GiB of temporaries``, ``91.0 GiB (temporaries 90.0 GiB)``. The parts are those that the compiler's
+    error named (``fit``), or else those of ``memory``, that of the compiled program."""
     if list(fit.parts) == ["HLO temporaries"]:
         return message("bytes-of-temporaries", bytes=Bytes(used))
     parts = sorted((fit.parts or _parts(memory)).items(), key=lambda part: -part[1])

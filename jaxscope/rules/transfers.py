@@ -89,16 +89,13 @@ def host_copy(run: Run) -> Iterator[Finding]:
 
 
 def _gap(t: Transfer, outside: float | None) -> Iterator[Evidence]:
-    """Yield evidence for how long in each step the device may have no work, because the host has not called
-    the next program yet. Yield nothing if that is unknown, or if the device had more work at some of the
-    waits.
+    """Yield evidence for how long in each step the device may have no work, because the host, on the line
+    ``t``, has waited for a value and not called the next program yet. Yield nothing if that is unknown, or if
+    the device had more work at some of the waits. ``outside`` are the seconds in which the program did not
+    wait; None: unknown.
 
     The device has no work from the end of a wait to the next call. The time of that call is not recorded, so
     that the evidence gives an upper limit.
-
-    Args:
-      t: a line that waits for the device to read a value.
-      outside: the seconds in which the program did not wait; None: unknown.
     """
     if outside is not None and t.steps and t.steps > 1 and t.checks and not t.ahead:
         words = message(
@@ -109,10 +106,8 @@ def _gap(t: Transfer, outside: float | None) -> Iterator[Evidence]:
 
 def _outside_waits(run: Run, t: Transfer) -> float | None:
     """Return for how many seconds, at most, the program did not wait for any value, between the first and the
-    last transfer of the line ``t``. None if unknown.
-
-    The waits of other lines in this time are subtracted, too.
-    """
+    last transfer of the line ``t``. None if unknown. The waits of other lines in this time are subtracted,
+    too."""
     if t.process is not run.main:
         return None
     waited = t.blocked_since or 0.0
@@ -128,11 +123,9 @@ def _avoidable(t: Transfer, outside: float | None) -> float:
     """Return how many seconds the run would be shorter, at most, if the line ``t`` did not wait for the
     device.
 
-    While the program waits, the device computes. So only the host's work between the waits can be done at the
-    same time. If the copies are large, the copying itself takes time, and the whole wait counts.
-
-    Args:
-      outside: the seconds of the host's work between the waits; None: unknown.
+    While the program waits, the device computes. So only the host's work between the waits (``outside``
+    seconds; None: unknown) can be done at the same time. If the copies are large, the copying itself takes
+    time, and the whole wait counts.
     """
     waited, each = t.blocked_seconds or 0.0, t.bytes_each
     little = t.views == t.count or (each is not None and each < LITTLE)
