@@ -50,24 +50,15 @@ class Comparison(msgspec.Struct, frozen=True):
 
 def extract_run(run: Run, chosen: Filter, roots: Sequence[str] = ()) -> Extracted:
     """Return the figures of ``run`` in the form in which a baseline file keeps them, with the records that
-    they come from.
-
-    Args:
-      chosen: leaves out findings that comments or options exclude.
-      roots: directories to which file names are made relative; empty: the directory in which the program ran.
-    """
+    they come from. ``chosen`` leaves out findings that comments or options exclude. File names are made
+    relative to the directories ``roots``; empty: to the directory in which the program ran."""
     return extract.extract(run, chosen.keep(registry.findings(run)), roots)
 
 
 def findings(baseline: Baseline, now: Extracted, chosen: Filter) -> list[Finding]:
-    """Return what a check reports about a run after comparing it with a baseline: figures that became worse,
-    problems that the baseline does not have, and notes.
-
-    Args:
-      baseline: the contents of the baseline file.
-      now: the figures of the run.
-      chosen: leaves out findings that comments or options exclude.
-    """
+    """Return what a check reports about a run with the figures ``now`` after comparing it with ``baseline``:
+    figures that became worse, problems that the baseline does not have, and notes. ``chosen`` leaves out
+    findings that comments or options exclude."""
     # A finding whose code is not selected is not computed for the run. That does not mean that it is gone.
     saved = {key: n for key, n in baseline.findings.items() if chosen.takes(key.partition(" ")[0])}
     found = compare(msgspec.structs.replace(baseline, findings=saved), now)
@@ -75,22 +66,14 @@ def findings(baseline: Baseline, now: Extracted, chosen: Filter) -> list[Finding
 
 
 def failing(found: Iterable[Finding], *, strict: bool) -> list[Finding]:
-    """Return the findings that make a check fail: errors and warnings, with ``strict`` also notes.
-
-    A note about a figure that became better never makes a check fail.
-    """
+    """Return the findings that make a check fail: errors and warnings, with ``strict`` also notes. A note
+    about a figure that became better never makes a check fail."""
     return [f for f in found if f.severity != NOTE or (strict and f.code != IMPROVED)]
 
 
 def compare(baseline: Baseline, now: Extracted) -> Comparison:
-    """Compare the figures of a run with those of a baseline.
-
-    If JAX's version, the platform or the devices differ, no figure is compared, and a note says what differs.
-
-    Args:
-      baseline: the contents of the baseline file.
-      now: the figures of the run.
-    """
+    """Compare the figures of a run with those of a baseline. If JAX's version, the platform or the devices
+    differ, no figure is compared, and a note says what differs."""
     baseline, renamed = _with_current_names(baseline, now)
     different = _environment_differences(baseline, now.baseline)
     new, known = _split(baseline, now, raised=not different)
@@ -113,12 +96,8 @@ def compare(baseline: Baseline, now: Extracted) -> Comparison:
 
 def _with_current_names(baseline: Baseline, now: Extracted) -> tuple[Baseline, dict[str, str]]:
     """Rename the functions in a baseline whose file has been moved since, or was run from another directory,
-    so that they can be compared with those of the run.
-
-    Returns:
-      The baseline with the new names, and a dict from each old name to its new one: ``old.py::step`` ->
-        ``new.py::step``.
-    """
+    so that they can be compared with those of the run. Return the baseline with the new names, and a dict
+    from each old name to its new one: ``old.py::step`` -> ``new.py::step``."""
     moved = {
         **_moved(baseline.functions, now.functions),
         **_moved(baseline.eager, now.eager),
@@ -145,15 +124,9 @@ def _with_current_names(baseline: Baseline, now: Extracted) -> tuple[Baseline, d
 
 
 def _moved(before: Collection[str], after: Collection[str]) -> dict[str, str]:
-    """Return the functions whose file was moved: old name -> new name, ``old.py::step`` -> ``new.py::step``.
-
-    A function was moved if ``before`` has one name with ``::step`` that ``after`` lacks, and ``after`` has
-    one name with ``::step`` that ``before`` lacks.
-
-    Args:
-      before: names of functions in the baseline.
-      after: names of functions in the run.
-    """
+    """Return the functions whose file was moved between the baseline (``before``) and the run: old name ->
+    new name, ``old.py::step`` -> ``new.py::step``. A function was moved if ``before`` has one name with
+    ``::step`` that ``after`` lacks, and ``after`` has one name with ``::step`` that ``before`` lacks."""
 
     def by_tail(names: Iterable[str]) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
@@ -171,13 +144,8 @@ def _moved(before: Collection[str], after: Collection[str]) -> dict[str, str]:
 
 
 def _environment_differences(before: Baseline, after: Baseline) -> list[Message]:
-    """Return a message for each difference in JAX version, platform and devices. If the list is empty, the
-    figures of the baseline and of the run can be compared.
-
-    Args:
-      before: the baseline file.
-      after: the run in the form of a baseline.
-    """
+    """Return a message for each difference in JAX version, platform and devices between a baseline and a run.
+    If the list is empty, the figures of the baseline and of the run can be compared."""
 
     def devices(b: Baseline) -> str | None:
         return ", ".join(f"{n} x {kind}" for kind, n in sorted(b.devices.items())) or None
@@ -196,11 +164,9 @@ def _environment_differences(before: Baseline, after: Baseline) -> list[Message]
 
 
 def merged(found: list[Finding]) -> list[Finding]:
-    """Return ``found`` without findings that report the same recompiles a second time.
-
-    The comparison with a baseline reports recompiles as JX701. If a rule (JX10x to JX12x) reports them, too,
-    its finding is removed, and JX701 gets its advice.
-    """
+    """Return ``found`` without findings that report the same recompiles a second time. The comparison with a
+    baseline reports recompiles as JX701. If a rule (JX10x to JX12x) reports them, too, its finding is
+    removed, and JX701 gets its advice."""
     reported: dict[str | None, int] = {}
     for n, f in enumerate(found):
         if f.code == COMPILATIONS:
@@ -217,13 +183,8 @@ def merged(found: list[Finding]) -> list[Finding]:
 
 def _split(baseline: Baseline, now: Extracted, *, raised: bool) -> tuple[list[Finding], list[Finding]]:
     """Divide the findings of the rules in a run into new ones, which the baseline does not have, and known
-    ones. Return both lists.
-
-    If the run has a finding more often than the baseline, only the surplus is new.
-
-    Args:
-      raised: whether new notes become warnings.
-    """
+    ones. Return both lists. If the run has a finding more often than the baseline, only the surplus is new.
+    With ``raised``, new notes become warnings."""
     new: list[Finding] = []
     known: list[Finding] = []
     for key, members in now.findings.items():
@@ -270,12 +231,9 @@ def _functions(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
 def _with_unmatched_programs(counts: list[Finding], unmatched: Finding | None) -> Iterator[Finding]:
     """Yield the findings about one function, so that additional compilations are reported once.
 
-    If ``counts`` says that there are more compilations than in the baseline, ``unmatched`` becomes part of
-    its evidence, because the additional programs come from these compilations.
-
-    Args:
-      counts: findings about the numbers of compilations.
-      unmatched: the finding about programs that the baseline does not have; None: there are none.
+    If ``counts`` says that there are more compilations than in the baseline, ``unmatched``, the finding about
+    programs that the baseline does not have (or None), becomes part of its evidence, because the additional
+    programs come from these compilations.
     """
     for f in counts:
         if unmatched is not None and f.code == COMPILATIONS:
@@ -311,13 +269,9 @@ def _new_function(entry: FunctionEntry) -> Finding:
 
 
 def _recompiled(f: Function, surplus: Sequence[tuple[Compilation, Cause]], total: Message | None) -> Finding:
-    """Return an error about recompiles for a cause that the baseline does not have, or has less often.
-
-    Args:
-      f: the function.
-      surplus: the additional recompiles and their causes, in order of time.
-      total: a message with the numbers of compilations now and in the baseline; None if they did not grow.
-    """
+    """Return an error about ``surplus``, recompiles of ``f`` (in order of time) for a cause that the baseline
+    does not have, or has less often. ``total`` is a message with the numbers of compilations now and in the
+    baseline; None if they did not grow."""
     last, cause = surplus[-1]
     times = message("baseline-times", n=len(surplus)) if len(surplus) > 1 else None
     return Finding(
@@ -342,13 +296,8 @@ def _recompiled(f: Function, surplus: Sequence[tuple[Compilation, Cause]], total
 
 
 def _counts(old: schema.Function, entry: FunctionEntry) -> Iterator[Finding]:
-    """Yield findings if a function was traced, lowered or compiled more often than in the baseline, or for
-    other causes (errors), or less often (a note).
-
-    Args:
-      old: the function in the baseline.
-      entry: the function in the run.
-    """
+    """Yield findings if a function (``entry``) was traced, lowered or compiled more often than in the
+    baseline (``old``), or for other causes (errors), or less often (a note)."""
     f, new = entry.function, entry.saved
     name = f.display_name
     counts = [

@@ -25,8 +25,7 @@ from jaxscope.schema.keys import Frame
 
 class ProgramEntry(msgspec.Struct):
     """One program of a run that is compared with a baseline: its figures (``metrics``), its record, and its
-    parsed StableHLO and HLO.
-    """
+    parsed StableHLO and HLO."""
 
     metrics: ProgramMetrics
     program: Program
@@ -39,7 +38,6 @@ class FunctionEntry(msgspec.Struct):
 
     Attributes:
       saved: the figures in the form in which a baseline file keeps them.
-      function: the record of the function.
       programs: the function's compiled programs, in the order in which they were compiled.
       recompiles: cause, as in ``saved.causes`` -> the compilations with this cause, each with the cause
         itself.
@@ -56,7 +54,6 @@ class Extracted(msgspec.Struct):
 
     Attributes:
       baseline: the figures of the run in the form of a baseline file.
-      run: the run.
       names: gives each function of the run a name that stays the same when lines move: ``train.py::step``.
       functions: name (``train.py::step``) -> function.
       eager: name of the calling function -> operation outside jit -> its compilations.
@@ -75,13 +72,9 @@ class Extracted(msgspec.Struct):
 
 
 def extract(run: Run, findings: Iterable[Finding], roots: Sequence[str] = ()) -> Extracted:
-    """Return the figures of ``run`` in the form of a baseline file, and the records that they come from.
-
-    Args:
-      findings: the findings of the rules in ``run``.
-      roots: the directories to which file names are made relative; empty: the directory in which the program
-        ran.
-    """
+    """Return the figures of ``run`` and of ``findings``, those of the rules, in the form of a baseline file,
+    and the records that they come from. File names are made relative to the directories ``roots``; empty: to
+    the directory in which the program ran."""
     main = run.main
     started = main.started if main is not None else None
     cwd = started.cwd if started is not None else ""
@@ -122,10 +115,8 @@ def minor(version: str | None) -> str | None:
 
 
 def finding_key(names: Names, run: Run, f: Finding) -> str:
-    """Return the key of a finding in a baseline file: ``JX101 train.py::step batch['x']``.
-
-    The key consists of the code, the function and the argument, which do not change when lines move.
-    """
+    """Return the key of a finding in a baseline file: ``JX101 train.py::step batch['x']``. The key consists
+    of the code, the function and the argument, which do not change when lines move."""
     where = names.function(run.functions.get(f.function or ""))
     if where is None and f.source is not None:
         where = f"{names.file(f.source.file)}::{clean(f.source.function)}"
@@ -133,11 +124,9 @@ def finding_key(names: Names, run: Run, f: Finding) -> str:
 
 
 def cause_key(cause: Cause) -> str:
-    """Return the cause of a recompile as a key in a baseline file: ``shape of batch['x'] (trace)``.
-
-    The word in parentheses is the first of JAX's caches that missed. The key has no values, such as the
-    shapes, because some values differ in every run.
-    """
+    """Return the cause of a recompile as a key in a baseline file: ``shape of batch['x'] (trace)``. The word
+    in parentheses is the first of JAX's caches that missed. The key has no values, such as the shapes,
+    because some values differ in every run."""
     return f"{cause.kind}{f' of {clean(cause.path)}' if cause.path else ''} ({cause.level})"
 
 
@@ -146,11 +135,8 @@ def _caller(names: Names, site: Frame) -> str:
 
 
 def _eager(run: Run, names: Names) -> dict[str, dict[str, list[Compilation]]]:
-    """Return the operations and library functions that the user's lines compiled outside jit.
-
-    Returns:
-      Name of the calling function (``train.py::main``) -> name of the operation -> its compilations.
-    """
+    """Return the operations and library functions that the user's lines compiled outside jit: name of the
+    calling function (``train.py::main``) -> name of the operation -> its compilations."""
     found: dict[str, dict[str, list[Compilation]]] = {}
     for f in run.functions.values():
         for c in f.compilations if not f.user else ():
@@ -160,12 +146,9 @@ def _eager(run: Run, names: Names) -> dict[str, dict[str, list[Compilation]]]:
 
 
 def _transfers(run: Run, names: Names) -> dict[str, dict[str, list[Transfer]]]:
-    """Return the copies between host and devices that the user's lines requested, if copies were counted.
-
-    Returns:
-      Name of the function that requested them (``train.py::main``) -> kind and direction
-        (``float, device_to_host``) -> copies.
-    """
+    """Return the copies between host and devices that the user's lines requested, if copies were counted:
+    name of the function that requested them (``train.py::main``) -> kind and direction
+    (``float, device_to_host``) -> copies."""
     found: dict[str, dict[str, list[Transfer]]] = {}
     for t in transfers.transfers(run):
         if t.source is not None and t.count and t.kind not in transfers.NOT_ASKED:

@@ -47,10 +47,7 @@ def dumps(baseline: Baseline) -> str:
 
 
 def loads(data: bytes, name: str = NAME) -> Baseline:
-    """Parse ``data``, the bytes of a baseline file.
-
-    Args:
-      name: the name of the file, for messages.
+    """Parse ``data``, the bytes of a baseline file called ``name`` in messages.
 
     Raises:
       BaselineError: the file is damaged, has another format version, or contains impossible figures.
@@ -184,10 +181,8 @@ def permitted(environ: Mapping[str, str]) -> None:
 
 
 def write(path: Path, baseline: Baseline, environ: Mapping[str, str]) -> None:
-    """Write ``baseline`` to the file ``path``, completely or not at all.
-
-    Args:
-      environ: the environment variables, usually ``os.environ``.
+    """Write ``baseline`` to the file ``path``, completely or not at all. ``environ`` are the environment
+    variables.
 
     Raises:
       BaselineError: the environment variable CI is set, or ``path`` cannot be written.

@@ -26,7 +26,6 @@ class ArgumentChange(NamedTuple):
     """An argument that differs between a program in the baseline and the corresponding program in the run.
 
     Attributes:
-      path: the argument: ``batch['x']``.
       before, after: the argument's dtype, shape and sharding, ``f32[64,32] P('data',)``, in the baseline and
         in the run; None where the program does not have the argument.
     """
@@ -58,7 +57,6 @@ class Pair(NamedTuple):
     Attributes:
       old: the figures of the program in the baseline.
       entry: the program in the run.
-      function: the function whose program it is.
       label: the name of the program in messages.
       changed: the arguments that differ between the two programs.
     """
@@ -85,15 +83,8 @@ class Pair(NamedTuple):
         self, code: str, title: Words, source: Frame | None, evidence: Iterable[Words], advice: Words
     ) -> Finding:
         """Return an error about this program. Its evidence includes the arguments that changed, because they
-        may explain the error.
-
-        Args:
-          code: the code of the rule.
-          title: what became worse.
-          source: the line of the user's code; None: the line that defines the function.
-          evidence: texts about details.
-          advice: what to do.
-        """
+        may explain the error. ``source`` is the line of the user's code; None: the line that defines the
+        function."""
         compilations = self.entry.program.compilations
         last = compilations[-1] if compilations else None
         f = self.function.function
@@ -126,16 +117,9 @@ def definition(f: Function) -> Frame | None:
 
 
 def note(code: str, text: Message, fix: Words, f: Function | None = None, about: str = "") -> Finding:
-    """Return a finding with the severity note, which makes a check fail only with ``--strict``.
-
-    Args:
-      code: the code of the rule.
-      text: the title.
-      fix: what to do.
-      f: the function of the run that the note is about; None: none.
-      about: the name of what the note is about, if that is not a function of the run. Notes with different
-        names are not merged.
-    """
+    """Return a finding about the function ``f`` (None: none) with the severity note, which makes a check fail
+    only with ``--strict``. ``about`` is the name of what the note is about, if that is not a function of the
+    run. Notes with different names are not merged."""
     source = definition(f) if f is not None else None
     return Finding(
         code,
@@ -151,19 +135,13 @@ def note(code: str, text: Message, fix: Words, f: Function | None = None, about:
 
 
 def pairs(old: schema.Function, entry: FunctionEntry) -> tuple[list[Pair], list[Pair]]:
-    """Decide which program of a function in the run is compared with which program in the baseline.
+    """Decide which program of a function in the run (``entry``) is compared with which program in the
+    baseline (``old``). Return the pairs; then the programs of the run without a counterpart, each with a
+    program of the baseline that has no counterpart either, to show how they differ.
 
     First, programs with equal arguments are paired; then, of the others, programs whose arguments have equal
     shapes. So another dtype or sharding counts as a change of a program, and another batch size as another
     program. If there is only one program in the baseline and one in the run, they are always paired.
-
-    Args:
-      old: the function in the baseline.
-      entry: the function in the run.
-
-    Returns:
-      The pairs; then the programs of the run without a counterpart, each with a program of the baseline that
-        has no counterpart either, to show how they differ.
     """
     left, rest = list(old.programs), list(entry.programs)
     found: list[tuple[SavedMetrics, ProgramEntry]] = []
@@ -201,12 +179,8 @@ def pairs(old: schema.Function, entry: FunctionEntry) -> tuple[list[Pair], list[
 
 def _same_shapes(before: Mapping[str, int], after: Mapping[str, int]) -> bool:
     """Return whether the arguments that occur in both programs have the same shapes in both. False if no
-    argument occurs in both.
-
-    Args:
-      before, after: the arguments of the programs: ``batch['x']: f32[64,32] P('data',)`` -> number of such
-        arrays. The number does not matter here.
-    """
+    argument occurs in both. ``before`` and ``after`` are argument (``batch['x']: f32[64,32] P('data',)``) ->
+    number of such arrays, which does not matter here."""
     old, new = _shapes(before), _shapes(after)
     both = old.keys() & new.keys()
     return bool(both) and all(old[path] == new[path] for path in both)

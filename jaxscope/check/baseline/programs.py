@@ -34,7 +34,6 @@ class Regression(NamedTuple):
     """A figure of one program that is worse than in the baseline.
 
     Attributes:
-      code: the code of the rule.
       title: the figure and how it changed, as a message.
       source: the user's line that causes the change; None: unknown.
       evidence: texts about all figures that changed with this one.
@@ -52,15 +51,11 @@ Result = tuple[list[Regression], Sequence[Words]]  # what became worse, and text
 
 
 def compare(baseline: schema.Baseline, entry: FunctionEntry, paired: Iterable[Pair]) -> Iterator[Finding]:
-    """Yield an error for each figure of a function's programs that is worse than in the baseline, and notes
-    about figures that are better or unknown.
+    """Yield an error for each figure of a function's programs (``entry``) that is worse than in the baseline,
+    and notes about figures that are better or unknown. ``paired`` are the programs that have a counterpart in
+    the baseline, with this counterpart. Of ``baseline``, only the tolerances are read.
 
     If several figures became worse because the same arguments changed, they are one error.
-
-    Args:
-      baseline: the baseline, of which only the tolerances are read here.
-      entry: the function in the run.
-      paired: the programs of the function that have a counterpart in the baseline, with this counterpart.
     """
     tolerance = {**TOLERANCE, **baseline.tolerance}
     improved: list[Message] = []
@@ -94,13 +89,8 @@ def compare(baseline: schema.Baseline, entry: FunctionEntry, paired: Iterable[Pa
 
 
 def _with_one_reason(found: list[tuple[Pair, Regression]]) -> Finding:
-    """Return one error for several figures that became worse because the same arguments changed.
-
-    The most important figure is the title of the error, the other figures are its evidence.
-
-    Args:
-      found: the programs and their figures that became worse.
-    """
+    """Return one error for several figures that became worse, ``found``, because the same arguments changed.
+    The most important figure is the title of the error, the other figures are its evidence."""
     order = ORDER_RESIZED if found[0][0].resized else ORDER
     (pair, first), *rest = sorted(found, key=lambda item: order.index(item[1].code))
     if not rest:
@@ -120,13 +110,9 @@ def _with_one_reason(found: list[tuple[Pair, Regression]]) -> Finding:
 
 
 def without_counterpart(entry: FunctionEntry, unmatched: list[Pair]) -> Finding | None:
-    """Return an error about programs that were compiled for arguments which no program in the baseline has;
-    None if there are no such programs.
-
-    Args:
-      entry: the function in the run.
-      unmatched: these programs, each with a program of the baseline, to show how the arguments differ.
-    """
+    """Return an error about ``unmatched``, programs of ``entry`` that were compiled for arguments which no
+    program in the baseline has, each with a program of the baseline, to show how the arguments differ; None
+    if there are no such programs."""
     if not unmatched:
         return None
     first = unmatched[0]
@@ -159,15 +145,10 @@ def without_counterpart(entry: FunctionEntry, unmatched: list[Pair]) -> Finding 
 
 
 def _sorted(metric: Metric, pair: Pair, tolerance: float = 0.0) -> tuple[list[Difference], list[Difference]]:
-    """Return two lists: the figures of ``metric`` that grew since the baseline, and those that shrank.
-
-    In both lists a figure ``total`` comes first, ``peak_bytes`` last, and of the others the largest change
-    first.
-
-    Args:
-      pair: the program in the baseline and in the run.
-      tolerance: changes up to this share of the old figure are left out.
-    """
+    """Return two lists: the figures of ``metric`` that grew from the program in the baseline to that in the
+    run (``pair``), and those that shrank. Changes up to ``tolerance``, a share of the old figure, are left
+    out. In both lists a figure ``total`` comes first, ``peak_bytes`` last, and of the others the largest
+    change first."""
 
     def rank(d: Difference) -> tuple[Any, ...]:
         return d.what != "total", d.what == "peak_bytes", -abs(d.share or float("inf")), d.what
@@ -180,14 +161,8 @@ def _together(
     metric: Metric, code: str, advice: Message, per_device: bool = False, shown: int = 1
 ) -> Callable[..., Result]:
     """Return a function that compares one kind of figure (``metric``) of a program in the baseline and in the
-    run. It reports all figures that grew as one regression.
-
-    Args:
-      code: the code of the rule.
-      advice: what to do.
-      per_device: whether the title says that the figures are per device.
-      shown: how many figures the title has.
-    """
+    run. It reports all figures that grew as one regression, with this code and advice. ``per_device`` says
+    whether the title says that the figures are per device. ``shown`` is how many figures the title has."""
 
     def check(pair: Pair, tolerance: float) -> Result:
         grew, fell = _sorted(metric, pair, tolerance)
@@ -209,11 +184,9 @@ def _each(
     metric: Metric, code: str, advice: Message, items: str, key: Callable[[Any], str]
 ) -> Callable[..., Result]:
     """Return a function that compares one kind of figure (``metric``) of a program in the baseline and in the
-    run. It reports each figure that grew as a regression of its own.
+    run. It reports each figure that grew as a regression of its own, with this code and advice.
 
     Args:
-      code: the code of the rule.
-      advice: what to do.
       items: the attribute of the parsed StableHLO with the list of what ``metric`` counts, for example
         ``upcasts``; the user's line is taken from this list.
       key: returns the name under which an entry of this list is counted.
@@ -244,13 +217,7 @@ def _first_source(pair: Pair, items: str, key: Callable[[Any], str], name: str) 
 
 def _products(pair: Pair, _: float) -> Result:
     """Report matrix products of a new kind, or fewer of one kind and more of another. A kind is the dtypes
-    and the precision.
-
-    More products of the same kind are no regression: they only mean a larger program.
-
-    Args:
-      pair: the program in the baseline and in the run.
-    """
+    and the precision. More products of the same kind are no regression: they only mean a larger program."""
     grew, fell = _sorted(metrics.PRODUCTS, pair)
     changed = [d for d in grew if fell or not d.before]
     if not changed or (not fell and not pair.old.products):
@@ -262,12 +229,8 @@ def _products(pair: Pair, _: float) -> Result:
 
 
 def _loops(pair: Pair, _: float) -> Result:
-    """Report any change in the number of loops. Fewer loops are not better, because loops may have been
-    unrolled.
-
-    Args:
-      pair: the program in the baseline and in the run.
-    """
+    """Report any change in the number of loops between the program in the baseline and that in the run. Fewer
+    loops are not better, because loops may have been unrolled."""
     grew, fell = _sorted(metrics.LOOPS, pair)
     if not grew and not fell:
         return [], []
@@ -338,14 +301,9 @@ def _new_collective(
     """Return the line of a collective that the baseline does not have, and the user's function around the
     line; None where unknown.
 
-    Only collectives with the name ``key`` are candidates. If the run has more of them in some function than
-    the baseline, the last one in these functions is chosen, because earlier ones in the HLO text were usually
-    there before.
-
-    Args:
-      pair: the program in the baseline and in the run.
-      key: ``all-reduce over data``.
-      old, new: the collectives with this name in the baseline and in the run.
+    Only collectives with the name ``key`` (``all-reduce over data``), ``old`` in the baseline and ``new`` in
+    the run, are candidates. If the run has more of them in some function than the baseline, the last one in
+    these functions is chosen, because earlier ones in the HLO text were usually there before.
     """
     hlo = pair.entry.texts.hlo
     found = [c for c in hlo.collectives if metrics.collective_key(c) == key] if hlo is not None else []
