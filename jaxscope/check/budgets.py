@@ -69,14 +69,10 @@ def over(
 def with_counts(
     run: Run, limits: Limits, functions: Mapping[str, Limits] | None, late: Sequence[Late]
 ) -> list[Finding]:
-    """Return the findings of ``late``. If a limit on the number of compilations is exceeded only because of
-    the compilations in these findings, their evidence names the limit.
-
-    Args:
-      limits: limits on the whole run.
-      functions: name or pattern of functions -> their limits.
-      late: findings about compilations after step N, the last step that may compile.
-    """
+    """Return the findings of ``late``, those about compilations after step N, the last step that may compile.
+    If a limit on the number of compilations is exceeded only because of these compilations, their evidence
+    names the limit. ``limits`` are those on the whole run, ``functions`` those by name or pattern of
+    functions."""
     reported = {id for item in late for id in item.compilations}
     extra: dict[int, list[Evidence]] = {}
     for count in _counts(run, limits, functions or {}, None):
@@ -155,12 +151,12 @@ def _over(
 
 
 class _Count(msgspec.Struct, frozen=True):
-    """The compilations that exceed a limit on the number of compilations.
+    """The compilations that exceed a limit on their number.
 
     Attributes:
       function: the name of the function that has the limit; None: the limit is on all functions together.
       limit: the number of compilations that is allowed.
-      compilations: all compilations that count, in order of time; they are more than ``limit``.
+      compilations: all compilations that count against the limit, in order of time.
       several: whether the compilations may belong to several functions.
     """
 
@@ -178,12 +174,8 @@ class _Count(msgspec.Struct, frozen=True):
         return message("compiled-own-times", function=self.function, times=times, limit=self.limit)
 
     def allowed_without(self, reported: Collection[str]) -> bool:
-        """Return whether the limit is met if the compilations in ``reported`` do not count. Then no further
-        finding is needed.
-
-        Args:
-          reported: ids of compilations that another finding reports.
-        """
+        """Return whether the limit is met without the compilations whose ids are in ``reported``, because
+        another finding reports them. Then no further finding is needed."""
         return sum(c.id not in reported for c in self.compilations) <= self.limit
 
 
@@ -204,13 +196,8 @@ def _counts(run: Run, limits: Limits, functions: Mapping[str, Limits], part: Par
 
 
 def _too_many(run: Run, count: _Count, reported: Collection[str]) -> Finding:
-    """Return the error that a limit on the number of compilations is exceeded. Its evidence lists only
-    compilations that no other finding reports.
-
-    Args:
-      count: the limit, and the compilations that exceed it.
-      reported: ids of compilations that another finding reports.
-    """
+    """Return the error that the limit of ``count`` on the number of compilations is exceeded. Its evidence
+    lists only compilations whose ids are not in ``reported``, because another finding reports those."""
     others = [c for c in count.compilations if c.id not in reported]
     n = Counter(c.function.id for c in others)
     busiest = sorted({c.function.id: c.function for c in others}.values(), key=lambda f: -n[f.id])
@@ -253,12 +240,8 @@ def _evidence(run: Run, c: Compilation) -> Evidence:
 
 
 def _advice(run: Run, compilations: Sequence[Compilation], cause: Cause) -> Fix:
-    """Return advice on how to avoid compilations of one function.
-
-    Args:
-      compilations: compilations of the function.
-      cause: the cause of the last one; the advice is about the compilations with this cause.
-    """
+    """Return advice on how to avoid ``compilations``, all of one function: those with ``cause``, the cause of
+    the last one."""
     if cause.kind == "first":
         return Fix(message("fix-one-jit"))
     same = [(c, why) for c in compilations if _alike(why := causes.of(run, c)[0], cause)]
@@ -306,10 +289,8 @@ def _seconds_of_run(run: Run, limit: float, part: Part | None) -> Iterator[Findi
 
 
 def seconds_within(compilations: Sequence[Compilation]) -> float:
-    """Return the wall time in seconds that tracing, lowering and compiling took in ``compilations``.
-
-    Time in which several threads traced or compiled at once counts once.
-    """
+    """Return the wall time in seconds that tracing, lowering and compiling took in ``compilations``. Time in
+    which several threads traced or compiled at once counts once."""
     phases = [
         (event.t_ns, event.seconds)
         for c in compilations

@@ -38,7 +38,6 @@ class Late(msgspec.Struct, frozen=True):
     """A finding about compilations after step N, the last step that may compile.
 
     Attributes:
-      finding: the finding (JX190, or JX901 if it is unknown in which step a function was compiled).
       compilations: ids of the compilations that the finding is about.
     """
 
@@ -54,10 +53,10 @@ def recompiles_after(
     part: Part | None = None,
     since: str | None = None,
 ) -> list[Finding]:
-    """Return the findings about what was traced, lowered or compiled after step ``n``.
+    """Return the findings about what was traced, lowered or compiled after step ``n``, the last step that may
+    compile; 0: nothing may compile at all.
 
     Args:
-      n: the last step that may compile; 0: nothing may compile at all.
       functions: names or patterns of the functions to check; None: all.
       allow_cache_hits: ignore programs that were loaded from the persistent cache.
       part: the compilations of a block or a test, with their steps; None: the whole run.
@@ -70,11 +69,10 @@ def recompiles_after(
 def of_part(
     run: Run, n: int, functions: Sequence[str] | None, part: Part, since: str | None = None
 ) -> list[Finding]:
-    """Return the findings about what was traced, lowered or compiled after step ``n`` of a block of code or a
-    test.
+    """Return the findings about what was traced, lowered or compiled after step ``n``, the last step that may
+    compile (0: nothing may compile at all), of a block of code or a test.
 
     Args:
-      n: the last step that may compile; 0: nothing may compile at all.
       functions: names or patterns of the functions to check; None: all.
       part: the compilations of the block or the test, with their steps.
       since: the name of what is recorded, for messages (``this block``), if functions may have been compiled
@@ -173,12 +171,9 @@ def within(part: Part | None, compilations: Sequence[Compilation]) -> list[Compi
 
 
 def unknown_steps(run: Run | None = None, part: Part | None = None) -> UsageError:
-    """Return the error that nothing counted the training steps, with a hint on how to count them.
-
-    Args:
-      run: if given, the hint suggests to count the calls of the function that is compiled most often.
-      part: the compilations of a block or a test; only their functions are suggested. None: all.
-    """
+    """Return the error that nothing counted the training steps, with a hint on how to count them: if ``run``
+    is given, by the calls of its function that is compiled most often. Only functions of ``part``, the
+    compilations of a block or a test, are suggested; None: all."""
     busiest = None
     if run is not None:
         users = [f for f in run.functions.values() if f.user and f.compiled and within(part, f.compilations)]
@@ -228,11 +223,8 @@ def _nameless(f: Function) -> bool:
 
 def _outermost(run: Run, late: Sequence[Miss]) -> list[Miss]:
     """Return ``late`` without compilations that happened while another function in ``late`` was traced,
-    because that function's finding covers them.
-
-    Whether one was inside the other is decided by the times, too: the recorded nesting may be wrong, because
-    Python reuses the addresses of frames.
-    """
+    because that function's finding covers them. Whether one was inside the other is decided by the times,
+    too: the recorded nesting may be wrong, because Python reuses the addresses of frames."""
     by_id = {m.compilation.id: m for m in late if not _of_library(m.compilation)}
     return [m for m in late if not any(_runs_at(by_id.get(o.id), m) for o in _around(run, m.compilation))]
 
@@ -259,10 +251,8 @@ def _around(run: Run, c: Compilation) -> Iterator[Compilation]:
 
 def _grouped(late: Sequence[Miss]) -> list[list[Miss]]:
     """Return the late compilations as groups that become one finding each: those of one function with the
-    same cause, in order of time. The group with most seconds comes first.
-
-    Operations outside jit are also grouped by line.
-    """
+    same cause, in order of time. The group with most seconds comes first. Operations outside jit are also
+    grouped by line."""
     groups: dict[object, list[Miss]] = {}
     for one in sorted(late, key=lambda x: (x.compilation.t_ns, x.compilation.call)):
         c, cause = one.compilation, one.cause
@@ -311,11 +301,8 @@ def _finding(run: Run, n: int, change: Change, since: str | None) -> Finding:
 
 
 def _shown(group: Sequence[Miss], change: Change) -> list[Miss]:
-    """Return the compilations of ``group`` that the finding lists: the first few and the last.
-
-    Args:
-      change: what caused the compilations; if other functions are listed for it, too, fewer are shown.
-    """
+    """Return the compilations of ``group`` that the finding lists: the first few and the last. If other
+    functions are listed for ``change``, what caused the compilations, too, fewer are shown."""
     most = EVIDENCE_AMONG_OTHERS if change.others else EVIDENCE
     return [*group[: most - 1], *group[most - 1 :][-1:]]
 
@@ -376,11 +363,7 @@ def _done(group: Sequence[Miss]) -> Message:
 
 def _when(n: int, group: Sequence[Miss]) -> Message:
     """Return in which steps the compilations of ``group`` were, as a message:
-    `` in steps 3 to 5, after step 2``.
-
-    Args:
-      n: the last step that may compile.
-    """
+    `` in steps 3 to 5, after step 2``, where 2 is ``n``, the last step that may compile."""
     steps = sorted({x.step for x in group if x.step is not None})
     if not n or not steps:
         return message("where-nothing-may-compile")
@@ -390,16 +373,9 @@ def _when(n: int, group: Sequence[Miss]) -> Message:
 
 
 def _unplaced(n: int, compilations: Sequence[Compilation], part: Part) -> Iterator[Finding]:
-    """Yield an error about compilations of which it is unknown whether they were before or after step ``n``.
-
-    The reason is that their process does not count steps, or that two ways of counting give different
-    numbers.
-
-    Args:
-      n: the last step that may compile.
-      compilations: these compilations.
-      part: compilation id -> step, or why the step is unknown.
-    """
+    """Yield an error about ``compilations`` of which it is unknown whether they were before or after step
+    ``n``, the last step that may compile. The reason, in ``part``, is that their process does not count
+    steps, or that two ways of counting give different numbers."""
     by_reason: dict[object, tuple[Message, list[Compilation]]] = {}
     for c in compilations:
         step, pid = part[c.id], c.process.pid
@@ -432,13 +408,9 @@ def _missing(run: Run, functions: Sequence[str] | None) -> Iterator[Finding]:
 
 
 def without_late(found: Sequence[Finding], late: Sequence[Finding]) -> list[Finding]:
-    """Return the findings ``found`` without those about recompiles that ``late`` reports, too, so that no
-    compilation is reported twice.
-
-    Args:
-      found: findings of the rules.
-      late: findings about compilations after step N, the last step that may compile.
-    """
+    """Return ``found``, findings of the rules, without those about recompiles that ``late`` (findings about
+    compilations after step N, the last step that may compile) reports, too, so that no compilation is
+    reported twice."""
     reported = {e.compilation for f in late for e in f.evidence} - {None}
     codes = {r.code for r in registry.rules().values() if r.recompiles}
     return [f for f in found if f.code not in codes or not any(e.compilation in reported for e in f.evidence)]

@@ -119,12 +119,10 @@ def size(value: Any) -> int:
 
 def by_kind(read: Callable[[Any], int]) -> Callable[[Any], dict[str, int]]:
     """Return a parser for a limit on collectives, which returns a dict: kind of collective -> limit.
+    ``read``, which is ``count`` or ``size``, parses one value.
 
     The parser accepts one value for all collectives (``"64 MiB"`` -> ``{"*": 67108864}``), or a table by
     ``kind``, ``kind@axis`` or ``*@axis`` (``{"all-gather@data": 2}``).
-
-    Args:
-      read: parses one value: ``count`` or ``size``.
     """
 
     def table(value: Any) -> dict[str, int]:
@@ -162,22 +160,14 @@ SPELLED: dict[str, tuple[str, Callable[[Any], Any], str]] = {
 
 
 def of(values: Mapping[str, Any]) -> Limits:
-    """Return the limits among the options of a check: ``{"max-compilations": 3}`` ->
-    ``Limits(compilations=3)``. Options that are no limits are ignored.
-
-    Args:
-      values: name of an option -> its parsed value.
-    """
+    """Return the limits among ``values``, the options of a check by name: ``{"max-compilations": 3}`` ->
+    ``Limits(compilations=3)``. Options that are no limits are ignored."""
     return Limits(**{SPELLED[k][0]: v for k, v in values.items() if k in SPELLED})
 
 
 def read(name: str, value: Any, where: str) -> Any:
-    """Parse the value of one limit and return it.
-
-    Args:
-      name: the name of the limit in the configuration: ``max-compilations``.
-      value: the value as written in TOML or on the command line.
-      where: where the value is written, for error messages: a file or an option.
+    """Parse ``value``, as written in TOML or on the command line, of the limit ``name``
+    (``max-compilations``) and return it. ``where`` names the file or option, for error messages.
 
     Raises:
       UsageError: the value is not valid for this limit.
@@ -194,12 +184,8 @@ def read(name: str, value: Any, where: str) -> Any:
 
 
 def functions(value: Any, where: str) -> dict[str, Limits]:
-    """Parse the tables ``[tool.jaxscope.check.functions."train_*"]``. Return name or pattern of functions ->
-    their limits.
-
-    Args:
-      value: the contents of ``functions`` in the configuration.
-      where: where the tables are written, for error messages.
+    """Parse the tables ``[tool.jaxscope.check.functions."train_*"]``, whose contents are ``value``. Return
+    name or pattern of functions -> their limits. ``where`` names the file, for error messages.
 
     Raises:
       UsageError: a value is not a table, a limit does not exist, or its value is invalid.
@@ -208,12 +194,9 @@ def functions(value: Any, where: str) -> dict[str, Limits]:
 
 
 def targets(value: Any, where: str) -> dict[str, Limits]:
-    """Parse the tables ``[tool.jaxscope.check.targets."v5e:16x16"]``. Return name or pattern of targets
-    (``v5e:*``) -> limits on programs compiled for them.
-
-    Args:
-      value: the contents of ``targets`` in the configuration.
-      where: where the tables are written, for error messages.
+    """Parse the tables ``[tool.jaxscope.check.targets."v5e:16x16"]``, whose contents are ``value``. Return
+    name or pattern of targets (``v5e:*``) -> limits on programs compiled for them. ``where`` names the file,
+    for error messages.
 
     Raises:
       UsageError: a value is not a table, a limit does not exist or is for a run, not for a program, or its

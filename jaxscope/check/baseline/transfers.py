@@ -16,10 +16,8 @@ from jaxscope.schema.messages import Count, Message, Parts, message
 
 def compare(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
     """Yield an error for each function and kind of copy (``float, device_to_host``) with more copies than in
-    the baseline for the same number of steps.
-
-    One note lists those with fewer copies. If the run did not count copies, a note says so.
-    """
+    the baseline for the same number of steps. One note lists those with fewer copies. If the run did not
+    count copies, a note says so."""
     if baseline.transfers is None:
         return
     if now.baseline.transfers is None:

@@ -17,13 +17,9 @@ from jaxscope.model.run import Run
 
 def update(path: Path, run: Run, state: str, chosen: Filter) -> int:
     """Write the figures of ``run`` to the baseline file ``path``. Return the number of functions in the file.
-
-    Tolerances that people have written into an existing file are kept.
-
-    Args:
-      state: how the run ended: ``exited``, ``stopped``, ``running`` or ``lost``; only a complete run is
-        written.
-      chosen: leaves out findings that comments or options exclude.
+    ``state`` is how the run ended (``exited``, ``stopped``, ``running`` or ``lost``); only a complete run is
+    written. ``chosen`` leaves out findings that comments or options exclude. Tolerances that people have
+    written into an existing file are kept.
 
     Raises:
       BaselineError: the environment variable CI is set, or the file cannot be read or written.
@@ -88,10 +84,7 @@ def _require_complete(run: Run, state: str) -> None:
 
 def roots(path: Path) -> list[str]:
     """Return the directories to which file names in a baseline are relative: the directory that contains the
-    baseline file ``path``.
-
-    If this directory is reached through a symbolic link, the list has both names of it: as given, and
-    resolved.
-    """
+    baseline file ``path``. If this directory is reached through a symbolic link, the list has both names of
+    it: as given, and resolved."""
     folder = path.absolute().parent
     return list(dict.fromkeys([os.path.normpath(folder), str(folder.resolve())]))
