@@ -42,12 +42,8 @@ Judge = Callable[[Run, gate.Part], Outcome]
 
 
 def no_recompiles(after: int = 1, functions: str | Sequence[str] | None = None) -> Judge:
-    """Return a check that nothing is traced, lowered or compiled after training step ``after`` of the test.
-
-    Args:
-      after: the last step that may compile; 0: nothing may compile at all.
-      functions: names or patterns of the functions to check; None: all.
-    """
+    """Return a check that nothing is traced, lowered or compiled after training step ``after`` of the test
+    (0: at all). ``functions`` are names or patterns of the functions to check; None: all."""
     if isinstance(after, bool) or not isinstance(after, int) or after < 0:
         raise UsageError(
             f"after={after!r}: the step must be 0, 1, 2, ...", hint="after=0 allows no compilation"
@@ -61,11 +57,8 @@ def no_recompiles(after: int = 1, functions: str | Sequence[str] | None = None) 
 
 
 def max_compilations(n: int, function: str | None = None) -> Judge:
-    """Return a check that the user's functions, all together, are compiled at most ``n`` times in the test.
-
-    Args:
-      function: count only the compilations of the function with this name; None: of all functions.
-    """
+    """Return a check that the user's functions, all together, or only that with the name ``function``, are
+    compiled at most ``n`` times in the test."""
     most = _read(limits.count, "n", n)
     names = _names("function", function)
 
@@ -138,11 +131,7 @@ def usage(name: str) -> str:
 
 
 def read(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Judge:
-    """Return the check that a mark of a test asks for.
-
-    Args:
-      name: the name of the mark.
-      args, kwargs: the arguments of the mark, as written in the test.
+    """Return the check that the mark ``name`` of a test, with these arguments, asks for.
 
     Raises:
       UsageError: the mark does not accept these arguments; the hint shows how to write it.
@@ -164,16 +153,9 @@ def read(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Judge:
 
 
 def judged(name: str, judge: Judge, run: Run, part: gate.Part) -> Outcome:
-    """Run the check of one mark and return its result. The text of a failure begins with the mark's name.
-
-    An error that prevents the check (JaxscopeError) is returned as a failure, too.
-
-    Args:
-      name: the name of the mark.
-      judge: the check.
-      run: the recorded run.
-      part: the compilations of the test, with their steps.
-    """
+    """Run ``judge``, the check of the mark ``name``, for ``part``, the compilations of the test with their
+    steps, and return its result. The text of a failure begins with the mark's name. An error that prevents
+    the check (JaxscopeError) is returned as a failure, too."""
     try:
         found = judge(run, part)
     except JaxscopeError as e:

@@ -68,11 +68,8 @@ class Plan:
 
     If there is neither a limit nor a baseline file (saved figures of an earlier run), each finding of the
     rules is reported. Programs that do not fit into the memory of a target (a machine to compile for) are
-    always reported.
-
-    Args:
-      options: name of an option in ``[tool.jaxscope.check]`` -> value.
-      project: the directory of pyproject.toml; None: there is none.
+    always reported. ``options`` is name of an option in ``[tool.jaxscope.check]`` -> value. ``project`` is
+    the directory of pyproject.toml; None: there is none.
     """
 
     def __init__(self, options: Mapping[str, Any], project: Path | None = None) -> None:
@@ -83,11 +80,8 @@ class Plan:
 
     def filter(self, run: Run | None = None) -> Filter:
         """Return the filter that decides which findings are reported: those whose code and file the options
-        select, unless a comment in the source excludes them.
-
-        Args:
-          run: the run that is checked, which has the source of notebook cells; None: comments are only read
-            from files.
+        select, unless a comment in the source excludes them. ``run``, the run that is checked, has the source
+        of notebook cells; without it, comments are only read from files.
 
         Raises:
           UsageError: an option names a code that does not exist.
@@ -115,11 +109,8 @@ class Plan:
         return (self._project or store.here()) / file.NAME
 
     def update_baseline(self, run: Run, directory: RunDir) -> tuple[Path, int]:
-        """Write the figures of ``run`` to the baseline file. Later checks of this plan compare with this
-        file.
-
-        Returns:
-          The path of the file, and the number of functions in it.
+        """Write the figures of ``run`` to the baseline file, with which later checks of this plan compare.
+        Return its path, and the number of functions in it.
 
         Raises:
           BaselineError: the environment variable CI is set, or the file cannot be read or written.
@@ -140,7 +131,6 @@ class Plan:
         devices).
 
         Args:
-          directory: the directory of ``run``; None: there are no other runs.
           parts: ``run`` and the other runs, if they are already loaded; None: load them.
           job: if ``run`` is one process of a run with several processes, that whole run: differences between
             its processes are then reported, too. Else None.
@@ -184,12 +174,8 @@ class Plan:
 
     def _limited(self, *, steps: bool) -> bool:
         """Return whether at least one limit is set, so that findings of the rules are not reported by
-        default.
-
-        Args:
-          steps: whether the steps of the run are known. If not, the limit ``no-recompiles-after`` does not
-            count, because it cannot be checked.
-        """
+        default. If the steps of the run are not known (``steps``), the limit ``no-recompiles-after`` does not
+        count, because it cannot be checked."""
         after = steps and self.options.get("no-recompiles-after") is not None
         return bool(after or self._limits or self._functions or self.options.get("targets"))
 
@@ -207,7 +193,6 @@ class Plan:
         Args:
           runs: the run with this setting, then the runs on other numbers of devices, of which only the
             programs for targets (machines to compile for) are checked.
-          chosen: leaves out findings that comments or options exclude.
           argv: the program's command line, for hints.
           path: the baseline file to compare with; None: no comparison.
           unchecked: errors about options that cannot be checked are appended to this list.
@@ -252,10 +237,8 @@ class Plan:
 
     def _not_selected(self, chosen: Filter) -> list[UsageError]:
         """Return an error for each limit that is set in vain, because the option ``select`` leaves out the
-        code that reports it.
-
-        If the option ``ignore`` leaves out the code, there is no error, because the user wants that.
-        """
+        code that reports it. If the option ``ignore`` leaves out the code, there is no error, because the
+        user wants that."""
         return [
             UsageError(
                 f"{name} is given, but select excludes {code}, which reports it",
@@ -274,11 +257,8 @@ def argv_of(directory: RunDir | None) -> list[str]:
 
 def _incomplete(run: Run, directory: RunDir, parts: Sequence[Variant]) -> list[Finding]:
     """Return findings that say why the check may not see everything: the run has not ended, the program
-    failed, or a part was not recorded (an error).
-
-    Args:
-      parts: the run, then the runs inside its directory.
-    """
+    failed, or a part was not recorded (an error). ``parts`` are the run, then the runs inside its
+    directory."""
     found = []
     died = deaths.of_run(run)
     if died is not None:

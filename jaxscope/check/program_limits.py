@@ -37,7 +37,6 @@ class Limited(msgspec.Struct, frozen=True):
 
     Attributes:
       compilation: the first compilation of the program.
-      program: the program; None: it was not recorded.
       name: the program's name in messages: ``train_step#2 for v5e:4x4``, where 2 is the number of the
         compilation.
       memory: the bytes of arguments, results and temporaries on one device.
@@ -60,12 +59,9 @@ class Limited(msgspec.Struct, frozen=True):
         source: Frame | None = None,
         evidence: Sequence[Words] = (),
     ) -> Finding:
-        """Return the error that this program exceeds a limit.
+        """Return the error that this program exceeds a limit, with the figure and the limit as ``title``.
 
         Args:
-          code: the code of the rule.
-          title: the figure and the limit.
-          fix: what to do.
           source: the user's line; None: the line of the call that compiled the program.
           evidence: texts about details; empty: the title.
         """
@@ -82,22 +78,15 @@ class Limited(msgspec.Struct, frozen=True):
         )
 
     def unknown(self, text: Message) -> Finding:
-        """Return a note that a figure of this program is unknown, so that its limit cannot be checked.
-
-        Args:
-          text: what is unknown.
-        """
+        """Return a note that ``text``, a figure of this program, is unknown, so that its limit cannot be
+        checked."""
         return not_known(text, self.compilation)
 
 
 def of_programs(run: Run, f: Function, limits: Limits, part: Part | None) -> Iterator[Finding]:
     """Yield a finding for each limit that a program of the function ``f`` exceeds, or that cannot be checked.
-    Only programs that ran are checked, each once.
-
-    Args:
-      limits: the limits of each program.
-      part: the compilations of a test or a block; None: all.
-    """
+    Only programs that ran are checked, each once. ``part`` are the compilations of a test or a block; None:
+    all."""
     if not limits.of_programs:
         return
     seen: set[str] = set()
@@ -114,15 +103,11 @@ def of_programs(run: Run, f: Function, limits: Limits, part: Part | None) -> Ite
 
 
 def of_target(run: Run, f: Function, target: str, limits: Limits) -> Iterator[Finding]:
-    """Yield a finding for each limit that a program of the function ``f``, compiled for a target (a machine
-    to compile for), exceeds, or that cannot be checked.
+    """Yield a finding for each limit that a program of the function ``f``, compiled for the target called
+    ``target`` (a machine to compile for, ``v5e:4x4``), exceeds, or that cannot be checked.
 
     If a program does not fit into the target's memory, the peak memory is the number in the compiler's error
     message. Programs for which the compiler gave no result are left out.
-
-    Args:
-      target: the name of the target, ``v5e:4x4``.
-      limits: the limits of each program.
     """
     if not limits.of_programs:
         return
@@ -185,12 +170,8 @@ def _sizes(named: Iterable[tuple[str, int]]) -> Parts:
 
 def _parts(memory: Memory, peak: int | None) -> list[Field]:
     """Return the parts of a program's memory as fields of a message, largest first: ``arguments 2.0 GiB``,
-    ``temporaries 1.0 GiB``.
-
-    Args:
-      peak: the peak memory in bytes; then further texts say why it is not the sum of the parts (other
-        buffers, shared memory). None: leave that out.
-    """
+    ``temporaries 1.0 GiB``. If ``peak``, the peak memory in bytes, is given, further texts say why it is not
+    the sum of the parts (other buffers, shared memory)."""
     parts = {
         "arguments": memory.argument_bytes,
         "results": memory.output_bytes,
@@ -212,27 +193,17 @@ def _parts(memory: Memory, peak: int | None) -> list[Field]:
 
 
 def _largest(key: Key | None) -> list[tuple[str, int]]:
-    """Return the three array arguments with the most bytes on one device, as (path, bytes).
-
-    Args:
-      key: the cache key of the call, which has the shapes and shardings; None: unknown, and the list is
-        empty.
-    """
+    """Return the three array arguments with the most bytes on one device, as (path, bytes), from ``key``, the
+    cache key of the call, which has the shapes and shardings; empty if it is None."""
     sizes = [(path, part) for path, part, _ in _on_device(key) if part] if key is not None else []
     return sorted(sizes, key=lambda s: -s[1])[:MOST]
 
 
 def _on_device(key: Key, c: Compilation | None = None) -> Iterator[tuple[str, int | None, int | None]]:
     """Yield (path, bytes, copies) for each array argument: its bytes on one device, and the number of devices
-    that have the same part of it.
-
-    A number is None if it is unknown.
-
-    Args:
-      key: the cache key of the call, which has the shapes and shardings.
-      c: the compilation, which has the shardings of arguments that are no jax.Array (for example NumPy
-        arrays).
-    """
+    that have the same part of it. Shapes and shardings are from ``key``, the cache key of the call, shardings
+    of arguments that are no jax.Array (for example NumPy arrays) from the compilation ``c``. A number is None
+    if it is unknown."""
     for i, leaf in enumerate(key.arguments):
         if leaf.shape is None or leaf.dtype is None:
             continue
@@ -251,15 +222,9 @@ def _on_device(key: Key, c: Compilation | None = None) -> Iterator[tuple[str, in
 
 
 def _sharding_of(c: Compilation | None, argument: int) -> Sharding | None:
-    """Return the sharding that an argument has in the compiled program. If that was not recorded, return the
-    one that was passed to jit (``in_shardings``).
-
-    None if neither was recorded, or if it has no mesh.
-
-    Args:
-      c: the compilation.
-      argument: the index of the argument.
-    """
+    """Return the sharding that the argument with the index ``argument`` has in the program compiled by ``c``.
+    If that was not recorded, return the one that was passed to jit (``in_shardings``). None if neither was
+    recorded, or if it has no mesh."""
     tables = []
     if c is not None and c.compiled is not None:
         tables.append((c.compiled.in_sharding_of, c.compiled.in_shardings))
@@ -360,10 +325,8 @@ def _too_many(
     """Yield an error if the collectives of a program exceed a limit, or a note if it cannot be checked.
 
     Args:
-      p: the program.
       key: which collectives the limit is for: ``kind``, ``kind@axis`` or ``*@axis``.
       limit: the largest allowed sum of ``figure``.
-      collectives: all collectives of the program.
       figure: returns what one collective adds to the sum: 1, or its bytes; None: unknown.
       amount: converts a sum to a field of a message: ``int``, or ``Bytes``.
     """

@@ -38,11 +38,8 @@ class Selection(msgspec.Struct, frozen=True):
     per_file: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def takes(self, code: str) -> bool:
-        """Return whether findings with ``code`` are reported.
-
-        If both ``select`` and ``ignore`` have a prefix of ``code``, the longer prefix decides; if both are
-        equally long, ``code`` is left out.
-        """
+        """Return whether findings with ``code`` are reported. If both ``select`` and ``ignore`` have a prefix
+        of ``code``, the longer prefix decides; if both are equally long, ``code`` is left out."""
         chosen = _longest(self.select, code) if self.select else 0
         return chosen is not None and ((left := _longest(self.ignore, code)) is None or chosen > left)
 
@@ -129,15 +126,9 @@ class Filter:
         return [f for f in findings if self.looks_at(f.code, f.source)]
 
     def looks_at(self, code: str, source: Frame | None) -> bool:
-        """Return whether a finding with ``code`` on the line ``source`` is reported: no option and no comment
-        excludes it.
-
-        Single compilations are asked about, too, before they are combined into a finding.
-
-        Args:
-          code: the code of a rule: ``JX101``.
-          source: the user's line; None: unknown, so that only the options decide.
-        """
+        """Return whether a finding with ``code`` on the user's line ``source`` (None: unknown) is reported:
+        no option and, if the line is known, no comment excludes it. Single compilations are asked about, too,
+        before they are combined into a finding."""
         if not self._chosen.takes(code) or source is None:
             return self._chosen.takes(code)
         path = self._relative(source.file)
@@ -164,11 +155,8 @@ class Filter:
         """Return a note (JX902) for each comment that was written to exclude findings, and excluded none.
         Comments in all user's files of ``run`` are checked.
 
-        Call this method after all findings have passed the filter.
-
-        Args:
-          looked_at: takes a code and returns whether this check could report it at all. If not, a comment
-            with this code is not useless.
+        Call this method after all findings have passed the filter. ``looked_at`` takes a code and returns
+        whether this check could report it at all. If not, a comment with this code is not useless.
         """
         found = []
         for file in sorted(_files(run)):

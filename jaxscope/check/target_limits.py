@@ -32,10 +32,10 @@ LONGEST = 200  # a compiler's message is cut to so many characters
 
 
 class Aim(msgspec.Struct, frozen=True):
-    """The targets (machines compiled for) that a check is about.
+    """The targets (machines compiled for) that a check is about. ``runs`` are the run, then the runs of the
+    same program on other numbers of devices.
 
     Attributes:
-      runs: the run, then the runs of the same program on other numbers of devices.
       names: the targets given on the command line; the run need not have programs for them.
       tables: target, or pattern of targets (``v5e:*``) -> limits on programs for it.
     """
@@ -46,13 +46,9 @@ class Aim(msgspec.Struct, frozen=True):
 
 
 def aim(runs: Sequence[Run], given: Iterable[str], tables: Mapping[str, Limits]) -> Aim:
-    """Parse the names of the targets (``v5e:4x4``) that a check is about, and return them with the runs and
-    limits to check.
-
-    Args:
-      runs: the run, then the runs of the same program on other numbers of devices.
-      given: the names given on the command line.
-      tables: the tables in ``[tool.jaxscope.check.targets]``: target or pattern -> limits.
+    """Parse the names of the targets (``v5e:4x4``) that a check is about, ``given`` on the command line and
+    in ``tables``, those in ``[tool.jaxscope.check.targets]`` (target or pattern -> limits), and return them
+    with the runs to check: the run, then the runs of the same program on other numbers of devices.
 
     Raises:
       UsageError: a name in ``given`` or ``tables`` is not a target.
@@ -65,12 +61,8 @@ def aim(runs: Sequence[Run], given: Iterable[str], tables: Mapping[str, Limits])
 
 def not_recorded(a: Aim, argv: Sequence[str]) -> UsageError | None:
     """Return an error if nothing was compiled for one of the targets (machines to compile for, ``v5e:4x4``)
-    that were given on the command line; else None.
-
-    Args:
-      a: the targets to check.
-      argv: the program's command line, used to suggest the command that compiles for the target.
-    """
+    that were given on the command line; else None. ``argv``, the program's command line, is used to suggest
+    the command that compiles for the target."""
     there = [t.name for run in a.runs for t in run.targets]
     missing = [name for name in a.names if name not in there]
     if not missing:
@@ -90,16 +82,12 @@ def _command(targets: Sequence[str], argv: Sequence[str]) -> str:
 
 
 def of_rules(a: Aim, found: Sequence[Finding], *, rules: bool) -> list[Finding]:
-    """Return the findings of a run, together with those about its programs for targets (machines to compile
-    for, ``v5e:4x4``).
+    """Return ``found``, the findings of a run, together with those about its programs for the targets ``a``
+    (machines to compile for, ``v5e:4x4``).
 
     If targets were given on the command line, findings that are only about other targets are left out.
-
-    Args:
-      a: the targets to check.
-      found: the findings of the run.
-      rules: whether to add all findings of the rules in the runs on other numbers of devices; if not, only
-        programs that do not fit into a target's memory are added.
+    ``rules`` says whether to add all findings of the rules in the runs on other numbers of devices; if not,
+    only programs that do not fit into a target's memory are added.
     """
     every = list(found)
     if rules:
@@ -117,14 +105,9 @@ def of_rules(a: Aim, found: Sequence[Finding], *, rules: bool) -> list[Finding]:
 
 def over(a: Aim, limits: Limits, functions: Mapping[str, Limits]) -> list[Finding]:
     """Return a finding for each limit that a program for a target (a machine to compile for, ``v5e:4x4``)
-    exceeds, and for each that cannot be checked.
-
-    Args:
-      a: the targets to check. If targets were given on the command line, all limits apply to them. If not,
-        only the limits of ``a.tables`` apply, to every recorded target.
-      limits: the limits of each program.
-      functions: name or pattern of functions -> their limits.
-    """
+    exceeds, and for each that cannot be checked. ``limits`` are those of each program, ``functions`` those by
+    name or pattern of functions. ``a`` is the targets to check. If targets were given on the command line,
+    all limits apply to them. If not, only the limits of ``a.tables`` apply, to every recorded target."""
     found: list[Finding] = []
     for run in a.runs:
         for name in (t.name for t in run.targets):
@@ -139,13 +122,8 @@ def over(a: Aim, limits: Limits, functions: Mapping[str, Limits]) -> list[Findin
 
 
 def tables_for(name: str, tables: Mapping[str, Limits]) -> list[Limits]:
-    """Return the limits in ``tables`` that apply to the target ``name``: those of this target, and those of
-    patterns that match it.
-
-    Args:
-      name: the name of a target (a machine to compile for): ``v5e:4x4``.
-      tables: the tables in ``[tool.jaxscope.check.targets]``: target or pattern (``v5e:*``) -> limits.
-    """
+    """Return the limits in ``tables`` (target or pattern, ``v5e:*``, -> limits) that apply to the target
+    ``name`` (a machine to compile for): those of this target, and those of patterns that match it."""
     found = []
     for text, limits in tables.items():
         one = alone(text)
@@ -175,13 +153,9 @@ def _over(
     run: Run, name: str, limits: Limits, functions: Mapping[str, Limits], tables: Mapping[str, Limits]
 ) -> Iterator[Finding]:
     """Yield a finding for each limit that a program of ``run`` for the target ``name`` (a machine to compile
-    for) exceeds, or that cannot be checked because a figure is unknown.
-
-    Args:
-      limits: the limits of each program. Limits in ``functions`` and ``tables`` replace them.
-      functions: name or pattern of functions -> limits.
-      tables: target or pattern of targets -> limits.
-    """
+    for) exceeds, or that cannot be checked because a figure is unknown. Limits in ``functions`` (name or
+    pattern of functions -> limits) and ``tables`` (target or pattern of targets -> limits) replace those in
+    ``limits``."""
     own = tables_for(name, tables)
     for f in _users(run):
         special = [*(allowed for text, allowed in functions.items() if matches(f, text)), *own]
