@@ -18,12 +18,8 @@ CODE = "JX901"
 
 
 def not_known(text: Words, c: Compilation | None = None) -> Finding:
-    """Return a note (JX901) that something was not recorded, so that the check does not know it.
-
-    Args:
-      text: what is unknown.
-      c: the compilation that the note is about; None: the note is about the whole run.
-    """
+    """Return a note (JX901) that something, ``text``, was not recorded, so that the check does not know it.
+    ``c`` is the compilation that the note is about; None: it is about the whole run."""
     if c is None:
         return Finding(CODE, NOTE, CERTAIN, text)
     return Finding(
@@ -33,23 +29,14 @@ def not_known(text: Words, c: Compilation | None = None) -> Finding:
 
 def not_recorded(text: Words) -> Finding:
     """Return an error (JX901) that a part of the run was not recorded, so that the check knows nothing about
-    this part.
-
-    Args:
-      text: what was not recorded, and why.
-    """
+    this part. ``text`` says what, and why."""
     return msgspec.structs.replace(not_known(text), severity=ERROR)
 
 
 def program_failed(failure: Words, source: Frame | None, *, surely: bool) -> Finding:
     """Return a warning (JX901) that the program failed, so that only what it did before was checked.
-
-    Args:
-      failure: how the program failed, in words.
-      source: the line that raised the exception; None: unknown.
-      surely: whether it is certain that the program failed. If not (an exit code may be intended), the
-        finding is a note.
-    """
+    ``failure`` says how it failed; ``source`` is the line that raised the exception, None: unknown. If it is
+    not certain that it failed (``surely``; an exit code may be intended), the finding is a note."""
     found = not_known(message("checked-until-failure", failure=failure))
     return msgspec.structs.replace(found, severity=WARNING if surely else NOTE, source=source)
 
