@@ -354,8 +354,8 @@ class Function(msgspec.Struct, eq=False):
 
 
 def unseen(function: str) -> FunctionSeen:
-    """Return a description of a function made from its id, which begins with the qualified name
-    (``main.step@train.py:12``), if the event that describes it is missing."""
+    """Return a FunctionSeen event for a function whose own event the log lacks. It has only what is in the id
+    ``function``, which begins with the qualified name: ``main.step@train.py:12``."""
     name = function.partition("@")[0]
     return FunctionSeen(function=function, name=name.rpartition(".")[2] or name, qualname=name)
 
