@@ -1,8 +1,5 @@
-"""``jaxscope.no_recompiles``: raise if something compiles after step N of a block, or of a call of a
-function.
-
-The block is recorded, unless a recording is active already. The check reads that recording.
-"""
+"""``jaxscope.no_recompiles``: raise if something compiles after training step N of a block, or of a call of a
+function. The block is recorded, unless a recording is active already. The check reads that recording."""
 
 from __future__ import annotations
 
@@ -92,7 +89,7 @@ class NoRecompiles:
 
 def no_recompiles(after: Any = 1, functions: Functions = None) -> Any:
     """Return a context manager and decorator that raises if something is traced, lowered or compiled after
-    step ``after``.
+    training step ``after``.
 
     Use ``with jaxscope.no_recompiles(after=1):`` around a loop, or ``@jaxscope.no_recompiles(after=1)`` on
     a function (also on ``async`` functions and generators), whose calls are then the blocks. Steps are
@@ -134,15 +131,12 @@ def no_recompiles(after: Any = 1, functions: Functions = None) -> Any:
 
 
 class Watch:
-    """One ``no_recompiles`` block, from its beginning to its end.
+    """One ``no_recompiles`` block, from its beginning to its end: something may be compiled up to training
+    step ``after``. ``functions`` are those to check, by name, by shell pattern or as objects; None: all.
 
     ``begin`` and ``end`` are for a ``with`` statement of the user. A wrapped function uses the object itself
     as context manager, and ``running`` for each part of the time in which the function runs. For example, the
     code that consumes the values of a generator runs between two of them, and is not checked.
-
-    Args:
-      after: the last step in which something may be compiled.
-      functions: the functions to check, by name, by shell pattern or as objects; None: all.
     """
 
     def __init__(self, after: int, functions: Functions) -> None:
@@ -163,13 +157,11 @@ class Watch:
         self._enter()
 
     def end(self, *, failed: bool) -> None:
-        """Close the block, and raise if something was compiled too late.
-
-        Args:
-          failed: an exception ends the block. Nothing is checked then, so that the exception is not replaced.
+        """Close the block, and raise if something was compiled too late. If an exception ends the block
+        (``failed``), nothing is checked, so that the exception is not replaced.
 
         Raises:
-          RecompileError: something was compiled after step ``after``.
+          RecompileError: something was compiled after training step ``after``.
           UsageError: something was compiled, and nothing counts the steps.
         """
         self._leave()
@@ -259,8 +251,8 @@ class Watch:
         return True
 
     def _findings(self, session: Session) -> list[Finding]:
-        """Return the errors about compilations in this block after step ``after``; an empty list if there are
-        none.
+        """Return the errors about compilations in this block after training step ``after``; an empty list if
+        there are none.
 
         Raises:
           UsageError: something was compiled, and nothing counts the steps.
@@ -438,10 +430,8 @@ def _listed(functions: Functions) -> Sequence[str | Callable[..., Any]] | None:
 
 
 def _names(functions: Functions) -> list[str] | None:
-    """Return the functions to check as a list of texts; None for None, which means all functions.
-
-    A name or a pattern is returned unchanged. A function object becomes the id under which it is recorded.
-    """
+    """Return the functions to check as a list of texts; None for None, which means all functions. A name or a
+    pattern is returned unchanged. A function object becomes the id under which it is recorded."""
     from jaxscope.capture.calls import functions as described
 
     listed = _listed(functions)

@@ -18,11 +18,8 @@ from jaxscope.rules import registry
 
 class Opened(Run):
     """A recorded run: what was recorded (``functions``, ``compilations``, ``programs``), and what jaxscope
-    concludes from it (``findings``).
-
-    Attributes:
-      directory: the run directory; None: the events of this run were not read by ``open_run``.
-    """
+    concludes from it (``findings``). ``directory`` is the run directory; None: the events of this run were
+    not read by ``open_run``."""
 
     directory: store.RunDir | None = None
 
@@ -72,8 +69,8 @@ class Opened(Run):
         return run_details.program(self, name)
 
     def array(self, name: str) -> run_details.ArrayDetail:
-        """Return the array at ``name``, a path such as ``state['w']``, in the snapshot of live arrays with
-        the most bytes.
+        """Return the live array with the path ``name``, such as ``state['w']``. A run may have several
+        snapshots of its live arrays: the one with the most bytes is read.
 
         Raises:
           UsageError: nothing matches; the hint lists similar names.
@@ -81,11 +78,9 @@ class Opened(Run):
         return run_details.array(self, name)
 
     def metrics(self) -> list[dict[str, Any]]:
-        """Return numbers per step, for dashboards: seconds of compiling, recompiles by cause, bytes.
-
-        There is a dict for each step in which something was compiled, or in which a snapshot of the live
-        arrays was taken. Its keys are the attributes of ``jaxscope.report.scalars.Row``.
-        """
+        """Return numbers per step, for dashboards: seconds of compiling, recompiles by cause, bytes. There is
+        a dict for each step in which something was compiled, or in which a snapshot of the live arrays was
+        taken. Its keys are the attributes of ``jaxscope.report.scalars.Row``."""
         return [msgspec.structs.asdict(row) for row in scalars.rows(self)]
 
     def causes(self, compilation: Compilation) -> list[contract.Cause]:
@@ -96,10 +91,8 @@ class Opened(Run):
 
 
 def open_run(which: str | Path | None = "latest") -> Opened:
-    """Read a recorded run and return it.
-
-    Args:
-      which: the run directory, the name of the run or the beginning of the name, or ``latest`` (also None).
+    """Read a recorded run and return it. ``which`` is the run directory, the name of the run or the beginning
+    of the name, or ``latest`` (also None).
 
     Raises:
       RunNotFound: there is no such run; the message has similar names.

@@ -34,12 +34,8 @@ LOW, ROW, MOST_ROWS = 140, 34, 10
 
 
 class _Detail:
-    """The base of the objects that show one part of a run as text and as HTML.
-
-    Attributes:
-      name: the title of the frame in a notebook.
-      height: the height of that frame, in pixels.
-    """
+    """The base of the objects that show one part of a run as text and as HTML. ``name`` is the title of the
+    frame in a notebook, ``height`` its height in pixels."""
 
     name: str
     height: int = TALL
@@ -63,11 +59,8 @@ class _Detail:
 
 
 class FunctionDetail(_Detail):
-    """A function of a run: its calls that compiled, and their cache keys side by side.
-
-    Attributes:
-      record: the data of the function: its names, seconds and compilations.
-    """
+    """A function of a run: its calls that compiled, and their cache keys side by side. ``record`` has its
+    names, seconds and compilations."""
 
     def __init__(self, run: Run, record: Function) -> None:
         self._run, self.record = run, record
@@ -83,12 +76,8 @@ class FunctionDetail(_Detail):
 
 
 class ProgramDetail(_Detail):
-    """The compiled program of one compilation: memory, source lines with costs, collectives.
-
-    Attributes:
-      record: the data of the program: its module, texts and memory.
-      compilation: the first compilation that produced it.
-    """
+    """The compiled program of one compilation: memory, source lines with costs, collectives. ``record`` has
+    its module, texts and memory; ``compilation`` is the first one that produced it."""
 
     def __init__(self, run: Run, record: Program, compilation: Compilation) -> None:
         self._run, self.record, self.compilation = run, record, compilation
@@ -109,11 +98,7 @@ class ProgramDetail(_Detail):
 
 
 class ShardingDetail(_Detail):
-    """Which device holds which slice of an array.
-
-    Attributes:
-      record: the mesh, and the slice of each device.
-    """
+    """Which device holds which slice of an array. ``record`` has the mesh, and the slice of each device."""
 
     def __init__(self, group: Group, record: Sharding) -> None:
         self._group, self.record = group, record
@@ -134,11 +119,7 @@ class ShardingDetail(_Detail):
 
 class ArrayDetail(_Detail):
     """An array in the snapshot of live arrays with the most bytes. Arrays with the same name, shape and
-    sharding are one entry.
-
-    Attributes:
-      record: the data of the array: its path, shape, dtype and bytes.
-    """
+    sharding are one entry. ``record`` has its path, shape, dtype and bytes."""
 
     def __init__(self, run: Run, record: Group) -> None:
         self._run, self.record = run, record
@@ -200,8 +181,8 @@ def program(run: Run, name: str) -> ProgramDetail:
 
 
 def array(run: Run, name: str) -> ArrayDetail:
-    """Return the array at ``name``, a path such as ``state['w']``, in the snapshot of live arrays with the
-    most bytes.
+    """Return the live array with the path ``name``, such as ``state['w']``. A run may have several snapshots
+    of its live arrays: the one with the most bytes is read.
 
     Raises:
       UsageError: nothing matches; the hint lists similar names.
