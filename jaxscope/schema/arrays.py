@@ -17,7 +17,6 @@ class ArrayGroup(msgspec.Struct, frozen=True, omit_defaults=True):
       path: the variable that leads to the arrays, with container indices written ``[*]``:
         ``state.params[*]``. None: no variable was found. If the path ends in ``…``, the group has arrays of
         several paths below it.
-      count: number of arrays.
       shape, dtype: shape and dtype of each array; None: they differ (a path with ``…``).
       bytes: global bytes of all arrays of the group together (each array as if on one device); None: unknown.
       device_bytes: bytes that all arrays of the group together use on each device that has a part of them,

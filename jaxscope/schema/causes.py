@@ -21,11 +21,10 @@ class _Value(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True, 
 
 
 class ArrayType(_Value, tag="array", frozen=True, gc=False):
-    """A value of a cause: the abstract value of an array argument.
+    """A value of a cause: the abstract value of an array argument. ``shape`` is None if the cause stands for
+    several leaves, whose shapes may differ; ``dtype`` None if unknown.
 
     Attributes:
-      shape: the shape; None if the cause stands for several leaves, whose shapes may differ.
-      dtype: the dtype; None: unknown.
       weak_type: whether the value is weakly typed; None: unknown, or the cause is not about it.
       type: the Python type that was passed: ``jax.Array``, ``numpy.ndarray``, ``float``; None: unknown.
     """
@@ -37,11 +36,8 @@ class ArrayType(_Value, tag="array", frozen=True, gc=False):
 
 
 class AxisSizes(_Value, tag="axis_sizes", frozen=True, gc=False):
-    """A value of a cause: the sizes of axes, if they changed in the same way in several leaves.
-
-    Attributes:
-      sizes: (index of the axis, its size) for each axis that changed.
-    """
+    """A value of a cause: the sizes of axes, if they changed in the same way in several leaves. ``sizes`` are
+    (index of the axis, its size)."""
 
     sizes: tuple[tuple[int, int | str], ...]
 
@@ -67,12 +63,8 @@ class Placement(_Value, tag="placement", frozen=True, gc=False):
 
 
 class Commitment(_Value, tag="commitment", frozen=True, gc=False):
-    """A value of a cause: whether an array argument is committed to its devices.
-
-    Attributes:
-      committed: None: unknown.
-      where: the text of the array's sharding; None: unknown, or several arrays with different shardings.
-    """
+    """A value of a cause: whether an array argument is committed to its devices (None: unknown). ``where`` is
+    the text of the array's sharding; None: unknown, or several arrays with different shardings."""
 
     committed: bool | None
     where: str | None = None
@@ -98,12 +90,7 @@ class ArgumentType(_Value, tag="type", frozen=True, gc=False):
 
 class StaticValue(_Value, tag="static", frozen=True, gc=False):
     """A value of a cause: a static argument or static data in a pytree, which JAX compares by ``__eq__``.
-
-    Attributes:
-      repr: the text of the value.
-      type: the name of its class.
-      serial: a number that identifies the object within its process; None: unknown.
-    """
+    ``serial`` identifies the object within its process; None: unknown."""
 
     repr: str
     type: str
@@ -123,32 +110,23 @@ class Leaves(_Value, tag="leaves", frozen=True, gc=False):
 
 
 class TreeText(_Value, tag="tree", frozen=True, gc=False):
-    """A value of a cause: the tree definition of all arguments (``PyTreeDef``) as text.
-
-    Attributes:
-      text: the tree definition.
-      order: whether the trees of the two compared calls differ only in the order of dictionary keys.
-    """
+    """A value of a cause: the tree definition of all arguments (``PyTreeDef``) as text. ``order`` says
+    whether the trees of the two compared calls differ only in the order of dictionary keys."""
 
     text: str
     order: bool = False
 
 
 class CallForm(_Value, tag="call_form", frozen=True, gc=False):
-    """A value of a cause: which arguments were passed by position and which by keyword.
-
-    Example: ``2 positional, keywords: mask``.
-    """
+    """A value of a cause: which arguments were passed by position and which by keyword. Example:
+    ``2 positional, keywords: mask``."""
 
     text: str
 
 
 class FunctionObject(_Value, tag="function_object", frozen=True, gc=False):
-    """A value of a cause: the function object given to jit.
-
-    Attributes:
-      serial: a number that identifies the object in its process; None: unknown.
-    """
+    """A value of a cause: the function object given to jit. ``serial`` identifies it in its process; None:
+    unknown."""
 
     serial: int | None
 
@@ -160,12 +138,8 @@ class Setting(_Value, tag="setting", frozen=True, gc=False):
 
 
 class Entry(_Value, tag="entry", frozen=True, gc=False):
-    """A value of a cause: how the function was called.
-
-    Attributes:
-      entry: call (an ordinary call), aot (``.trace``, ``.lower``, ``.eval_shape``), transform (under grad,
-        vmap, ...) or nested (inside another trace).
-    """
+    """A value of a cause: how the function was called: call (an ordinary call), aot (``.trace``, ``.lower``,
+    ``.eval_shape``), transform (under grad, vmap, ...) or nested (inside another trace)."""
 
     entry: str
 
@@ -231,11 +205,8 @@ class NewFunction(_Detail, tag="new_function", frozen=True, gc=False):
 
 
 class MeshSetting(_Detail, tag="mesh_setting", frozen=True, gc=False):
-    """The cause is a change of the mesh that was set around the call (``jax.set_mesh``).
-
-    Attributes:
-      devices: whether only the mesh's list of devices changed.
-    """
+    """The cause is a change of the mesh that was set around the call (``jax.set_mesh``). ``devices`` says
+    whether only the mesh's list of devices changed."""
 
     devices: bool
 
@@ -255,21 +226,15 @@ class AheadOfTime(_Detail, tag="ahead_of_time", frozen=True, gc=False):
 
 
 class Cleared(_Detail, tag="cleared", frozen=True, gc=False):
-    """The cause: JAX's caches were cleared (``jax.clear_caches``) between the two compared calls.
-
-    Attributes:
-      times: how often the caches were cleared.
-    """
+    """The cause: JAX's caches were cleared (``jax.clear_caches``) ``times`` times between the two compared
+    calls."""
 
     times: int
 
 
 class FullCaches(_Detail, tag="full_caches", frozen=True, gc=False):
     """The probable cause: JAX evicted the entry from a cache of limited size, because the cache was full.
-
-    Attributes:
-      caches: (name, number of entries, capacity) of each cache that is nearly full.
-    """
+    ``caches`` has (name, number of entries, capacity) of each cache that is nearly full."""
 
     caches: tuple[tuple[str, int, int], ...]
 
@@ -304,13 +269,9 @@ class NotRecorded(_Detail, tag="not_recorded", frozen=True, gc=False):
 
 
 class RecordingBegan(_Detail, tag="recording_began", frozen=True, gc=False):
-    """The call is the first recorded one of its function, so its cause is unknown.
-
-    The function may have been compiled before the recording began.
-
-    Attributes:
-      since: the place at which the recording began, as a noun for a message: ``this block``.
-    """
+    """The call is the first recorded one of its function, so its cause is unknown. The function may have been
+    compiled before the recording began. ``since`` is the place at which the recording began, as a noun for a
+    message: ``this block``."""
 
     since: str
 

@@ -10,9 +10,8 @@ from jaxscope.schema.event import Event
 
 
 class MissesCounted(Event, frozen=True, tag="MissesCounted"):
-    """A function missed JAX's C++ fast path again with an unchanged cache key.
-
-    Such misses are only counted. Other misses are recorded as Missed events.
+    """A function missed JAX's C++ fast path again with an unchanged cache key. Such misses are only counted.
+    Other misses are recorded as Missed events.
 
     Attributes:
       function: id of the function.

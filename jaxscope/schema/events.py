@@ -121,12 +121,9 @@ class FunctionSeen(Event, frozen=True, tag="FunctionSeen"):
 
 
 class ContextSeen(Event, frozen=True, tag="ContextSeen"):
-    """The settings of JAX that are part of its cache keys (precision, x64, mesh, ...) have new values.
-
-    Attributes:
-      context: an id for this set of values, to which the keys of later calls refer (``Key.context``).
-      settings: value by name of the setting, as text.
-    """
+    """The settings of JAX that are part of its cache keys (precision, x64, mesh, ...) have new values:
+    ``settings``, value by name, as text. The keys of later calls refer to them by the id ``context``
+    (``Key.context``)."""
 
     context: str = ""
     settings: dict[str, str] = {}
@@ -309,12 +306,8 @@ class Compiled(Event, frozen=True, tag="Compiled"):
 
 
 class MemoryRead(Event, frozen=True, tag="MemoryRead"):
-    """The memory of a compiled program, if it was not known yet when the Compiled event was written.
-
-    Attributes:
-      call: number of the call that compiled the program (``Missed.call``).
-      memory: the compiler's figures.
-    """
+    """The memory of the program compiled by the call with the number ``call`` (``Missed.call``), if it was
+    not known yet when the Compiled event was written."""
 
     call: int = 0
     memory: Memory | None = None
@@ -351,12 +344,8 @@ class ProgramText(Event, frozen=True, tag="ProgramText"):
 
 
 class Watched(Event, frozen=True, tag="Watched"):
-    """A function is watched, which means that its calls are counted.
-
-    Attributes:
-      function: id of the function.
-      step: whether each call counts as a step of the training loop (``@jaxscope.watch(step=True)``).
-    """
+    """A function (an id) is watched, which means that its calls are counted. ``step`` says whether each call
+    counts as a step of the training loop (``@jaxscope.watch(step=True)``)."""
 
     function: str = ""
     step: bool = False
@@ -430,27 +419,17 @@ class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
 
 
 class Degraded(Event, frozen=True, tag="Degraded"):
-    """A part of the recording is not available. The event is written once for each part.
-
-    Attributes:
-      seam: name of the part: ``listeners``, ``step_function``, ...
-      reason: why it is not available.
-    """
+    """A part of the recording is not available. The event is written once for each part. ``seam`` is the name
+    of the part: ``listeners``, ``step_function``, ..."""
 
     seam: str = ""
     reason: str = ""
 
 
 class Died(Event, frozen=True, tag="Died"):
-    """An uncaught exception ended the program.
-
-    Attributes:
-      error: name of the exception's class.
-      message: text of the exception.
-      stack: the user's frames, innermost first.
-      library: the package, other than JAX, whose line made the call that failed; None: the user's line made
-        the call, or this is unknown.
-    """
+    """An uncaught exception ended the program. ``error`` is the name of its class; ``stack`` has the user's
+    frames, innermost first. ``library`` is the package, other than JAX, whose line made the call that failed;
+    None: the user's line made it, or this is unknown."""
 
     error: str = ""
     message: str = ""
@@ -459,21 +438,15 @@ class Died(Event, frozen=True, tag="Died"):
 
 
 class RunEnded(Event, frozen=True, tag="RunEnded"):
-    """The process stopped recording in an orderly way.
-
-    Attributes:
-      how: exit (the process ended) or stop (the program ended the recording).
-    """
+    """The process stopped recording in an orderly way. ``how``: exit (the process ended) or stop (the program
+    ended the recording)."""
 
     how: str = "exit"
 
 
 class RecordingStopped(Event, frozen=True, tag="RecordingStopped"):
-    """The recording of a process stopped, though the process goes on.
-
-    Attributes:
-      reason: why: the files of the recording are too large, or cannot be written.
-    """
+    """The recording of a process stopped, though the process goes on. ``reason``: the files of the recording
+    are too large, or cannot be written."""
 
     reason: str = ""
 
@@ -550,11 +523,8 @@ class CaptureRenewed(Event, frozen=True, tag="CaptureRenewed"):
 
 
 class StderrWatched(Event, frozen=True, tag="StderrWatched"):
-    """From now on XLA's warnings on the program's stderr are recorded.
-
-    Attributes:
-      muted: the setting that keeps XLA from printing warnings (``TF_CPP_MIN_LOG_LEVEL=2``); None: not set.
-    """
+    """From now on XLA's warnings on the program's stderr are recorded. ``muted`` is the setting that keeps
+    XLA from printing warnings (``TF_CPP_MIN_LOG_LEVEL=2``); None: not set."""
 
     muted: str | None = None
 
@@ -593,7 +563,6 @@ class RankGroup(msgspec.Struct, frozen=True):
     """Ranks (processes of a job) that compiled the same program at the position at which the ranks disagree.
 
     Attributes:
-      ranks: numbers of the ranks.
       program: id of the program; None: the ranks have not compiled that many programs yet.
       function: id of the function that was compiled.
     """
@@ -638,12 +607,8 @@ class SourceSeen(Event, frozen=True, tag="SourceSeen"):
 
 
 class Unknown(msgspec.Struct, frozen=True):
-    """An event of a kind that this version of jaxscope does not know.
-
-    Attributes:
-      kind: the kind in the log.
-      raw: the decoded JSON object; without its contents if the line is very long.
-    """
+    """An event of a kind that this version of jaxscope does not know. ``raw`` is the decoded JSON object;
+    without its contents if the line is very long."""
 
     kind: str
     raw: dict[str, Any]
