@@ -46,13 +46,8 @@ OWN_ROOMS = frozenset({"api.py", "recording.py", "__main__.py", "launch", "cli",
 
 
 def standings(wrapper_libraries: Iterable[str] = ()) -> Callable[[str], Standing]:
-    """Return a function that returns the owner of a file as a Standing: USER, INSTALLED or LIBRARY.
-
-    The returned function takes a file name and has a cache.
-
-    Args:
-      wrapper_libraries: names of further packages that count as libraries.
-    """
+    """Return a function that takes a file name and returns the file's owner as a Standing: USER, INSTALLED or
+    LIBRARY. It has a cache. ``wrapper_libraries`` are names of further packages that count as libraries."""
     known = JAX_ROOTS | WRAPPER_ROOTS | {OWN_ROOT} | frozenset(wrapper_libraries)
 
     @functools.lru_cache(maxsize=4096)
@@ -74,15 +69,9 @@ def standings(wrapper_libraries: Iterable[str] = ()) -> Callable[[str], Standing
 
 
 def _in_a_clone(parts: list[str], libraries: frozenset[str]) -> bool:
-    """Return whether a file belongs to a library that is used from a clone of its sources.
-
-    True for ``flax/flax/nnx/module.py``, ``src/flax/...`` and ``jax/_src/...``. False for ``flax/train.py``,
-    which may be a user's file.
-
-    Args:
-      parts: the components of the file's path.
-      libraries: names of the libraries.
-    """
+    """Return whether a file, given by the components of its path, belongs to one of ``libraries`` that is
+    used from a clone of its sources. True for ``flax/flax/nnx/module.py``, ``src/flax/...`` and
+    ``jax/_src/...``. False for ``flax/train.py``, which may be a user's file."""
     for above, part in itertools.pairwise(parts[:-1]):
         if part in libraries and above in (part, "src"):
             return True
@@ -96,10 +85,7 @@ STANDING = standings()
 
 def standing_of(frame: Frame, standing: Callable[[str], Standing] = STANDING) -> Standing:
     """Return the owner of the file of ``frame``. Methods that dataclasses generate belong to a LIBRARY.
-
-    Args:
-      standing: returns the owner of a file name (see ``standings``).
-    """
+    ``standing`` returns the owner of a file name (see ``standings``)."""
     if frame.file == "<string>" and frame.function.startswith(GENERATED):
         return Standing.LIBRARY
     return standing(frame.file)

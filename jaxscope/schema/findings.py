@@ -86,12 +86,8 @@ class Contexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Identity(NamedTuple):
     """A value that is equal for the same problem in different runs, targets and settings of a program.
-
-    Attributes:
-      code: the code of the rule.
-      function: id of the function; None: the finding is about no function.
-      subject: distinguishes findings of the same rule and function.
-    """
+    ``function`` is an id (None: the finding is about no function); ``subject`` distinguishes findings of the
+    same rule and function."""
 
     code: str
     function: str | None
@@ -132,31 +128,22 @@ class Finding(msgspec.Struct, frozen=True):
 
     @property
     def identity(self) -> Identity:
-        """Return a value that is equal for the same problem under any target and setting.
-
-        Findings of several targets or settings are merged into one if their identities are equal.
-        """
+        """Return a value that is equal for the same problem under any target and setting. Findings of several
+        targets or settings are merged into one if their identities are equal."""
         name = self.title if isinstance(self.title, str) else self.title.slug
         subject = (self.path, self.source, name) if self.subject is None else self.subject
         return Identity(self.code, self.function, subject)
 
 
 def fix_of(f: Finding) -> Fix | None:
-    """Return the fix of finding ``f`` as a Fix; None: there is no fix.
-
-    A fix that is a plain text becomes a Fix of kind ADVICE.
-    """
+    """Return the fix of finding ``f`` as a Fix; None: there is no fix. A fix that is a plain text becomes a
+    Fix of kind ADVICE."""
     return f.fix if f.fix is None or isinstance(f.fix, Fix) else Fix(f.fix)
 
 
 def extended(fix: Fix | Words | None, slug: str, **more: Field) -> Fix | None:
-    """Return ``fix`` with a longer text: its words become a field of the message template ``slug``.
-
-    Args:
-      fix: the fix; None is returned as None.
-      slug: name of a template in ``present/messages``, in which ``{fix}`` stands for the words of ``fix``.
-      more: values of the other fields of the template.
-    """
+    """Return ``fix`` (None stays None) with a longer text: its words become the field ``{fix}`` of the
+    message template ``slug``, whose other fields are ``more``."""
     if fix is None:
         return None
     known = fix if isinstance(fix, Fix) else Fix(fix)

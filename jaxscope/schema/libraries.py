@@ -32,10 +32,8 @@ OWN_ROOT = "jaxscope"
 
 def transformation(wrapper: str) -> str:
     """Return the name of a wrapper without ``.init`` or ``.apply``; other names are returned unchanged.
-
     ``haiku.transform.init`` -> ``haiku.transform``: this Haiku function returns a pair of functions, init and
-    apply.
-    """
+    apply."""
     return wrapper.removesuffix(".init").removesuffix(".apply") if wrapper.startswith("haiku.") else wrapper
 
 
@@ -57,11 +55,8 @@ def no_memory(message: str) -> bool:
 
 
 def keeps_callbacks(version: str | None) -> bool | None:
-    """Return whether this JAX stores programs with Python callbacks in its persistent compilation cache.
-
-    Args:
-      version: the version of JAX, ``0.10.2``. If it is None or cannot be parsed, the result is None.
-    """
+    """Return whether this JAX (``0.10.2``) stores programs with Python callbacks in its persistent
+    compilation cache; None if the version is None or cannot be parsed."""
     parts = (version or "").split(".")[:2]
     if len(parts) < 2 or not all(p.isdecimal() for p in parts):
         return None

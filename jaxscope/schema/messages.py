@@ -32,13 +32,8 @@ class Percent(msgspec.Struct, frozen=True, gc=False):
 
 
 class Count(msgspec.Struct, frozen=True, gc=False):
-    """A number with its noun, written as ``1 call`` or ``0.5 calls``.
-
-    Attributes:
-      n: the number.
-      one: the noun in the singular.
-      many: the noun in the plural; None: ``one`` with an s.
-    """
+    """A number with its noun ``one``, written as ``1 call`` or ``0.5 calls``. ``many`` is the plural; None:
+    ``one`` with an s."""
 
     n: float
     one: str
@@ -49,7 +44,6 @@ class Names(msgspec.Struct, frozen=True, gc=False):
     """A list of names, written as ``a, b and c``.
 
     Attributes:
-      names: the items of the list.
       most: how many items are written; the others are only counted: ``a, b and 4 more``. None: all are
         written.
       things: the noun for the counted items: with ``lines``, the text is ``a, b and 4 more lines``.
@@ -61,10 +55,10 @@ class Names(msgspec.Struct, frozen=True, gc=False):
 
 
 class Message(msgspec.Struct, frozen=True):
-    """A sentence, or a part of a sentence, as a template and the values for its fields.
+    """A sentence, or a part of a sentence, as the name of a template in ``present/messages`` and the values
+    for its fields.
 
     Attributes:
-      slug: the name of the template in ``present/messages``.
       fields: the values of the template's fields, by name. A field that is None, such as an optional part of
         the sentence, is written as nothing.
     """
@@ -74,12 +68,8 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class Parts(msgspec.Struct, frozen=True):
-    """Several parts of a message, written one after the other.
-
-    Attributes:
-      parts: the parts: texts, numbers, lines, messages, ...
-      between: the text between two parts.
-    """
+    """Several parts of a message (texts, numbers, lines, messages, ...), written one after the other with
+    ``between`` between two of them."""
 
     parts: tuple[Field, ...]
     between: str = ", "
@@ -92,10 +82,6 @@ Words: TypeAlias = Message | str  # a str is shown unchanged
 
 
 def message(slug: str, /, **fields: Field) -> Message:
-    """Return a Message, which ``present`` writes as a text.
-
-    Args:
-      slug: name of the template in ``present/messages``: ``exit-code``.
-      fields: values for the fields of the template.
-    """
+    """Return a Message, which ``present`` writes as a text, by the template ``slug`` (``exit-code``) of
+    ``present/messages`` with these fields."""
     return Message(slug, fields)
