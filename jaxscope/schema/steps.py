@@ -17,12 +17,8 @@ from jaxscope.schema.messages import Message, message
 
 
 class Either(NamedTuple):
-    """A step to which two ways of counting give different numbers.
-
-    Attributes:
-      least, most: the smaller and the larger number.
-      because: the reason, as a message to the user.
-    """
+    """A step to which two ways of counting give different numbers, ``least`` and ``most``. ``because`` is the
+    reason, as a message to the user."""
 
     least: int
     most: int
@@ -48,17 +44,14 @@ class Counting(msgspec.Struct, frozen=True):
     def step(
         self, marks: int, calls: Mapping[str, int], inside: Callable[[str], bool] = lambda _: False
     ) -> Step:
-        """Return the number of the training step at a moment of the program.
+        """Return the number of the training step at a moment of the program, until which ``marks`` marks and
+        ``calls`` (by function id) were counted.
 
         If the run has marks, the marks are counted. If not, the calls of the function watched with
         ``step=True`` are counted (if there are several such functions, of the one that is called most often).
         If there is no such function, the calls of the first watched function that was called more than once
-        are counted. None: nothing was counted, so that steps are unknown.
-
-        Args:
-          marks: number of marks until that moment.
-          calls: number of calls until that moment, by function id.
-          inside: returns whether that moment is during a call of the function with the given id.
+        are counted. None: nothing was counted, so that steps are unknown. ``inside`` returns whether that
+        moment is during a call of the function with the given id.
         """
         steppers = [f for f in self.calls if f in self.steppers]
         most = max((calls.get(f, 0) for f in steppers or self.calls), default=0)

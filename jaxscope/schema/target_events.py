@@ -12,12 +12,8 @@ from jaxscope.schema.targets import Target
 
 class TargetsWanted(Event, frozen=True, tag="TargetsWanted"):
     """The targets (``--target v5e:4x4``) for which jaxscope also compiles the functions of this process.
-
-    Attributes:
-      targets: the targets.
-      forced: number of CPU devices that jaxscope made JAX create, so that meshes of the target's size can be
-        built; None: the environment already set a number.
-    """
+    ``forced`` is the number of CPU devices that jaxscope made JAX create, so that meshes of the target's size
+    can be built; None: the environment already set a number."""
 
     targets: list[Target] = []
     forced: int | None = None
@@ -60,12 +56,7 @@ class Retargeted(Event, frozen=True, tag="Retargeted"):
 
 
 class TargetCompiling(Event, frozen=True, tag="TargetCompiling"):
-    """The compiler of a target (``--target``) began to compile a program.
-
-    Attributes:
-      program: id of the program (``Retargeted.program``).
-      target: name of the target.
-    """
+    """The compiler of a target (``--target``) began to compile a program (``Retargeted.program``)."""
 
     program: str = ""
     target: str = ""
