@@ -13,11 +13,7 @@ from jaxscope.present.messages import FAMILIES, SHORT
 
 def lines(words: Sequence[str] = ()) -> Iterator[str]:
     """Yield the lines to print: the templates of all messages by slug, in families, with the short form of a
-    template below it.
-
-    Args:
-      words: select the templates whose slug or text contains all of these words.
-    """
+    template below it. ``words`` select the templates whose slug or text contains all of them."""
     widest = max(len(slug) for family in FAMILIES.values() for slug in family)
     for name, family in FAMILIES.items():
         shown = {

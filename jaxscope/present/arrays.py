@@ -24,10 +24,8 @@ def forms(g: Group) -> str:
 
 
 def placement(g: Group) -> list[Span]:
-    """Return how a group of arrays is placed.
-
-    For example ``P('data', None) on data=4,model=2, 2 copies, 12 KiB of padding``.
-    """
+    """Return how a group of arrays is placed. For example ``P('data', None) on data=4,model=2, 2 copies, 12
+    KiB of padding``."""
     parts: list[list[Span]] = [["?" if g.sharding is None else brief(g.sharding.text, 120)]]
     if g.memory_kind not in (None, "device", "unpinned_host"):
         parts.append([brief(g.memory_kind, 40)])
@@ -68,23 +66,16 @@ def total(s: Snapshot) -> str:
 
 
 def spread(used: Iterable[int]) -> str:
-    """Return the bytes on each device as text: ``1.0 MiB each`` or ``1.0 MiB to 1.2 MiB each``.
-
-    ``used`` has the bytes of each device, and must not be empty.
-    """
+    """Return the bytes on each device as text: ``1.0 MiB each`` or ``1.0 MiB to 1.2 MiB each``. ``used`` has
+    the bytes of each device, and must not be empty."""
     amounts = list(used)
     low, high = size(min(amounts)), size(max(amounts))
     return f"{low} each" if low == high else f"{low} to {high} each"
 
 
 def slices(c: Cell, shape: Sequence[int]) -> str:
-    """Return which part of an array a device holds, as ``[0:256, :]``; ``nothing: padding`` if its shard is
-    empty.
-
-    Args:
-      c: the device with its slice of each dimension.
-      shape: the shape of the array.
-    """
+    """Return which part of an array of this shape the device of ``c`` holds, as ``[0:256, :]``;
+    ``nothing: padding`` if its shard is empty."""
     if any(begin >= end for begin, end in c.slices) and all(shape):
         return "nothing: padding"
     ranges = [":" if (b, e) == (0, n) else f"{b}:{e}" for (b, e), n in zip(c.slices, shape, strict=True)]

@@ -319,10 +319,8 @@ def _tree(c: Cause) -> str:
 
 
 def _came_or_went(c: Cause, what: str) -> str | None:
-    """Return a clause that says that the value ``what`` was added or removed, as ``x is new: f32[4]``.
-
-    None: the cause has both values, so that the value was changed.
-    """
+    """Return a clause that says that the value ``what`` was added or removed, as ``x is new: f32[4]``. None:
+    the cause has both values, so that the value was changed."""
     before, after = values(c)
     if before is None and after is not None and c.before is None:
         return f"{what} is new: {after}"

@@ -30,13 +30,8 @@ _FUSIONS = {"total": "fusions", "unfused": "elementwise operations outside fusio
 
 
 def name(metric: str, d: Difference) -> str:
-    """Return the name of a figure that differs between two programs: ``temporaries``, ``loop fusions``,
-    ``loops of 6 iterations``.
-
-    Args:
-      metric: the name of the metric to which the figure belongs.
-      d: the figure with both values.
-    """
+    """Return the name of a figure of the metric ``metric`` that differs between two programs:
+    ``temporaries``, ``loop fusions``, ``loops of 6 iterations``."""
     if metric == metrics.FUSIONS.name and d.what in _FUSIONS:
         return _FUSIONS[d.what]
     if metric == metrics.LOOPS.name:
@@ -68,11 +63,9 @@ def change(d: Difference) -> str:
 
 
 def since_baseline(metric: str, d: Difference) -> str:
-    """Return how the figure ``d`` of a program changed since the baseline: ``temporaries grew from 1.0 MiB to
-    1.5 MiB (+50 %)``.
-
-    ``metric`` is the name of the metric to which the figure belongs.
-    """
+    """Return how the figure ``d`` of a program changed since the baseline:
+    ``temporaries grew from 1.0 MiB to 1.5 MiB (+50 %)``. ``metric`` is the name of the metric to which the
+    figure belongs."""
     if not d.before or not d.after:
         now, before = (amount(n, d.unit) if n else "none" for n in (d.after, d.before))
         return f"{name(metric, d)}: {now}, {before} in the baseline"

@@ -37,10 +37,8 @@ _CONTROL = re.compile(
 
 
 def as_printed(line: str) -> str:
-    """Return a line of output as a terminal would show it, but without colours.
-
-    Text after a carriage return replaces the text before it, and a backspace removes a character.
-    """
+    """Return a line of output as a terminal would show it, but without colours. Text after a carriage return
+    replaces the text before it, and a backspace removes a character."""
     line = _CONTROL.sub("", line)
     if "\r" in line:
         line = next((part for part in reversed(line.split("\r")) if part), "")

@@ -47,10 +47,8 @@ def removed(run: Run) -> list[Span]:
 
 
 def donations(run: Run, message: str, places: Places) -> list[list[Span]]:
-    """Return a line for each call that may have donated the deleted array of the error ``message``.
-
-    Empty if ``message`` is about another error.
-    """
+    """Return a line for each call that may have donated the deleted array of the error ``message``. Empty if
+    ``message`` is about another error."""
     lines: list[list[Span]] = []
     for c, path in deaths.donors(run, message):
         site = places.frame(c.site)
