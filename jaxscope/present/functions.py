@@ -15,11 +15,9 @@ _ENTRIES = {"aot": "ahead of time", "transform": "under a transform", "nested": 
 
 
 def work(f: Function) -> str:
-    """Return what was done for a function, with times.
-
-    For example ``traced 4x in 2.1 s · lowered 4x in 0.40 s · compiled 4x in 25.6 s · 381 calls``. The text
-    also counts failures and fast-path misses (calls that left the C++ cache of jit).
-    """
+    """Return what was done for a function, with times. For example ``traced 4x in 2.1 s · lowered 4x in 0.40
+    s · compiled 4x in 25.6 s · 381 calls``. The text also counts failures and fast-path misses (calls that
+    left the C++ cache of jit)."""
     parts = []
     for word, times, spent in (
         ("traced", f.traces, f.trace_seconds),
@@ -41,10 +39,8 @@ def work(f: Function) -> str:
 
 
 def outcome(f: Function) -> str:
-    """Return what was done for a function, without times: ``4 traces, 4 compilations, 381 calls``.
-
-    If nothing was traced or compiled, return the text of ``work``, which counts calls and failures.
-    """
+    """Return what was done for a function, without times: ``4 traces, 4 compilations, 381 calls``. If nothing
+    was traced or compiled, return the text of ``work``, which counts calls and failures."""
     parts = []
     if f.traces:
         parts.append(count(f.traces, "trace"))
@@ -58,11 +54,9 @@ def outcome(f: Function) -> str:
 
 
 def circumstances(c: Compilation, places: Places) -> str:
-    """Return when and where a call happened, with the seconds that it compiled: ``step 376, 7.0 s,
-    train.py:88``.
-
-    If the call did not compile, the text says which phases it reached, as ``lowered, not traced``.
-    """
+    """Return when and where a call happened, with the seconds that it compiled:
+    ``step 376, 7.0 s, train.py:88``. If the call did not compile, the text says which phases it reached, as
+    ``lowered, not traced``."""
     parts = [] if c.step is None else [f"step {c.step:,}" if c.step else "before the first step"]
     how = level(c)
     if how:
@@ -78,10 +72,8 @@ def circumstances(c: Compilation, places: Places) -> str:
 
 def level(c: Compilation) -> str:
     """Return which phases a call reached, if these are not the usual ones: ``fast-path miss`` (the call only
-    left the C++ cache of jit), ``lowered, not traced``.
-
-    Empty for a direct call that was traced, lowered and compiled.
-    """
+    left the C++ cache of jit), ``lowered, not traced``. Empty for a direct call that was traced, lowered and
+    compiled."""
     parts = []
     if c.entry in _ENTRIES:
         parts.append(_ENTRIES[c.entry])
@@ -129,11 +121,8 @@ def nearest_name(run: Run, nearest: Compilation) -> str:
 
 
 def known_cause(run: Run, c: Compilation) -> str:
-    """Return the decisive cause of a compilation in a few words, as ``shape batch['ids']``.
-
-    ``…`` if the cache key of the compilation was not compared with earlier keys yet, so that the cause is
-    unknown.
-    """
+    """Return the decisive cause of a compilation in a few words, as ``shape batch['ids']``. ``…`` if the
+    cache key of the compilation was not compared with earlier keys yet, so that the cause is unknown."""
     if c.key is not None and c.id not in run.comparisons:
         return "…"
     cause = causes.of(run, c)[0]

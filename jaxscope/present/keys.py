@@ -12,14 +12,9 @@ OF_EVERY_CALL = frozenset({"tree", "call form", "function object"})
 
 
 def key_rows(facts: Facts) -> Row:
-    """Return the parts of a cache key as name -> text: ``{"batch['x']": "f32[64]", "n (static)": "2
-    (int)"}``.
-
-    Arguments and static values come first, then the parts that belong to the whole call, such as settings.
-
-    Args:
-      facts: the cache key.
-    """
+    """Return the parts of a cache key as name -> text:
+    ``{"batch['x']": "f32[64]", "n (static)": "2 (int)"}``. Arguments and static values come first, then the
+    parts that belong to the whole call, such as settings."""
     rows: Row = {}
     for path, leaf in facts.leaves.items():
         rows[path] = _leaf(leaf)
@@ -53,9 +48,7 @@ def _leaf(leaf: LeafFacts) -> str:
 
 def changed(name: str, was: Row, now: Row) -> bool:
     """Return whether the part ``name`` differs between two cache keys, given as the results of ``key_rows``.
-
-    False if one of the keys lacks a part that every key has, because that part was not recorded.
-    """
+    False if one of the keys lacks a part that every key has, because that part was not recorded."""
     if name in OF_EVERY_CALL and not (name in was and name in now):
         return False
     return was.get(name) != now.get(name)

@@ -28,11 +28,9 @@ def called(setting: str) -> str:
 
 
 def spelled(one: str | None, other: str | None) -> tuple[str, str]:
-    """Return the texts ``one`` and ``other`` of two meshes in short form, for a comparison: ``("data=4",
-    "data=2")``.
-
-    If the short forms are equal, the devices are added, or else both texts are returned unchanged.
-    """
+    """Return the texts ``one`` and ``other`` of two meshes in short form, for a comparison:
+    ``("data=4", "data=2")``. If the short forms are equal, the devices are added, or else both texts are
+    returned unchanged."""
     found = short(one), short(other)
     placed = [_DEVICES.search(text or "") for text in (one, other)]
     if found[0] == found[1] and placed[0] and placed[1] and placed[0][1] != placed[1][1]:
@@ -41,10 +39,8 @@ def spelled(one: str | None, other: str | None) -> tuple[str, str]:
 
 
 def short(value: str | None) -> str:
-    """Return a mesh as ``a=2,b=4``, with the axis types if one of them is not Auto.
-
-    ``none`` for no mesh; text of another form is returned unchanged.
-    """
+    """Return a mesh as ``a=2,b=4``, with the axis types if one of them is not Auto. ``none`` for no mesh;
+    text of another form is returned unchanged."""
     if value in (None, "None", "()", ""):
         return NONE
     if value.count("Mesh(") != 1:

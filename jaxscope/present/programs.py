@@ -34,11 +34,9 @@ def memory_parts(memory: Memory) -> list[tuple[str, int]]:
 
 
 def in_short(texts: Texts, memory: Memory | None) -> str:
-    """Return a summary of a program in one line; empty if nothing is known.
-
-    For example ``49 fusions · 9 collectives (726 KiB over data) · peak 494 KiB per device``. ``memory`` is
-    the compiler's memory analysis; None: unknown.
-    """
+    """Return a summary of a program in one line; empty if nothing is known. For example ``49 fusions · 9
+    collectives (726 KiB over data) · peak 494 KiB per device``. ``memory`` is the compiler's memory analysis;
+    None: unknown."""
     parts = []
     hlo = texts.hlo
     if hlo is not None and hlo.instructions:
@@ -54,18 +52,14 @@ def in_short(texts: Texts, memory: Memory | None) -> str:
 
 
 def sent_by_axes(program: Compiled) -> list[tuple[str, Bounds]]:
-    """Return (mesh axes, bytes that a device sends over them in one call), the most bytes first.
-
-    The axes are joined with a comma.
-    """
+    """Return (mesh axes, bytes that a device sends over them in one call), the most bytes first. The axes are
+    joined with a comma."""
     return sorted(program.wire_by_axes.items(), key=lambda i: (-(i[1].most or i[1].least), i[0]))
 
 
 def between(n: Bounds) -> str:
     """Return a range of bytes: ``3.4 MiB``, ``at least 3.4 MiB``, ``at most 3.4 MiB`` or ``1.2 to 3.4 MiB``.
-
-    ``?``: nothing is known.
-    """
+    ``?``: nothing is known."""
     if n.exact is not None:
         return size(n.exact)
     if n.most is None:
@@ -75,9 +69,7 @@ def between(n: Bounds) -> str:
 
 def axes(c: Collective) -> str:
     """Return the mesh axes over which a collective communicates, as ``data,model``; ``?`` if unknown.
-
-    ``part of data`` if each group of devices that communicate has only a part of that axis.
-    """
+    ``part of data`` if each group of devices that communicate has only a part of that axis."""
     if c.axes_around:
         return f"part of {','.join(c.axes_around)}"
     return "?" if c.axes is None else ",".join(c.axes) or "one device"
@@ -89,10 +81,8 @@ def executions(n: int | None) -> str:
 
 
 def times(c: Collective) -> str:
-    """Return how often a collective runs in one call of the program, as ``4x``; empty if once.
-
-    ``at most 4x`` if the collective is in a branch of a conditional, which may not be taken.
-    """
+    """Return how often a collective runs in one call of the program, as ``4x``; empty if once. ``at most 4x``
+    if the collective is in a branch of a conditional, which may not be taken."""
     if c.branches:
         return "at most once" if c.executions == 1 else f"at most {executions(c.executions)}"
     return "" if c.executions == 1 else executions(c.executions)
@@ -100,17 +90,13 @@ def times(c: Collective) -> str:
 
 def overlap(c: Collective) -> str:
     """Return whether computation runs while a collective communicates: ``overlapped`` or ``not overlapped``.
-
-    Empty if the collective is synchronous, or if the program's schedule does not show it.
-    """
+    Empty if the collective is synchronous, or if the program's schedule does not show it."""
     return {True: "overlapped", False: "not overlapped", None: ""}[c.overlap] if c.is_async else ""
 
 
 def line_of(c: Collective, places: Places) -> str:
-    """Return the source line of a collective, as ``train.py:88 in main``; empty if unknown.
-
-    The text begins with ``probably`` if the line was not recorded for the instruction itself.
-    """
+    """Return the source line of a collective, as ``train.py:88 in main``; empty if unknown. The text begins
+    with ``probably`` if the line was not recorded for the instruction itself."""
     found = places.inside(c.source)
     return "" if found is None else f"probably {found}" if c.source_certainty == LIKELY else found
 

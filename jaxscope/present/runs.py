@@ -22,10 +22,8 @@ _VERBS = {"trace": "tracing", "lower": "lowering", "compile": "compiling"}
 
 
 def title(run: Run, directory: RunDir | None) -> str:
-    """Return the user's command without the interpreter, as ``train.py --epochs 3``.
-
-    If the command is unknown, return the name of the run.
-    """
+    """Return the user's command without the interpreter, as ``train.py --epochs 3``. If the command is
+    unknown, return the name of the run."""
     words = directory.argv if directory is not None else None
     if words is None:
         main = run.main
@@ -47,11 +45,10 @@ def verb(phase: str) -> str:
 
 
 def compiling(run: Run, *, shares: bool = True) -> list[Span]:
-    """Return how much of the run's time went into tracing, lowering and compiling; empty if unknown.
-
-    For example ``28.1 s of 134 s (21 %) went into tracing, lowering and compiling``. If other processes were
-    recorded, their seconds follow. ``shares=False`` leaves out the percentage.
-    """
+    """Return how much of the run's time went into tracing, lowering and compiling; empty if unknown. For
+    example ``28.1 s of 134 s (21 %) went into tracing, lowering and
+    compiling``. If other processes were recorded, their seconds follow. ``shares=False`` leaves out the
+    percentage."""
     total, started = run.recorded_seconds, run.started
     if total is None:
         return []
@@ -79,11 +76,9 @@ def compiling(run: Run, *, shares: bool = True) -> list[Span]:
 
 
 def not_compiling(run: Run) -> list[Span]:
-    """Return the time of the run that was not spent compiling, by what it was spent on.
-
-    For example ``The other 6.3 s: 2.6 s until the first compilation (imports, set-up), 2.0 s waiting for
-    values, 1.7 s for everything else``. Empty if unknown, or if nearly all time was spent compiling.
-    """
+    """Return the time of the run that was not spent compiling, by what it was spent on. For example ``The
+    other 6.3 s: 2.6 s until the first compilation (imports, set-up), 2.0 s waiting for values, 1.7 s for
+    everything else``. Empty if unknown, or if nearly all time was spent compiling."""
     t = wall_time(run)
     if t is None or t.seconds - t.compiling < LEAST_OTHER * t.seconds:
         return []
@@ -101,11 +96,9 @@ def not_compiling(run: Run) -> list[Span]:
 
 
 def unfinished(run: Run, places: Places, *, running: bool) -> list[list[Span]]:
-    """Return a line for each phase (trace, lower, compile) without a recorded end, the outermost first.
-
-    For example ``In progress: compiling train_step #4 for 3.2 s  (train.py:88)``. ``running`` says whether
-    the program still runs.
-    """
+    """Return a line for each phase (trace, lower, compile) without a recorded end, the outermost first. For
+    example ``In progress: compiling train_step #4 for 3.2 s  (train.py:88)``. ``running`` says whether the
+    program still runs."""
     lasting = bool(run.lasting())
     ended = "Unfinished when it ended: " if lasting else "Unfinished where its log ends: "
     lines: list[list[Span]] = []

@@ -24,10 +24,8 @@ def worth_showing(s: StepSeconds) -> bool:
 
 
 def total(s: StepSeconds) -> list[Span]:
-    """Return the mean time of a step, and which steps it is the mean of.
-
-    For example ``41 ms, the mean of 183 steps without a compilation (2 to 184 of 200)``.
-    """
+    """Return the mean time of a step, and which steps it is the mean of. For example ``41 ms, the mean of 183
+    steps without a compilation (2 to 184 of 200)``."""
     which = "" if s.compiling else " without a compilation"
     of = f" of {s.total:,}" if s.total is not None and s.total > s.last else ""
     return [
@@ -53,10 +51,8 @@ def share(seconds: float, s: StepSeconds) -> str:
 
 
 def in_short(s: StepSeconds, places: Places) -> list[Span]:
-    """Return the time of a step with its costliest line, if that line is worth showing.
-
-    For example ``a step takes 41 ms: 30 ms waiting for float(loss)  train.py:31``.
-    """
+    """Return the time of a step with its costliest line, if that line is worth showing. For example ``a step
+    takes 41 ms: 30 ms waiting for float(loss)  train.py:31``."""
     spans: list[Span] = ["a step takes ", (short_seconds(s.seconds), "figure")]
     if s.spent and s.spent[0].seconds >= LEAST * s.seconds:
         spans += [": ", f"{short_seconds(s.spent[0].seconds)} ", *part(s.spent[0], places)]
@@ -65,9 +61,7 @@ def in_short(s: StepSeconds, places: Places) -> list[Span]:
 
 def device_waits(s: StepSeconds) -> Iterator[Span]:
     """Yield how long the devices waited for the host, as measured by a profile; nothing if that is unknown.
-
-    For example ``the device waited for the host 63 % of the time (profile of steps 10 to 12)``.
-    """
+    For example ``the device waited for the host 63 % of the time (profile of steps 10 to 12)``."""
     if s.device_waits is not None and s.profiled is not None:
         first, last = s.profiled
         steps = f"step {first:,}" if first == last else f"steps {first:,} to {last:,}"
