@@ -22,11 +22,8 @@ STATES = {OK: "compiled", EXHAUSTED: "does not fit", "skipped": "not lowered", M
 
 def state(p: Program) -> tuple[str, str]:
     """Return the state of the program ``p``, which is compiled for a target, as text and its style:
-    ``compiled in 2.4 s``, ``the compiler crashed: ...``.
-
-    The text is empty if the program does not fit into memory and the compiler's message has the figures,
-    because ``memory_fit`` writes them.
-    """
+    ``compiled in 2.4 s``, ``the compiler crashed: ...``. The text is empty if the program does not fit into
+    memory and the compiler's message has the figures, because ``memory_fit`` writes them."""
     made_ = p.made
     error = escape(" ".join((made_.error or "").split()), 400) if made_ is not None else ""
     if p.state == "skipped":
@@ -45,13 +42,9 @@ def state(p: Program) -> tuple[str, str]:
 
 def waiting(behind: Sequence[int]) -> str:
     """Return what a program that is to be compiled waits for, as text: the compiler of its own run, or the
-    compilers of other runs.
-
-    On one machine, only as many compilers run at once as its memory and its cores allow.
-
-    Args:
-      behind: the process ids of the compilers of other runs that run now; an id is 0 or less if unknown.
-    """
+    compilers of other runs. On one machine, only as many compilers run at once as its memory and its cores
+    allow. ``behind`` are the process ids of the compilers of other runs that run now; an id is 0 or less if
+    unknown."""
     known = ", ".join(str(n) for n in behind if n > 0)
     others = f" (process{'es' if ',' in known else ''} {known})" if known else ""
     return (
@@ -63,10 +56,7 @@ def waiting(behind: Sequence[int]) -> str:
 
 def _unlisted(p: Program) -> str:
     """Return a possible reason why ``p`` was not compiled: no vendor's page lists a TPU slice of this shape.
-    Empty if a page lists it.
-
-    Some compilers accept slices that do not exist, and then crash or fail.
-    """
+    Empty if a page lists it. Some compilers accept slices that do not exist, and then crash or fail."""
     near = machines.unlisted(p.target or "")
     return (
         f" (no page lists a slice {escape(p.target or '', 40)}; near it: {', '.join(near)})" if near else ""
@@ -75,11 +65,8 @@ def _unlisted(p: Program) -> str:
 
 def bounds_besides(found: Bounds) -> str:
     """Return the lower bounds of a program's run time except the largest: ``memory 0.4 ms, data 3.0 ms``.
-    Empty if there is no other bound.
-
-    The bounds are those of computing, of memory, and of communication over each mesh axis. Bounds with a rate
-    from a secondary source are named at the end.
-    """
+    Empty if there is no other bound. The bounds are those of computing, of memory, and of communication over
+    each mesh axis. Bounds with a rate from a secondary source are named at the end."""
     rest = {"compute": found.compute, "memory": found.memory, **found.axes}
     uncounted = escape(found.uncounted, 120) if found.uncounted else ""
     why = {"compute": f" ({uncounted})"} if uncounted else {}
@@ -116,10 +103,8 @@ def least(found: Bounds) -> str:
 
 def memory_fit(found: Fit) -> list[Span]:
     """Return the memory that a program needs on a device, and the capacity; empty if unknown.
-
     ``3.2 GiB of 15.8 GiB on a device``, or ``does not fit: 20.3 GiB in 15.8 GiB`` with the parts in
-    parentheses.
-    """
+    parentheses."""
     if found.used is None:
         return []
     if found.fits is not False:
@@ -132,9 +117,7 @@ def memory_fit(found: Fit) -> list[Span]:
 
 def largest(found: Fit, texts: Texts, most: int | None) -> list[list[Span]]:
     """Return lines with the largest buffers of a program that does not fit, then its arguments and results.
-
-    There are at most ``most`` of each, the largest first; None: all. Empty if the program fits.
-    """
+    There are at most ``most`` of each, the largest first; None: all. Empty if the program fits."""
     if found.used is None or found.fits is not False:
         return []
     lines: list[list[Span]] = []

@@ -48,10 +48,8 @@ def short_seconds(value: float) -> str:
 
 
 def count(n: float, one: str, many: str | None = None) -> str:
-    """Return a number with its noun, as ``1 trace`` or ``1,200 traces``.
-
-    ``many`` is the plural; None: ``one`` with an s.
-    """
+    """Return a number with its noun, as ``1 trace`` or ``1,200 traces``. ``many`` is the plural; None:
+    ``one`` with an s."""
     number = f"{n:,}" if isinstance(n, int) else f"{n:.3g}"
     return f"{number} {one if number == '1' else many or one + 's'}"
 
@@ -69,9 +67,7 @@ def size(n: float | None) -> str:
 
 def listed(names: Sequence[str], most: int | None = None, things: str = "") -> str:
     """Return names as one text: ``a, b and c``; with more than ``most`` of them, ``a, b and 4 more``.
-
-    ``things`` follows the number: ``a, b and 4 more lines``.
-    """
+    ``things`` follows the number: ``a, b and 4 more lines``."""
     shown = list(names if most is None else names[:most])
     if len(names) > len(shown):
         shown.append(f"{len(names) - len(shown):,} more{f' {things}' if things else ''}")
@@ -103,7 +99,6 @@ class Places:
     unless two files have the same last part.
 
     Args:
-      run: the run whose files are compared.
       whole: keep the path relative to the program's working directory, so that the file can be opened.
     """
 
@@ -158,18 +153,14 @@ def function_name(f: Function) -> str:
 
 
 def wrapper_name(wrapper: str) -> str:
-    """Return the user's name of a function transformation, escaped.
-
-    ``jaxlib.PjitFunction``, which is the class of ``jax.jit(f)``, becomes ``jax.jit``.
-    """
+    """Return the user's name of a function transformation, escaped. ``jaxlib.PjitFunction``, which is the
+    class of ``jax.jit(f)``, becomes ``jax.jit``."""
     return escape("jax.jit" if wrapper == "jaxlib.PjitFunction" else wrapper)
 
 
 def missing_accelerators(packages: Iterable[str]) -> str:
     """Return why JAX prints errors about an accelerator that this machine lacks, and how to avoid them.
-
-    ``packages`` are the installed packages that support the accelerator.
-    """
+    ``packages`` are the installed packages that support the accelerator."""
     named = " and ".join("libtpu" if name == "libtpu" else name.replace("_", "-") for name in packages)
     verb = "are" if " and " in named else "is"
     return (
@@ -180,10 +171,8 @@ def missing_accelerators(packages: Iterable[str]) -> str:
 
 
 def command(argv: Sequence[str]) -> str:
-    """Return the user's command without the interpreter and its options.
-
-    Examples: ``train.py --epochs 3``, ``-m pkg.train``.
-    """
+    """Return the user's command without the interpreter and its options. Examples: ``train.py --epochs 3``,
+    ``-m pkg.train``."""
     words = list(argv)
     if words and PurePath(words[0]).name.startswith(("python", "pypy")):
         words = words[1:]
