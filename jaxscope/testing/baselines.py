@@ -28,7 +28,6 @@ class Baselines:
     """The baseline files (saved figures of what each test compiles) in one folder.
 
     Args:
-      folder: the folder.
       update: what to do with the files: none (compare), new (write missing files), all (write every file),
         trim (compare, and remove the files of tests that no longer exist).
       root: the directory to which names of source files in the baselines are relative.
@@ -47,13 +46,9 @@ class Baselines:
         self._root = root
 
     def check(self, run: Run, test: str, name: str | None = None) -> None:
-        """Compare what a test compiled with its baseline file, or write the file, depending on the option
-        ``update``.
-
-        Args:
-          run: a run that has only what the test compiled.
-          test: the pytest id of the test.
-          name: the name of the block in the test; None: the test has only one block that is compared.
+        """Compare what a test (its pytest id) compiled with its baseline file, or write the file, depending
+        on the option ``update``. ``run`` has only what the test compiled. ``name`` is that of the block in
+        the test; None: the test has only one block that is compared.
 
         Raises:
           NotAsPinned: the run differs from the baseline.
@@ -88,12 +83,8 @@ class Baselines:
             raise NotAsPinned(f"differs from {path.name}\n{plain_text.render(wrong)}")
 
     def trim(self, tests: Iterable[str]) -> list[Path]:
-        """Remove the baseline files of tests that no longer exist, and return the removed files. Unless the
-        option ``update`` is trim, do nothing.
-
-        Args:
-          tests: the pytest ids of all existing tests.
-        """
+        """Remove the baseline files of all but ``tests``, the pytest ids of all existing tests, and return
+        the removed files. Unless the option ``update`` is trim, do nothing."""
         if self._update != TRIM:
             return []
         kept = {_stem(test) for test in tests}

@@ -59,14 +59,8 @@ class Ended(NamedTuple):
 
 
 def run(folder: Path, size: int, program: list[str], timeout: float = TIMEOUT_S) -> Ended:
-    """Run a program in several processes on the CPU, record it, and compare what the processes compiled.
-
-    Args:
-      folder: the folder in which the recording is written.
-      size: the number of processes.
-      program: the program and its arguments.
-      timeout: seconds after which the program is ended.
-    """
+    """Run ``program``, with its arguments, in ``size`` processes on the CPU, record it in ``folder``, and
+    compare what the processes compiled. It is ended after ``timeout`` seconds."""
     where = folder / "run"
     argv = [
         sys.executable,
@@ -103,11 +97,9 @@ def run(folder: Path, size: int, program: list[str], timeout: float = TIMEOUT_S)
 
 
 def _stopped(process: subprocess.Popen[str]) -> str:
-    """End a program that runs in several processes, and return its output.
-
-    ``process`` is ``jaxscope launch``. It passes the first signal on to the program's processes; at the
-    second signal, it kills them.
-    """
+    """End a program that runs in several processes, and return its output. ``process`` is
+    ``jaxscope launch``. It passes the first signal on to the program's processes; at the second signal, it
+    kills them."""
     for _ in range(2):
         process.send_signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):

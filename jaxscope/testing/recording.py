@@ -33,7 +33,6 @@ class SuiteRecording:
 
     Args:
       folder: the directory in which the recording is kept; None: the recording is removed at the end.
-      name: the name of the recording.
       texts: whether to keep the StableHLO and HLO of programs.
       baselines: the baseline files of the suite (saved figures of what each test compiles).
     """
@@ -46,10 +45,8 @@ class SuiteRecording:
         self._recording: Recording | None = None
 
     def start(self) -> None:
-        """Begin to record, unless the process is already being recorded. This imports jax.
-
-        The method is called before each test, because a test may have ended the recording.
-        """
+        """Begin to record, unless the process is already being recorded. This imports jax. The method is
+        called before each test, because a test may have ended the recording."""
         from jaxscope.capture import session
 
         if session.current() is None:
@@ -65,14 +62,10 @@ class SuiteRecording:
 
 
 class TestRecording:
-    """What one test compiles. It is a context manager, inside which the body of the test runs, and the value
-    of the fixture that tests use.
+    """What the test with the pytest id ``test`` compiles. It is a context manager, inside which the body of
+    the test runs, and the value of the fixture that tests use.
 
     The functions of the package ``jaxscope`` (``step``, ``watch``, ...) are also attributes of this object.
-
-    Args:
-      test: the pytest id of the test.
-      suite: the recording of all tests.
 
     Attributes:
       failure: why an earlier attempt of the test failed (``--reruns``); None: it did not. JAX keeps the
@@ -129,12 +122,9 @@ class TestRecording:
         self.entered = self.raised = False
 
     def recorded(self, *, tries: bool = False) -> tuple[Opened, dict[str, Step]]:
-        """Return the whole recording so far, and what this test compiled: compilation id -> step, counted
-        from the test's start.
-
-        Args:
-          tries: whether to include the compilations of earlier attempts of this test (``--reruns``).
-        """
+        """Return the whole recording so far, and what this test compiled: compilation id -> training step,
+        counted from the test's start. With ``tries``, include the compilations of earlier attempts of this
+        test (``--reruns``)."""
         if self._session is None:
             raise UsageError(
                 "this test is not recorded",
@@ -181,13 +171,10 @@ class TestRecording:
 
     def pinned(self, name: str | None = None) -> Pinned:
         """Return a context manager: what is compiled in its ``with`` block is compared with the test's
-        baseline (saved figures of an earlier run).
+        baseline (saved figures of an earlier run). If the test has several such blocks, each has a ``name``.
 
         Compilations and their causes, collectives, fusions, memory and donation are compared. JAX's caches
         are cleared when the block begins, so that earlier tests have no influence.
-
-        Args:
-          name: a name for the block, if the test has several such blocks.
 
         Raises:
           NotAsPinned: a figure differs (an AssertionError, raised when the block ends); the message names the
@@ -208,14 +195,8 @@ class TestRecording:
 
 class Pinned:
     """A context manager: what is compiled in its ``with`` block is compared with a baseline (saved figures of
-    an earlier run), unless the block raises an exception.
-
-    Args:
-      session: the recording.
-      baselines: the baseline files of the suite.
-      test: the pytest id of the test.
-      name: the name of the block in the test; None: the test has only one such block.
-    """
+    an earlier run), unless the block raises an exception. ``name`` is the name of the block in the test;
+    None: the test has only one such block."""
 
     def __init__(self, session: Session, baselines: Baselines, test: str, name: str | None) -> None:
         self._session = session
