@@ -139,11 +139,8 @@ def _tree_class() -> type[_Watched]:
 
 def _class_for(function: Any) -> type[_Watched]:
     """Return the class of the object that ``watch(function)`` returns: a wrapper that counts the calls of
-    ``function``.
-
-    If ``function`` is a pytree (as ``eqx.filter_jit`` returns), so is its wrapper. Any other wrapper is a
-    leaf for ``jax.tree_util``.
-    """
+    ``function``. If ``function`` is a pytree (as ``eqx.filter_jit`` returns), so is its wrapper. Any other
+    wrapper is a leaf for ``jax.tree_util``."""
     tree_util: Any = sys.modules.get("jax.tree_util")
     if tree_util is None or tree_util.all_leaves([function]):
         return _Watched
@@ -159,8 +156,8 @@ def watch(function: Any = None, *, step: bool = False) -> Any:
     step.
 
     Steps number the iterations of a training loop in reports. Use it as ``@watch`` or ``@watch(step=True)``.
-    The function may be plain or jitted, a method, or a function under ``nnx.jit`` or ``eqx.filter_jit``.
-    The result has the same attributes and methods as the function.
+    The function may be plain or jitted, a method, or a function under ``nnx.jit`` or ``eqx.filter_jit``. The
+    result has the same attributes and methods as the function.
 
     Raises:
       TypeError: the object is not callable.

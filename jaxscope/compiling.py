@@ -73,10 +73,8 @@ class CompiledFor:
         return None if found is None else found.fits
 
     def text(self, stage: str = "hlo") -> str:
-        """Return the text of the program.
-
-        Args:
-          stage: hlo (after XLA's optimizations) or stablehlo (as JAX lowered it).
+        """Return the text of the program. ``stage`` is hlo (after XLA's optimizations) or stablehlo (as JAX
+        lowered it).
 
         Raises:
           JaxscopeError: there is no such text.
@@ -103,11 +101,8 @@ class CompiledFor:
 
     def report(self, *, file: Any = None, everything: bool = False) -> None:
         """Print the text report of the program: memory, collectives, and source lines with their costs.
-
-        Args:
-          file: a text file or a rich ``Console``; default: stdout.
-          everything: shorten and fold nothing.
-        """
+        ``file`` is a text file or a rich ``Console``; default: stdout. With ``everything``, shorten and fold
+        nothing."""
         from rich.console import Console
 
         from jaxscope.present.text import Places

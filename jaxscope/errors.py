@@ -60,9 +60,6 @@ class NotAsPinned(AssertionError):
 
 def to_be_read(excinfo: Any) -> bool:
     """Return whether the exception in ``excinfo`` (pytest's ``ExceptionInfo``) has a message that is complete
-    without a traceback.
-
-    Modules set ``__tracebackhide__`` to this function. pytest then leaves their frames out of the traceback,
-    but only for these errors.
-    """
+    without a traceback. Modules set ``__tracebackhide__`` to this function. pytest then leaves their frames
+    out of the traceback, but only for these errors."""
     return isinstance(excinfo.value, (JaxscopeError, NotAsPinned))

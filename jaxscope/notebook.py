@@ -27,13 +27,9 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def run_cell(shell: Any, line: str, cell: str) -> Any:
-    """Run ``cell`` recorded, show the report below the cell, and return the value of the cell's last
-    expression; None if the last statement is no expression, or if the options are invalid.
-
-    Args:
-      shell: the shell object of IPython.
-      line: the options after ``%%jaxscope``.
-      cell: the source of the cell, without its first line.
+    """Run ``cell``, the source of a cell without its first line, recorded, show the report below the cell,
+    and return the value of the cell's last expression; None if the last statement is no expression, or if the
+    options are invalid. ``line`` has the options after ``%%jaxscope``.
 
     Raises:
       Exception: an exception that the cell raises. The report of what was recorded before it is still
@@ -61,10 +57,8 @@ def run_cell(shell: Any, line: str, cell: str) -> Any:
 
 
 def _number(shell: Any) -> int:
-    """Return the number of the cell that runs now: ``3`` for ``In[3]``.
-
-    If a cell calls code of another cell, both have frames on the stack. The number is that of the outermost.
-    """
+    """Return the number of the cell that runs now: ``3`` for ``In[3]``. If a cell calls code of another cell,
+    both have frames on the stack. The number is that of the outermost."""
     frame: FrameType | None = sys._getframe()
     number: int = shell.execution_count
     while frame is not None:

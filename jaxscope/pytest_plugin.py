@@ -247,11 +247,8 @@ def _part_of(item: pytest.Item) -> TestRecording:
 
 def _test_of(item: pytest.Item) -> str:
     """Return an id for the test that is the same in each rerun (``--reruns``) and repetition (``--count``),
-    so that a later try can be recognised.
-
-    pytest-repeat adds the number of the repetition to the node id. This function removes the number:
-    ``test_a.py::test_step[2-5]`` -> ``test_a.py::test_step[]``.
-    """
+    so that a later try can be recognised. pytest-repeat adds the number of the repetition to the node id.
+    This function removes the number: ``test_a.py::test_step[2-5]`` -> ``test_a.py::test_step[]``."""
     turn = getattr(getattr(item, "callspec", None), "params", {}).get(_REPEATED)
     if not isinstance(turn, int):
         return item.nodeid
@@ -294,11 +291,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 
 def _report_below(item: pytest.Item, recording: TestRecording) -> None:
     """If a test that failed with an exception of its own also violates its marks, add a section about this to
-    the test's report.
-
-    Args:
-      recording: what the test compiled.
-    """
+    the test's report. ``recording`` is what the test compiled."""
     try:
         text, surely = _failures(item, recording)
         recording.failure = surely or None
@@ -311,11 +304,8 @@ def _report_below(item: pytest.Item, recording: TestRecording) -> None:
 @contextlib.contextmanager
 def _body(item: pytest.Item, recording: TestRecording) -> Iterator[None]:
     """Record the body of the test in ``recording``: only what is compiled while the ``with`` statement runs
-    is checked.
-
-    For a ``unittest.TestCase`` this function wraps the test's method, because pytest runs ``setUp`` and
-    ``tearDown`` together with the method, and what they compile is not checked.
-    """
+    is checked. For a ``unittest.TestCase`` this function wraps the test's method, because pytest runs
+    ``setUp`` and ``tearDown`` together with the method, and what they compile is not checked."""
     instance, method = getattr(item, "instance", None), getattr(item, "obj", None)
     unittest = sys.modules.get("unittest")
     if unittest is None or not isinstance(instance, unittest.TestCase) or method is None:
@@ -345,11 +335,8 @@ def _body(item: pytest.Item, recording: TestRecording) -> Iterator[None]:
 
 def _failures(item: pytest.Item, recording: TestRecording) -> tuple[str, str]:
     """Check the marks of the test, and return two texts, each empty if there is nothing to report: all
-    failures, and those failures that are certain even if the test's body ended early.
-
-    Args:
-      recording: what the test compiled.
-    """
+    failures, and those failures that are certain even if the test's body ended early. ``recording`` is what
+    the test compiled."""
     from jaxscope.check import marks
 
     found: list[str] = []

@@ -25,11 +25,9 @@ _tails: weakref.WeakKeyDictionary[Any, Tail] = weakref.WeakKeyDictionary()
 
 
 def read(session: Session, block: RecordingScope) -> tuple[Opened, dict[str, Step]]:
-    """Return (the whole run as recorded so far, the compilations of ``block`` in that run).
-
-    The compilations are a dict: id of the compilation -> its step, counted from the beginning of the block
-    (None: steps are not counted).
-    """
+    """Return (the whole run as recorded so far, the compilations of ``block`` in that run). The compilations
+    are a dict: id of the compilation -> its step, counted from the beginning of the block (None: steps are
+    not counted)."""
     from jaxscope.capture.calls import functions
     from jaxscope.model.steps import within_call
 
@@ -96,13 +94,8 @@ def failed() -> list[str]:
 
 def why_unreliable(session: Session, before: Sequence[str]) -> str | None:
     """Return why it is unknown what was compiled in a block, as text for a message; None if the recording is
-    complete.
-
-    Args:
-      session: the recording.
-      before: the names that ``failed()`` returned when the block began. A failure from before the block is no
-        reason, unless that part of the recording is still switched off.
-    """
+    complete. ``before`` are the names that ``failed()`` returned when the block began. A failure from before
+    the block is no reason, unless that part of the recording is still switched off."""
     from jaxscope.capture import shield
 
     if session.writer.stopped == "closed":

@@ -22,14 +22,9 @@ if TYPE_CHECKING:
 
 class Recording:
     """A recording that is started in code, as ``jaxscope.record`` returns it. Use it as a context manager, or
-    call ``start`` and ``stop``.
-
-    Inside ``jaxscope run``, or inside another recording, the block is part of that recording.
-
-    Args:
-      passing: ``suite`` for the temporary recording of a test suite, which ends when another recording
-        starts; None for any other. The other arguments are those of ``record``.
-    """
+    call ``start`` and ``stop``. Inside ``jaxscope run``, or inside another recording, the block is part of
+    that recording. ``passing`` is ``suite`` for the temporary recording of a test suite, which ends when
+    another recording starts; None for any other. The other arguments are those of ``record``."""
 
     def __init__(
         self,
