@@ -30,8 +30,7 @@ NO_MEMORY = "RESOURCE_EXHAUSTED"
 
 def main(directory: str) -> None:
     """Compile jobs (one program for one target each) of the run in ``directory``, until stdin ends. Each line
-    of stdin is the name of a job file.
-    """
+    of stdin is the name of a job file."""
     run = RunDir(directory)
     queue = Queue(run)
     if gpus.plugin() is not None:
@@ -211,8 +210,7 @@ def compile_job(job: Job, module: bytes, devices: list[Any]) -> Any:
 
 def _end_with(parent: int) -> None:
     """Wait until the process ``parent``, which started this one, has ended. Then end this process, too,
-    because nobody needs its compilation, which would use a gigabyte of memory and all cores for minutes.
-    """
+    because nobody needs its compilation, which would use a gigabyte of memory and all cores for minutes."""
     while os.getppid() == parent:
         time.sleep(1.0)
     os._exit(1)

@@ -85,8 +85,7 @@ gpu_device_info {{
 
 def plugin() -> str | None:
     """Return the name of JAX's CUDA plugin, if programs can be compiled for GPUs: ``jax_cuda12_plugin``. None
-    if no plugin is installed, or if the nvcc wheel, which is needed, too, is missing.
-    """
+    if no plugin is installed, or if the nvcc wheel, which is needed, too, is missing."""
     found = next((name for name in PLUGINS if importlib.util.find_spec(name) is not None), None)
     return found if found is not None and tools() is not None else None
 

@@ -59,8 +59,7 @@ class Worker:
 
     def drain(self) -> None:
         """Compile jobs (one program for one target each) until the queue is empty and no job can follow: the
-        queue was closed, or ``jaxscope run``, which watched the program, has ended.
-        """
+        queue was closed, or ``jaxscope run``, which watched the program, has ended."""
         with self._beating():
             while True:
                 closed = self._queue.closed or self._abandoned()  # before waiting(): no job is missed
@@ -127,8 +126,7 @@ class Worker:
     def _abandoned(self) -> bool:
         """Return whether no more jobs can come although the queue was not closed: ``jaxscope run``, which
         watched the program, has ended, or the run directory was deleted. False if the program ran without
-        ``jaxscope run``.
-        """
+        ``jaxscope run``."""
         if not self._run.path.is_dir():
             return True
         beat = beat_of(self._run.heartbeat)
@@ -210,8 +208,7 @@ def place(waits: Callable[[Sequence[int]], None], limit: float = WAIT_S) -> Iter
 
 def _opened(path: Path) -> int:
     """Open the lock file ``path``, create it if it does not exist, and return the file descriptor. Return -1
-    if it cannot be opened, for example because it belongs to another user.
-    """
+    if it cannot be opened, for example because it belongs to another user."""
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError:
@@ -230,8 +227,7 @@ def _holder(fd: int) -> int:
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Lock the file at ``path`` while the ``with`` statement runs, so that only one worker of a run compiles
-    at a time. Where files cannot be locked, do not wait.
-    """
+    at a time. Where files cannot be locked, do not wait."""
     fd = _opened(path)
     try:
         with contextlib.suppress(OSError, ValueError):
@@ -266,8 +262,7 @@ def start(run: RunDir, environ: Mapping[str, str] | None = None) -> subprocess.P
 
 def main(directory: str) -> None:
     """Compile the jobs of the run in ``directory`` (one program for one target each) until its queue is
-    closed. Ctrl-C does not end this process.
-    """
+    closed. Ctrl-C does not end this process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     Worker(RunDir(directory)).drain()
