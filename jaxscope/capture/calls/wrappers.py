@@ -263,8 +263,7 @@ def _hashed_with(value: Any) -> list[Any]:
 def _whole(value: Any) -> bool:
     """Return whether ``value`` is one entry of a cache key, whose contents need not be searched: a number, a
     string, a function, or an object that JAX compares by identity, because its class has no ``__eq__``. A
-    container of a library, such as a module of flax, is searched.
-    """
+    container of a library, such as a module of flax, is searched."""
     kind = type(value)
     if issubclass(kind, (*paths.PLAIN, *paths.CODE)):
         return True
