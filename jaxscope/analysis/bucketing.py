@@ -1,6 +1,5 @@
 """Choose a few sizes to which arrays are padded, so that a function is compiled only for these sizes. The
-module computes for each choice the number of compilations and the share of padding.
-"""
+module computes for each choice the number of compilations and the share of padding."""
 
 from __future__ import annotations
 

@@ -39,8 +39,7 @@ def folded(found: list[tuple[str, Cause]]) -> list[Cause]:
 
 def same_change(a: Cause, b: Cause) -> bool:
     """Return whether two causes of cache misses describe the same change, so that a report shows it once. The
-    serial numbers of the function objects and static values in the causes may differ.
-    """
+    serial numbers of the function objects and static values in the causes may differ."""
     return _unnumbered(a) == _unnumbered(b)
 
 
@@ -57,8 +56,7 @@ def _without_number(value: Value | None) -> Value | None:
 
 def _change(c: Cause) -> tuple[Value | None, Value | None]:
     """Return the values before and after the change, reduced to what must be equal so that two causes can be
-    merged. For a changed shape only the axes that changed remain, for a changed dtype not the shape.
-    """
+    merged. For a changed shape only the axes that changed remain, for a changed dtype not the shape."""
     a, b = c.before, c.after
     if isinstance(a, Commitment) and isinstance(b, Commitment):
         return Commitment(a.committed), Commitment(b.committed)

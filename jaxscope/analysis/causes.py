@@ -394,8 +394,7 @@ def _fold_statics(found: list[Cause]) -> list[Cause]:
 
 def _inside(path: str, facts: Facts) -> bool:
     """Return whether a path leads into a pytree that is an argument (``state.params``), or to such a pytree
-    (``state``). False for an argument that is a single leaf (``x``).
-    """
+    (``state``). False for an argument that is a single leaf (``x``)."""
     steps = tokens(path)
     return any("".join(steps[:n]) in facts.nodes for n in range(1, len(steps) + 1))
 
@@ -421,8 +420,7 @@ def _of_leaves(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
 
 def _leaves(before: Facts, after: Facts, miss: Circumstances) -> list[tuple[str, Cause]]:
     """Compare the array leaves that are in both cache keys, and return (path of the leaf, cause) for every
-    field that differs, such as dtype or sharding.
-    """
+    field that differs, such as dtype or sharding."""
     found: list[tuple[str, Cause]] = []
     for path, new in after.leaves.items():
         old = before.leaves.get(path)
@@ -511,8 +509,7 @@ def _sharding(a: Sharding | None, b: Sharding | None, miss: Circumstances) -> tu
 def _without_consequences(found: list[Cause], before: Facts, after: Facts) -> list[Cause]:
     """Return ``found`` without causes for static values that only follow from another cause: the values
     appeared or disappeared because a container changed, or because an argument is passed by name instead of
-    position.
-    """
+    position."""
     if not any(c.kind in ("tree_static", "static_value") for c in found):
         return found
     trees = {c.path for c in found if c.kind == "tree" and c.path}
@@ -530,8 +527,7 @@ def _without_consequences(found: list[Cause], before: Facts, after: Facts) -> li
 
 def _unexplained(after: Facts, miss: Circumstances) -> Cause:
     """Return the cause of a cache miss whose key equals that of the earlier call: the function's effects,
-    cleared caches, an entry evicted from a full cache, another program of a transform, or unknown.
-    """
+    cleared caches, an entry evicted from a full cache, another program of a transform, or unknown."""
     if miss.level == FAST_PATH:
         if miss.effects or any(leaf.type.endswith("Ref") for leaf in after.leaves.values()):
             names = tuple(sorted({n.partition("<")[0] for n in miss.effects}))

@@ -49,8 +49,7 @@ class Results:
     @functools.cached_property
     def kinds(self) -> frozenset[tuple[object, str | None]]:
         """Return the (shape, dtype) pairs that occur among the leaves, to find out quickly that a leaf is not
-        in the result.
-        """
+        in the result."""
         return frozenset((r.leaf.shape, r.leaf.dtype) for r in self.leaves)
 
 

@@ -67,8 +67,7 @@ _NONE = _Nothing()  # the line has no such comment; None stands for a comment wi
 
 def _codes(text: str) -> tuple[str, ...] | None:
     """Return the codes in a ``# jaxscope: ignore[JX101]`` comment on a line of source. None: the comment
-    names no codes, so it applies to all. ``_NONE``: the line has no such comment.
-    """
+    names no codes, so it applies to all. ``_NONE``: the line has no such comment."""
     match = _COMMENT.search(text)
     if match is None:
         return _NONE

@@ -101,8 +101,7 @@ def links_of(machine: Machine, grid: Sequence[int]) -> Links | None:
 
 def parts_of(target: Target) -> int:
     """Return the number of slices of a TPU target, or of hosts of a GPU target; 0 if a damaged log has no
-    grid.
-    """
+    grid."""
     return target.slices if target.platform != GPU else target.grid[0] if target.grid else 0
 
 

@@ -106,8 +106,7 @@ def advice(source: str | None, line: int, library: str | None) -> Jitted | None:
 
 def calls(source: str | None, line: int, names: frozenset[str]) -> bool:
     """Return whether a call of a function or a method with one of these ``names`` begins on ``line``; False
-    if the source is unknown.
-    """
+    if the source is unknown."""
     found = syntax(source) if source is not None else None
     return found is not None and any(last_name(c.func) in names for c in found.calls.get(line, []))
 
@@ -147,8 +146,7 @@ def _imports(imports: Sequence[ast.Import | ast.ImportFrom], package: str) -> bo
 
 def names_of(imports: Sequence[ast.Import | ast.ImportFrom], packages: Set[str]) -> set[str]:
     """Return the names under which a file imports ``packages`` or anything from them: ``jnp`` for
-    ``import jax.numpy as jnp``.
-    """
+    ``import jax.numpy as jnp``."""
     found: set[str] = set()
     for node in imports:
         if isinstance(node, ast.Import):

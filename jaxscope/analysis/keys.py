@@ -1,6 +1,5 @@
 """Flatten a recorded cache key of a call into facts, and compare facts as JAX does. There is one fact for
-each array leaf, static value and setting.
-"""
+each array leaf, static value and setting."""
 
 from __future__ import annotations
 
@@ -113,8 +112,7 @@ def flatten(key: Key, contexts: Contexts | None = None) -> Facts:
 
 def array_type(leaf: LeafFacts) -> ArrayType:
     """Return the abstract value and the Python type of a leaf, without its sharding, memory kind and
-    layout.
-    """
+    layout."""
     return ArrayType(leaf.shape, leaf.dtype, leaf.weak_type, leaf.type)
 
 
@@ -124,8 +122,7 @@ def static_value(item: Static) -> StaticValue: ...
 def static_value(item: None) -> None: ...
 def static_value(item: Static | None) -> StaticValue | None:
     """Return a static argument, as the log has it, in the form for the cause of a recompile: its text, type
-    and serial number. None, for an argument that the call does not have, stays None.
-    """
+    and serial number. None, for an argument that the call does not have, stays None."""
     return None if item is None else StaticValue(item.repr, item.type, item.serial)
 
 
@@ -146,8 +143,7 @@ def same_static(a: Static, b: Static) -> bool:
 
 def other_object(a: Static, b: Static) -> bool:
     """Return whether two static values are known to be different objects, and JAX compares them, or parts of
-    them, by identity. Then they are unequal even if their texts are equal.
-    """
+    them, by identity. Then they are unequal even if their texts are equal."""
     return a.compares in BY_IDENTITY and None not in (a.serial, b.serial) and a.serial != b.serial
 
 
@@ -174,8 +170,7 @@ def differing(old: LeafFacts, new: LeafFacts) -> list[str]:
 
 def placed(s: Sharding) -> tuple[object, ...]:
     """Return the values that determine on which devices an array is, and how it is split, as a tuple to
-    compare. The memory kind is not included.
-    """
+    compare. The memory kind is not included."""
     # The text matters only for kinds whose placement is not in the other fields.
     return (s.kind, s.devices, s.mesh, s.spec, None if s.devices is not None else s.text)
 

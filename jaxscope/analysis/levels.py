@@ -59,8 +59,7 @@ def reached_level(reached: Sequence[str], phase: str | None = None) -> str:
 
 def sharding_level(a: Sharding | None, b: Sharding | None) -> str:
     """Return the first of JAX's caches that treats the two shardings as different: trace, lower, compile or
-    fast_path.
-    """
+    fast_path."""
     if a is None or b is None:
         return TRACE if (a or b) and (a or b).mesh else LOWER  # type: ignore[union-attr]
     if a.mesh != b.mesh:
@@ -89,8 +88,7 @@ def spec(s: Sharding) -> str | None:
 
 def _split_axes(s: Sharding) -> list[list[str]] | None:
     """Return for each dimension the mesh axes that split it: ``P(('a',), 'b')`` -> ``[["'a'"], ["'b'"]]``.
-    Axes of size 1 are left out, because they split nothing. None: the sharding has no PartitionSpec.
-    """
+    Axes of size 1 are left out, because they split nothing. None: the sharding has no PartitionSpec."""
     if s.spec is None:
         return None
     whole = {name for name, size, _ in s.mesh or () if size == 1}
@@ -180,8 +178,7 @@ def _unlike(was: Static | None, now: Static | None) -> int:
 
 def distance(before: Facts, after: Facts) -> dict[str, int]:
     """Return how many facts differ between two cache keys: cache that is missed because of them -> number.
-    All four caches (trace, lower, compile, fast_path) are in the result.
-    """
+    All four caches (trace, lower, compile, fast_path) are in the result."""
     counts = dict.fromkeys(LEVELS, 0)
     for level, _ in differences(before, after):
         counts[level] += 1
@@ -235,8 +232,7 @@ def leaf_differences(old: LeafFacts, new: LeafFacts) -> list[str]:
 
 def placed_alike(old: LeafFacts, new: LeafFacts) -> bool:
     """Return whether both leaves are uncommitted arrays on one device each, but on different devices. JAX may
-    move such arrays, so that this difference causes no cache miss.
-    """
+    move such arrays, so that this difference causes no cache miss."""
     a, b = old.sharding, new.sharding
     return (
         a is not None

@@ -34,8 +34,7 @@ def called_with(source: str | None, line: int, argument: str) -> list[str]:
 
 def calls_method(source: str | None, line: int, method: str) -> bool:
     """Return whether ``line`` calls a method with this name of an object, as in ``x.item()``. A function of
-    an imported module (``jnp.sum()``) does not count.
-    """
+    an imported module (``jnp.sum()``) does not count."""
     found = _syntax(source)
     if found is None:
         return False
@@ -46,8 +45,7 @@ def calls_method(source: str | None, line: int, method: str) -> bool:
 
 def in_mesh_block(source: str | None, line: int) -> bool:
     """Return whether ``line`` is inside a block ``with mesh:`` or ``with Mesh(...):``. In the first form, any
-    name that contains "mesh" counts.
-    """
+    name that contains "mesh" counts."""
     found = _syntax(source)
     if found is None:
         return False

@@ -46,8 +46,7 @@ class LoopCall(NamedTuple):
     @property
     def repeats(self) -> Sequence[ast.AST]:
         """Return the syntax nodes that each iteration evaluates or sets: the loop's body, and also ``key`` of
-        ``for key in keys`` or the test of a ``while``.
-        """
+        ``for key in keys`` or the test of a ``while``."""
         if isinstance(self.loop, ast.For):
             return [self.loop.target, *self.body]
         if isinstance(self.loop, ast.While):
@@ -57,15 +56,13 @@ class LoopCall(NamedTuple):
     @property
     def targets(self) -> set[str]:
         """Return the names that the statement with the call sets: ``state`` and ``loss`` for
-        ``state, loss = step(state)``. Empty for a comprehension.
-        """
+        ``state, loss = step(state)``. Empty for a comprehension."""
         return names_set([self.body[self.statement]]) if self.statement is not None else set()
 
     @property
     def feeds_itself(self) -> bool:
         """Return whether the call's statement sets a name that the call reads, so that a result is the next
-        argument: ``state = step(state)``.
-        """
+        argument: ``state = step(state)``."""
         return bool(self.targets & names_read([self.call]))
 
 
@@ -97,8 +94,7 @@ def find(source: str | None, line: int, column: int | None, name: str) -> LoopCa
 
 def _repeated(loop: Loop, call: ast.Call) -> LoopCall | None:
     """Return ``call`` with its place in the body of ``loop``; None: the call is not in the body, but in a
-    part that the loop evaluates once, such as ``f()`` in ``for x in f():``.
-    """
+    part that the loop evaluates once, such as ``f()`` in ``for x in f():``."""
     if not isinstance(loop, (ast.For, ast.While)):
         inside = LoopCall(call, loop, None, True)
         return inside if any(_has(n, call) for n in inside.body) else None
@@ -114,8 +110,7 @@ def _has(node: ast.AST, wanted: ast.AST) -> bool:
 
 def names_set(nodes: Iterable[ast.AST]) -> set[str]:
     """Return the names that are set in the syntax nodes, also by setting an item or an attribute: ``state``
-    for ``state.step = 1``.
-    """
+    for ``state.step = 1``."""
     found = set[str]()
     for node in nodes:
         for n in ast.walk(node):
@@ -139,8 +134,7 @@ def names_read(nodes: Iterable[ast.AST]) -> set[str]:
 
 def root(node: ast.AST) -> str | None:
     """Return the name with which a chain of attributes and items begins: ``state`` for ``state.params['w']``;
-    None: the chain begins with something else, such as a call.
-    """
+    None: the chain begins with something else, such as a call."""
     while isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
         node = node.value
     return node.id if isinstance(node, ast.Name) else None

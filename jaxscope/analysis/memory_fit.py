@@ -242,8 +242,7 @@ def contributors(lowered: Reading | None) -> list[Contributor] | None:
 
 def peak_of(memory: Memory | None, compiler_peak: int | None) -> int | None:
     """Return the peak bytes of a program on one device: ``compiler_peak``, or if that is None, an upper bound
-    from the sizes of arguments, results and temporaries in ``memory``. None: unknown.
-    """
+    from the sizes of arguments, results and temporaries in ``memory``. None: unknown."""
     if compiler_peak is not None or memory is None:
         return compiler_peak
     return peak_bytes(memory)

@@ -1,7 +1,6 @@
 """Find whether a program changes objects of a class after it has created them. Such objects should not be
 static arguments of a jitted function: after a change, the program compiled for the old contents would still
-be used. The functions read source as text.
-"""
+be used. The functions read source as text."""
 
 from __future__ import annotations
 
@@ -43,8 +42,7 @@ def changed(source: str, name: str) -> bool | None:
 
 def holds_itself(source: str, name: str) -> bool:
     """Return whether the class ``name`` assigns attributes in its own ``__init__`` (or ``__new__``,
-    ``__post_init__``). A frozen dataclass does not allow this.
-    """
+    ``__post_init__``). A frozen dataclass does not allow this."""
     tree = parsed(source)
     return tree is not None and any(
         isinstance(m, ast.FunctionDef) and m.name in MAKING and _assigned(m)

@@ -55,8 +55,7 @@ def _begins(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 def _random_modules(imports: list[ast.Import | ast.ImportFrom]) -> set[str]:
     """Return the expressions by which a file refers to NumPy's and Python's modules of random numbers:
-    ``np.random`` after ``import numpy as np``.
-    """
+    ``np.random`` after ``import numpy as np``."""
     found = set[str]()
     for node in imports:
         for a in node.names:

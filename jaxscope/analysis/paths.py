@@ -33,16 +33,14 @@ def root(path: str) -> str:
 @functools.lru_cache(8_192)
 def split(path: str) -> tuple[str, str]:
     """Split a path into the argument and the path below it: ``state.params['w']`` -> (``state``,
-    ``.params['w']``).
-    """
+    ``.params['w']``)."""
     steps = _tokens(path) or ("",)
     return steps[0], "".join(steps[1:])
 
 
 def common_prefix(paths: Sequence[str]) -> str | None:
     """Return the longest prefix, in whole steps, that all paths have: ``state.params`` for
-    ``state.params['a']`` and ``state.params['b']``; None: there is none.
-    """
+    ``state.params['a']`` and ``state.params['b']``; None: there is none."""
     split = [tokens(p) for p in paths]
     shortest = min((len(s) for s in split), default=0)
     n = 0
@@ -78,6 +76,5 @@ def excerpt(before: str, after: str, around: int = 24) -> tuple[str, str]:
 
 def below(path: str, roots: set[str]) -> bool:
     """Return whether ``path`` is inside one of the paths ``roots``, and not equal to it: ``state.a[0]`` is
-    below ``state.a``.
-    """
+    below ``state.a``."""
     return any(path != r and path.startswith(r) and path[len(r)] in ".[" for r in roots)

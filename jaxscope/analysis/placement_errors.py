@@ -77,8 +77,7 @@ _KIND = re.compile(r"\w{1,60}")
 
 def read(message: str) -> Refusal | None:
     """Parse the message of an exception that JAX raised; None: the message is not one of the errors about the
-    devices and shardings of arrays.
-    """
+    devices and shardings of arrays."""
     text = message[:MAX_MESSAGE]
     if (found := _AXIS.search(text)) is not None:
         path = _PATH.search(text)

@@ -109,8 +109,7 @@ def _mesh(
     hlo: compiled.Program | None, stablehlo: lowered.Reading | None
 ) -> Sequence[tuple[str, int]] | None:
     """Return (axis, size) of the mesh that the HLO or the StableHLO of a program names; None: they name none
-    or several.
-    """
+    or several."""
     if hlo is not None and hlo.mesh:
         return hlo.mesh
     named = {m.axes for m in stablehlo.meshes if m.axes} if stablehlo is not None else set()
@@ -249,8 +248,7 @@ def _possible_donations(hlo: compiled.Program, stablehlo: lowered.Reading) -> li
 
 def _aliased(hlo: compiled.Program | None) -> Collection[int] | None:
     """Return the numbers of the program's parameters that share a buffer with a result, according to the
-    compiled text; None: there is no compiled text.
-    """
+    compiled text; None: there is no compiled text."""
     if hlo is None or hlo.module is None:
         return None
     return {a.parameter for a in hlo.memory.aliases}

@@ -154,16 +154,14 @@ def _same_arguments(
 
 def _keywords(form: str) -> list[str]:
     """Return the names of the arguments that a call passes by keyword:
-    ``2 positional, keywords: mask, scale`` -> ``["mask", "scale"]``.
-    """
+    ``2 positional, keywords: mask, scale`` -> ``["mask", "scale"]``."""
     match = _KEYWORDS.search(form)
     return [k.strip() for k in match.group(1).split(",")] if match else []
 
 
 def _default_of(signature: str | None, name: str) -> str | None:
     """Return the default of the parameter ``name`` as text: for ``(x, s=2.0, *, mode='fast')`` and ``s`` it
-    is ``2.0``. None: the parameter has no default, or the signature is unknown.
-    """
+    is ``2.0``. None: the parameter has no default, or the signature is unknown."""
     if signature is None:
         return None
     match = re.search(rf"[(\s,]{re.escape(name)}(?::[^=,]*)?\s?=\s?([^,)]+)", signature)

@@ -136,8 +136,7 @@ def _source(instruction: Instruction, module: Module) -> Frame | None:
 
 def _shortened(text: str) -> str:
     """Return a warning with at most MAX_TEXT characters. The advice at its end is removed, as it is the same
-    in every warning.
-    """
+    in every warning."""
 
     for end in _ENDS:
         text = text.partition(end)[0]

@@ -364,8 +364,7 @@ def _is_past(version: str, jax: str | None) -> bool:
 
 def _named(message: str) -> str:
     """Return the full name of the part of JAX that an error message calls missing: ``jax.tree_map``; empty if
-    the message names none.
-    """
+    the message names none."""
     if found := _OF_MODULE.search(message):
         return f"{found[1]}.{found[2]}"
     if found := _IMPORT.search(message):
@@ -383,8 +382,7 @@ def _named(message: str) -> str:
 
 def _name(name: str) -> Removed | None:
     """Return what is known about a removed name of JAX: the entry of ``name``, or of the removed module that
-    contains it. None: neither was removed.
-    """
+    contains it. None: neither was removed."""
     while name:
         if name in NAMES:
             return _removed(name, *NAMES[name])

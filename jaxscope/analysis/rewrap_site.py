@@ -45,8 +45,7 @@ class Maker(NamedTuple):
 
 class Makers:
     """The lines of one source file that create function objects, such as ``jax.jit(f)``. There are none if
-    the source is not Python, or too long.
-    """
+    the source is not Python, or too long."""
 
     def __init__(self, source: str) -> None:
         self._defined = set[tuple[str, int]]()
@@ -146,8 +145,7 @@ class Syntax(NamedTuple):
 @functools.lru_cache(8)  # called for hundreds of lines of one file, and a walk of the syntax takes 0.1 s
 def syntax(source: str) -> Syntax | None:
     """Return the calls, blocks and imports of ``source``; None: it is not Python, or longer than
-    MAX_SOURCE.
-    """
+    MAX_SOURCE."""
     tree = parsed(source)
     if tree is None:
         return None
@@ -195,8 +193,7 @@ def _runs_once(found: Syntax, line: int, deepest: int) -> bool:
 
 def _called_at(found: Syntax, name: str) -> int | None:
     """Return the line of the only call of the function ``name``, directly or as in ``app.run(name)``. None:
-    the file does not call the function, or mentions it more than once.
-    """
+    the file does not call the function, or mentions it more than once."""
     mentions = [
         n for n in ast.walk(found.tree) if isinstance(n, (ast.Name, ast.Attribute)) and last_name(n) == name
     ]
@@ -214,8 +211,7 @@ _RUN = frozenset({"run", "Fire"})  # app.run(main), asyncio.run, fire.Fire call 
 
 def in_a_loop(source: str | None, line: int) -> bool:
     """Return whether ``line`` is in a loop or a comprehension of the Python function that contains the line.
-    Loops around that function do not count.
-    """
+    Loops around that function do not count."""
     around = _blocks(source, line)
     begins = max((n.lineno for n in around if isinstance(n, _FUNCTIONS)), default=0)
     return any(isinstance(n, _LOOPS) and n.lineno >= begins for n in around)
@@ -223,8 +219,7 @@ def in_a_loop(source: str | None, line: int) -> bool:
 
 def loop_around(source: str | None, line: int) -> tuple[int, int] | None:
     """Return (first line, last line) of the innermost ``for`` or ``while`` around ``line`` in the same
-    function; None: there is none.
-    """
+    function; None: there is none."""
     around = _blocks(source, line)
     begins = max((n.lineno for n in around if isinstance(n, _FUNCTIONS)), default=0)
     loops = [n for n in around if isinstance(n, (ast.For, ast.While)) and n.lineno >= begins]
@@ -264,8 +259,7 @@ def widens(source: str | None, line: int) -> bool:
 def kept_from_iteration_before(source: str | None, line: int) -> bool:
     """Return whether ``line``, in a loop, reads a variable that still has its value from the iteration
     before. That is so if the loop sets the variable only after ``line``, from another variable
-    (``kept = loss``).
-    """
+    (``kept = loss``)."""
     loops = [n for n in _blocks(source, line) if isinstance(n, (ast.For, ast.While))]
     around = [n for n in loops if n.lineno < line]
     if not around:
@@ -338,8 +332,7 @@ def _wrapped(call: ast.Call) -> Iterator[ast.expr]:
 
 def last_name(node: ast.AST) -> str | None:
     """Return the last part of a dotted name: ``jit`` for ``jax.jit``; None: the expression is no dotted
-    name.
-    """
+    name."""
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else None

@@ -71,8 +71,7 @@ class Grid(msgspec.Struct, frozen=True):
 
     def at(self, **where: int) -> int:
         """Return the id of the device at these coordinates, given by axis name; an axis that is not given
-        counts as 0.
-        """
+        counts as 0."""
         position = 0
         for name, size in self.axes:
             position = position * size + where.get(name, 0)
@@ -130,8 +129,7 @@ def spec_axes(text: str | None) -> tuple[list[tuple[str, ...]], frozenset[str]] 
 
 def _names(node: ast.expr) -> tuple[str, ...] | None:
     """Return the axis names in one argument of a PartitionSpec: ``'a'`` -> ``('a',)``, ``('a', 'b')`` ->
-    ``('a', 'b')``, ``None`` -> ``()``. None: the argument is something else.
-    """
+    ``('a', 'b')``, ``None`` -> ``()``. None: the argument is something else."""
     if isinstance(node, ast.Constant):
         return () if node.value is None else (node.value,) if isinstance(node.value, str) else None
     if (
@@ -242,8 +240,7 @@ def _integers(text: str) -> list[int]:
 
 def _iota(shape: Sequence[int], permutation: Sequence[int]) -> list[int] | None:
     """Compute ``arange(prod(shape)).reshape(shape).transpose(permutation).ravel()``; None: ``permutation`` is
-    not one.
-    """
+    not one."""
     if sorted(permutation) != [*range(len(shape))]:
         return None
     strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
@@ -255,15 +252,13 @@ def _iota(shape: Sequence[int], permutation: Sequence[int]) -> list[int] | None:
 
 def shard_shape(shape: Sequence[int], parts: Sequence[int]) -> tuple[int, ...]:
     """Return the shape of the part of an array that each device allocates: shape (10, 8) in parts (4, 1) ->
-    (3, 8). If a dimension is not divisible, the size is rounded up.
-    """
+    (3, 8). If a dimension is not divisible, the size is rounded up."""
     return tuple(-(-size // count) for size, count in zip(shape, parts, strict=True))
 
 
 def cells(s: Sharding, shape: Sequence[int]) -> list[Cell] | None:
     """Return for each device which part it has of an array of this shape, in the order of the devices; None:
-    the sharding cannot be read.
-    """
+    the sharding cannot be read."""
     found = layout(s, len(shape))
     if found is None or any(count < 1 for count in found.parts):
         return None
@@ -289,8 +284,7 @@ def padding(shape: Sequence[int], found: Layout) -> int:
 
 def missing_axes(s: Sharding) -> list[tuple[str, int]]:
     """Return (name, size) of the mesh axes along which a NamedSharding has copies of the array. Axes of size
-    1 are left out.
-    """
+    1 are left out."""
     mesh, spec = grid(s), spec_axes(s.spec)
     if mesh is None or spec is None:
         return []

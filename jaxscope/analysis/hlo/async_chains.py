@@ -48,20 +48,17 @@ class Chains:
 
     def start_of(self, body: Computation, collective: Instruction) -> Place | None:
         """Return (computation, instruction) of the fusion that contains ``collective`` and starts its chain;
-        None: the fusion is no start of a chain.
-        """
+        None: the fusion is no start of a chain."""
         return self._fusion(body) if self._roles.get((body.name, collective.name)) == START else None
 
     def computes(self, collective: Instruction) -> bool:
         """Return whether a fusion computes during the transfer of this collective: a fusion between the start
-        and the done of the collective's chain.
-        """
+        and the done of the collective's chain."""
         return (_number(collective), MIDDLE) in self._parts
 
     def end_of(self, collective: Instruction) -> Place | None:
         """Return (computation, instruction) of the fusion that ends the asynchronous collective; None: the
-        text has no chain number or no such fusion.
-        """
+        text has no chain number or no such fusion."""
         number = _number(collective)
         parts = self._parts.get((number, DONE), ()) if number is not None else ()
         places = [self._fusion(body) for body, _ in parts]

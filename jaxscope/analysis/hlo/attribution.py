@@ -26,8 +26,7 @@ MAX_LINES = 5_000  # the most instructions that are counted in the computations 
 
 def frame_id(instruction: Instruction) -> int | None:
     """Return the ``stack_frame_id`` in an instruction's metadata, which refers to the module's tables of
-    Python frames; None: the metadata has none.
-    """
+    Python frames; None: the metadata has none."""
     tail = instruction.tail
     at = tail.find(_FIELD)
     if at < 0 and "stack_frame_id=" not in tail:
@@ -44,8 +43,7 @@ def frame_id(instruction: Instruction) -> int | None:
 
 def _frame_ids(computation: Computation) -> list[int]:
     """Return the ``stack_frame_id`` of all instructions in a computation whose metadata has one. This is
-    faster than ``frame_id`` for each instruction.
-    """
+    faster than ``frame_id`` for each instruction."""
     text = "\n".join([i.tail for i in computation.instructions])
     if _ESCAPED in text or "{stack_frame_id=" in text:
         return [n for n in map(frame_id, computation.instructions) if n is not None]
@@ -72,8 +70,7 @@ class Attribution:
 
     def own(self, instruction: Instruction) -> Frame | None:
         """Return the line of the user's code that the instruction's own metadata states; None: the metadata
-        has none.
-        """
+        has none."""
         frame = frame_id(instruction)
         if frame is not None:
             return self._frames.blamed(frame)
@@ -104,8 +101,7 @@ class Attribution:
 
     def _here(self, computation: Computation, instruction: Instruction) -> Frame | None:
         """Return the line of the user's code in the instruction's metadata, else the most frequent line in
-        the computations that the instruction calls; None: neither is found.
-        """
+        the computations that the instruction calls; None: neither is found."""
         found = self.own(instruction)
         if found is not None:
             return found
@@ -143,8 +139,7 @@ class Attribution:
 
     def at(self, file: str, line: int) -> list[tuple[str, str]]:
         """Return (computation name, instruction name) of all instructions whose own metadata has this line of
-        the user's code.
-        """
+        the user's code."""
         return [
             (computation.name, instruction.name)
             for computation in self._module.computations.values()
@@ -154,8 +149,7 @@ class Attribution:
 
     def sources(self, computations: Iterable[Computation]) -> list[Frame]:
         """Return the lines of the user's code in the metadata of all instructions in the given computations
-        and in the computations called from there. The most frequent line comes first.
-        """
+        and in the computations called from there. The most frequent line comes first."""
         found = list(computations)
         if len(found) == 1 and found[0].name in self._sources:
             return self._sources[found[0].name]
@@ -181,8 +175,7 @@ class Attribution:
 
     def _numbers(self, computation: Computation) -> dict[int, int]:
         """Count the instructions of a computation by line of the user's code: index of the line in
-        ``Frames.lines`` -> number of instructions.
-        """
+        ``Frames.lines`` -> number of instructions."""
         counts = self._counts.get(computation.name)
         if counts is None:
             counts = self._counts[computation.name] = {}
@@ -222,8 +215,7 @@ class Attribution:
 
 def _printed(instruction: Instruction) -> Frame | None:
     """Return the line in an instruction's ``source_file="m.py" source_line=3``. XLA prints these attributes
-    if the text has no tables of Python frames. None: the instruction has none.
-    """
+    if the text has no tables of Python frames. None: the instruction has none."""
     if "source_file=" not in instruction.tail:
         return None
     found = fields(metadata(instruction.tail) or "")

@@ -114,15 +114,13 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
     @property
     def conditional(self) -> str | None:
         """Return the innermost conditional (``computation/name``) that has the collective in one of its
-        branches; None: the collective is in no conditional, so it runs in each call.
-        """
+        branches; None: the collective is in no conditional, so it runs in each call."""
         return self.branches[-1].conditional if self.branches else None
 
     @property
     def sent_bytes(self) -> int | None:
         """Return the bytes that one device sends for the collective in one call of the program, at most;
-        None: unknown.
-        """
+        None: unknown."""
         return (
             None if self.executions is None or self.wire_bytes is None else self.executions * self.wire_bytes
         )
@@ -130,15 +128,13 @@ class Collective(msgspec.Struct, frozen=True, gc=False, rename={"is_async": "asy
     @property
     def executions_at_least(self) -> int | None:
         """Return the least number of executions in one call of the program, which is 0 inside a conditional;
-        None: unknown.
-        """
+        None: unknown."""
         return 0 if self.branches else self.executions
 
 
 class Devices(NamedTuple):
     """The number of replicas and of partitions that a module is compiled for. 0: the header of the module
-    does not state it.
-    """
+    does not state it."""
 
     replicas: int
     partitions: int
@@ -167,8 +163,7 @@ BEGINS = {opcode: kind for kind in KINDS for opcode in (kind, f"{kind}-start")}
 
 def raw(graph: CallGraph) -> list[tuple[Computation, Instruction, str]]:
     """Return (computation, instruction, kind) of all collective instructions that run. For an asynchronous
-    pair only the start is returned. Transfers with the host are left out.
-    """
+    pair only the start is returned. Transfers with the host are left out."""
     found = [(c, i, BEGINS[i.opcode]) for c, i in graph.all(*BEGINS)]
     return [each for each in found if not _is_host_transfer(each[2], each[1])]
 
@@ -351,8 +346,7 @@ class Collectives:
 
     def _between_slices(self, instruction: Instruction) -> _Who:
         """Return the devices of a send or recv. They are printed as pairs (source, target), or in attributes
-        that libtpu adds for transfers between TPU slices.
-        """
+        that libtpu adds for transfers between TPU slices."""
         found = _PAIRS.search(instruction.tail)
         if found:
             pairs = groups.pairs(found[1])
@@ -383,8 +377,7 @@ class Collectives:
 
     def _may_be_manual(self) -> bool:
         """Return whether the program may contain a shard_map or a pmap, whose collectives the user wrote.
-        True if the text has no names of JAX operations to tell.
-        """
+        True if the text has no names of JAX operations to tell."""
         if self._asks is None:
             instructions = (i for c in self._module.computations.values() for i in c.instructions)
             if self._module.mentions_maps:
@@ -396,8 +389,7 @@ class Collectives:
 
 def _transfer(instruction: Instruction) -> str | None:
     """Return the kind of collective (``all-reduce``, ...) that a send or recv between TPU slices is a part
-    of; None: the text names none.
-    """
+    of; None: the text names none."""
     found = _TRANSFER.search(instruction.tail)
     kind = found[1].lower().replace("_", "-") if found else None
     return "collective-permute" if kind == "one-to-one" else kind if kind in KINDS else None
@@ -405,8 +397,7 @@ def _transfer(instruction: Instruction) -> str | None:
 
 def _not_of(arguments: Collection[str], c: Collective) -> Collective:
     """Return ``c`` without ``weight`` and ``gathered`` if these name one of ``arguments``: arguments of the
-    program that are known not to be weights.
-    """
+    program that are known not to be weights."""
     if c.weight in arguments or (c.gathered is not None and c.gathered.argument in arguments):
         return msgspec.structs.replace(c, weight=None, gathered=None)
     return c

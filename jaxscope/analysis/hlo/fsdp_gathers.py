@@ -158,8 +158,7 @@ class Weights:
 
     def _split(self, parameter: Instruction) -> frozenset[str]:
         """Return the mesh axes over which an input of the program is split. The set is empty if the text does
-        not state the input's sharding.
-        """
+        not state the input's sharding."""
         if parameter.name not in self._axes:
             text = attribute(parameter.tail, "sharding")
             spelled = shardings.read(text, self._mesh) if text else None
@@ -208,8 +207,7 @@ class Weights:
 
     def _passed(self, body: Computation, parameter: Instruction) -> tuple[Computation, str] | None:
         """Return (calling computation, name of the operand) for the value that is passed as ``parameter``
-        when ``body`` is called. None: ``body`` is not called from exactly one place.
-        """
+        when ``body`` is called. None: ``body`` is not called from exactly one place."""
         at = number(operand_text(parameter.tail))
         calls = [c for c in self._graph.callers.get(body.name, ()) if c.instruction.operation in _CALLS]
         if at is None or len(calls) != 1:
@@ -370,8 +368,7 @@ def _of_root(body: Computation, at: int) -> tuple[Computation, str] | None:
 
 def _only_hands_on(body: Computation) -> bool:
     """Return whether a fusion only passes an array on, perhaps converted or sliced. Besides, it may compute
-    scalars, such as the indices of the slice.
-    """
+    scalars, such as the indices of the slice."""
     return all(
         i.operation in _HANDS_ON
         or i.opcode in ("parameter", "constant")

@@ -1,6 +1,5 @@
 """List the fusions of a compiled program by kind and contents, the elementwise operations outside of fusions,
-and the custom calls.
-"""
+and the custom calls."""
 
 from __future__ import annotations
 
@@ -145,8 +144,7 @@ def _lines(attribution: Attribution, fusion: Instruction, body: Computation | No
 
 def kind_of(fusion: Instruction) -> str:
     """Return the kind of a fusion: ``loop``, ``input``, ``output``, ``custom``, or the name of an unknown
-    kind.
-    """
+    kind."""
     tail = fusion.tail
     found = _KIND.match(tail, tail.find(")"))
     kind = found[1] if found else attribute(tail, "kind") or "kUnknown"

@@ -1,6 +1,5 @@
 """Read a compiled program as a graph: its instructions, their operands, and the fusions and loops that
-contain the instructions.
-"""
+contain the instructions."""
 
 from __future__ import annotations
 

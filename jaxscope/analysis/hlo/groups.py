@@ -73,8 +73,7 @@ def parse(text: str) -> Groups | None:
 
 def pairs(text: str) -> Groups | None:
     """Parse the value of a permute's ``source_target_pairs=`` attribute: ``{{0,1},{1,2}}`` -> members (0, 1),
-    (1, 2), each a (source, target). None: the text cannot be read or is too large.
-    """
+    (1, 2), each a (source, target). None: the text cannot be read or is too large."""
     text = text.strip()
     if not _EXPLICIT.match(text) or len(text) > MAX_IDS * 10:
         return None

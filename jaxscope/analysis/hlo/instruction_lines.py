@@ -1,6 +1,5 @@
 """Find the line of the user's code for each instruction of a compiled program, by the name of the
-instruction. A profile of a run contains these names.
-"""
+instruction. A profile of a run contains these names."""
 
 from __future__ import annotations
 

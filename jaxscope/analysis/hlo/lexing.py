@@ -57,8 +57,7 @@ def closing(text: str, start: int) -> int:
 
 def split(text: str) -> list[str]:
     """Split a text at the commas outside of brackets and strings: ``a, f(b, c)`` -> ``["a", "f(b, c)"]``;
-    ``[]`` for empty text.
-    """
+    ``[]`` for empty text."""
     parts, depth, start = [], 0, 0
     for found in _STOP.finditer(text):
         sign = found[0]
@@ -163,8 +162,7 @@ def metadata(tail: str) -> str | None:
 
 def fields(body: str) -> dict[str, str]:
     r"""Parse the text of an instruction's metadata to a dict, with strings unescaped:
-    ``op_name="a\"b" stack_frame_id=7`` -> ``{"op_name": 'a"b', "stack_frame_id": "7"}``.
-    """
+    ``op_name="a\"b" stack_frame_id=7`` -> ``{"op_name": 'a"b', "stack_frame_id": "7"}``."""
     return {k: unquote(v) for k, v in _FIELD.findall(body)}
 
 

@@ -1,6 +1,5 @@
 """Sum the work of a compiled program by line of the user's code: number of fusions, bytes that fusions move,
-bytes sent in collectives, flops.
-"""
+bytes sent in collectives, flops."""
 
 from __future__ import annotations
 
@@ -33,8 +32,7 @@ Place = tuple[str, int]  # (file, line), lines counted from 1
 
 def of_program(program: Program) -> dict[Place, LineCost]:
     """Return the work of each line of the user's code in one call of the program: (file, line) -> cost. Lines
-    without a fusion, a collective or flops are left out.
-    """
+    without a fusion, a collective or flops are left out."""
     found: dict[Place, LineCost] = {}
 
     def at(file: str, line: int) -> LineCost:

@@ -261,8 +261,7 @@ class _Reading:
 
     def _of(self, computation: Computation, instruction: Instruction | None, index: int) -> Value:
         """Evaluate what a loop carries from iteration to iteration: member ``index`` of the tuple
-        ``instruction``, or ``instruction`` itself if the loop carries no tuple (``index`` is -1).
-        """
+        ``instruction``, or ``instruction`` itself if the loop carries no tuple (``index`` is -1)."""
         return (
             self.value(computation, instruction)
             if index < 0
@@ -307,8 +306,7 @@ class _Reading:
 
 def _hands_on(opcode: str) -> bool:
     """Return whether an instruction with this opcode is part of an asynchronous transfer and has the
-    transferred value, or a tuple with it, as its result: ``-done``, ``-update``, ``copy-start``.
-    """
+    transferred value, or a tuple with it, as its result: ``-done``, ``-update``, ``copy-start``."""
     return opcode.endswith(("-done", "-update")) or opcode == "copy-start"
 
 

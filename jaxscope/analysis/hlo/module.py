@@ -50,8 +50,7 @@ class Instruction(
 
 class Computation:
     """One computation of a module, with its instructions in the order of the text. If the module has
-    ``is_scheduled=true``, that is the order of execution.
-    """
+    ``is_scheduled=true``, that is the order of execution."""
 
     __slots__ = ("_by_name", "_readers", "entry", "instructions", "line", "name")
 

@@ -38,8 +38,7 @@ def is_manual(op_name: str) -> bool:
 
 def primitive(op_name: str) -> str:
     """Return the last component of an ``op_name``, the JAX primitive: ``jit(f)/shard_map/psum`` -> ``psum``.
-    If several names are joined by ``;``, the first counts.
-    """
+    If several names are joined by ``;``, the first counts."""
     return op_name.partition(";")[0].rpartition("/")[2].partition("[")[0]
 
 

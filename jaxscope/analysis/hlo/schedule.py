@@ -1,6 +1,5 @@
 """Find whether anything computes between the start and the done of an asynchronous transfer. The instructions
-of the computation must be in the order of execution.
-"""
+of the computation must be in the order of execution."""
 
 from __future__ import annotations
 
@@ -20,8 +19,7 @@ MAX_UPDATES = 1_000
 
 def computes(instruction: Instruction) -> bool:
     """Return whether an instruction keeps the device busy. Names and views of values (``tuple``, ``bitcast``)
-    and the ends of transfers (``-start``, ``-done``) do not.
-    """
+    and the ends of transfers (``-start``, ``-done``) do not."""
     opcode = instruction.opcode
     return opcode not in _NO_WORK and not opcode.endswith(("-start", "-done", "-update"))
 
@@ -45,8 +43,7 @@ class Schedule:
 
     def done_of(self, start: Instruction) -> Instruction | None:
         """Return the ``-done`` instruction that ends the transfer that ``start`` begins; ``-update``
-        instructions may lie between. None: the done is in another computation.
-        """
+        instructions may lie between. None: the done is in another computation."""
         found = self._done.get(start.name)
         for _ in range(MAX_UPDATES):
             if found is None or found.opcode.endswith("-done"):

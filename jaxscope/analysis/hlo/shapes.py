@@ -114,8 +114,7 @@ Shape = Array | tuple["Shape | None", ...]
 @functools.lru_cache(maxsize=8192)
 def parse(text: str) -> Shape | None:
     """Parse a shape, ``f32[8,128]{1,0}``: return an ``Array``, or a Python tuple of shapes for a tuple. None:
-    the text is no shape.
-    """
+    the text is no shape."""
     if len(text) > 200_000:
         return None
     return _parse(_COMMENT.sub("", text).strip(), 0)
@@ -169,8 +168,7 @@ def _bits(dtype: str) -> int | None:
 
 def members(text: str) -> list[str]:
     """Return the texts of the members of a tuple shape: ``(f32[2], s32[])`` -> ``["f32[2]", "s32[]"]``. The
-    shape of an array gives a list with this one shape.
-    """
+    shape of an array gives a list with this one shape."""
     text = _COMMENT.sub("", text).strip()
     return split(text[1:-1]) if text.startswith("(") and text.endswith(")") else [text]
 
@@ -190,8 +188,7 @@ def device_bytes(shape: Shape | None) -> int | None:
 
 def total_bytes(shape: Shape | None) -> int | None:
     """Return the bytes of an array, or of all members of a tuple, without padding; None: one of the sizes is
-    unknown.
-    """
+    unknown."""
     if shape is None:
         return None
     if isinstance(shape, Array):

@@ -67,8 +67,7 @@ class Traffic:
 
     def total(self) -> int | None:
         """Return the least number of bytes that one call moves between memory and cores; None: the program
-        has no entry computation, or is too large to follow.
-        """
+        has no entry computation, or is too large to follow."""
         entry = self._graph.module.entry
         if entry is None or entry.root is None:
             return None
@@ -193,8 +192,7 @@ class Traffic:
 
 def _size(text: str) -> int:
     """Return the bytes of an array in the device's memory; 0 for tuples, arrays in the host's memory and
-    unknown sizes.
-    """
+    unknown sizes."""
     shape = shapes.parse(text)
     if (
         not isinstance(shape, shapes.Array)
