@@ -138,8 +138,7 @@ def parts(s: Sharding, rank: int) -> tuple[int, ...] | None:
 
 def same(a: Sharding, b: Sharding, rank: int) -> bool | None:
     """Return whether two shardings give each device the same part of an array with ``rank`` dimensions, in
-    the same kind of memory; None: unknown.
-    """
+    the same kind of memory; None: unknown."""
     if _memory(a) != _memory(b):
         return False
     first, second = sh.layout(a, rank), sh.layout(b, rank)

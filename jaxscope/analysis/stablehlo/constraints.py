@@ -128,8 +128,7 @@ class Constraints:
 
     def _read_arguments(self, main: Function) -> None:
         """Fill ``self.arguments``: find the sharding constraints on the program's arguments. An argument with
-        several different constraints is left out.
-        """
+        several different constraints is left out."""
         found: dict[int, list[int]] = {}
         waiting: list[tuple[Function, tuple[int | None, ...]]] = [(main, tuple(range(len(main.arguments))))]
         seen: set[tuple[str, tuple[int | None, ...]]] = set()
@@ -167,8 +166,7 @@ class Constraints:
 
     def _made_by(self, function: Function, position: int) -> int | None:
         """Return the index of the sharding constraint whose output a function returns as its result number
-        ``position``; None: the result is no output of a constraint.
-        """
+        ``position``; None: the result is no output of a constraint."""
         for _ in range(MAX_DEPTH):
             end = self._module.ops[function.end - 1] if function.end > function.first else None
             if end is None or end.name != "func.return" or position >= len(end.operands):
@@ -186,8 +184,7 @@ class Constraints:
 
     def listed(self) -> list[Constraint]:
         """Return the sharding constraints whose line and size are known, in the order of the text; at most
-        MAX_LISTED.
-        """
+        MAX_LISTED."""
         found = []
         readers: dict[int, list[int]] = {
             i: [] for i, op in enumerate(self._module.ops) if self._is_request(op)
@@ -258,8 +255,7 @@ class Constraints:
 
     def _element_by_element(self, op: Op) -> bool:
         """Return whether ``op`` is an elementwise operation, or a call of a function with elementwise
-        operations only.
-        """
+        operations only."""
         called = self._functions.get(op.callee or "") if op.name in CALLS else None
         inside: Iterable[Op] = (op,)
         if called is not None:
@@ -284,8 +280,7 @@ class Constraints:
 
     def uneven(self) -> list[Uneven]:
         """Return the sharding constraints that split a dimension into unequal parts, those on the largest
-        values first; at most MAX_UNEVEN.
-        """
+        values first; at most MAX_UNEVEN."""
         found: dict[tuple[object, ...], Uneven] = {}
         for index, op in enumerate(self._module.ops):
             times = self._sources.times[op.function]

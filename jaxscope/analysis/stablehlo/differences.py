@@ -1,6 +1,5 @@
 """Compare two lowered programs: for each line of the user's code, find the operations that only one of the
-two programs has.
-"""
+two programs has."""
 
 from __future__ import annotations
 
@@ -33,8 +32,7 @@ class AtLine(NamedTuple):
 
 def same_for_all_processes(text: str) -> str:
     """Return the StableHLO of a program without locations, addresses and callback numbers. These differ
-    between processes that run the same program, so the rest can be compared.
-    """
+    between processes that run the same program, so the rest can be compared."""
     return _OWN.sub("", _ALIAS.sub("", "\n" + text))
 
 

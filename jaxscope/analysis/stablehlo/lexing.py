@@ -26,8 +26,7 @@ NAME_ONLY = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 def unquote(text: str) -> str:
     r"""Return the content of an MLIR string literal, in which ``\"``, ``\\`` and two hex digits for a byte of
-    UTF-8 are escapes.
-    """
+    UTF-8 are escapes."""
     if text.startswith('"') and text.endswith('"') and len(text) > 1:
         text = text[1:-1]
     if "\\" not in text:
@@ -56,8 +55,7 @@ def closing(text: str, start: int) -> int:
 
 def split(text: str) -> list[str]:
     """Split a text at the commas outside of brackets and strings, without empty parts: ``a, f<b, c>`` ->
-    ``["a", "f<b, c>"]``.
-    """
+    ``["a", "f<b, c>"]``."""
     if not any(c in text for c in '"([{<'):
         return [piece for p in text.split(",") if (piece := p.strip())]
     pieces, depth, begin = [], 0, 0
@@ -77,8 +75,7 @@ def split(text: str) -> list[str]:
 
 def attributes(text: str) -> dict[str, str]:
     """Parse ``{a = 1 : i32, b, "c d" = "x"}``, with or without braces, to a dict: name -> value as text. An
-    attribute without a value, here ``b``, has an empty text.
-    """
+    attribute without a value, here ``b``, has an empty text."""
     text = text.strip()
     if text.startswith("{"):
         end = closing(text, 0)
@@ -116,8 +113,7 @@ def dictionary(text: str) -> dict[str, str]:
 
 def location(line: str) -> tuple[str, str]:
     """Split a line that ends with ``loc(...)`` into (the line without the location, the text in the
-    parentheses). The second text is empty if there is no location.
-    """
+    parentheses). The second text is empty if there is no location."""
     if not line.endswith(")"):
         return line, ""
     at = line.rfind(" loc(")

@@ -92,8 +92,7 @@ class Locations:
 
     def _resolve(self, text: str) -> _Node:
         """Parse a location and all locations that it refers to. This is done without recursion, because a
-        chain of references may be longer than Python's recursion limit.
-        """
+        chain of references may be longer than Python's recursion limit."""
         waiting = [text]
         entered: set[str] = set()
         while waiting:

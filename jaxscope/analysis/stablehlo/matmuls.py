@@ -1,6 +1,5 @@
 """Count the matrix products and convolutions of a lowered program by operand types, result type and
-precision.
-"""
+precision."""
 
 from __future__ import annotations
 

@@ -117,8 +117,7 @@ class Module(msgspec.Struct, frozen=True):
 
     def main(self) -> Function | None:
         """Return the function with which the program begins: ``@main``, else the only public function; None:
-        there is neither.
-        """
+        there is neither."""
         named = [f for f in self.functions if f.name == "main"]
         public = named or [f for f in self.functions if f.public]
         return public[0] if len(public) == 1 or named else None

@@ -1,6 +1,5 @@
 """Find the parts of a sequence of numbers that repeat, such as ``1 2 3 1 2 3 1 2 3``. The numbers stand for
-operations: a traced Python loop gives such a repetition.
-"""
+operations: a traced Python loop gives such a repetition."""
 
 from __future__ import annotations
 
@@ -57,8 +56,7 @@ def find(sequence: Sequence[int], least_times: int = 3) -> list[Stretch]:
 
 def candidates(sequence: Sequence[int]) -> list[int]:
     """Return the possible periods of repetitions in a sequence, in increasing order: the distances at which
-    the same few numbers occur again most often.
-    """
+    the same few numbers occur again most often."""
     chosen: set[int] = set()
     n = len(sequence)
     for size in GRAMS:

@@ -105,8 +105,7 @@ class _Reader:
 
     def _define(self, line: str) -> None:
         """Note the names of values that a line defines without an operation, such as the arguments of a
-        region: ``^bb0(%arg1: tensor<f32>)``. An operand with such a name refers to no operation.
-        """
+        region: ``^bb0(%arg1: tensor<f32>)``. An operand with such a name refers to no operation."""
         for name in lexing.DEFINED.findall(line):
             self.names[name] = None
 
@@ -231,8 +230,7 @@ class _Reader:
 
     def _name_results(self, defined: str, index: int) -> int:
         """Note the names of the results of operation ``index``, from a text like ``%5:2``, and return how
-        many there are.
-        """
+        many there are."""
         results = 0
         for part in defined.split(", "):
             value, _, many = part.partition(":")
@@ -242,8 +240,7 @@ class _Reader:
 
     def _bare(self, head: str) -> str:
         """Return the text of an operation with ``%`` for every value name. Operations that differ only in
-        their operands then have equal texts.
-        """
+        their operands then have equal texts."""
         if "%" in head:
             head = lexing.VALUE.sub("%", head)
         return self.interned.setdefault(head, head)
@@ -319,8 +316,7 @@ def _number(value: str) -> int:
 
 def _argument(piece: str) -> tuple[str, Argument]:
     """Parse ``%arg0: tensor<4xf32> {a = 1} loc("x")`` to (name of the value, argument). A declaration has
-    only the type.
-    """
+    only the type."""
     rest, location = lexing.location(piece)
     value, colon, rest = rest.partition(": ")
     if not colon:
@@ -339,8 +335,7 @@ def _type_and_attributes(text: str) -> tuple[str, dict[str, str]]:
 
 def _results(text: str) -> list[Result]:
     """Parse the text behind a function's arguments, ``-> (T {a = 1}, U) attributes {...} {``, to the list of
-    the function's results.
-    """
+    the function's results."""
     if not text.startswith("->"):
         return []
     text = text[2:].strip()
@@ -354,6 +349,5 @@ def _results(text: str) -> list[Result]:
 
 def read(text: str) -> Module:
     """Parse the StableHLO text of a module. Never raises: a line that cannot be read becomes a ``Problem``.
-    Every line is read once.
-    """
+    Every line is read once."""
     return _Reader().read(text)

@@ -78,8 +78,7 @@ class Sources:
 
     def own(self, index: int) -> Blame:
         """Return the line of the user's code that the operation's own location states. Lines that call the
-        function which contains the operation are not considered.
-        """
+        function which contains the operation are not considered."""
         text = self.module.ops[index].location
         found = self._own.get(text)
         if found is None:
@@ -88,8 +87,7 @@ class Sources:
 
     def blames(self, index: int) -> tuple[Blame, ...]:
         """Return every line of the user's code that causes an operation. There are several if the function
-        that contains the operation is called from several lines.
-        """
+        that contains the operation is called from several lines."""
         climbed = []
         while True:
             op = self.module.ops[index]
@@ -111,8 +109,7 @@ class Sources:
 
     def frame(self, index: int) -> Frame | None:
         """Return the line of the user's code that causes an operation; None: there is none, or there are
-        several.
-        """
+        several."""
         found = self.blames(index)
         return found[0].frame if len(found) == 1 else None
 
@@ -122,14 +119,12 @@ class Sources:
 
     def in_loop(self, index: int) -> bool:
         """Return whether an operation is in a loop of the program. The loop may be in the function that
-        contains the operation, or around a call of that function.
-        """
+        contains the operation, or around a call of that function."""
         return self._looped[index] or self._function_looped[self.module.ops[index].function]
 
     def in_branch(self, index: int) -> bool:
         """Return whether an operation is in a branch of a conditional, and so may not run. The conditional
-        may be in the function that contains the operation, or around every call of that function.
-        """
+        may be in the function that contains the operation, or around every call of that function."""
         return self._branched[index] or self._function_branched[self.module.ops[index].function]
 
     def backward(self, index: int) -> bool | None:
@@ -146,8 +141,7 @@ class Sources:
 
     def lines(self) -> dict[tuple[str, int], list[int]]:
         """Return the operations that each line of the user's code causes: (file, line) -> indices in
-        ``Module.ops``.
-        """
+        ``Module.ops``."""
         found: dict[tuple[str, int], list[int]] = {}
         for index, op in enumerate(self.module.ops):
             if op.name not in NOT_OPERATIONS:
@@ -177,8 +171,7 @@ class Sources:
 
     def _sites_of(self, function: int) -> tuple[Blame, ...]:
         """Return the lines of the user's code from which a function of the module is called, directly or
-        through other functions of the module.
-        """
+        through other functions of the module."""
         found: dict[Frame | None, Blame] = {}
         for index in self.called[function]:
             for site in self.blames(index):
@@ -227,8 +220,7 @@ class Sources:
 
     def _differentiated(self) -> None:
         """Fill ``_backward``: for each function, whether differentiation created all of its calls. None: it
-        created only some, or it is unknown for a call.
-        """
+        created only some, or it is unknown for a call."""
         for f in self.order:
             by_call = {self.backward(i) for i in self.called[f]}
             self._backward[f] = by_call.pop() if len(by_call) == 1 else None

@@ -38,8 +38,7 @@ class Tensor(msgspec.Struct, frozen=True):
 @functools.lru_cache(maxsize=8192)
 def tensor(text: str) -> Tensor:
     """Parse a type: ``tensor<4x?xbf16>`` -> shape (4, None), dtype ``bfloat16``. A type that is no tensor
-    gives a ``Tensor`` with only its text.
-    """
+    gives a ``Tensor`` with only its text."""
     if not (text.startswith("tensor<") and text.endswith(">")):
         return Tensor(text)
     body = text[7:-1]
@@ -63,8 +62,7 @@ def tensor(text: str) -> Tensor:
 
 def _element(name: str) -> tuple[str | None, int | None]:
     """Return (dtype, bits of one element) of an element type: ``bf16`` -> ``("bfloat16", 16)``; None:
-    unknown.
-    """
+    unknown."""
     if name in FLOATS:
         return FLOATS[name], BITS[FLOATS[name]]
     if name == "i1":
@@ -80,6 +78,5 @@ def _element(name: str) -> tuple[str | None, int | None]:
 
 def is_float64(text: str) -> bool:
     """Return whether a type, given as text, is a tensor of 64-bit floating point, real or complex:
-    ``tensor<4xf64>``.
-    """
+    ``tensor<4xf64>``."""
     return "f64" in text and tensor(text).dtype in ("float64", "complex128")
