@@ -1,6 +1,5 @@
 """Define every key of the terminal view in one table; bindings, footer, command palette and help are built
-from it.
-"""
+from it."""
 
 from __future__ import annotations
 
@@ -169,8 +168,7 @@ _APART = (
 
 def in_scopes(scopes: Iterable[str], table: Sequence[Action] = ACTIONS) -> list[Action]:
     """Return the actions of ``table`` whose scope is one of ``scopes``, in the order of ``scopes``. A scope
-    says where an action applies: everywhere, in one kind of pane, or in one screen.
-    """
+    says where an action applies: everywhere, in one kind of pane, or in one screen."""
     return [a for scope in scopes for a in table if a.scope == scope]
 
 
@@ -214,8 +212,7 @@ def _together(a: str, b: str) -> bool:
 
 def bindings(scope: str) -> list[Binding]:
     """Return Textual's key bindings for the actions that have a key and whose ``scope`` (a kind of pane or a
-    screen) is this one.
-    """
+    screen) is this one."""
     from textual.binding import Binding  # late: reading the configuration needs only the ids
 
     return [
@@ -256,8 +253,7 @@ def sections(able: Iterable[Action]) -> dict[str, list[Action]]:
 
 def namespaced(action: Action) -> str:
     """Return Textual's name of an action, beginning with the object that performs it: ``app.find``,
-    ``focused.top`` (the focused pane) or ``screen.star``.
-    """
+    ``focused.top`` (the focused pane) or ``screen.star``."""
     where = "app" if action.scope == "app" else "focused" if action.scope in PANES else "screen"
     return f"{where}.{action.does}"
 

@@ -1,6 +1,5 @@
 """Define the terminal app: it owns the seven screens, the selection that they share, and the ``Feed`` that
-reads the run. What the screens show is computed in ``tui.rows``.
-"""
+reads the run. What the screens show is computed in ``tui.rows``."""
 
 from __future__ import annotations
 
@@ -167,8 +166,7 @@ class App(Verbs):
 
     def _hear(self) -> None:
         """Bind the keys of actions for which the user configured other keys than those of
-        ``actions.ACTIONS``.
-        """
+        ``actions.ACTIONS``."""
         own = {a.id: a.keys for a in actions.ACTIONS}
         changed = {a.id: a for a in self.actions if a.keys != own[a.id]}
         self.set_keymap({id: a.keys for id, a in changed.items() if own[id]})
@@ -283,8 +281,7 @@ class App(Verbs):
         place: Frame | None = None,
     ) -> None:
         """Select the function, compilation and HLO instruction that all screens show, and ``place``, their
-        line in the user's source.
-        """
+        line in the user's source."""
         self.function, self.compilation, self.instruction, self.place = (
             function,
             compilation,

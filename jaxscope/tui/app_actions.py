@@ -68,8 +68,7 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
         self, result: str | None = None, return_code: int = 0, message: RenderableType | None = None
     ) -> None:
         """Close the app with ``result`` as its result. If the method is called again, the later result is
-        ignored.
-        """
+        ignored."""
         if not self.leaving:
             self.leaving = True
             super().exit(result, return_code, message)
@@ -233,8 +232,7 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
 
     def _apart(self, path: Path, work: Any, *arguments: Any) -> None:
         """Run ``work(*arguments)``, which writes the file ``path``, in another process, so that no key is
-        delayed. Notify the user when the file is written, or could not be.
-        """
+        delayed. Notify the user when the file is written, or could not be."""
 
         def do() -> None:
             try:

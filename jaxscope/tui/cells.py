@@ -58,8 +58,7 @@ class Column(NamedTuple, Generic[T]):
 
 def parts(cell: Cell) -> list[tuple[str, str]]:
     """Return the parts of ``cell``, a styled text, as pairs (escaped text, name of the style). The style is
-    empty for plain text.
-    """
+    empty for plain text."""
     if isinstance(cell, str):
         return [(escape(cell), "")]
     return [(escape(p), "") if isinstance(p, str) else (escape(p[0]), p[1]) for p in cell]

@@ -37,8 +37,7 @@ _GOTO = {"code", "code-insiders", "codium", "cursor", "windsurf"}
 
 def openable(file: str) -> str | None:
     """Return the absolute path of ``file``, which is safe to pass to an editor; None if it is no regular
-    file, or not printable.
-    """
+    file, or not printable."""
     path = Path(file)
     try:
         path = path.absolute()

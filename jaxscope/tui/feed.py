@@ -116,8 +116,7 @@ class Feed:
 
     def key(self) -> None:
         """Record that a key was pressed, so that the threads that read events and compute findings leave more
-        time for the screen.
-        """
+        time for the screen."""
         self.key_at = time.monotonic()
 
     @property
@@ -288,8 +287,7 @@ class Feed:
 
     def _join(self) -> None:
         """Merge the findings of this run with those of the runs within it (for other settings or numbers of
-        devices), if any of these findings have changed.
-        """
+        devices), if any of these findings have changed."""
         feeds = self.recordings
         found = [feed._own for feed in feeds]
         if len(found) == len(self._joined) and all(map(operator.is_, found, self._joined)):

@@ -18,8 +18,7 @@ ROUNDS = 10  # collections after which the surviving objects are excluded
 
 class Collector:
     """Collects Python's garbage when its method ``tick`` is called, in place of the automatic collection,
-    until ``stop`` is called.
-    """
+    until ``stop`` is called."""
 
     def __init__(self) -> None:
         self._rounds = 0
@@ -44,8 +43,7 @@ class Collector:
 
     def loaded(self) -> None:
         """Exclude all objects that exist now from garbage collection, because the run that was read stays in
-        use.
-        """
+        use."""
         gc.freeze()
 
     def stop(self) -> None:

@@ -101,8 +101,7 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
 
     def mark_of(self, line: int) -> object:
         """Return a value for line number ``line`` that changes when the line must be drawn again for a reason
-        other than its content, the cursor, the width or scrolling.
-        """
+        other than its content, the cursor, the width or scrolling."""
         return None
 
     @abstractmethod
@@ -112,27 +111,23 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
     @abstractmethod
     def look_for(self, needle: str) -> None:
         """Search for ``needle``, or show only lines that contain it. This is called at every letter typed; an
-        empty text ends the search.
-        """
+        empty text ends the search."""
 
     def under_cursor(self) -> str:
-        """Return the full text of the parts of the current line that are cut on the screen; empty if
-        none is.
-        """
+        """Return the full text of the parts of the current line that are cut on the screen; empty if none
+        is."""
         return ""
 
     @abstractmethod
     def position(self) -> str:
         """Return the position of the cursor among the matches of the search, as ``3/412``; empty without a
-        search.
-        """
+        search."""
 
     # -- drawing ----------------------------------------------------------------------------------
 
     def entitle(self, title: str, subtitle: str = "") -> None:
         """Set the title and the subtitle of the pane's border. Both are escaped, because they may contain
-        names from the program.
-        """
+        names from the program."""
         text = escape(f"{title}  {subtitle}" if subtitle else title)
         if text != self._title:
             self._title = text

@@ -1,6 +1,5 @@
 """Define a metaclass for widgets with abstract methods: it joins Textual's metaclass and that of Python's
-abstract classes.
-"""
+abstract classes."""
 
 from __future__ import annotations
 

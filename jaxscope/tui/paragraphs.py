@@ -49,8 +49,7 @@ class Paragraphs(Static):
 
     def _fit(self) -> None:
         """Request a new layout of the screen if the text needs another height, or if its width follows the
-        text.
-        """
+        text."""
         size = self.size
         wide = self.styles.width is not None and self.styles.width.is_auto
         if self.styles.auto_dimensions and (

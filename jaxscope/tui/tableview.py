@@ -1,6 +1,5 @@
 """Define a pane with a table of any number of items. It draws visible rows only, and can be sorted and
-filtered.
-"""
+filtered."""
 
 from __future__ import annotations
 
@@ -77,16 +76,14 @@ class TableView(LineView, Generic[T]):
 
     def show(self, items: Sequence[T]) -> None:
         """Show ``items``, given in their original order, which applies while the user has not sorted the
-        table by a column.
-        """
+        table by a column."""
         self._all = items
         self._texts = {}
         self._arrange()
 
     def select(self, ident: str | None) -> bool:
         """Put the cursor on the item with the id ``ident``. Return False if the table does not show that
-        item.
-        """
+        item."""
         for line, item in enumerate(self.items):
             if self.ident(item) == ident:
                 self.go_to(line)

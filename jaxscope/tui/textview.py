@@ -1,6 +1,5 @@
 """Define a pane with a text of any size: line numbers, colours, search, and marks on lines linked to another
-pane.
-"""
+pane."""
 
 from __future__ import annotations
 
@@ -88,8 +87,7 @@ class TextView(LineView):
 
     def link(self, lines: Collection[int], *, follow: bool = True) -> None:
         """Mark ``lines``, which belong to the current line of another pane. With ``follow``, move the cursor
-        to the first of these lines, unless it is already on one.
-        """
+        to the first of these lines, unless it is already on one."""
         changed = {*lines} ^ {*self.linked}
         self.linked = lines
         top = self.scroll_offset.y
@@ -158,8 +156,7 @@ class TextView(LineView):
 
     def _seek(self, *, more: bool = False) -> None:
         """Start the search from the beginning of the text; with ``more``, search only the lines that were
-        added at the end.
-        """
+        added at the end."""
         first = 0
         if more and self._dropped == getattr(self.text, "dropped", 0):
             first = max(0, self._looked - 1)  # the last line may have been incomplete
@@ -173,8 +170,7 @@ class TextView(LineView):
     def _go_on(self, search: Iterator[list[int]] | None) -> None:
         """Continue ``search`` for SEARCH_S seconds, and again later, so that keys are handled and the screen
         is drawn in between. ``search`` yields numbers of matching lines; None: there is nothing to search
-        for.
-        """
+        for."""
         if search is None or search is not self._search:
             return
         end = time.monotonic() + SEARCH_S
@@ -214,8 +210,7 @@ class TextView(LineView):
 
     def action_next_linked(self, by: int) -> None:
         """Go to the next marked line, or to the previous one if ``by`` is negative; after the last comes the
-        first.
-        """
+        first."""
         lines = sorted(self.linked)
         if lines:
             at = bisect_right(lines, self.cursor) if by > 0 else bisect_left(lines, self.cursor) - 1

@@ -81,8 +81,7 @@ _SIGN = re.compile(r"(?:^|: )[ ]*+([-+]) ?+\S")
 
 def differences(line: str) -> list[Span]:
     """Return spans (start, end, kind) that colour a line of a comparison: ``- removed``, ``+ added`` or
-    ``name: before → after``.
-    """
+    ``name: before → after``."""
     sign = _SIGN.search(line)
     if sign is not None:
         return [(sign.start(1), len(line), "before" if sign.group(1) == "-" else "after")]

@@ -1,6 +1,5 @@
 """Format a snapshot of the live arrays as a tree of variable names, with number, size, sharding and growth of
-the arrays below each name.
-"""
+the arrays below each name."""
 
 from __future__ import annotations
 
@@ -232,9 +231,8 @@ def placed(r: Row) -> list[Part]:
 
 def intended(g: Group) -> list[tuple[str, str]]:
     """Return the shardings that were intended for a group of arrays, as far as they are recorded, as pairs
-    (who intended it, the sharding as text): ``("requested", "P('data')")`` for the program, ``("compiled",
-    ...)`` for XLA.
-    """
+    (who intended it, the sharding as text): ``("requested", "P('data')")`` for the program,
+    ``("compiled", ...)`` for XLA."""
     intents = []
     for name, word in (("asked", "requested"), ("compiled", "compiled")):
         sharding = getattr(g, name, None)
@@ -310,8 +308,7 @@ def _growing(snapshots: Snapshots, r: Row) -> bool:
 
 def growth(snapshots: Snapshots, prefix: str, shown: int, width: int) -> str:
     """Draw the bytes of the arrays below the name ``prefix`` as bars, one for each of ``width`` snapshots.
-    The last snapshot is that with the index ``shown``; the highest bar is the largest value.
-    """
+    The last snapshot is that with the index ``shown``; the highest bar is the largest value."""
     return sparkline([sums.get(prefix, 0) for sums in snapshots.sums[max(0, shown + 1 - width) : shown + 1]])
 
 
@@ -375,8 +372,7 @@ def facts(r: Row, snapshots: Snapshots, places: Places) -> list[list[Part]]:
 
 def user(run: Run, r: Row) -> Compilation | None:
     """Return the latest compilation of a user's function that was passed one of the row's arrays: an argument
-    of this function has the same name as the array. None if none of the last 2,000 compilations has one.
-    """
+    of this function has the same name as the array. None if none of the last 2,000 compilations has one."""
     paths = {g.path for g in r.groups}
     for c in reversed(list(run.compilations.values())[-2_000:]):
         if (

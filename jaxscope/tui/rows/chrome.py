@@ -1,6 +1,5 @@
 """Format the lines at the top of every screen: the run and its state, the names of the screens, and what was
-not recorded.
-"""
+not recorded."""
 
 from __future__ import annotations
 

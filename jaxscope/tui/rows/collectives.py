@@ -1,6 +1,5 @@
 """Format the collectives of compiled programs as rows: mesh axes, how often they run, bytes, and who asked
-for them; and the mesh over which they communicate.
-"""
+for them; and the mesh over which they communicate."""
 
 from __future__ import annotations
 
@@ -49,8 +48,7 @@ def rows(programs: Mapping[str, Program], texts: Mapping[str, Texts]) -> list[Ro
 
 def _look(c: Collective) -> tuple[object, ...]:
     """Return all properties of a collective that its table row shows, except its name. Collectives with equal
-    properties share one row.
-    """
+    properties share one row."""
     axes = None if c.axes is None else tuple(c.axes)
     line = (c.source.file, c.source.line) if c.source is not None else None
     return (
@@ -71,8 +69,7 @@ def _look(c: Collective) -> tuple[object, ...]:
 
 def cost(r: Row) -> int | None:
     """Return the bytes that one device sends for all collectives of the row in one call of the program; None
-    if unknown.
-    """
+    if unknown."""
     sent = r.collective.sent_bytes
     return None if sent is None else sent * len(r.alike)
 
@@ -239,8 +236,7 @@ def _grid(mesh: Sequence[tuple[str, int]], used: Collection[str], width: int) ->
 
 def detail(run: Run, r: Row, places: Places) -> list[list[Part]]:
     """Return everything known about the collectives of a row, which differ only in their names: a line for
-    each fact.
-    """
+    each fact."""
     c = r.collective
     made: list[list[Part]] = [
         [

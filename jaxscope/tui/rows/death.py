@@ -1,6 +1,5 @@
 """Format why a program failed: its exception and its stack, and after an out-of-memory error the memory that
-was needed and the arrays that were alive.
-"""
+was needed and the arrays that were alive."""
 
 from __future__ import annotations
 
@@ -80,8 +79,7 @@ def _alive(snapshot: model.Snapshot) -> Lines:
 
 def _from_output(run: Run, output: Sequence[str]) -> Lines:
     """Return the error at the end of the program's output, then its frames, innermost first. If the output
-    has no error, return how the program ended and the last lines of the output.
-    """
+    has no error, return how the program ended and the last lines of the output."""
     tail = [line for line in output if line.strip()][-60:]
     start = next((n for n in range(len(tail) - 1, -1, -1) if tail[n].lstrip().startswith("Traceback ")), None)
     last = range(len(tail) - 1, max(-1, len(tail) - 1 - LAST), -1)

@@ -1,6 +1,5 @@
 """Format findings as table rows, and one finding in full: what was found, its fix, its evidence, and the page
-about its rule.
-"""
+about its rule."""
 
 from __future__ import annotations
 
@@ -68,15 +67,13 @@ def columns(places: Places, findings: Sequence[Finding], hidden: Collection[str]
 
 def detail(f: Finding, places: Places) -> list[list[Part]]:
     """Return paragraphs about a finding: what was found, its severity, cost and line, how to fix it and the
-    evidence, then the documentation of its rule.
-    """
+    evidence, then the documentation of its rule."""
     return [*seen(f, places), [], *rule(f.code)]
 
 
 def seen(f: Finding, places: Places) -> list[list[Part]]:
     """Return paragraphs about a finding: what was found, its severity, cost and line, how to fix it, and the
-    evidence.
-    """
+    evidence."""
     made: list[list[Part]] = [[mark(f), " ", (f.code, "name"), f"  {sentence(f)}"]]
     facts = [f.severity, f.certainty]
     if f.seconds:

@@ -1,6 +1,5 @@
 """Format three tables: the functions, the compilations of one function, and the cache key of a call compared
-with an earlier key.
-"""
+with an earlier key."""
 
 from __future__ import annotations
 
@@ -108,8 +107,7 @@ class Attempt(NamedTuple):
 
 def attempts(run: Run, f: Function) -> list[Attempt]:
     """Return the compilations of ``f`` in order of time, then the first hundred calls that only missed the
-    fast path.
-    """
+    fast path."""
     slow = [Attempt(None, c) for c in f.compilations if c.reached == ["fast_path"]]
     return [*(Attempt(n, c) for n, c in run.numbered(f)), *slow[:100]]
 
@@ -235,8 +233,7 @@ def reasons(run: Run, c: Compilation, against: Compilation | None = None) -> lis
 
 def named(run: Run, c: Compilation) -> str:
     """Return the name of a compilation: ``train_step #2``, or ``train_step, a fast-path miss`` if the call
-    compiled nothing.
-    """
+    compiled nothing."""
     return compilation_name(run, c) + ("" if number_of(run, c) else ", a fast-path miss")
 
 
@@ -288,8 +285,7 @@ def other_columns(run: Run) -> list[Column[Other]]:
 
 def where(c: Compilation, places: Places) -> str:
     """Return where and when a call happened, as text: its line, its step, and the seconds of its phases:
-    ``train.py:88 in main · step 376 · trace 0.20 s``.
-    """
+    ``train.py:88 in main · step 376 · trace 0.20 s``."""
     parts = []
     if site := places.inside(c.site):
         parts.append(site)

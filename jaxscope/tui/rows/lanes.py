@@ -35,8 +35,7 @@ class Axis(msgspec.Struct, frozen=True):
 
     def moved(self, by: float, whole: float) -> Axis:
         """Return the axis moved later by ``by`` times its length (earlier if negative), within the run of
-        ``whole`` seconds.
-        """
+        ``whole`` seconds."""
         return Axis(self.length, min(max(0.0, self.begin + by * self.length), max(0.0, whole - self.length)))
 
 

@@ -104,8 +104,7 @@ class Seen(NamedTuple):
     @property
     def state(self) -> str:
         """Return the state of the program: ``ok`` on the host, ``none`` if there is no program, else the
-        program's own ``state``, such as ``compiling``.
-        """
+        program's own ``state``, such as ``compiling``."""
         if self.program is None:
             return MADE_NONE
         return OK if self.machine.target is None else self.program.state
@@ -138,15 +137,13 @@ def _host(recording: Recording) -> str:
 
 def named(found: Sequence[Machine], name: str | None) -> Machine:
     """Return the machine (the host or a target) in ``found`` with the name ``name``; the host if there is
-    none.
-    """
+    none."""
     return next((m for m in found if m.name == name), found[0])
 
 
 def called(machine: Machine) -> str:
-    """Return the name of a machine for the screen, cut to NAME characters: that of the target, or ``host
-    cpu``, the host with its platform.
-    """
+    """Return the name of a machine for the screen, cut to NAME characters: that of the target, or
+    ``host cpu``, the host with its platform."""
     name = machine.name
     if name is None:
         name = f"{_host(machine.recording)} {label_of(machine.recording.directory)}".rstrip()
@@ -155,8 +152,7 @@ def called(machine: Machine) -> str:
 
 def seen_as(c: Compilation, machine: Machine, main: Run) -> Seen:
     """Return the compilation and the program on ``machine`` (the host or a target) that correspond to ``c``,
-    a compilation of the main run ``main``.
-    """
+    a compilation of the main run ``main``."""
     run = machine.recording.run
     same = counterpart(c, main, run)
     if same is None:
@@ -172,8 +168,7 @@ def seen_as(c: Compilation, machine: Machine, main: Run) -> Seen:
 
 def counterpart(c: Compilation, own: Run, run: Run) -> Compilation | None:
     """Return the compilation in ``run`` that corresponds to ``c``, a compilation of the run ``own``: that of
-    the same function with the same number among the function's compilations. None if there is none.
-    """
+    the same function with the same number among the function's compilations. None if there is none."""
     if run is own:
         return c
     function, number = run.functions.get(c.function.id), number_of(own, c)
@@ -232,8 +227,7 @@ def strip(
 
 def _of_all(machine: Machine) -> tuple[str, str]:
     """Return (glyph, style) for the state of all programs of a machine: the state of the program that is
-    furthest from being compiled.
-    """
+    furthest from being compiled."""
     states = {p.state for p in programs(machine).values()}
     for state in (COMPILING, WAITING, EXHAUSTED, CRASHED, FAILED, LATE, MISSING, ABANDONED, OK, SKIPPED):
         if state in states:
@@ -361,8 +355,7 @@ def _filling(seen: Seen) -> Iterator[str]:
 
 def no_collectives(machine: Machine) -> str:
     """Explain why no collectives are listed for a machine: its programs do not communicate, are still being
-    compiled, or could not be compiled.
-    """
+    compiled, or could not be compiled."""
     name, found = called(machine), programs(machine)
     states = [p.state for p in found.values()]
     unread = sum(s == OK and id not in machine.recording.texts for id, s in zip(found, states, strict=True))
@@ -413,8 +406,7 @@ def _sends(s: Seen, _: int) -> str:
 
 def _memory(s: Seen, _: int) -> str:
     """Return the memory used and available per device, as ``3.2 MiB of 15.8 GiB``. If unknown, return the
-    state of the program in words. The second parameter, the width of the column, is not used.
-    """
+    state of the program in words. The second parameter, the width of the column, is not used."""
     used = capacity = None
     if s.program is not None and s.machine.target is None:
         own = (s.compilation.compiled if s.compilation is not None else None) or s.program.compiled

@@ -35,8 +35,7 @@ def look_of(shard: int) -> tuple[str, str]:
 
 def drawn(g: Group, width: int) -> Lines:
     """Draw the mesh of a group of equal arrays, with the shard that each device holds and a legend of the
-    shards; or explain why this cannot be drawn.
-    """
+    shards; or explain why this cannot be drawn."""
     s = g.sharding
     if s is None or g.shape is None or not all(isinstance(d, int) and d >= 0 for d in g.shape):
         return [[("How it is sharded is not known.", "dim")]]
@@ -168,8 +167,7 @@ def _by_axis(s: Sharding, shape: Sequence[int], width: int) -> Lines:
 
 def devices(s: Snapshot, width: int, most: int = 16) -> Lines:
     """Draw the bytes on each device as a bar, relative to the allocator's limit if that is known. With more
-    than ``most`` devices, draw a single character for each device instead.
-    """
+    than ``most`` devices, draw a single character for each device instead."""
     by_device = sorted(s.by_device.items())
     if not by_device or not any(n for _, n in by_device):
         return []

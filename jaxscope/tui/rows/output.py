@@ -1,6 +1,5 @@
 """Read the program's output as lines without colours and cursor movements, with progress bars in their last
-state.
-"""
+state."""
 
 from __future__ import annotations
 

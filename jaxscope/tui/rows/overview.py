@@ -1,6 +1,5 @@
 """Format the overview: what is being compiled, seconds spent waiting for devices, the latest compilations,
-and recompilations by step.
-"""
+and recompilations by step."""
 
 from __future__ import annotations
 
@@ -50,8 +49,7 @@ def waited(run: Run, places: Places) -> list[Part]:
 
 def step_time(run: Run, places: Places) -> list[Part]:
     """Return how long a training step takes, and the line of the user's code that takes most of it; empty if
-    that is not worth showing.
-    """
+    that is not worth showing."""
     found = step_seconds(run)
     return in_short(found, places) if found is not None and worth_showing(found) else []
 

@@ -1,6 +1,5 @@
 """Format the lines above and below a program's texts, the list of its fusions, and a comparison of two
-programs.
-"""
+programs."""
 
 from __future__ import annotations
 

@@ -19,8 +19,7 @@ from jaxscope.tui.tableview import TableView
 
 class Names(TableView[rows.Row]):
     """The table of the names of live arrays, as a tree whose rows can be opened and closed. With a filter the
-    table lists all arrays, also those below closed names.
-    """
+    table lists all arrays, also those below closed names."""
 
     def look_for(self, needle: str) -> None:
         other = bool(needle) != bool(self.needle)
@@ -30,8 +29,7 @@ class Names(TableView[rows.Row]):
 
     class Unfolded(LineView.Moved):
         """Announce that the filter of the table was set or removed, so that the table has to list all arrays,
-        or the tree of names again.
-        """
+        or the tree of names again."""
 
 
 class Arrays(View):
@@ -141,8 +139,7 @@ class Arrays(View):
 
     def action_look(self, by: int) -> None:
         """Show the snapshot that is ``by`` places later than the current one (earlier, if negative). If this
-        is the last one of a running program, also show new snapshots as they come.
-        """
+        is the last one of a running program, also show new snapshots as they come."""
         if self.shown < 0:
             return
         to = max(0, self.shown + by)

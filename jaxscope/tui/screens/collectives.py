@@ -39,8 +39,7 @@ class Collectives(ByMachine):
 
     def spoken_of(self) -> Compilation | None:
         """Return the compilation of the main run whose programs for all targets can be compared in a list:
-        that of the row under the cursor, or else the latest of the selected function.
-        """
+        that of the row under the cursor, or else the latest of the selected function."""
         run, row = self.feed.run, self.table.current
         if row is not None and row.program.compilations:
             c = machines.counterpart(row.program.compilations[0], self.machine().recording.run, run)

@@ -115,8 +115,7 @@ class Findings(View):
 
     def action_ignore(self) -> None:
         """Copy a line of configuration to the clipboard, for [tool.jaxscope.check]: it ignores the code of
-        the finding under the cursor and all codes that the user hid.
-        """
+        the finding under the cursor and all codes that the user hid."""
         f = self.table.current
         if f is not None:
             line = rows.ignoring({*self.scope.hidden, f.code})

@@ -64,25 +64,21 @@ class View(Screen[None], metaclass=AbstractMeta):
     @abstractmethod
     def panes(self) -> Iterable[Widget]:
         """Yield the panes of the screen, from top to bottom. This method is called once, and may set
-        attributes.
-        """
+        attributes."""
 
     @abstractmethod
     def fill(self) -> None:
         """Show the current state of the run in the panes. This method is called when the run changed or the
-        screen is opened.
-        """
+        screen is opened."""
 
     def place(self) -> Frame | None:
-        """Return the source line of what is selected on this screen, which the editor opens;
-        None: unknown.
-        """
+        """Return the source line of what is selected on this screen, which the editor opens; None:
+        unknown."""
         return None
 
     def elsewhere(self) -> str | None:
         """Return the name of the target (``--target``) whose program is shown on this screen; None: the
-        program is that of the machine that ran it.
-        """
+        program is that of the machine that ran it."""
         return None
 
     @property
@@ -137,8 +133,7 @@ class View(Screen[None], metaclass=AbstractMeta):
 
     def tick(self) -> None:
         """Redraw the parts of the screen that change even if nothing new was recorded: the header and the
-        names of the screens.
-        """
+        names of the screens."""
         feed, width = self.feed, self.app.size.width
         if not feed.ready:
             done, total = feed.progress
@@ -161,8 +156,7 @@ class View(Screen[None], metaclass=AbstractMeta):
 
     def foot(self) -> None:
         """Show the footer: the keys that apply now, the full text of what is cut in the current line, and the
-        position among the matches of a search.
-        """
+        position among the matches of a search."""
         if not self.complete:
             return
         view, width = self.focused_view(), self.app.size.width
@@ -188,16 +182,14 @@ class View(Screen[None], metaclass=AbstractMeta):
 
     def enter(self, view: LineView) -> None:
         """Move the focus to ``view``, a pane with details of what is selected. ``leave_pane`` moves the focus
-        back.
-        """
+        back."""
         if isinstance(self.focused, LineView):
             self.entered = (*self.entered, self.focused)
         view.focus()
 
     def leave_pane(self) -> bool:
         """Move the focus back to the pane that had it before ``enter``. Return False if there is no such
-        pane.
-        """
+        pane."""
         if not self.entered:
             return False
         *before, view = self.entered

@@ -1,6 +1,5 @@
 """Define the base class of the screens that show a program for one of several machines: the host on which it
-ran, or a target for which it was also compiled.
-"""
+ran, or a target for which it was also compiled."""
 
 from __future__ import annotations
 
@@ -22,8 +21,7 @@ ALONE = "No other targets. Use jaxscope run --target v5e:4x4; jaxscope targets l
 
 class ByMachine(View):
     """A screen that shows programs of one machine: the host, or a target for which they were also compiled.
-    All such screens show the machine that the user selected on one of them.
-    """
+    All such screens show the machine that the user selected on one of them."""
 
     SCOPES: ClassVar[tuple[str, ...]] = ("machines",)
     BINDINGS: ClassVar[list[Binding]] = actions.bindings("machines")
@@ -31,8 +29,7 @@ class ByMachine(View):
     @abstractmethod
     def spoken_of(self) -> Compilation | None:
         """Return the compilation, in the main run, whose programs for all targets can be compared in a list;
-        None: nothing was compiled.
-        """
+        None: nothing was compiled."""
 
     def machines(self) -> list[rows.Machine]:
         return rows.machines(self.feed.recordings)

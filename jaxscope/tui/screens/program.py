@@ -195,8 +195,7 @@ class ProgramView(ByMachine):
 
     def _arrive(self) -> bool:
         """Go to the source line or HLO instruction that another screen selected. Return False if none was
-        selected.
-        """
+        selected."""
         app = self.scope
         place, name, app.place, app.instruction = app.place, app.instruction, None, None
         if place is not None:
@@ -212,8 +211,7 @@ class ProgramView(ByMachine):
 
     def _near(self) -> None:
         """Move the cursor to the first source line, at or below the cursor, from which an operation comes; if
-        there is none below, to the first such line of the file.
-        """
+        there is none below, to the first such line of the file."""
         lines = sorted(line for file, line in self._made() if file == self.file)
         at = self.source.cursor + 1
         if lines and at not in lines:
@@ -260,8 +258,7 @@ class ProgramView(ByMachine):
 
     def on_line_view_opened(self, event: LineView.Opened) -> None:
         """After Enter on a source line, move the focus to the text (StableHLO or HLO) with its operations.
-        After Enter on an operation, move the focus to the source.
-        """
+        After Enter on an operation, move the focus to the source."""
         self.enter(self.stages[self.stage] if event.view is self.source else self.source)
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
@@ -273,8 +270,7 @@ class ProgramView(ByMachine):
 
     def _fold(self) -> None:
         """If the screen is too narrow for three panes, hide the pane of StableHLO or HLO that was viewed less
-        recently. The key tab still goes to it.
-        """
+        recently. The key tab still goes to it."""
         for stage, view in self.stages.items():
             view.set_class(self.narrow and stage != self.stage, "folded")
 
