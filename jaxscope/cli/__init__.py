@@ -108,8 +108,7 @@ class Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the command line ``argv`` (default: ``sys.argv``) and exit with its exit code. Exit code 2 means
-    wrong usage or an internal error.
-    """
+    wrong usage or an internal error."""
     os.environ.pop("JAXSCOPE", None)  # jaxscope's own command line does not record itself
     sys.exit(command(sys.argv[1:] if argv is None else list(argv)))
 
@@ -232,8 +231,7 @@ def _instead(argv: list[str]) -> str:
 
 def wants_json(argv: Sequence[str]) -> bool:
     """Return whether the command line ``argv`` requests JSON (``--format json``). ``argv`` may be invalid:
-    the message about the mistake is then written as JSON, too.
-    """
+    the message about the mistake is then written as JSON, too."""
     verb = argv[0] if argv else ""
     if verb in TAKES_A_PROGRAM:
         # The words after the script are the program's, not jaxscope's.
@@ -246,9 +244,8 @@ def wants_json(argv: Sequence[str]) -> bool:
 
 
 def _complain(e: JaxscopeError, argv: Sequence[str]) -> None:
-    """Print an error on stderr: as a line of JSON if the command line ``argv`` requests JSON, else
-    as text.
-    """
+    """Print an error on stderr: as a line of JSON if the command line ``argv`` requests JSON, else as
+    text."""
     from jaxscope.present.escape import escape
 
     if wants_json(argv):

@@ -119,8 +119,7 @@ def _stop(kept: Kept, run: RunDir) -> Ended | Left:
 
 def _end(run: RunDir, kept: Kept, patience: float) -> Ended | None:
     """Return how the program ended. The keeper (the process that started the program) writes this to the log
-    of ``run``. None if it wrote nothing within ``patience`` seconds.
-    """
+    of ``run``. None if it wrote nothing within ``patience`` seconds."""
     from jaxscope.model.load import load
 
     until = time.monotonic() + patience

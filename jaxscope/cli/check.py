@@ -231,8 +231,7 @@ def passes(directory: RunDir, options: dict[str, Any], parts: Sequence[Variant] 
 def options(given: dict[str, Any]) -> dict[str, Any]:
     """Return the options of the check as name in ``[tool.jaxscope.check]`` -> value. An option that is None
     or missing in ``given``, the options on the command line, gets the value of its environment variable or of
-    pyproject.toml. It is left out if neither has a value.
-    """
+    pyproject.toml. It is left out if neither has a value."""
     loaded = config.load()
     found = {key: loaded.get("check", key, given.get(key)) for key in config.OPTIONS["check"]}
     configured = loaded.values.get("check", {}).get("baseline")
@@ -243,8 +242,7 @@ def options(given: dict[str, Any]) -> dict[str, Any]:
 
 def _program(directory: RunDir) -> list[str]:
     """Return the words that name the program of a run: ``["train.py"]``, or ``["-m", "package.train"]``.
-    Empty if unknown.
-    """
+    Empty if unknown."""
     from jaxscope.check.plan import argv_of
 
     words = argv_of(directory)

@@ -108,8 +108,7 @@ def add_parser(subparsers: Any) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Run ``jaxscope compile``: compile the function and print the result. Return 1 if a program does not fit
-    or does not compile, else 0.
-    """
+    or does not compile, else 0."""
     if args.rest is not None:
         from jaxscope.cli import resume
 
@@ -185,8 +184,7 @@ def _apart(args: argparse.Namespace, groups: Sequence[Sequence[Any]]) -> int:
 def _deliver(args: argparse.Namespace, record: RunDir) -> int:
     """Print each program that was compiled in the run ``record`` and in the runs inside its directory. If
     there are several programs, also print them side by side. Return 1 if one does not fit into the memory of
-    its target or does not compile, else 0.
-    """
+    its target or does not compile, else 0."""
     import io
 
     from jaxscope.model import target_programs

@@ -127,8 +127,7 @@ class Config(msgspec.Struct, frozen=True):
 
 def variable_of(key: str) -> str:
     """Return the name of the environment variable of an option: ``step-function`` ->
-    ``JAXSCOPE_STEP_FUNCTION``.
-    """
+    ``JAXSCOPE_STEP_FUNCTION``."""
     return "JAXSCOPE_" + key.replace("-", "_").upper()
 
 

@@ -66,8 +66,7 @@ def add_parser(subparsers: Any) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Run ``jaxscope diff``: compare and print. Return 1 if the sides differ and ``--exit-code`` is given,
-    else 0.
-    """
+    else 0."""
     import io
 
     from jaxscope.model import diff

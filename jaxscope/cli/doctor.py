@@ -130,8 +130,7 @@ def handle(args: argparse.Namespace) -> int:
 
 def _general(page: _Page) -> str | None:
     """Print versions, the run directory and the compilers for targets. Return the version of JAX; None if JAX
-    cannot be imported.
-    """
+    cannot be imported."""
     from jaxscope.present.text import missing_accelerators
 
     page.fact("jaxscope", __version__)
@@ -182,8 +181,7 @@ def in_vain(environ: Mapping[str, str]) -> list[str]:
 
 def unwritable(home: Path) -> str | None:
     """Return why no run can be created under ``home``, as text; None if a run can be created. The test leaves
-    no file behind.
-    """
+    no file behind."""
     place = home
     while not place.exists() and place != place.parent:
         place = place.parent
@@ -196,8 +194,7 @@ def unwritable(home: Path) -> str | None:
 
 def _version(package: str) -> tuple[str | None, str]:
     """Import ``package`` and return (its version, ""). If it cannot be imported, return (None, the
-    reason).
-    """
+    reason)."""
     try:
         module = importlib.import_module(package)
     except Exception as e:  # a broken installation can raise anything
@@ -207,8 +204,7 @@ def _version(package: str) -> tuple[str | None, str]:
 
 def _compiler(platform: str) -> tuple[str | None, str | None]:
     """Return whether a compiler for targets of ``platform`` is installed, as (reason, name). If it is
-    installed, the reason is None and the name has its version; otherwise the name is None.
-    """
+    installed, the reason is None and the name has its version; otherwise the name is None."""
     client = importlib.import_module("jaxscope.targets.client")
     lacking: str | None = client.missing(platform)
     return lacking, None if lacking is not None else client.compiler(platform) or "there"
@@ -216,8 +212,7 @@ def _compiler(platform: str) -> tuple[str | None, str | None]:
 
 def _probed() -> tuple[list[Field], str | None]:
     """Record a small program to see what can be recorded with this JAX (``--probe``). Return (the fields of
-    the log, each with whether it was filled, None), or ([], the reason) if the program failed.
-    """
+    the log, each with whether it was filled, None), or ([], the reason) if the program failed."""
     try:
         return probe.probe(), None
     except JaxscopeError as e:

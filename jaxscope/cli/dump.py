@@ -84,8 +84,7 @@ def handle(args: argparse.Namespace) -> int:
 
 def _timeline(args: argparse.Namespace) -> None:
     """Write the timeline of ``--perfetto``: the processes of the run. For a job, these are the processes of
-    all ranks, unless RUN names one rank.
-    """
+    all ranks, unless RUN names one rank."""
     from jaxscope.log import store
     from jaxscope.model.load import load
     from jaxscope.present.escape import escape
@@ -146,8 +145,7 @@ def _graph(args: argparse.Namespace) -> None:
 
 def _texts(args: argparse.Namespace) -> int:
     """Write the program texts and the cache keys into the directory of ``--output``, and print the names of
-    the files. Return 1 if there is nothing to write, else 0.
-    """
+    the files. Return 1 if there is nothing to write, else 0."""
     from jaxscope.model.load import load
     from jaxscope.present.escape import escape
     from jaxscope.present.text import count

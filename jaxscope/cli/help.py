@@ -15,8 +15,7 @@ INDENT = 6  # of a description below its command, where there is no room beside 
 
 class Help(argparse.HelpFormatter):
     """Formats the help of argparse: paragraphs fill the width of the terminal, and so does the second column
-    of tables, which are indented lines with two columns.
-    """
+    of tables, which are indented lines with two columns."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -50,8 +49,7 @@ def _kind(line: str) -> str:
 
 def _table(lines: list[str], width: int) -> list[str]:
     """Return the lines of a table, with the second column wrapped to ``width``. If this column would have
-    less than half of the width, it is put below the first column instead, in all rows.
-    """
+    less than half of the width, it is put below the first column instead, in all rows."""
     rows = [_TWO_COLUMNS.fullmatch(line) for line in lines]
     starts = [m.start(4) for line, m in zip(lines, rows, strict=True) if m is not None and len(line) > width]
     below = any(at > width // 2 for at in starts)

@@ -32,8 +32,7 @@ afterwards:
 
 def add_parser(subparsers: Any) -> None:
     """Add the command ``jaxscope launch`` to ``subparsers`` (of argparse). ``handle`` parses its words,
-    because they are options of ``jaxscope run``, then the program's own command line.
-    """
+    because they are options of ``jaxscope run``, then the program's own command line."""
     verb = subparsers.add_parser(
         "launch", help="run a job on this machine", add_help=False, prefix_chars="\0"
     )
@@ -43,8 +42,7 @@ def add_parser(subparsers: Any) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Run ``jaxscope launch``: run the job and print its summary. Return the exit code of the first rank that
-    failed, or 0.
-    """
+    failed, or 0."""
     from jaxscope.launch import ranks
 
     parser = options.parser()
@@ -91,8 +89,7 @@ def handle(args: argparse.Namespace) -> int:
 
 def _without_ranks(ours: list[str]) -> list[str]:
     """Return ``ours``, the options on the command line, without ``-n`` and ``--ranks``: the others are passed
-    on to the ``jaxscope run`` of each rank.
-    """
+    on to the ``jaxscope run`` of each rank."""
     found = iter(ours)
     kept = []
     for word in found:

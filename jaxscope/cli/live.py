@@ -30,8 +30,7 @@ DIVERGED = 4  # exit code
 
 def handle_follow(args: argparse.Namespace) -> int:
     """Print a line for each recompile of another process, which is not a child of this one, until that
-    process ends (``jaxscope _follow DIRECTORY PID``). Return 0.
-    """
+    process ends (``jaxscope _follow DIRECTORY PID``). Return 0."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program, which may continue
     gone = threading.Event()
 
@@ -48,8 +47,7 @@ def handle_follow(args: argparse.Namespace) -> int:
 def together(besides: list[Beside]) -> Beside | None:
     """Return one function that runs all functions of ``besides``, each in a thread, and waits for them. None
     if there are none. Each function has two parameters: the event of the program's end, and the program's
-    process id.
-    """
+    process id."""
     if len(besides) < 2:
         return besides[0] if besides else None
 
@@ -119,8 +117,7 @@ def compare_ranks(
 
 def _is_first(record: RunDir, rank: int | None, ended: threading.Event) -> bool:
     """Return whether ``record`` is the directory of rank 0. Wait until the rank is known; return False if
-    ``ended`` is set before, because the program has ended.
-    """
+    ``ended`` is set before, because the program has ended."""
     if rank is not None:
         return rank == 0
     from jaxscope.model.rank_log import Known, RankLog
@@ -155,8 +152,7 @@ def stop_on_divergence(record: RunDir) -> Beside:
 def live(record: RunDir) -> Beside:
     """Return a function that prints a line on stderr for each recompile in the log of ``record``, while the
     program runs. The function has two parameters, the event of the program's end and the program's process
-    id. It returns soon after that event is set.
-    """
+    id. It returns soon after that event is set."""
 
     def follow(ended: threading.Event, pid: int) -> None:
         try:

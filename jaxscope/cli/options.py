@@ -74,8 +74,7 @@ class OptionsParser(Parser):
 
 def parser() -> OptionsParser:
     """Return the parser of the options of ``jaxscope run``. Most options that are not given are None, so that
-    ``configure`` can read them from the configuration.
-    """
+    ``configure`` can read them from the configuration."""
     parser = OptionsParser(prog="jaxscope run", usage=USAGE, description=DESCRIPTION, epilog=EXAMPLES)
     _add_where_to_record(parser.add_argument_group("where to record"))
     _add_what_to_record(parser.add_argument_group("what to record"))
@@ -249,8 +248,7 @@ def _add_how_it_runs(group: argparse._ArgumentGroup) -> None:
 def split(words: list[str], parser: argparse.ArgumentParser) -> tuple[list[str], list[str]]:
     """Split the words after ``jaxscope run`` into (jaxscope's options, the program's words). The program's
     words begin after ``--``, or at the first word that is neither an option of ``parser`` nor its value:
-    ``["-q", "train.py", "--lr", "1"]`` -> ``(["-q"], ["train.py", "--lr", "1"])``.
-    """
+    ``["-q", "train.py", "--lr", "1"]`` -> ``(["-q"], ["train.py", "--lr", "1"])``."""
     takes_value = {
         name: action.nargs is None for action in parser._actions for name in action.option_strings
     }  # nargs 0: a flag
@@ -267,8 +265,7 @@ def split(words: list[str], parser: argparse.ArgumentParser) -> tuple[list[str],
 
 def configure(opts: argparse.Namespace) -> None:
     """Set the options in ``opts`` that are missing on the command line (None) to the values of the
-    environment (``JAXSCOPE_*``) and of pyproject.toml.
-    """
+    environment (``JAXSCOPE_*``) and of pyproject.toml."""
     configured = config.load()
     for key in config.OPTIONS["run"]:
         name = key.replace("-", "_")

@@ -1,6 +1,5 @@
 """What many commands share: find the run and the functions that the command line names, and write the output
-to stdout or to a file.
-"""
+to stdout or to a file."""
 
 from __future__ import annotations
 

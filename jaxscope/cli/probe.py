@@ -1,6 +1,5 @@
 """``jaxscope doctor --probe``: record a small program with the installed JAX, and check that every field of
-the log that the program should fill is filled.
-"""
+the log that the program should fill is filled."""
 
 from __future__ import annotations
 
@@ -120,8 +119,7 @@ def probe() -> list[Field]:
 
 def fields(events: Iterable[Any]) -> list[Field]:
     """Return every field that the log of the probe program should fill (``FIELDS``), each with whether one of
-    ``events``, the events of that log, fills it.
-    """
+    ``events``, the events of that log, fills it."""
     filled: set[str] = set()
     for event in events:
         kind = type(event).__name__

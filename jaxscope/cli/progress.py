@@ -1,6 +1,5 @@
 """Show the progress of reading a large log in a line on stderr. Nothing is shown if stderr is no terminal, or
-in CI.
-"""
+in CI."""
 
 from __future__ import annotations
 

@@ -142,8 +142,7 @@ def _schema(brief_one: bool) -> str:
 
 def _json(run: Run, directory: RunDir, job: Job | None, *, short: bool) -> str | Iterable[str]:
     """Return the JSON report of a run; with ``short`` the brief one of at most 8 KB. The whole report is an
-    iterable of texts to write one after the other.
-    """
+    iterable of texts to write one after the other."""
     from jaxscope.report.json_report import pieces
 
     if not short:
@@ -156,8 +155,7 @@ def _json(run: Run, directory: RunDir, job: Job | None, *, short: bool) -> str |
 
 def _text(args: argparse.Namespace, run: Run, directory: RunDir, job: Job | None) -> None:
     """Print the text report: of one function if ``--function`` names one, else of the run and its job. With
-    ``--output`` it is written to that file, without colours.
-    """
+    ``--output`` it is written to that file, without colours."""
     from jaxscope.report.console import console
 
     buffer = io.StringIO()

@@ -1,6 +1,5 @@
 """``jaxscope compile --rest RUN``: compile the programs of a run for targets that are missing, because the
-compiler's process ended before it had a result.
-"""
+compiler's process ended before it had a result."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """``jaxscope rule``: explain a kind of finding (a rule, such as JX101). It prints the rule's page, whose
-examples are tested.
-"""
+examples are tested."""
 
 from __future__ import annotations
 

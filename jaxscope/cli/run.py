@@ -56,8 +56,7 @@ def add_parser(subparsers: Any) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Run ``jaxscope run``. Return the exit code of the program, or that of ``--check``. If a signal ended
-    the program, end this process with the same signal.
-    """
+    the program, end this process with the same signal."""
     parser = options.parser()
     ours, words = options.split(args.words, parser)
     parser.ours, parser.rest = ours, words
@@ -245,8 +244,7 @@ def _detach(each: Round, opts: argparse.Namespace) -> int:
 
 def _opens_view(program: Command, opts: argparse.Namespace) -> bool:
     """Return whether to open the terminal interface for the program. With ``--tui`` it opens if the terminal
-    can show it, with ``--no-tui`` never, otherwise if nothing else needs the terminal.
-    """
+    can show it, with ``--no-tui`` never, otherwise if nothing else needs the terminal."""
     if opts.tui is None:
         return not opts.live and program.words[0] != "-" and view.by_default()
     return bool(opts.tui) and view.on_a_terminal()
@@ -368,8 +366,7 @@ def _environment(record: RunDir, opts: argparse.Namespace, each: Round) -> dict[
 
 def _read(record: RunDir | None) -> Callable[[], Ended]:
     """Return a function that reads the run ``record`` at its first call and returns the same object at later
-    calls, so that the summary and the check read the log only once.
-    """
+    calls, so that the summary and the check read the log only once."""
 
     @functools.cache
     def read() -> Ended:
@@ -431,8 +428,7 @@ def _removed_name(died: Died | None, read: Callable[[], Ended]) -> str | None:
 
 def _other_ranks(record: RunDir) -> Job | None:
     """Return what all ranks of the job of ``record`` have recorded so far, for the summary. None if
-    ``record`` belongs to no job or is the only rank, or if the job has more than RANKS_IN_SUMMARY ranks.
-    """
+    ``record`` belongs to no job or is the only rank, or if the job has more than RANKS_IN_SUMMARY ranks."""
     whole = ranks.whole_of(record)
     if whole is None or not 1 < len(store.rank_runs(whole)) <= RANKS_IN_SUMMARY:
         return None

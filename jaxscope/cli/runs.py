@@ -56,8 +56,7 @@ SHOWN = 5
 
 def add_parser(subparsers: Any) -> None:
     """Add the command ``jaxscope runs`` with ``list``, ``rm``, ``gc``, ``merge`` and ``upload`` to
-    ``subparsers`` (of argparse).
-    """
+    ``subparsers`` (of argparse)."""
     parser = subparsers.add_parser(
         "runs", help="list and remove runs", description=DESCRIPTION, epilog=EXAMPLES
     )
@@ -127,8 +126,7 @@ def handle_list(args: argparse.Namespace) -> int:
 
 def print_table(runs: Sequence[RunDir]) -> None:
     """Print one line for each run, with all columns in full. If the lines do not fit into the terminal, print
-    several lines for each run.
-    """
+    several lines for each run."""
     from jaxscope.report.console import terminal_width
 
     rows = [
@@ -153,16 +151,14 @@ def print_table(runs: Sequence[RunDir]) -> None:
 
 def _rows(directory: RunDir) -> list[Row]:
     """Return the rows for one run directory: that of the run, then those of the runs within it
-    (``run --vary`` creates them), whose names begin with a slash.
-    """
+    (``run --vary`` creates them), whose names begin with a slash."""
     within = [row(sub) for sub in store.sub_runs(directory)]
     return [row(directory), *(r._replace(name=f"  /{r.name}") for r in within)]
 
 
 def row(directory: RunDir) -> Row:
     """Return the row of the run in ``directory``, for the list of runs. This function reads the log of the
-    run.
-    """
+    run."""
     from jaxscope.model.load import load
     from jaxscope.present.runs import ending
     from jaxscope.present.text import command, count, seconds, size
@@ -217,8 +213,7 @@ def handle_rm(args: argparse.Namespace) -> int:
 
 def handle_gc(args: argparse.Namespace) -> int:
     """Run ``jaxscope runs gc``: remove old runs that have ended. Return 2 if one cannot be removed (the
-    others are removed), else 0.
-    """
+    others are removed), else 0."""
     from jaxscope.present.text import count, size
 
     limited = args.keep is not None or args.older_than is not None
@@ -329,8 +324,7 @@ def _by_rank(places: Sequence[RunDir]) -> dict[int, RunDir]:
 
 def _agreed(chosen: Sequence[RunDir], *, yes: bool) -> bool:
     """Return whether the runs may be removed. Ask the user if stdin and stderr are a terminal and ``yes``
-    (``--yes``) is not set; otherwise return True.
-    """
+    (``--yes``) is not set; otherwise return True."""
     from jaxscope.present.text import count, size
 
     if yes or not chosen or not all(s is not None and s.isatty() for s in (sys.stdin, sys.stderr)):
@@ -393,8 +387,7 @@ def _going_on(found: RunDir) -> bool:
 
 def _last_sign(run: Run, directory: RunDir) -> float:
     """Return when a process last wrote into the run, in seconds since the epoch: the time of the latest
-    event, call count or heartbeat. Times in the future are ignored.
-    """
+    event, call count or heartbeat. Times in the future are ignored."""
     times = [directory.started, *(p.last_ns / 1e9 for p in run.processes.values())]
     beat = beat_of(directory.heartbeat)
     if beat is not None:

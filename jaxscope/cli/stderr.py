@@ -8,8 +8,7 @@ import sys
 
 def print_message(*lines: str | None) -> None:
     """Write one message to stderr. The first line says what happened, the others what to do: they are
-    indented. A line that is None is left out.
-    """
+    indented. A line that is None is left out."""
     messages = [line for line in lines if line]
     with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr may be closed, or None
         sys.stderr.write("".join(f"{'  ' if n else 'jaxscope: '}{line}\n" for n, line in enumerate(messages)))

@@ -49,8 +49,7 @@ class Round(NamedTuple):
 
     def meta(self) -> dict[str, Any]:
         """Return what ``meta.json``, a file in the run directory, says about this round: a dict of JSON
-        values.
-        """
+        values."""
         return {"settings": dict(self.settings)} if self.settings else {}
 
 

@@ -24,8 +24,7 @@ _HINT = (
 
 class Setting(NamedTuple):
     """The value of an environment variable (``MESH=64x4``), or of a flag of the script if the name begins
-    with a dash (``--mesh=64x4``).
-    """
+    with a dash (``--mesh=64x4``)."""
 
     name: str
     value: str
@@ -132,8 +131,7 @@ def _value(text: str, at: int) -> tuple[str, int]:
 
 def program(given: Command, chosen: Sequence[Setting]) -> Command:
     """Return the command line ``given`` with the flags of ``chosen``, the settings of one execution. A flag
-    replaces the same flag in ``given``, or is appended: ``train.py --mesh=8`` -> ``train.py --mesh=4``.
-    """
+    replaces the same flag in ``given``, or is appended: ``train.py --mesh=8`` -> ``train.py --mesh=4``."""
     first = 2 if given.words[0] in ("-m", "-c") else 1
     words, arguments = given.words[:first], given.words[first:]
     for setting in chosen:
@@ -163,15 +161,13 @@ def _with_flag(arguments: list[str], setting: Setting) -> list[str]:
 
 def environment(chosen: Sequence[Setting]) -> dict[str, str]:
     """Return those of the settings ``chosen`` that are environment variables, as name -> value. Flags of the
-    script are left out.
-    """
+    script are left out."""
     return {s.name: s.value for s in chosen if not s.is_flag}
 
 
 def joined(words: Sequence[str]) -> list[str]:
     """Join ``--vary`` with the word after it, ``["--vary", "--mesh=a,b"]`` -> ``["--vary=--mesh=a,b"]``,
-    because argparse would parse the second word as an option of jaxscope.
-    """
+    because argparse would parse the second word as an option of jaxscope."""
     joined: list[str] = []
     for word in words:
         if joined and joined[-1] == "--vary":

@@ -114,8 +114,7 @@ def as_options(targets: Sequence[Any]) -> list[dict[str, Any]]:
 def force(env: dict[str, str], targets: Sequence[Any]) -> int | None:
     """Set in the environment ``env`` that JAX uses the CPU, and simulates as many CPU devices as the targets
     have. Return that number; None if ``env`` sets a number already, which is kept. A platform that ``env``
-    selects is kept, too.
-    """
+    selects is kept, too."""
     from jaxscope.launch import forced_devices
 
     return forced_devices.force(env, targets[0].devices)

@@ -1,6 +1,5 @@
 """``jaxscope targets``: list the accelerators to compile for, with their figures and the public pages that
-state these figures.
-"""
+state these figures."""
 
 from __future__ import annotations
 

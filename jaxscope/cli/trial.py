@@ -1,6 +1,5 @@
 """``jaxscope try``: run a program before and after a change, and print whether its figures are better, worse
-or equal.
-"""
+or equal."""
 
 from __future__ import annotations
 
@@ -56,8 +55,7 @@ END = 2000  # characters of the program's stderr that are shown where it failed
 
 def add_parser(subparsers: Any) -> None:
     """Add the command ``jaxscope try`` to ``subparsers`` (of argparse). ``handle`` parses its words, because
-    the program's own command line follows the options.
-    """
+    the program's own command line follows the options."""
     verb = subparsers.add_parser("try", help="compare before and after", add_help=False, prefix_chars="\0")
     verb.add_argument("words", nargs=argparse.REMAINDER)
     verb.set_defaults(handler=handle)
@@ -93,8 +91,7 @@ def parser() -> Parser:
 
 def handle(args: argparse.Namespace) -> int:
     """Run ``jaxscope try``: run the program twice and print the comparison. Return the exit code of the
-    result, which ``--help`` lists.
-    """
+    result, which ``--help`` lists."""
     from jaxscope.cli.output import deliver
     from jaxscope.report import trial
     from jaxscope.report.json_report import compact, dumps
@@ -214,8 +211,7 @@ def _passed_on(opts: argparse.Namespace) -> list[str]:
 
 def _in_tree(word: str, repository: Repository) -> str:
     """Return ``word``, the first word of the program's command line. If it is the absolute path of a file in
-    the user's checkout, return the path of the same file in the temporary checkout instead.
-    """
+    the user's checkout, return the path of the same file in the temporary checkout instead."""
     path = Path(word)
     if path.is_absolute() and path.is_relative_to(repository.root):
         return str(repository.tree / path.relative_to(repository.root))
@@ -242,8 +238,7 @@ def _own_checkout_unused(run: Any, repository: Repository) -> None:
 @contextlib.contextmanager
 def _ended_in_order() -> Iterator[None]:
     """Make SIGTERM raise KeyboardInterrupt while the ``with`` statement runs, so that the temporary checkouts
-    are removed.
-    """
+    are removed."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt

@@ -15,8 +15,7 @@ from jaxscope.present.escape import escape
 
 def begin(record: RunDir | None, opts: argparse.Namespace) -> Popen[bytes] | None:
     """Start the process that uploads ``record`` while the program runs, and return it. Return None if
-    ``--out`` is not in a store (``s3://...``), or if nothing is recorded.
-    """
+    ``--out`` is not in a store (``s3://...``), or if nothing is recorded."""
     if record is None or not remote.is_remote(opts.out):
         return None
     from jaxscope.launch import upload

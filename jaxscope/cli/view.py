@@ -46,8 +46,7 @@ def add_parser(subparsers: Any) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Run ``jaxscope view``: open the terminal interface; without a terminal, print the text report. Return
-    the exit code.
-    """
+    the exit code."""
     directory = (begun() if args.run in (None, "latest") else None) or chosen(args.run)
     if not on_a_terminal():
         sys.stderr.write("jaxscope: no terminal to show the view in; this is the text report\n")
@@ -57,8 +56,7 @@ def handle(args: argparse.Namespace) -> int:
 
 def begun() -> RunDir | None:
     """Return the newest run if its program is running and has not imported jax yet; else None. ``latest``
-    skips such a run, because it has recorded nothing.
-    """
+    skips such a run, because it has recorded nothing."""
     runs = store.all_runs()
     if not runs or runs[-1].recorded:
         return None
@@ -71,8 +69,7 @@ def begun() -> RunDir | None:
 def on_a_terminal() -> bool:
     """Return whether the terminal interface can be drawn: stdin, from which Textual reads, stdout and stderr,
     on which it draws, are a terminal. A terminal whose TERM is empty, dumb or unknown would print the control
-    codes as text.
-    """
+    codes as text."""
     if os.environ.get("TERM", "").strip() in ("", "dumb", "unknown"):
         return False
     return all(s is not None and s.isatty() for s in (sys.stdin, sys.stdout, sys.stderr))
@@ -80,8 +77,7 @@ def on_a_terminal() -> bool:
 
 def by_default() -> bool:
     """Return whether ``jaxscope run`` opens the terminal interface without an option: this process is in the
-    foreground of a terminal, and not in CI or in a notebook.
-    """
+    foreground of a terminal, and not in CI or in a notebook."""
     if not on_a_terminal():
         return False
     if os.environ.get("CI") or "JPY_PARENT_PID" in os.environ:  # a notebook's `!command` runs on a terminal
