@@ -1,6 +1,5 @@
 """Keep JSON within a number of bytes: cut texts, and leave out keys and entries for which there is no
-room.
-"""
+room."""
 
 from __future__ import annotations
 
@@ -21,8 +20,7 @@ def size(value: Any) -> int:
 
 def cut(text: str, most: int) -> str:
     """Return ``text`` if it takes at most ``most`` bytes as JSON, quotes included; else its beginning and
-    ``...``, which together take at most ``most`` bytes.
-    """
+    ``...``, which together take at most ``most`` bytes."""
     if len(text) <= most and size(text) <= most:
         return text
     low, high = 0, min(len(text), most)

@@ -272,8 +272,7 @@ def _run(run: Run, directory: RunDir, name: str) -> BriefRun:
 
 def _program(directory: RunDir) -> str:
     """Return the program of a run and its arguments as a shell command, without the Python interpreter:
-    ``train.py --lr 0.1``.
-    """
+    ``train.py --lr 0.1``."""
     return shlex.join(directory.argv or ())
 
 
@@ -322,8 +321,7 @@ def _findings(found: Sequence[contract.Finding]) -> Iterator[BriefFinding]:
 
 def _shorter(f: BriefFinding) -> BriefFinding:
     """Return a copy of the finding that takes fewer bytes, for a report that is nearly full: its title is
-    shortened, and its source line, function and fix are null.
-    """
+    shortened, and its source line, function and fix are null."""
     return msgspec.structs.replace(
         f,
         title=cut(f.title, NAME_BYTES),

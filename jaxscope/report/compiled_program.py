@@ -199,8 +199,7 @@ def _constants(lowered: Reading, places: Places, *, everything: bool) -> Iterato
 
 def _worth_a_look(lowered: Reading, places: Places, *, everything: bool) -> Iterator[Line]:
     """Yield lines about parts of a program that may be slow: unrolled loops, conversions to wider types, and
-    callbacks into Python. A heading above the lines says which of the three kinds follow.
-    """
+    callbacks into Python. A heading above the lines says which of the three kinds follow."""
     loops = [
         [f"the same {r.length} operations {r.times} times", "an unrolled loop", places.inside(r.source) or ""]
         for r in lowered.repeated
@@ -243,8 +242,7 @@ def _problems(hlo: Compiled | None, lowered: Reading | None) -> Iterator[Line]:
 
 def table(rows: Sequence[Sequence[str]]) -> Iterator[Line]:
     """Yield each row of cells as a line, with aligned columns. A column that is empty in all rows is left
-    out.
-    """
+    out."""
     used = [i for i in range(len(rows[0]) if rows else 0) if any(r[i] for r in rows)]
     widths = {i: max(cell_len(r[i]) for r in rows) for i in used[:-1]}
     for r in rows:

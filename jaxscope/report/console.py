@@ -54,8 +54,7 @@ def tolerant(stream: TextIO) -> None:
 
 def wants_colour(stream: TextIO) -> bool:
     """Return whether text printed to ``stream`` should have ANSI colour codes: as the environment variables
-    NO_COLOR or FORCE_COLOR say, else whether ``stream`` is a terminal.
-    """
+    NO_COLOR or FORCE_COLOR say, else whether ``stream`` is a terminal."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR", "0") not in ("", "0"):
@@ -92,8 +91,7 @@ def _width(stream: TextIO) -> int:
 
 def terminal_width(stream: TextIO) -> int | None:
     """Return the environment variable COLUMNS, or the width of the terminal, in characters; None if COLUMNS
-    is not set and ``stream`` is a file or a pipe.
-    """
+    is not set and ``stream`` is a file or a pipe."""
     columns = os.environ.get("COLUMNS", "")
     if columns.isdecimal() and int(columns[:6]) > 0:
         return int(columns[:6])

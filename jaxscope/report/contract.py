@@ -26,8 +26,7 @@ T = TypeVar("T", bound="Entry")
 
 class Entry(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """The base class of all types in this module: an object of the JSON report, whose keys are the fields of
-    the class.
-    """
+    the class."""
 
     @classmethod
     def copy_of(cls: type[T], source: object, /, **more: object) -> T:
@@ -282,8 +281,7 @@ class Function(Entry):
 
 class PhaseSeconds(Entry):
     """Wall time of the phases of one call, in seconds; null: the phase did not run, or its length is
-    unknown.
-    """
+    unknown."""
 
     trace: float | None
     lower: float | None
@@ -1041,8 +1039,7 @@ class OnDevice(Entry):
 
 class Allocator(Entry):
     """The memory of a device, as the device's allocator reports it: bytes in use, most bytes in use so far,
-    and the limit.
-    """
+    and the limit."""
 
     device: int
     in_use_bytes: int | None
@@ -1406,8 +1403,7 @@ class Column(Entry):
 
 class Comparison(Entry):
     """The programs of one function side by side: one column for each setting of ``--vary``, or for each
-    target (a machine to compile for, ``v5e:4x4``).
-    """
+    target (a machine to compile for, ``v5e:4x4``)."""
 
     function: str
     columns: list[Column]

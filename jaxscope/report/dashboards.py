@@ -51,15 +51,13 @@ def require(where: str) -> None:
 
 def text(run: Run, where: str) -> Iterator[str]:
     """Yield the figures of each step as the text of the metrics file ``where``, in parts: CSV if the file's
-    name ends with ``.csv``, else JSON lines.
-    """
+    name ends with ``.csv``, else JSON lines."""
     return csv_lines(run) if where.lower().endswith(".csv") else scalars.lines(run)
 
 
 def csv_lines(run: Run) -> Iterator[str]:
     """Yield the figures of each step as CSV: first the names of the columns, then a line for each step. An
-    unknown number is an empty cell.
-    """
+    unknown number is an empty cell."""
     rows = list(_flat(run))
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, list(rows[0]) if rows else _NAMES, lineterminator="\n")
@@ -99,8 +97,7 @@ def _flat(run: Run) -> Iterator[dict[str, float | None]]:
 
 def _tensorboard(run: Run, directory: str) -> None:
     """Write the figures of each step as a TensorBoard event file to ``directory``. Figures from before the
-    first counted step are written as step 0.
-    """
+    first counted step are written as step 0."""
     began = (run.began_ns or 0) / 1e9
     writer: Any = importlib.import_module("tensorboardX").SummaryWriter(directory)
     try:
@@ -115,8 +112,7 @@ def _tensorboard(run: Run, directory: str) -> None:
 
 def _wandb(run: Run, name: str) -> None:
     """Log the figures of each step as a run of Weights & Biases with the name ``name``. The horizontal axis
-    of its charts is the program's step.
-    """
+    of its charts is the program's step."""
     project = os.environ.get("WANDB_PROJECT", PROJECT)
     logged: Any = importlib.import_module("wandb").init(project=project, name=name, job_type="jaxscope")
     try:

@@ -1,6 +1,5 @@
 """Report what differs between two runs or between two compilations, as lines of text and as JSON
-(``jaxscope diff``).
-"""
+(``jaxscope diff``)."""
 
 from __future__ import annotations
 
@@ -92,8 +91,7 @@ class _Page:
 
     def runs(self, found: RunDiff) -> Iterator[Line]:
         """Yield the lines about the differences of two runs: facts of the runs, then each function that
-        differs.
-        """
+        differs."""
         sides = self._pair.before, self._pair.after
         for mark, style, name, run in zip("-+", ("error", "good"), self._names(), sides, strict=True):
             compiled = sum(f.compiled for f in run.functions.values())
@@ -163,8 +161,7 @@ class _Page:
 
     def compilations(self, found: CompilationDiff) -> Iterator[Line]:
         """Yield the lines about the differences of two compilations: their seconds, cache keys and
-        programs.
-        """
+        programs."""
         names = self._names() if self._pair.before is not self._pair.after else ("", "")
         for mark, style, run, name, c in (
             ("- ", "error", self._pair.before, names[0], found.before),
@@ -249,8 +246,7 @@ class _Page:
 
     def _changed(self, d: Changed) -> str:
         """Return a line about collectives or fusions that were added, removed or changed:
-        ``train.py:31: +1 all-gather over data, 32.0 MiB x 4``.
-        """
+        ``train.py:31: +1 all-gather over data, 32.0 MiB x 4``."""
         item = d.after or d.before
         assert item is not None
         where = self._places(after=d.after is not None).frame(item.source) or "unknown line"
@@ -262,8 +258,7 @@ class _Page:
 
 def _differing(p: Changes) -> dict[str, Sequence[Difference | Changed | Entry]]:
     """Return the parts in which two programs differ: name of the part (``collectives``) -> its
-    differences.
-    """
+    differences."""
     parts: dict[str, Any] = dict(p.parts)
     # The part ``fusions`` also has the figure unfused_elementwise: print it once.
     parts["instructions"] = [d for d in p.instructions or () if d.what != "unfused_elementwise"]

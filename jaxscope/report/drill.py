@@ -84,8 +84,7 @@ class Document:
 
     def child(self, name: str) -> Any:
         """Return the part of the report with the key ``name`` as a Collection (for lists such as
-        ``functions``) or an Entry; None if there is no such key.
-        """
+        ``functions``) or an Entry; None if there is no such key."""
         special: dict[str, Callable[[], Collection]] = {
             "functions": self._functions,
             "compilations": self._compilations,
@@ -116,8 +115,7 @@ class Document:
 
     def sub_run(self, number: int) -> Document:
         """Return the report of a run inside this run: the one at position ``number``, from 0, in the report's
-        list ``sub_runs``.
-        """
+        list ``sub_runs``."""
         part = variants.of(self._run, self._directory)[number + 1]
         return Document(part.run, part.directory)
 
@@ -130,8 +128,7 @@ class Document:
 
     def function_name(self, f: Function) -> str:
         """Return a name by which a path can refer to ``f``: the function's name, or its id if the name is not
-        unique or ``f`` is not the user's function.
-        """
+        unique or ``f`` is not the user's function."""
         name = f.display_name
         alone = [g for g in self._run.functions.values() if g.display_name == name] == [f]
         return name if alone and f.user else f.id
@@ -153,8 +150,7 @@ class Document:
 
     def function(self, f: Function) -> Entry:
         """Return the report's entry of the function ``f``, with links to the lists of its compilations,
-        programs and findings.
-        """
+        programs and findings."""
         numbered = dict(self._run.numbered(f))
         programs = dict.fromkeys(c.program for c in f.compilations if c.program in self._run.programs)
         return Entry(
@@ -226,8 +222,7 @@ class Document:
 
 def finding_paths(found: Sequence[contract.Finding]) -> list[str]:
     """Return the path of each finding in the report: ``findings/JX101/0`` is the first finding of the rule
-    JX101.
-    """
+    JX101."""
     seen: dict[str, int] = {}
     paths = []
     for f in found:

@@ -146,8 +146,7 @@ def _program(
 
 def _target_programs(run: Run, f: Function, places: Places, *, everything: bool) -> Iterator[Line]:
     """Yield lines about the programs that were compiled from ``f`` for targets (machines that need not exist
-    here).
-    """
+    here)."""
     for p in next((ps for g, ps in target_programs.of_run(run) if g is f), []):
         yield BLANK
         yield line((f"Compiled for {escape(p.target or '?', 40)}", "title"))
@@ -276,8 +275,7 @@ def text_of(names: Sequence[str], row: Row) -> str:
 
 def _table(rows: Sequence[tuple[str, str, bool]], *, everything: bool) -> Iterator[Line]:
     """Yield rows of a cache key as aligned lines. A row is (name, text, whether it changed); a changed row
-    gets a mark.
-    """
+    gets a mark."""
     left = 0 if everything else max(0, len(rows) - 2 * ROWS)
     if left:
         rows = [r for r in rows if r[2]][: 2 * ROWS] or rows[: 2 * ROWS]

@@ -53,8 +53,7 @@ def entry(run: Run, f: Function, places: Places, *, everything: bool = False) ->
 
 def _largest_program(run: Run, f: Function) -> Iterator[Line]:
     """Yield a line about the program of ``f`` that takes the most memory. If ``f`` has several programs, the
-    line names the compilation that made it.
-    """
+    line names the compilation that made it."""
     by_program = {c.program: c for c in f.compilations if c.program in run.programs}
     called = [c for c in by_program.values() if run.programs[c.program or ""].called] or [
         *by_program.values()
@@ -105,8 +104,7 @@ def _recompiles(run: Run, group: list[Compilation], places: Places, *, everythin
 
 def _grouped(run: Run, compilations: Sequence[Compilation]) -> list[list[Compilation]]:
     """Return the recompiles of a function as groups with the same kinds of causes and the same arguments, so
-    that each group is printed once. The group that took most seconds comes first.
-    """
+    that each group is printed once. The group that took most seconds comes first."""
     groups: dict[object, list[Compilation]] = {}
     for c in compilations:
         where = tuple(

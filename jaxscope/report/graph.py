@@ -55,8 +55,7 @@ def format_of(path: Path) -> Callable[[Graph, str], Iterator[str]]:
 
 def _facts(node: Node) -> dict[str, Any]:
     """Return what is known about a node of the graph: name (``opcode``, ``shape``, ``bytes``, ``line``, ...)
-    -> value. Unknown values are left out.
-    """
+    -> value. Unknown values are left out."""
     line = node.line
     found = {
         "name": node.name,
@@ -76,8 +75,7 @@ def _facts(node: Node) -> dict[str, Any]:
 
 def graphml(graph: Graph, name: str) -> Iterator[str]:
     """Yield the text of a GraphML file (http://graphml.graphdrawing.org/specification.html) with the graph,
-    in parts.
-    """
+    in parts."""
     yield f'<?xml version="1.0" encoding="utf-8"?>\n<graphml xmlns="{GRAPHML}">\n'
     for key, kind in _TYPES.items():
         yield f'<key id="{key}" for="node" attr.name="{key}" attr.type="{kind}"/>\n'
@@ -102,8 +100,7 @@ def _attribute(text: str) -> str:
 
 def dot(graph: Graph, name: str) -> Iterator[str]:
     """Yield the text of a DOT file (Graphviz) with the graph, in parts. Fusions, loops and calls are clusters
-    of nodes.
-    """
+    of nodes."""
     yield f"digraph {_quoted(name)} {{\n  node [shape=box];\n"
     by_group: dict[tuple[str, ...], list[Node]] = {}
     for node in graph.nodes:

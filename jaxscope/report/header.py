@@ -18,8 +18,7 @@ OTHERS = 3
 
 def header(run: Run, directory: RunDir | None) -> Iterator[Line]:
     """Yield the first lines of a report: the command, the settings of ``--vary``, the seconds spent compiling
-    and on other things, versions, devices, and how the program ended.
-    """
+    and on other things, versions, devices, and how the program ended."""
     yield line((title(run, directory), "name"))
     yield from _settings(directory)
     if spent := compiling(run):

@@ -1,6 +1,5 @@
 """Write a run as the JSON report. The module ``contract`` defines the types of the entries; this module
-creates the entries.
-"""
+creates the entries."""
 
 from __future__ import annotations
 
@@ -80,8 +79,7 @@ def pieces(run: Run, directory: RunDir | None = None, job: Job | None = None) ->
 
 class Document:
     """The report of a run inside another run's report, as an entry of ``sub_runs``. Iterating over it yields
-    (key, value) pairs.
-    """
+    (key, value) pairs."""
 
     def __init__(self, found: Iterable[Section]) -> None:
         self._found = found
@@ -179,8 +177,7 @@ def _entries(values: Iterator[Any], depth: int) -> Iterator[Iterable[str]]:
 
 def _indented(entries: list[bytes], depth: int) -> str:
     """Return the JSON entries of a list as formatted text, with ``depth`` spaces before each line except the
-    first.
-    """
+    first."""
     nested = b"[" * depth + b",".join(entries) + b"]" * depth
     around = (
         sum(range(1, depth + 1)) + depth

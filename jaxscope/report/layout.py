@@ -90,8 +90,7 @@ def put(console: Console, lines: Iterable[Line]) -> None:
 
 def _split(console: Console, body: Text, room: int) -> tuple[Text, Text]:
     """Return the beginning of ``body`` that fits into ``room`` character cells of the console, and the rest
-    of ``body``.
-    """
+    of ``body``."""
     if cell_len(body.plain) <= room:
         return body, Text()
     first = body.wrap(console, room)[0]

@@ -1,6 +1,5 @@
 """Describe each recompile in one line while the program runs, and warn before a recompile that can be
-expected (``--live``).
-"""
+expected (``--live``)."""
 
 from __future__ import annotations
 
@@ -25,8 +24,7 @@ DIFFERENCES = 3
 
 class Follower:
     """Reads the logs of a run while the program writes them, and describes the recompiles of the user's
-    functions.
-    """
+    functions."""
 
     def __init__(self, directory: RunDir) -> None:
         self._tail = Tail(directory)
@@ -39,8 +37,7 @@ class Follower:
 
     def poll(self) -> list[str]:
         """Read what the program has logged since ``poll`` was last called. Return a line for each new
-        recompile and for each recompile that can be expected.
-        """
+        recompile and for each recompile that can be expected."""
         lines = []
         for event, c in self._tail.poll():
             if c is None or not isinstance(event, (Compiled, PhaseFailed)) or c.id in self._reported:

@@ -1,6 +1,5 @@
 """Compare the ranks (processes) of a running program, and describe in a line if some compile other programs
-than the rest, or if they hang.
-"""
+than the rest, or if they hang."""
 
 from __future__ import annotations
 
@@ -132,8 +131,7 @@ class Comparison:
 
     def _caught_up(self, job: Job) -> Iterator[Message]:
         """Yield a message for each reported difference that no longer exists: the ranks that lacked a program
-        have compiled it meanwhile.
-        """
+        have compiled it meanwhile."""
         for numbers, d in list(self._likely.items()):
             shown = d.here
             assert shown is not None
@@ -176,8 +174,7 @@ class Comparison:
 
 def _all_came(job: Job, d: Divergence) -> bool:
     """Return whether every rank (process) of the run has compiled so many programs that the difference ``d``
-    between ranks is final: it is known to which side each rank belongs.
-    """
+    between ranks is final: it is known to which side each rank belongs."""
     complete = job.size is None or len(job.ranks) >= job.size
     return complete and all(sum(s.ordered for s in r.seen) > d.position for r in job.ranks)
 

@@ -1,6 +1,5 @@
 """Print the machines for which jaxscope can compile programs without having them (``jaxscope targets``), as
-lines of text and as plain data.
-"""
+lines of text and as plain data."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Report what JAX's profiler measured (``--profile``): the time on the devices for each line of the user's
-code, as lines of text and as JSON.
-"""
+code, as lines of text and as JSON."""
 
 from __future__ import annotations
 
@@ -21,8 +20,7 @@ LEAST = 0.01  # lines with a smaller share of the devices' time are counted toge
 
 def as_json(run: Run) -> list[contract.Profile]:
     """Return the entry ``profiles`` of the JSON report: what JAX's profiler measured; empty if nothing was
-    measured.
-    """
+    measured."""
     return [
         contract.Profile(
             pid=m.process.pid,

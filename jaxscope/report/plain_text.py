@@ -1,6 +1,5 @@
 """Write findings as plain lines without colours and without a fixed width, for exceptions, failing tests and
-logs.
-"""
+logs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Report on the ranks (processes) of one run: which ranks compiled the same programs, the fastest and the
-slowest rank, and how each ended.
-"""
+slowest rank, and how each ended."""
 
 from __future__ import annotations
 
@@ -30,8 +29,7 @@ def findings(job: Job | None, of_run: Sequence[Finding]) -> list[Finding]:
 
 def of_ranks(job: Job | None) -> list[Finding]:
     """Return the findings about differences between the ranks (processes) of a run; empty if it has one
-    process.
-    """
+    process."""
     return [] if job is None else rules.findings(job)
 
 
@@ -75,8 +73,7 @@ def section(job: Job, places: Places) -> Iterator[Line]:
 
 def _where(job: Job) -> Iterator[Line]:
     """Yield lines that say where each rank waits or runs. No lines unless a rank still runs, or was killed
-    while it waited.
-    """
+    while it waited."""
     killed = any(
         r.code is not None and r.code < 0 and waiting_ranks.blocked_since(r) is not None for r in job.ranks
     )
@@ -87,8 +84,7 @@ def _where(job: Job) -> Iterator[Line]:
 
 def _cached(job: Job) -> Iterator[Line]:
     """Yield a line for each program that some ranks had to compile although others loaded it from the
-    persistent compilation cache.
-    """
+    persistent compilation cache."""
     alike: dict[object, list[Rank]] = {}
     for rank in job.ranks:
         alike.setdefault(tuple((s.program, s.cache) for s in rank.seen), []).append(rank)
@@ -150,8 +146,7 @@ def _slowest(job: Job, places: Places) -> Iterator[Line]:
 
 def _ends(job: Job) -> dict[str, list[Rank]]:
     """Group the ranks by how they ended: ``exit code 1`` -> these ranks. Empty if all ranks ended with exit
-    code 0, because there is nothing to report then.
-    """
+    code 0, because there is nothing to report then."""
     found: dict[str, list[Rank]] = {}
     for rank in job.ranks:
         code = rank.code
@@ -165,8 +160,7 @@ def _ends(job: Job) -> dict[str, list[Rank]]:
 
 def as_json(job: Job | None) -> contract.Ranks | None:
     """Return the entry ``ranks`` of the JSON report, about the processes of a run; None for a run of one
-    process.
-    """
+    process."""
     if job is None:
         return None
     return contract.Ranks(

@@ -1,6 +1,5 @@
 """Write figures of a run by training step, for dashboards. A step without a compilation or a snapshot of the
-live arrays is left out.
-"""
+live arrays is left out."""
 
 from __future__ import annotations
 
@@ -46,8 +45,7 @@ class Row(msgspec.Struct):
 
 def rows(run: Run) -> list[Row]:
     """Return the figures of each training step that compiled something or has a snapshot of the live arrays,
-    in order of time.
-    """
+    in order of time."""
     found: dict[int | None, Row] = {}
     again = {c.id for f in run.functions.values() if f.user for c in recompilations(f)}
 

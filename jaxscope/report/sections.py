@@ -48,8 +48,7 @@ def death(run: Run, places: Places, *, out_of_memory: bool = False) -> Iterator[
 
 def no_problems(run: Run) -> Line:
     """Return the line ``No problems found.`` of a report without findings; ``No problems found so far.`` if
-    the program still runs or ended with an exception.
-    """
+    the program still runs or ended with an exception."""
     died = run.main is not None and run.main.died is not None
     ended = not died and (run.exited is not None or (run.main is not None and run.main.ended is not None))
     return line("No problems found." if ended else "No problems found so far.")
@@ -58,8 +57,7 @@ def no_problems(run: Run) -> Line:
 def recompile_seconds(run: Run) -> Iterator[Line]:
     """Yield at most two lines with the seconds spent recompiling: one for the user's functions, divided by
     kind of cause (``2 shapes, 1 static value``), and one for operations outside jit and functions of
-    libraries.
-    """
+    libraries."""
     spent: dict[str, tuple[int, float]] = {}
     again = [c for f in run.functions.values() if f.user for c in recompilations(f)]
     for e in ledger.entries(run, again):
@@ -126,8 +124,7 @@ def needed_once(run: Run) -> list[tuple[payers.Unadvised, str, str]]:
 
 def each_step(run: Run, places: Places) -> Iterator[Line]:
     """Yield a line that says how many programs and how many operations outside jit an iteration of the
-    training loop runs. No line if there are no operations outside jit in the loop.
-    """
+    training loop runs. No line if there are no operations outside jit in the loop."""
     step = payers.step(run)
     if step is not None and step.operations:
         yield BLANK
@@ -140,8 +137,7 @@ def each_step(run: Run, places: Places) -> Iterator[Line]:
 
 def inside_others(f: Function) -> bool:
     """Return whether ``f`` was only traced while another function was traced, so that its time is part of
-    that function's time.
-    """
+    that function's time."""
     return bool(f.compilations) and all(c.entry == "nested" for c in f.compilations)
 
 

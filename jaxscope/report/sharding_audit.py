@@ -1,6 +1,5 @@
 """Report the requested, the compiled and the actual sharding of each argument and result of a program, as
-lines of text and as JSON.
-"""
+lines of text and as JSON."""
 
 from __future__ import annotations
 
@@ -118,8 +117,7 @@ def _row(i: Intent) -> tuple[str, str, str, str, str]:
 
 def why(found: Disagreement) -> str:
     """Return why two shardings of an argument or result differ, and what the difference costs:
-    ``17 is not divisible by 8; 8 times the memory``.
-    """
+    ``17 is not divisible by 8; 8 times the memory``."""
     parts = [render.text(found.reason)] if found.reason is not None else []
     if found.times is not None and found.times > 1:
         parts.append(f"{found.times:,} times the memory")

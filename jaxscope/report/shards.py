@@ -1,6 +1,5 @@
 """Draw which device holds which slice of an array, as a table whose rows and columns are the axes of the
-mesh.
-"""
+mesh."""
 
 from __future__ import annotations
 

@@ -18,8 +18,7 @@ LEAST = 0.01  # lines with a smaller share of a step are counted together
 
 def as_json(run: Run) -> contract.StepTime | None:
     """Return the entry ``step_time`` of the JSON report, about what takes the time of a training step; None
-    if too few steps were counted.
-    """
+    if too few steps were counted."""
     s = step_seconds(run)
     if s is None:
         return None

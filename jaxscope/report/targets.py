@@ -1,6 +1,5 @@
 """Report programs that were compiled for targets (machines that need not exist here), as lines of text and as
-JSON.
-"""
+JSON."""
 
 from __future__ import annotations
 
@@ -50,8 +49,7 @@ def in_summary(run: Run, most: int, label: str = "") -> Iterator[Line]:
 
 def devices(run: Run) -> Iterator[Line]:
     """Yield warnings about differences between this machine, on which the program ran, and the targets (the
-    machines that it was compiled for), such as the number of devices.
-    """
+    machines that it was compiled for), such as the number of devices."""
     have = len(run.devices)
     for t in run.targets:
         if have and have != t.devices:
@@ -149,9 +147,8 @@ def bounds_json(found: Bounds | None) -> contract.Bounds | None:
 
 def program_json(run: Run, p: Program) -> contract.Program:
     """Return the entry for a program that was compiled for a target (a machine to compile for, ``v5e:4x4``)
-    in the list ``programs`` of the JSON report. Its key ``of`` is the id of the program that ran in the
-    same call.
-    """
+    in the list ``programs`` of the JSON report. Its key ``of`` is the id of the program that ran in the same
+    call."""
     texts = run.texts_of(p)
     result, found = p.made, fit(run, p)
     entry = texts_json(texts, result.memory if result is not None else None)

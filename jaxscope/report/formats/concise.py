@@ -23,15 +23,13 @@ def line(p: Placed) -> str:
 
 def headline(p: Placed) -> str:
     """Return the code and the title of a finding: ``JX101 step recompiled``, or for a note
-    ``JX101 note: step recompiled``.
-    """
+    ``JX101 note: step recompiled``."""
     return f"{p.finding.code} {'note: ' if p.finding.severity == NOTE else ''}{title(p)}"
 
 
 def where(p: Placed) -> str:
     """Return the file and line of a finding: ``train.py:88``; only the file if the line is unknown; empty if
-    the file is unknown.
-    """
+    the file is unknown."""
     if p.file is None:
         return ""
     return escape(p.file) + (f":{p.line}" if p.line is not None else "")
@@ -48,6 +46,5 @@ def seen(p: Placed) -> list[str]:
 
 def title(p: Placed) -> str:
     """Return the title of a finding, shortened and escaped. If the finding is not certain, the title begins
-    with ``it seems that``.
-    """
+    with ``it seems that``."""
     return escape(sentence(p.finding), TITLE)

@@ -20,8 +20,7 @@ SUITE = "jaxscope check"
 
 def render(findings: Sequence[Placed]) -> str:
     """Return the findings as JUnit XML in ASCII. Errors and warnings are failed test cases; notes are passed
-    ones.
-    """
+    ones."""
     failed = sum(p.finding.severity != NOTE for p in findings)
     counts = f'tests="{max(1, len(findings))}" failures="{failed}" errors="0" skipped="0"'
     lines = [

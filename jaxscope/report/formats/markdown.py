@@ -76,8 +76,7 @@ def _row(p: Placed) -> str:
 
 def _details(p: Placed) -> list[str]:
     """Return the lines with the evidence and the fix of a finding, which readers can unfold (``<details>``);
-    empty if the finding has neither.
-    """
+    empty if the finding has neither."""
     fix = fix_text(p.finding)
     items = [f"- {code(text)}" for text in seen(p)[:EVIDENCE]]
     items += [f"- fix: {code(fix)}"] if fix else []

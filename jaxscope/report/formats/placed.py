@@ -1,6 +1,5 @@
 """Findings with their file and line, for other programs. File names are relative to the directory in which
-the check runs.
-"""
+the check runs."""
 
 from __future__ import annotations
 
@@ -43,8 +42,7 @@ def place(findings: Iterable[Finding], bases: Sequence[str] = ()) -> list[Placed
 
 def relative(file: str, bases: Sequence[str]) -> str:
     """Return ``file`` relative to the first directory in ``bases`` that contains it, else unchanged; with
-    ``/`` between directories.
-    """
+    ``/`` between directories."""
     path = PurePath(file)
     for base in bases:
         if base and path.is_absolute() and path.is_relative_to(base):

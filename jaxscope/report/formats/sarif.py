@@ -111,6 +111,5 @@ def uri(file: str) -> str:
 
 def _escaped_bytes(text: str) -> bool:
     """Return whether all lone surrogates in the file name ``text`` stand for bytes that are not UTF-8, as
-    ``os.fsdecode`` represents these bytes. Then the name can be converted back to bytes.
-    """
+    ``os.fsdecode`` represents these bytes. Then the name can be converted back to bytes."""
     return all(not 0xD800 <= ord(c) <= 0xDFFF or 0xDC80 <= ord(c) <= 0xDCFF for c in text)

@@ -204,6 +204,5 @@ def _packaged(name: str) -> str:
 
 def _digest(content: str) -> str:
     """Return the hash of an inline style or script (``sha256-...``), by which a Content-Security-Policy
-    allows it.
-    """
+    allows it."""
     return f"sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}"

@@ -1,6 +1,5 @@
 """The HTML report's section on live arrays: the variables with the largest arrays, the bytes on each device,
-and which device holds which slice of an array.
-"""
+and which device holds which slice of an array."""
 
 from __future__ import annotations
 
@@ -21,8 +20,7 @@ FILLS = 8
 
 def section(run: Run, places: Places, *, everything: bool) -> Html | None:
     """Return the section on live arrays, which shows the snapshot with the most bytes; None if no snapshot
-    was taken or its arrays are small.
-    """
+    was taken or its arrays are small."""
     written = lines(arrays.section(run, places, everything=everything), below="Live arrays")
     if not written:
         return None

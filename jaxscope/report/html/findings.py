@@ -1,6 +1,5 @@
 """The HTML report's section on findings: what was found, its line and cost, what to change, and the
-evidence.
-"""
+evidence."""
 
 from __future__ import annotations
 
@@ -93,8 +92,7 @@ def _evidence(f: Finding, places: Places) -> Html | None:
 
 def first(run: Run, f: Finding, places: Places) -> Html:
     """Return the most important finding for the top of the page: what was found, its source line and what to
-    change.
-    """
+    change."""
     where = places.inside(f.source)
     return el(
         "div",

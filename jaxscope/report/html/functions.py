@@ -22,8 +22,7 @@ VALUE = 160
 
 def section(run: Run, places: Places, *, everything: bool) -> Html | None:
     """Return the HTML report's section on the user's functions, the slowest function first; None if no
-    function was called or compiled.
-    """
+    function was called or compiled."""
     found = sections.ranked(run, lambda f: f.user and not sections.inside_others(f))
     if not found:
         return None

@@ -34,8 +34,7 @@ class Html(str):
 
 def text(value: object) -> Html:
     """Return ``value`` as escaped text for an HTML document. The space between a number and its unit becomes
-    a no-break space.
-    """
+    a no-break space."""
     return Html(FIGURE.sub("\N{NO-BREAK SPACE}", html.escape(escape(value))))
 
 
@@ -71,15 +70,13 @@ def _name(name: str) -> str:
 
 def joined(parts: Iterable[str | None]) -> Html:
     """Return ``parts`` one after another as one ``Html``. A text that is not ``Html`` is escaped; None is
-    left out.
-    """
+    left out."""
     return Html("".join(p if isinstance(p, Html) else text(p) for p in parts if p is not None))
 
 
 def spans(found: Iterable[Span]) -> Html:
     """Return pieces of text as HTML. A piece with a role, ``("slow", "warning")``, becomes a ``<span>`` with
-    the CSS class of the role.
-    """
+    the CSS class of the role."""
     return joined(
         text(s) if isinstance(s, str) else el("span", s[0], class_=ROLES.get(s[1], s[1]) or None)
         for s in found

@@ -1,6 +1,5 @@
 """The HTML report's section on compiled programs: their memory, the source lines with what each costs, and
-drawings of which devices communicate.
-"""
+drawings of which devices communicate."""
 
 from __future__ import annotations
 
@@ -28,8 +27,7 @@ STEP, RADIUS = 44, 13
 
 def section(run: Run, places: Places, *, everything: bool) -> Html | None:
     """Return the HTML report's section on the programs of the user's functions, those of the slowest function
-    first; None if no program was recorded.
-    """
+    first; None if no program was recorded."""
     found: dict[str, list[Compilation]] = {}
     for f in sections.ranked(run, lambda f: f.user):
         for _, c in run.numbered(f):
@@ -73,8 +71,7 @@ def entry(
 
 def _memory(memory: Memory) -> Html | None:
     """Return a bar (SVG) that shows a program's memory on one device: arguments, results, temporaries. None
-    if these sizes are unknown.
-    """
+    if these sizes are unknown."""
     shared = MEMORY_PARTS["alias_bytes"]  # counted twice: as arguments and as results
     parts = [(name, n) for name, n in memory_parts(memory) if name != shared]
     total = sum(n for _, n in parts)

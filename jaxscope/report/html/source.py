@@ -1,6 +1,5 @@
 """Show lines of the user's source in the HTML report: the lines around a finding, and the lines that cost
-something in a compiled program.
-"""
+something in a compiled program."""
 
 from __future__ import annotations
 
@@ -24,8 +23,7 @@ KINDS = HEADS.index("collectives")
 
 def around(run: Run, frame: Frame | None) -> Html | None:
     """Return some source lines as HTML: the line of ``frame``, with a mark, and the lines around it; None if
-    the file cannot be read.
-    """
+    the file cannot be read."""
     found = _lines(run, frame.file) if frame is not None else []
     if frame is None or not 1 <= frame.line <= len(found):
         return None

@@ -1,6 +1,5 @@
 """The HTML report's timeline, an SVG: when each function was traced, lowered and compiled, when the steps
-were, and when the ranks (processes) ran.
-"""
+were, and when the ranks (processes) ran."""
 
 from __future__ import annotations
 
@@ -245,8 +244,7 @@ def _ranks(run: Run, job: Job, length: float) -> Iterable[Html]:
 
 def _table(run: Run, places: Places) -> Html:
     """Return the compilations of the user's functions as an HTML table in order of time, for readers who
-    cannot see the drawing of the timeline.
-    """
+    cannot see the drawing of the timeline."""
     numbered = [c for f in run.functions.values() if f.user for _, c in run.numbered(f)]
     numbered.sort(key=lambda c: (c.t_ns, c.id))
     heads = ("at", "compilation", "step", "time", "phases", "cause", "line")
