@@ -1,6 +1,5 @@
 """Report the programs of each function side by side: one for each target (a machine compiled for) and for
-each setting of ``--vary``.
-"""
+each setting of ``--vary``."""
 
 from __future__ import annotations
 
@@ -118,8 +117,7 @@ def failed(variants: Sequence[Variant]) -> Iterator[Line]:
 def _unfinished(variants: Sequence[Variant]) -> Iterator[Line]:
     """Yield a line with the command that compiles the programs for targets (machines to compile for) which
     are still missing, because a compiler's process crashed, timed out or ended. No line if none is
-    missing.
-    """
+    missing."""
     n = sum(p.state in (CRASHED, LATE, "abandoned") for v in variants for p in v.run.retargeted.values())
     directory = variants[0].directory
     if n and directory is not None:

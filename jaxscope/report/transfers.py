@@ -22,8 +22,7 @@ RESHARDED = "through the host, for another sharding"
 
 def as_json(run: Run) -> list[contract.Transfer] | None:
     """Return the entry ``transfers`` of the JSON report, with all copies between host and devices; None if
-    copies were not counted.
-    """
+    copies were not counted."""
     return [_entry(t) for t in model.transfers(run)] if model.counted(run) else None
 
 
@@ -75,8 +74,7 @@ def section(run: Run, places: Places, *, everything: bool = False) -> Iterator[L
 
 def _in_short(found: Sequence[Transfer]) -> Iterator[str]:
     """Yield a text for each direction (to the host, to devices, between devices): the number of copies, and
-    how many of them copied nothing because host and device share the memory.
-    """
+    how many of them copied nothing because host and device share the memory."""
     for direction, words in DIRECTIONS.items():
         transfers = [t for t in found if t.direction == direction]
         times = sum(t.count or 0 for t in transfers)

@@ -1,6 +1,5 @@
 """Report what ``jaxscope try`` finds: the figures of a program before and after a change of its source, as
-lines of text and as JSON.
-"""
+lines of text and as JSON."""
 
 from __future__ import annotations
 
@@ -295,8 +294,7 @@ def _largest_difference(x: str, y: str) -> float | None:
 
 def lines(found: Compared) -> Iterator[Line]:
     """Yield the text report of ``jaxscope try``: the verdict, how the outputs differ, the figures, and the
-    findings that disappeared or are new.
-    """
+    findings that disappeared or are new."""
     page = found.page
     role = {BETTER: "good", EQUAL: "bold"}.get(page.verdict, "error")
     yield line((page.verdict, role), f": {page.before.label} → {page.after.label}", hang=2)

@@ -1,6 +1,5 @@
 """Collect the runs of one program with other settings (``--vary``) or numbers of devices, and the programs
-that each function has in these runs.
-"""
+that each function has in these runs."""
 
 from __future__ import annotations
 
@@ -46,16 +45,14 @@ class Column(NamedTuple):
 
 def of(run: Run, directory: RunDir | None) -> list[Variant]:
     """Return ``run`` itself, then the runs inside its directory: those of the same program with other
-    settings (``--vary``) or numbers of devices.
-    """
+    settings (``--vary``) or numbers of devices."""
     subs = store.sub_runs(directory) if directory is not None else ()
     return [one(run, directory), *(one(load(sub), sub) for sub in subs)]
 
 
 class Ended:
     """A run that has just ended, and the runs inside its directory. The logs are only loaded when they are
-    first needed.
-    """
+    first needed."""
 
     def __init__(self, directory: RunDir) -> None:
         self.directory = directory
@@ -63,15 +60,13 @@ class Ended:
     @functools.cached_property
     def parts(self) -> list[Variant]:
         """Return the run itself, then the runs inside its directory (other settings or numbers of
-        devices).
-        """
+        devices)."""
         return of(load(self.directory), self.directory)
 
     @property
     def something(self) -> bool:
         """Return whether the run has anything to report: whether at least one call missed a cache of JAX, and
-        so was traced, lowered or compiled, or was slow.
-        """
+        so was traced, lowered or compiled, or was slow."""
         every = self.parts[0].run.compilations.values()
         return any(c.missed is not None or c.reached_phases for c in every)
 

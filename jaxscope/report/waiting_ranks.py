@@ -1,6 +1,5 @@
 """Describe what each rank (process) of a run does at the moment: whether it waits, runs or compiles, at which
-line, and since when.
-"""
+line, and since when."""
 
 from __future__ import annotations
 
@@ -17,8 +16,7 @@ Doing = tuple[str, Frame | None]  # the slug of a message, ``rank-waits-at``, an
 
 def blocked_since(rank: Rank) -> int | None:
     """Return since when the main thread of ``rank`` has been waiting, as a time in ns; None if it was not
-    waiting when its state was last recorded.
-    """
+    waiting when its state was last recorded."""
     return rank.look.since_ns if rank.look is not None and rank.look.blocked else None
 
 
@@ -37,8 +35,7 @@ def doing(rank: Rank) -> Doing:
 
 def groups(job: Job) -> dict[Doing, list[Rank]]:
     """Return the ranks (processes) of a run grouped by what they do and at which line: what they do -> ranks.
-    The smallest group comes first, because the other ranks probably wait for it.
-    """
+    The smallest group comes first, because the other ranks probably wait for it."""
     found: dict[Doing, list[Rank]] = {}
     for rank in job.ranks:
         found.setdefault(doing(rank), []).append(rank)
