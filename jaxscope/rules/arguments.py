@@ -1,6 +1,5 @@
 """Rules JX101 to JX106 and JX114: functions that recompile because an array argument, or the container of
-arguments, is not the same from call to call.
-"""
+arguments, is not the same from call to call."""
 
 from __future__ import annotations
 
@@ -52,8 +51,7 @@ def changing_shape(group: Group) -> Fix | None:
 
 def _preallocate(path: str, how: str) -> Fix:
     """Return the advice to allocate the array at ``path`` in its final length and write into it, instead of
-    making it longer in each call. ``how``: the function that writes, for the text.
-    """
+    making it longer in each call. ``how``: the function that writes, for the text."""
     return Fix(message("fix-preallocate", path=path, how=how), "preallocate", {"path": path})
 
 
@@ -88,8 +86,7 @@ def _a_size_each(group: Group) -> bool:
 
 def _creeps(shapes: list[tuple[int, ...]]) -> bool:
     """Return whether exactly one axis differs between the successive ``shapes`` of an argument, and becomes
-    longer by the same amount each time: ``[(8, 1), (8, 2), (8, 3)]``.
-    """
+    longer by the same amount each time: ``[(8, 1), (8, 2), (8, 3)]``."""
     if len({len(shape) for shape in shapes}) != 1:
         return False
     changing = [sizes for sizes in zip(*shapes, strict=True) if len(set(sizes)) > 1]
@@ -98,8 +95,7 @@ def _creeps(shapes: list[tuple[int, ...]]) -> bool:
 
 def _shapes(group: Group) -> list[tuple[int, ...]]:
     """Return the shapes of one argument in all recorded calls of its function: the argument whose change made
-    the calls of ``group`` recompile. A call in which that argument is a container of arrays is left out.
-    """
+    the calls of ``group`` recompile. A call in which that argument is a container of arrays is left out."""
     return [
         tuple(n for n in leaf.shape if isinstance(n, int))
         for c in group.function.compilations
@@ -124,8 +120,7 @@ def _dimensions(value: Value | None) -> tuple[int, ...] | None:
 
 def _size(value: Value | None, sizes: list[int]) -> str:
     """Return ``sizes`` as text: ``[8,16]``. If ``value``, which the cause of the recompile names, has axes
-    (``axis 1: 14``, if several arrays changed), the text has them, too: ``axis 1: 16``.
-    """
+    (``axis 1: 14``, if several arrays changed), the text has them, too: ``axis 1: 16``."""
     if isinstance(value, AxisSizes):
         return ", ".join(f"axis {axis}: {n}" for (axis, _), n in zip(value.sizes, sizes, strict=True))
     return f"[{','.join(map(str, sizes))}]"
@@ -144,8 +139,7 @@ def changing_dtype(group: Group) -> Fix | None:
 def _a_precision_each(group: Group) -> bool:
     """Return whether few places call the function, each with dtypes of its own, and all floating-point
     arguments have another dtype at another place. A single argument with another dtype is more likely a
-    mistake.
-    """
+    mistake."""
 
     def floats(key: Key) -> tuple[tuple[str, str | None], ...]:
         return tuple((leaf.path, leaf.dtype) for leaf in key.arguments if "float" in (leaf.dtype or ""))
@@ -175,8 +169,7 @@ def dtype_of(*values: Value | None) -> str | None:
 
 def typed(dtype: str | None) -> str:
     """Return the code of a conversion: ``jnp.float32(...)`` for ``float32``. For a dtype that has no function
-    in ``jax.numpy`` it is ``jnp.asarray(x, dtype)``.
-    """
+    in ``jax.numpy`` it is ``jnp.asarray(x, dtype)``."""
     return f"jnp.{dtype}(...)" if dtype in _TYPED else "jnp.asarray(x, dtype)"
 
 
@@ -199,8 +192,7 @@ def changing_tree(group: Group) -> Fix | None:
 
 def _grows(group: Group) -> bool:
     """Return whether a container of arrays, such as a list, had more arrays in each recompile of ``group``
-    than in the recompile before. False if no container got more arrays, or for a single recompile.
-    """
+    than in the recompile before. False if no container got more arrays, or for a single recompile."""
     inside = container(group.cause)
     if len(group.compilations) < 2 or inside is None:
         return False

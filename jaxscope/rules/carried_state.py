@@ -1,6 +1,5 @@
 """Rule JX130: a function returns an array (such as a training state) in another form than it was passed: with
-another dtype, sharding, device. The next call, which is passed that result, will recompile.
-"""
+another dtype, sharding, device. The next call, which is passed that result, will recompile."""
 
 from __future__ import annotations
 
@@ -64,8 +63,7 @@ def fix(p: Prediction) -> Fix:
 
 def _where(value: Value | None) -> str:
     """Return the text of a placement of an array, for a message: its sharding or device, its memory kind, or
-    its layout; ``?`` if ``value`` is none of these.
-    """
+    its layout; ``?`` if ``value`` is none of these."""
     match value:
         case Placement():
             return value.text

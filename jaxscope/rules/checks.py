@@ -1,6 +1,5 @@
 """Declare the codes (JX190, ...) that only ``jaxscope check`` reports, because they need a limit or a
-baseline. The package ``jaxscope.check`` computes their findings.
-"""
+baseline. The package ``jaxscope.check`` computes their findings."""
 
 from __future__ import annotations
 

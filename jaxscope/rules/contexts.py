@@ -1,6 +1,5 @@
 """Rule JX121: functions that recompile because a setting of JAX changed (``jax_enable_x64``), which is part
-of the cache key.
-"""
+of the cache key."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Rules JX509 (some devices hold much more of the live arrays than others) and JX510 (a program does not fit
-into memory beside the live arrays).
-"""
+into memory beside the live arrays)."""
 
 from __future__ import annotations
 
@@ -79,8 +78,7 @@ def does_not_fit(run: Run) -> Iterator[Finding]:
 def _stood_in(run: Run) -> set[str]:
     """Return the ids of programs that ran on the CPU in place of a target (an accelerator that need not be
     there), if it is known whether they fit into the target's memory. Whether they fit into this machine does
-    not matter then.
-    """
+    not matter then."""
     made = [p for p in run.retargeted.values() if p.of is not None]
     return {p.of.id for p in made if p.of is not None and target_programs.fit(run, p) is not None}
 

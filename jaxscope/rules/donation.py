@@ -61,8 +61,7 @@ def possible_donation(run: Run) -> Iterator[Finding]:
 def _updates_in_place(run: Run, f: Finding) -> bool:
     """Return whether the function of the finding ``f`` is under ``nnx.jit``, which puts the arrays that the
     call returns into the objects that were passed. An object that is passed to several functions is then the
-    same memory.
-    """
+    same memory."""
     function = run.functions.get(f.function or "")
     return function is not None and IN_PLACE in function.seen.wrappers
 
@@ -80,15 +79,13 @@ def _donated(f: Finding) -> float:
 def _of_the_same(run: Run, f: Finding, largest: Finding) -> bool:
     """Return whether the findings ``f`` and ``largest`` are about the same memory, so that one of them is
     enough: the function of ``f`` is under ``nnx.jit``, and all its objects that could be donated are also
-    passed to the function of ``largest``.
-    """
+    passed to the function of ``largest``."""
     return _updates_in_place(run, f) and f.contexts == largest.contexts and {*_names(f)} <= {*_names(largest)}
 
 
 def _with_the_same_objects(run: Run, largest: Finding, findings: Sequence[Finding]) -> Finding:
     """Return the finding ``largest`` with the evidence of those of ``findings`` that are about functions
-    under ``nnx.jit`` which are passed the same objects. These functions then need no finding of their own.
-    """
+    under ``nnx.jit`` which are passed the same objects. These functions then need no finding of their own."""
     others = [f for f in findings if f is not largest and _of_the_same(run, f, largest)]
     if not others:
         return largest

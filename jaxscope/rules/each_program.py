@@ -87,8 +87,7 @@ def of_compiled(run: Run, look: Look) -> Iterator[Finding]:
 
 def _earlier(run: Run, f: Finding, having: Sequence[Program], latest: Program) -> Finding:
     """Return the finding ``f`` with the numbers of the compilations whose programs have the problem
-    (``having``), because the function's latest program does not have it.
-    """
+    (``having``), because the function's latest program does not have it."""
     numbers = sorted(n for p in having for n in [number_of(run, p.compilations[-1])] if n is not None)
     if not numbers:
         return f
