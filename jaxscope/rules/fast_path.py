@@ -1,6 +1,5 @@
 """Rules JX123 to JX126: calls that compile nothing and yet are slow, because they miss JAX's fast path (the
-dispatch in C++ that needs no Python).
-"""
+dispatch in C++ that needs no Python)."""
 
 from __future__ import annotations
 
@@ -30,8 +29,7 @@ def _found(run: Run, code: str, kind: str, fix: Callable[[str], Fix], few: int =
 
 def _objects(group: Group) -> int:
     """Return how many function objects the function of ``group`` was during the run, at least 1. A function
-    that is defined again is another object, and each object has its own fast path.
-    """
+    that is defined again is another object, and each object has its own fast path."""
     known = {c.key.function_object for c in group.function.compilations if c.key is not None} - {None}
     return max(1, len(known))
 
@@ -48,8 +46,7 @@ def _title(run: Run, group: Group, calls: int) -> Message:
 
 def _of_refs(group: Group) -> bool:
     """Return whether the only effects of the function of ``group`` are reading and writing ``jax.Ref``. With
-    these effects every call misses the fast path; that cannot be avoided, so that it is not reported.
-    """
+    these effects every call misses the fast path; that cannot be avoided, so that it is not reported."""
     found = {
         e.partition("<")[0]
         for c in group.compilations

@@ -1,7 +1,6 @@
 """Rules JX110 to JX113: functions that recompile because the function object or the options of jit are not
 the same, because the caches were cleared, or because an executable that was compiled ahead of time is not
-called.
-"""
+called."""
 
 from __future__ import annotations
 

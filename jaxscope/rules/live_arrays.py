@@ -1,6 +1,5 @@
 """Rules JX501 (live arrays whose number or size grows from step to step) and JX502 (arrays that are
-replicated over a mesh axis). Both read the snapshots of live arrays.
-"""
+replicated over a mesh axis). Both read the snapshots of live arrays."""
 
 from __future__ import annotations
 
@@ -155,8 +154,7 @@ def _trees(run: Run) -> dict[str, list[tuple[Group, Snapshot]]]:
 
 def _replicated(tree: str, members: list[_Copied]) -> Finding | None:
     """Return a finding about ``members``, arrays of one tree (such as ``params``) that are replicated along
-    the same mesh axes. None if sharding them saves too little memory.
-    """
+    the same mesh axes. None if sharding them saves too little memory."""
     members = sorted(members, key=lambda m: -m.held)
     first = members[0]
     held, saved = sum(m.held for m in members), sum(m.saved for m in members)
@@ -238,8 +236,7 @@ def _copied(g: Group, look: Snapshot, tree: list[Group]) -> _Copied | None:
 
 def _split_over(axis: str, size: int, tree: list[Group]) -> list[Group]:
     """Return the arrays of ``tree`` (such as ``params``) that are sharded over the mesh axis ``axis`` of size
-    ``size``, the largest first.
-    """
+    ``size``, the largest first."""
     return sorted((g for g in tree if _is_split(g, axis, size)), key=lambda g: -(g.global_bytes or 0))
 
 

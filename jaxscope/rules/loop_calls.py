@@ -1,6 +1,5 @@
 """Rules JX135, JX204 and JX205: calls that a loop repeats with the same random key, for each row of an array,
-or for a computation that another call of the loop has done.
-"""
+or for a computation that another call of the loop has done."""
 
 from __future__ import annotations
 
@@ -58,8 +57,7 @@ def one_key_for_all_steps(run: Run) -> Iterator[Finding]:
 
 def _called(f: Function) -> Iterator[Compilation]:
     """Yield the latest recorded call for each line that calls ``f``. Yield nothing if ``f`` is not a function
-    of the user.
-    """
+    of the user."""
     found = {
         (c.site.file, c.site.line): c
         for c in (f.compilations if f.user else ())
@@ -87,8 +85,7 @@ def call_for_each_row(run: Run) -> Iterator[Finding]:
 @cached_until_changed
 def for_each_row(run: Run) -> list[tuple[Finding, range]]:
     """Return the findings of JX204 (a jitted function is called for each row of an array), each with the
-    range of the line numbers of its loop.
-    """
+    range of the line numbers of its loop."""
     return list(_for_each_row(run))
 
 
@@ -285,8 +282,7 @@ def _places(kind: _Types, arrays: _Types) -> set[tuple[str, ...]]:
 
 def has_key(c: Compilation) -> bool:
     """Return whether an argument of the call ``c`` may be an array of random keys: its dtype is ``key<...>``,
-    or it is ``uint32`` with a last dimension of 2 or 4.
-    """
+    or it is ``uint32`` with a last dimension of 2 or 4."""
     leaves = c.key.arguments if c.key is not None else ()
     return any(
         (a.dtype or "").startswith("key<") or (a.dtype == "uint32" and (a.shape or ())[-1:] in ((2,), (4,)))
@@ -333,8 +329,7 @@ def _same_arguments(larger: LoopCall, smaller: LoopCall, unchanged: set[str | No
 
 def _part_of(node: ast.expr, expressions: set[str]) -> bool:
     """Return whether ``node`` is one of ``expressions`` (texts, as ``ast.dump`` writes them), or an attribute
-    or an item of one. For example, ``state.params`` is an attribute of ``state``.
-    """
+    or an item of one. For example, ``state.params`` is an attribute of ``state``."""
     while ast.dump(node) not in expressions:
         if not isinstance(node, (ast.Attribute, ast.Subscript)):
             return False
@@ -344,8 +339,7 @@ def _part_of(node: ast.expr, expressions: set[str]) -> bool:
 
 def _touched(statements: Sequence[ast.AST]) -> set[str | None]:
     """Return the names of objects whose methods the statements call: ``model`` for ``model.eval()``. A method
-    may change its object.
-    """
+    may change its object."""
     calls = [n for s in statements for n in ast.walk(s) if isinstance(n, ast.Call)]
     return {loop_calls.root(c.func) for c in calls if isinstance(c.func, ast.Attribute)}
 

@@ -1,6 +1,5 @@
 """Rules JX132 (functions that keep recompiling for various causes) and JX133 (lines that make JAX compile
-many operations outside jit).
-"""
+many operations outside jit)."""
 
 from __future__ import annotations
 
@@ -130,8 +129,7 @@ def eager_barrage(run: Run) -> Iterator[Finding]:
 def _by_line(run: Run) -> Iterator[tuple[Payer, Finding]]:
     """Yield (line, finding) for each line of the user's code that makes JAX compile operations outside jit,
     if that can be avoided and costs enough seconds. The line is a ``Payer``, which has the compilations that
-    it causes.
-    """
+    it causes."""
     least, resized = SHARE * payers.total_seconds(run), payers.resized_lines(run)
     called = {
         (c.site.file, c.site.line)
@@ -174,8 +172,7 @@ def _beside_a_resized_function(run: Run, p: Payer, resized: set[tuple[str, int]]
 def _repeats(p: Payer, why: Message | None) -> Message | None:
     """Return a clause with the number of compilations of the line ``p`` that are recompiles; None if none
     are. The clause also has their reason (``why``) or, if the reason is unknown, their seconds, which the
-    head of the report adds up.
-    """
+    head of the report adds up."""
     if not p.again:
         return None
     if why is not None:
@@ -185,8 +182,7 @@ def _repeats(p: Payer, why: Message | None) -> Message | None:
 
 def _compiled(lines: Sequence[Payer]) -> dict[str, Field]:
     """Return fields of a message about ``lines``, which make JAX compile operations outside jit: the number
-    of compilations, and the names of what was compiled.
-    """
+    of compilations, and the names of what was compiled."""
     names = tuple(sorted({name for p in lines for name in p.names}))
     number = sum(len(p.compilations) for p in lines)
     come = "comes" if number == 1 else "come"
@@ -313,8 +309,7 @@ def _numbers(lines: Sequence[Payer]) -> str:
 def _of_one_cause(run: Run, repeats: list[Compilation]) -> recompiles.Group | None:
     """Return the group of those recompiles in ``repeats`` that belong to one jitted function of a library and
     have the same kind of cause in its arguments, such as a changing dtype. If there are several such groups,
-    return the one with the most seconds; None if there is none.
-    """
+    return the one with the most seconds; None if there is none."""
     found: dict[tuple[str, str], list[tuple[Compilation, Cause]]] = {}
     for c in repeats:
         cause, module = causes.of(run, c)[0], c.function.seen.module or ""
@@ -402,16 +397,14 @@ def _what_to_do(run: Run, p: Payer) -> tuple[Message | None, Fix | None, float]:
 
 def _inside(p: Payer) -> Message | None:
     """Return a clause with the function of the user that contains the line of ``p``; None if the line is not
-    in a function.
-    """
+    in a function."""
     name = ".".join(part for part in p.line.function.split(".") if not part.startswith("<"))
     return message("inside-function", function=name) if name else None
 
 
 def _as_in(jitted: jit_decorators.Jitted | None) -> Message:
     """Return a clause with an example of the call under jit: the line's own call (``jitted``), or a general
-    example for None.
-    """
+    example for None."""
     call = jitted.call if jitted is not None else "jax.jit(net.init)(key, x)"
     if jitted is None or jitted.statics_unknown:
         return message("as-in-with-statics", call=call)
@@ -464,7 +457,6 @@ def _for_library(
 
 def _computes(run: Run, library: str | None) -> bool:
     """Return whether the library ``library`` itself computes with JAX: one of its functions was jitted in the
-    run. Otherwise the library only reads arrays, and NumPy arrays would do.
-    """
+    run. Otherwise the library only reads arrays, and NumPy arrays would do."""
     modules = (f.seen.module or "" for f in run.functions.values() if not f.seen.eager)
     return library in {module.partition(".")[0] for module in modules}

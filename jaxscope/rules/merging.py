@@ -42,8 +42,7 @@ def findings(run: Run, further: Sequence[Run] = ()) -> list[Finding]:
 
 def joined(found: Sequence[Finding], further: Iterable[Sequence[Finding]]) -> list[Finding]:
     """Return the findings of a run (``found``) merged with the findings about targets of ``further`` runs of
-    the same program. Other findings of these runs are left out, because ``found`` has them.
-    """
+    the same program. Other findings of these runs are left out, because ``found`` has them."""
     several = [found, *([f for f in other if f.contexts.targets] for other in further)]
     merged = []
     for (_, first), *rest in grouped(several):
@@ -65,15 +64,13 @@ def for_targets(f: Finding, names: Iterable[str], evidence: Iterable[Evidence] =
 def of_target(name: str | None) -> Contexts:
     """Return the ``contexts`` of a finding, which say where the problem occurs: in the program compiled for
     the target ``name``, which the finding's title names already. For None, return those of a finding in the
-    program that ran.
-    """
+    program that ran."""
     return Contexts() if name is None else Contexts(ran=False, targets=[name], in_title=True)
 
 
 def of_target_alone(run: Run, f: Finding) -> bool:
     """Return whether the problem of the finding ``f`` is only in programs compiled for targets, and not in
-    one that ran.
-    """
+    one that ran."""
     ran = any(e.program is None or e.program in run.programs for e in f.evidence)
     return bool(f.contexts.targets) and not ran
 

@@ -1,6 +1,5 @@
 """Rules JX115 to JX120: functions that recompile because an argument has another sharding, device, layout or
-memory than in an earlier call.
-"""
+memory than in an earlier call."""
 
 from __future__ import annotations
 
@@ -81,7 +80,6 @@ def changing_mesh(group: Group) -> Fix | None:
 
 def _between_meshes(cause: Cause) -> bool:
     """Return whether the two calls that ``cause`` compares were both made inside a mesh context
-    (``jax.set_mesh``), with different meshes. False if one call was made outside.
-    """
+    (``jax.set_mesh``), with different meshes. False if one call was made outside."""
     meshes = [value for value in (cause.before, cause.after) if isinstance(value, Setting)]
     return len(meshes) == 2 and all(OF_A_MESH in mesh.text for mesh in meshes)

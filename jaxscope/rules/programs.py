@@ -1,6 +1,5 @@
 """Rules JX202, JX203, JX301 to JX303 and JX401 about compiled programs: unrolled loops, programs without a
-result, host callbacks, precision, and communication that the partitioner inserts.
-"""
+result, host callbacks, precision, and communication that the partitioner inserts."""
 
 from __future__ import annotations
 
@@ -146,8 +145,7 @@ def _line(r: Repeated, others: Sequence[Repeated]) -> tuple[str, int] | None:
 def _innermost(r: Repeated) -> tuple[str, int] | None:
     """Return the (file, line) of the user's code whose repetition made the block of operations ``r``; None if
     unknown. If the whole block comes from one line in a helper, return that line, which is the same for all
-    callers of the helper.
-    """
+    callers of the helper."""
     if r.source is None:
         return None
     own = r.source.file, r.source.line
@@ -212,8 +210,7 @@ def host_callback(run: Run) -> Iterator[Finding]:
 
 def _with_cache(p: Program, text: Message) -> Message:
     """Return ``text``, extended by a clause if the JAX that compiled the program does not keep programs with
-    callbacks in its persistent cache, and the cache is on.
-    """
+    callbacks in its persistent cache, and the cache is on."""
     c: Compilation = p.compilations[-1]
     version = c.process.started.jax if c.process.started is not None else None
     on = c.compiled is not None and c.compiled.persistent_cache in ("hit", "miss")
@@ -246,8 +243,7 @@ def upcast(run: Run) -> Iterator[Finding]:
 
 def small(p: Program) -> float:
     """Return the number of bytes below which an array does not matter to the peak memory of ``p``; 0 if that
-    memory is unknown.
-    """
+    memory is unknown."""
     compiled = p.compilations[-1].compiled
     peak = peak_bytes(compiled.memory) if compiled is not None and compiled.memory is not None else None
     return SMALL * (peak or 0)
@@ -275,8 +271,7 @@ def float64(run: Run) -> Iterator[Finding]:
 
 def _all_double(p: Program, run: Run) -> bool:
     """Return whether the program runs on a CPU and all its floating-point arguments are float64. Then float64
-    is the precision that the user wants, and a CPU computes in it.
-    """
+    is the precision that the user wants, and a CPU computes in it."""
     key = p.compilations[-1].key
     floats = {leaf.dtype for leaf in key.arguments if leaf.dtype and "float" in leaf.dtype} if key else set()
     return run.platform == "cpu" and floats == {"float64"}
@@ -333,8 +328,7 @@ def _axes(collectives: Sequence[Collective]) -> tuple[str, ...]:
 
 def _collectives(collectives: Sequence[Collective]) -> dict[str, Field]:
     """Return fields of a message about ``collectives``: how many there are, the mesh axes they communicate
-    over, and their bytes.
-    """
+    over, and their bytes."""
     axes = _axes(collectives)
     several = Counter((c.bytes or 0, c.executions or 1) for c in collectives)
     sizes = [
@@ -355,8 +349,7 @@ def _collectives(collectives: Sequence[Collective]) -> dict[str, Field]:
 
 def _of_constraint(p: Program, f: Function, collectives: Sequence[Collective]) -> Finding:
     """Return a finding about ``collectives``, the collectives in the program ``p`` that one
-    ``with_sharding_constraint`` of the user causes.
-    """
+    ``with_sharding_constraint`` of the user causes."""
     c = collectives[0]
     text = message(
         "constraint-collectives",
