@@ -1,6 +1,5 @@
 """Rules JX850 to JX854: processes (ranks) of one job that do not run the same programs in the same order.
-Such a job usually hangs.
-"""
+Such a job usually hangs."""
 
 from __future__ import annotations
 
@@ -39,8 +38,7 @@ _CODES = {
 
 def findings(job: Job) -> list[Finding]:
     """Return the findings about a job of several processes (ranks): where some ranks first run other programs
-    than the majority, and which rank ended first.
-    """
+    than the majority, and which rank ended first."""
     return in_order(_all(job))
 
 
@@ -135,16 +133,14 @@ def _title(job: Job, d: Divergence) -> Message:
 
 def spelled(seen: Seen) -> Message:
     """Return a compiled program as text for a message, by its function and the line of the call or
-    definition: ``train_step at train.py:48``.
-    """
+    definition: ``train_step at train.py:48``."""
     return message("program-of-line", function=seen.name, line=seen.site or seen.defined)
 
 
 def _evidence(job: Job, d: Divergence) -> Iterator[Evidence]:
     """Yield evidence of what differs between the program of some ranks and that of the majority: settings of
     JAX, arguments, then the operations of the lowered programs by line. At the end, yield the line of each of
-    the two compilations.
-    """
+    the two compilations."""
     here, there = d.here, d.there
     if d.kind == ranks.EXTRA and here is not None:  # compare with the majority's version of the function
         same = [s for s in d.most[0].seen if s.function == here.function]
@@ -222,8 +218,7 @@ def published(run: Run) -> list[Finding]:
 def without_published(found: Iterable[Finding], job: Job | None) -> list[Finding]:
     """Return the findings ``found`` without those that rank 0 made while the job ran (see ``published``), if
     ``job`` has the logs of all ranks: ``findings(job)`` then has the same findings with more evidence.
-    Otherwise return all.
-    """
+    Otherwise return all."""
     if job is None or job.missing:
         return [*found]
     return [f for f in found if not (isinstance(f.subject, tuple) and f.subject[:1] == (PUBLISHED,))]
@@ -231,8 +226,7 @@ def without_published(found: Iterable[Finding], job: Job | None) -> list[Finding
 
 def _of_published(event: RanksCompiled) -> tuple[str, tuple[int, ...], Message]:
     """Return (code of the finding, ranks that differ from the majority, title) for ``event``, in which rank 0
-    recorded that ranks compiled different or more programs, or ended early.
-    """
+    recorded that ranks compiled different or more programs, or ended early."""
     groups = sorted(event.groups, key=lambda g: (-len(g.ranks), g.ranks))
     usual, odd = groups[0], next((g for g in groups[1:] if g.program), groups[-1])
     if not usual.program and len(groups) > 2:  # two groups differ, the majority is not there yet
@@ -273,8 +267,7 @@ def _numbers(numbers: Sequence[int]) -> Message:
 
 def _published_name(group: RankGroup) -> Message | str:
     """Return the name of the function that the ranks of ``group`` compiled, with the line of its definition;
-    only the name if the line is unknown.
-    """
+    only the name if the line is unknown."""
     name, _, place = (group.function or "?").partition("@")
     file, _, line = place.partition(" ")[0].rpartition(":")
     if not file or not line.isdecimal():
@@ -286,8 +279,7 @@ def _published_name(group: RankGroup) -> Message | str:
 
 def _settings(here: Seen, there: Seen) -> list[tuple[str, str, str]]:
     """Return (name, value in ``here``, value in ``there``) for each setting of JAX, such as
-    ``jax_enable_x64``, that differs between two compilations.
-    """
+    ``jax_enable_x64``, that differs between two compilations."""
     one, other = here.settings or {}, there.settings or {}
     both = [name for name in one if name in other]
     return [(name, one[name], other[name]) for name in both if one[name] != other[name]]
@@ -295,8 +287,7 @@ def _settings(here: Seen, there: Seen) -> list[tuple[str, str, str]]:
 
 def _arguments(here: Key | None, there: Key | None) -> list[tuple[str, str, str]]:
     """Return (path, value in ``here``, value in ``there``) for each argument that differs between two cache
-    keys: ``("x", "f32[8]", "f32[16]")``. The value is ``nothing`` if one key does not have the argument.
-    """
+    keys: ``("x", "f32[8]", "f32[16]")``. The value is ``nothing`` if one key does not have the argument."""
     if here is None or there is None:
         return []
     values = [
@@ -359,6 +350,5 @@ def named(job: Job, selected: Sequence[Rank]) -> Message:
 def _others(job: Job, majority: Sequence[Rank]) -> Message:
     """Return the text for the ranks that agree, ``majority``: ``the others``. If there is only one such rank,
     or if the ranks form more than two groups, return their numbers instead, because ``the others`` would be
-    unclear.
-    """
+    unclear."""
     return named(job, majority) if len(majority) < 2 or len(job.groups()) > 2 else message("the-other-ranks")

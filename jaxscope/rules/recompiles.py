@@ -1,6 +1,5 @@
 """Group the calls of a function that recompiled for the same cause, and make findings of the groups. The
-rules about avoidable recompiles (JX101 to JX121) use this module.
-"""
+rules about avoidable recompiles (JX101 to JX121) use this module."""
 
 from __future__ import annotations
 
@@ -99,8 +98,7 @@ _ADVICE: dict[str, list[Advise]] = {}  # kind of cause -> what to do about it, b
 
 def advice(group: Group) -> Fix | None:
     """Return the advice about recompiles with the same cause, from the rule that reports this kind of cause;
-    None if no rule has advice.
-    """
+    None if no rule has advice."""
     registry.rules()  # fills the table
     found = (advise(group) for advise in _ADVICE.get(group.cause.kind, []))
     return next((fix for fix in found if fix is not None), None)
@@ -133,9 +131,8 @@ def one_for_each_place(group: Group, value_of: Callable[[Key], Hashable], *, cal
 
 
 def container(cause: Cause) -> str | None:
-    """Return the path of the container that got more leaves, for a cause with such a change:
-    ``history`` for ``history[3]``. None for other causes.
-    """
+    """Return the path of the container that got more leaves, for a cause with such a change: ``history`` for
+    ``history[3]``. None for other causes."""
     if cause.kind != "tree" or cause.path is None or cause.before is not None or cause.after is None:
         return None
     return "".join(tokens(cause.path)[:-1]) or None
@@ -195,8 +192,7 @@ def _has_other_inputs(run: Run, c: Compilation) -> bool:
 def _has_other_results(run: Run, c: Compilation) -> bool:
     """Return whether the results of ``c`` have other paths, shapes or dtypes than those of the earlier call
     with which it is compared. The two function objects then compute different things, such as the parameters
-    of two networks of one class, and each needs a program of its own. False: a result is not known.
-    """
+    of two networks of one class, and each needs a program of its own. False: a result is not known."""
     comparison = causes.compared(run, c)
     before = comparison.nearest if comparison is not None else None
     made, was = (_results(o) if o is not None else None for o in (c, before))
@@ -368,15 +364,13 @@ def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
 
 def is_none_at_times(cause: Cause) -> bool:
     """Return whether the cause of a recompile is an argument that is None in one of two calls, and an array
-    or a container in the other.
-    """
+    or a container in the other."""
     return bool(cause.before and cause.after) and Container("None") in (cause.before, cause.after)
 
 
 def _changed(cause: Cause) -> str | None:
     """Return which clause says what changed in ``cause``, as a key of the dict CHANGED: ``shape`` for a
-    changed shape or rank. None if CHANGED has no clause for this kind of cause.
-    """
+    changed shape or rank. None if CHANGED has no clause for this kind of cause."""
     kind = ALIKE.get(cause.kind, cause.kind)
     return kind if kind in CHANGED else None
 
@@ -389,8 +383,7 @@ def _in_calls(times: int, n: int) -> Message:
 
 def _of_optimizer(path: str, parameter_path: str | None) -> bool:
     """Return whether ``path`` is an array that an optimizer keeps for the parameter at ``parameter_path``:
-    ``opt[0].mu.layer.w`` for ``params.layer.w``. It has the shape of the parameter and changes with it.
-    """
+    ``opt[0].mu.layer.w`` for ``params.layer.w``. It has the shape of the parameter and changes with it."""
     if parameter_path is None or root(path) == root(parameter_path):
         return False
     within, parameter = tokens(path)[1:], tokens(parameter_path)[1:]
@@ -414,7 +407,6 @@ def _call(run: Run, c: Compilation, cause: Cause) -> Message:
 
 def than(run: Run, c: Compilation) -> Message | None:
     """Return a clause with the number of the earlier compilation that ``c`` is compared with, to explain why
-    ``c`` recompiled. None if that is the compilation right before ``c``, which needs no clause.
-    """
+    ``c`` recompiled. None if that is the compilation right before ``c``, which needs no clause."""
     number = causes.further_back(run, c)
     return message("compared-with", number=number) if number is not None else None

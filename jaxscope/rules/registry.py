@@ -61,10 +61,9 @@ class Rule(msgspec.Struct, frozen=True):
       name: the name, ``changing-shape``.
       severity: error, warning or note: that of most of its findings.
       slow: whether the program on its page takes minutes; tests run such a program only on request.
-      needs_limit: whether it needs a limit that the user sets; the test of its page reads the limit from
-        the page.
-      needs_comparison: whether the run has to be compared with something: a baseline, a target, another
-        run.
+      needs_limit: whether it needs a limit that the user sets; the test of its page reads the limit from the
+        page.
+      needs_comparison: whether the run has to be compared with something: a baseline, a target, another run.
       target: the target for which the program on its page is compiled (``run --target``).
       recompiles: whether the rule explains why functions were compiled again.
     """
@@ -202,16 +201,14 @@ def nearest(text: str) -> str:
 @cached_until_changed
 def findings(run: Run) -> list[Finding]:
     """Return the findings of all rules in ``run``, except rules that need a limit: errors first, then those
-    that cost the most seconds.
-    """
+    that cost the most seconds."""
     found = (f for r in rules().values() if not r.needs_limit for f in r.check(run))
     return in_order(root_cause.with_what_follows(run, found))
 
 
 def in_order(unordered: Iterable[Finding]) -> list[Finding]:
     """Return the findings in the order of reports: errors first, then those that cost the most seconds, then
-    by severity and by bytes.
-    """
+    by severity and by bytes."""
     ordered = [list(equal) for _, equal in itertools.groupby(sorted(unordered, key=_rank), key=_rank)]
     for equal in ordered:
         if len(equal) > 1:
@@ -227,8 +224,7 @@ def _rank(f: Finding) -> tuple[object, ...]:
 
 def _bytes(f: Finding) -> float:
     """Return the largest number of bytes that the title of the finding ``f`` names, by which findings are
-    ordered; 0 if there is none.
-    """
+    ordered; 0 if there is none."""
     fields = f.title.fields.values() if isinstance(f.title, Message) else ()
     return max((v.bytes for v in fields if isinstance(v, Bytes)), default=0.0)
 

@@ -1,6 +1,5 @@
 """Rule JX402: arrays that XLA's partitioner gathers on every device, because it cannot convert their sharding
-directly ("involuntary full rematerialization").
-"""
+directly ("involuntary full rematerialization")."""
 
 from __future__ import annotations
 

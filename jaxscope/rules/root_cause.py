@@ -1,6 +1,5 @@
 """Find recompiles that come from the same change of size. An odd batch recompiles every function and every
-eager operation that it passes through, but is one problem with one fix.
-"""
+eager operation that it passes through, but is one problem with one fix."""
 
 from __future__ import annotations
 
@@ -65,8 +64,7 @@ class Change(msgspec.Struct, frozen=True):
 
 def eager(f: Function) -> bool:
     """Return whether ``f`` is an operation outside jit: a primitive, or a function that JAX itself jits
-    (``jnp.cumsum``).
-    """
+    (``jnp.cumsum``)."""
     if f.seen.eager:
         return True
     module = (f.seen.module or "").partition(".")[0]
@@ -181,9 +179,8 @@ def _ranks(key: Key) -> tuple[int | None, ...]:
 
 
 def also(change: Change) -> Message | None:
-    """Return a clause about the other functions that recompiled because of ``change``: ``; the same change
-    recompiled stage and 7 eager operations``. None if there are no others.
-    """
+    """Return a clause about the other functions that recompiled because of ``change``:
+    ``; the same change recompiled stage and 7 eager operations``. None if there are no others."""
     if not change.others:
         return None
     names = list(dict.fromkeys(_name(g[0]) for g in change.others if not eager(g[0].compilation.function)))
@@ -199,8 +196,7 @@ def also(change: Change) -> Message | None:
 def evidence(run: Run, change: Change) -> list[tuple[int, Evidence]]:
     """Return (time of a recompile in nanoseconds, evidence about it) for the other functions that recompiled
     because of ``change``: one entry for each jitted function, and one for each line with operations outside
-    jit.
-    """
+    jit."""
     found: list[tuple[int, Evidence]] = []
     lines: dict[tuple[str, int], list[Miss]] = {}
     for group in change.others:
@@ -285,8 +281,7 @@ def with_what_follows(run: Run, findings: Iterable[Finding]) -> list[Finding]:
 def _without_what_jit_takes_in(run: Run, findings: list[Finding]) -> list[Finding]:
     """Return ``findings`` with fewer findings about recompiles for another size (JX101). Such a finding is
     merged into the finding that advises to jit a whole line (JX133) if all its recompiles come from calls on
-    that line, because jit on the line removes them, too.
-    """
+    that line, because jit on the line removes them, too."""
     for line in [
         f for f in findings if f.code == "JX133" and (fix := fix_of(f)) is not None and fix.kind == "jit"
     ]:

@@ -1,6 +1,5 @@
 """Rules JX503 (a sharding in the compiled program differs from the requested one), JX504 (a dimension is not
-divisible by the mesh axes) and JX508 (each call moves an argument to another sharding).
-"""
+divisible by the mesh axes) and JX508 (each call moves an argument to another sharding)."""
 
 from __future__ import annotations
 
@@ -240,8 +239,7 @@ def moved_argument(run: Run) -> Iterator[Finding]:
 
 def moved(run: Run) -> Iterator[tuple[Function, tuple[Compilation, list[Differing]]]]:
     """Yield (function, (compilation, differences)) for functions that are passed at least 1 MiB with other
-    shardings than their programs require. A function that was called only once is left out.
-    """
+    shardings than their programs require. A function that was called only once is left out."""
     for f, c, found in disagreeing(run, MOVED):
         if sum(i.bytes or 0 for i, _ in found) >= MIB and f.calls != 1:
             yield f, (c, found)
@@ -265,9 +263,8 @@ def _devices(ids: str) -> Field:
 
 
 def _placed(s: Sharding, rank: int) -> Field:
-    """Return where an array with ``rank`` dimensions is, as text of its sharding ``s``: ``on cpu:0``, ``as
-    P('data') over 8 devices``.
-    """
+    """Return where an array with ``rank`` dimensions is, as text of its sharding ``s``: ``on cpu:0``,
+    ``as P('data') over 8 devices``."""
     text = spelled(s, rank)
     if text.startswith("on "):
         return text

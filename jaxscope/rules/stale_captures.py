@@ -1,6 +1,5 @@
 """Rules JX131 (a compiled function still uses an old value of a variable that it read while it was traced),
-JX134 and JX136 (random numbers that are the same in each call, or on each device).
-"""
+JX134 and JX136 (random numbers that are the same in each call, or on each device)."""
 
 from __future__ import annotations
 
@@ -187,8 +186,7 @@ def same_numbers_on_devices(run: Run) -> Iterator[Finding]:
 
 def _called_again(run: Run, f: Function) -> bool:
     """Return whether ``f`` is called more than once. If its calls are not counted, that is concluded from the
-    source: the call is in a loop, or several lines call it.
-    """
+    source: the call is in a loop, or several lines call it."""
     calls = max(f.counted_calls.values(), default=None)
     if calls is not None:
         return calls > 1

@@ -1,6 +1,5 @@
 """Rules JX107 to JX109: functions that recompile because of a value that is no array, such as a static
-argument. It is part of the cache key, and JAX compares it with ``==`` and ``hash``.
-"""
+argument. It is part of the cache key, and JAX compares it with ``==`` and ``hash``."""
 
 from __future__ import annotations
 
@@ -51,8 +50,7 @@ def _kind(s: Static | None) -> str:
 
 def _values(group: Group) -> int:
     """Return how many different values of a static argument the calls of ``group`` have, which recompiled
-    because this argument changed. The int 10 and NumPy's int 10 count as one.
-    """
+    because this argument changed. The int 10 and NumPy's int 10 count as one."""
     values = {v.repr for c in group.causes for v in (c.before, c.after) if isinstance(v, StaticValue)}
     missing = any(not isinstance(v, StaticValue) for c in group.causes for v in (c.before, c.after))
     return len(values) + missing
@@ -65,8 +63,7 @@ def _many_static(group: Group) -> str:
 
 def _ordinary(group: Group, path: str) -> Message:
     """Return the text of the advice to pass a number as an ordinary argument, without ``static_argnums`` or
-    what the function's wrapper (pmap, equinox) has in its place.
-    """
+    what the function's wrapper (pmap, equinox) has in its place."""
     wrappers = group.function.seen.wrappers
     equinox = next((w for w in wrappers if w.startswith("equinox.")), None)
     if equinox is not None:
