@@ -1,6 +1,5 @@
 """Rules JX601 (each step waits for the device, because it reads a value), JX602 (large arrays are copied
-between host and device) and JX511 (an argument is on another device than the program).
-"""
+between host and device) and JX511 (an argument is on another device than the program)."""
 
 from __future__ import annotations
 
@@ -162,8 +161,7 @@ def _saved(t: Transfer, avoidable: float) -> Message | None:
 def _loop_of_calls(run: Run, t: Transfer) -> str | None:
     """Return the name of the user's jitted function that is called in the same loop as the line of ``t``,
     which copies between host and device. If there are several, return the one with the most seconds; None if
-    there is none.
-    """
+    there is none."""
     for at in (t.source, model.called_at(run, t)):
         loop = loop_around(sources.of(run)(at.file), at.line) if at is not None else None
         if at is None or loop is None:
@@ -182,9 +180,8 @@ def _loop_of_calls(run: Run, t: Transfer) -> str | None:
 
 
 def _in_each_step(run: Run, t: Transfer) -> Message | None:
-    """Return how often the line ``t`` copies between host and device, as text: ``in each of 200 steps``, ``in
-    each of 100 steps (301 to 400)``, ``200 times``. None if that is not often enough for a finding.
-    """
+    """Return how often the line ``t`` copies between host and device, as text: ``in each of 200 steps``,
+    ``in each of 100 steps (301 to 400)``, ``200 times``. None if that is not often enough for a finding."""
     if t.steps is not None:
         first = max(t.first_step or 1, 1)
         total = model.steps(run, t.process) or first + t.steps - 1
@@ -205,8 +202,7 @@ def _in_each_step(run: Run, t: Transfer) -> Message | None:
 
 def _place(run: Run, t: Transfer) -> Frame | Message | None:
     """Return the line of the transfer: ``train.py:31``. If that line is in a helper, also return the line
-    that calls the helper: ``log.py:8, called at train.py:31``. None if the line is unknown.
-    """
+    that calls the helper: ``log.py:8, called at train.py:31``. None if the line is unknown."""
     above = model.called_at(run, t)
     return t.source if above is None else message("helper-line", line=t.source, caller=above)
 
@@ -280,8 +276,7 @@ def _what(t: Transfer) -> str:
 
 def _looped(run: Run, t: Transfer) -> bool:
     """Return whether the line of ``t``, which passes arguments to a jitted function, is run in each iteration
-    of a loop. The source decides, because the calls are not counted. False for other kinds of transfers.
-    """
+    of a loop. The source decides, because the calls are not counted. False for other kinds of transfers."""
     if t.source is None or t.kind != model.ARGUMENT:
         return False
     source = sources.of(run)(t.source.file)
@@ -354,8 +349,7 @@ def _line(at: Frame | None) -> tuple[str, int] | None:
 
 def _call_at(run: Run, t: Transfer) -> Compilation | None:
     """Return the latest recorded call at the line of ``t`` with an argument on other devices than the
-    program's. None if there is none. If the function of ``t`` is known, only calls of that function count.
-    """
+    program's. None if there is none. If the function of ``t`` is known, only calls of that function count."""
     found = [
         c
         for c in (t.function.compilations if t.function is not None else run.compilations.values())
@@ -370,8 +364,7 @@ def _call_at(run: Run, t: Transfer) -> Compilation | None:
 
 def _paths_elsewhere(c: Compilation) -> tuple[str, ...]:
     """Return the paths of the arguments that are on other devices than those on which the program of ``c``
-    runs.
-    """
+    runs."""
     places = [
         (leaf.path, model.devices_of(c, leaf)) for leaf in model.arguments_read(c) if leaf.type == "jax.Array"
     ]
