@@ -89,8 +89,7 @@ def with_counts(
 
 def _no_such_axes(run: Run, limits: Sequence[Limits]) -> Iterator[Finding]:
     """Yield an error for each limit on collectives over a mesh axis (``all-gather@data``) that does not exist
-    in the run, because nothing could ever exceed such a limit.
-    """
+    in the run, because nothing could ever exceed such a limit."""
     limited = {k.partition("@")[2] for x in limits for k in (*x.collectives, *x.collective_bytes)} - {""}
     known = axes(run) if limited else set()
     for axis in sorted(limited - known) if known else ():
@@ -106,8 +105,7 @@ def _no_such_axes(run: Run, limits: Sequence[Limits]) -> Iterator[Finding]:
 
 def axes(run: Run) -> set[str]:
     """Return the names of all mesh axes that occur in ``run``: in shardings of arrays and jitted functions,
-    and in collectives.
-    """
+    and in collectives."""
     shardings = [
         s
         for c in run.compilations.values()

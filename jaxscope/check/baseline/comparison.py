@@ -204,8 +204,7 @@ def _resolved(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
 
 def _some(parts: Sequence[Field]) -> Parts:
     """Return the first five of ``parts`` as one field of a message, joined by ``;``, with ``...`` at the end
-    if there are more.
-    """
+    if there are more."""
     return Parts((*parts[:SHOWN], *([message("and-so-on")] if len(parts) > SHOWN else [])), "; ")
 
 
@@ -333,8 +332,7 @@ def _counts(old: schema.Function, entry: FunctionEntry) -> Iterator[Finding]:
 
 def _eager(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
     """Yield findings about operations outside jit that were compiled more often than in the baseline (an
-    error for each calling function), or less often (one note).
-    """
+    error for each calling function), or less often (one note)."""
     for where, ops in now.eager.items():
         old = baseline.eager.get(where, {})
         more = {op: members for op, members in ops.items() if len(members) > old.get(op, 0)}
@@ -375,8 +373,7 @@ def _eager(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
 
 def _first(parts: list[Message]) -> Parts:
     """Return the first three of ``parts`` as one field of a message, and how many more there are:
-    ``a, b, c and 4 more``.
-    """
+    ``a, b, c and 4 more``."""
     left = len(parts) - OPERATIONS
     listed = Parts((*parts[:OPERATIONS],))
     return Parts((listed, message("and-more", n=left) if left > 0 else None), "")

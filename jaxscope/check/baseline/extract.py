@@ -1,6 +1,5 @@
 """Extract from a run the figures that a baseline file keeps, together with the records that these figures
-come from, because findings need the records.
-"""
+come from, because findings need the records."""
 
 from __future__ import annotations
 
@@ -109,8 +108,7 @@ def extract(run: Run, findings: Iterable[Finding], roots: Sequence[str] = ()) ->
 
 def minor(version: str | None) -> str | None:
     """Return a version without its last number: ``0.10.2`` -> ``0.10``; None if ``version`` is None or
-    empty.
-    """
+    empty."""
     return None if not version else ".".join(clean(version).split(".")[:2])
 
 

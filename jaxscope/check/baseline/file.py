@@ -31,8 +31,7 @@ def _again(name: str) -> str:
 
 class BaselineError(JaxscopeError):
     """The error that a baseline file cannot be read, or must not be written. ``jaxscope check`` then ends
-    with exit code 2.
-    """
+    with exit code 2."""
 
 
 class _Version(msgspec.Struct):
@@ -159,8 +158,7 @@ def read(path: Path) -> Baseline:
 
 def looks_like_one(path: Path) -> bool:
     """Return whether the file is a baseline, even if it is damaged: whether it contains
-    ``"jaxscope_baseline"``. Only such a file may be overwritten.
-    """
+    ``"jaxscope_baseline"``. Only such a file may be overwritten."""
     try:
         with files.open_regular(path) as f:
             return b'"jaxscope_baseline"' in f.read(MAX_BYTES)
@@ -170,8 +168,7 @@ def looks_like_one(path: Path) -> bool:
 
 def permitted(environ: Mapping[str, str]) -> None:
     """Raise BaselineError if the environment variable CI is set, because nobody would review a baseline that
-    is written in CI.
-    """
+    is written in CI."""
     if environ.get("CI", "").casefold() not in ("", "0", "false"):
         raise BaselineError(
             f"the baseline is not updated in CI (CI={environ['CI']})",

@@ -1,6 +1,5 @@
 """Decide which programs of a function in a run are compared with which programs in a baseline, by the shapes
-and dtypes of their arguments.
-"""
+and dtypes of their arguments."""
 
 from __future__ import annotations
 
@@ -75,8 +74,7 @@ class Pair(NamedTuple):
     @property
     def resized(self) -> bool:
         """Return whether the shapes of arguments differ between the two programs. Then larger figures do not
-        mean a worse program.
-        """
+        mean a worse program."""
         return bool(self.changed) and not _same_shapes(self.old.arguments, self.new.arguments)
 
     def finding(

@@ -1,6 +1,5 @@
 """Compare the number of copies between host and devices with that in a baseline (the saved figures of an
-earlier run), relative to the number of training steps.
-"""
+earlier run), relative to the number of training steps."""
 
 from __future__ import annotations
 

@@ -35,8 +35,7 @@ def update(path: Path, run: Run, state: str, chosen: Filter) -> int:
 
 def updated(old: Baseline | None, now: Baseline) -> Baseline:
     """Return the new baseline ``now`` with the tolerances of the baseline ``old`` that it replaces, because
-    people may have set them by hand.
-    """
+    people may have set them by hand."""
     if old is None:
         return now
     return msgspec.structs.replace(now, tolerance={**now.tolerance, **old.tolerance})
