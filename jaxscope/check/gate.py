@@ -1,6 +1,5 @@
 """Find functions that are traced, lowered or compiled after training step N, when nothing should compile any
-more (rule JX190): in a run, in a block of code, or in a test.
-"""
+more (rule JX190): in a run, in a block of code, or in a test."""
 
 from __future__ import annotations
 
@@ -165,8 +164,7 @@ def _cause(run: Run, c: Compilation, since: str | None) -> Cause:
 
 def within(part: Part | None, compilations: Sequence[Compilation]) -> list[Compilation]:
     """Return those of ``compilations`` that belong to ``part``, a block of code or a test; all if ``part`` is
-    None.
-    """
+    None."""
     return [c for c in compilations if part is None or c.id in part]
 
 
@@ -207,16 +205,14 @@ def _meant(c: Compilation, functions: Sequence[str]) -> bool:
 
 def _of_library(c: Compilation) -> bool:
     """Return whether ``c`` compiled a library's jitted function that a line of the user calls. Such
-    compilations are only reported as notes.
-    """
+    compilations are only reported as notes."""
     library = c.function.seen.library and not eager(c.function) and not _nameless(c.function)
     return library and c.entry == "call" and c.site is not None and bool(c.reached_phases & 4)
 
 
 def _nameless(f: Function) -> bool:
     """Return whether the name of ``f`` is unknown, because it was lowered before the recording began and only
-    its compilation is recorded.
-    """
+    its compilation is recorded."""
     seen = f.seen
     return seen.library and not seen.eager and seen.file is None and seen.module is None
 
@@ -338,8 +334,7 @@ def _fix(run: Run, n: int, change: Change, since: str | None) -> Fix | None:
 
 def _done(group: Sequence[Miss]) -> Message:
     """Return what happened to the function in ``group``, as a message: ``traced and compiled``,
-    ``lowered and compiled 3 times``, ``traced``.
-    """
+    ``lowered and compiled 3 times``, ``traced``."""
     traced, lowered, compiled = (
         any(x.compilation.reached_phases & phase for x in group) for phase in (1, 2, 4)
     )

@@ -55,14 +55,12 @@ class Limits(msgspec.Struct, frozen=True):
     @property
     def of_programs(self) -> Limits:
         """Return only the limits on single programs, without those on a run or a function (``compilations``,
-        ``seconds``).
-        """
+        ``seconds``)."""
         return msgspec.structs.replace(self, **dict.fromkeys(OF_A_RUN))
 
     def without(self, special: Iterable[Limits]) -> Limits:
         """Return these limits without those that one of ``special`` sets, too, because the special limits (of
-        a function or a target) replace the general ones.
-        """
+        a function or a target) replace the general ones."""
         nothing = Limits()
         names = Limits.__struct_fields__
         replaced = {n for own in special for n in names if getattr(own, n) != getattr(nothing, n)}

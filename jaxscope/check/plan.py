@@ -1,6 +1,5 @@
 """Run all checks of a run: limits, programs for targets, and the comparison with a baseline. If the program
-ran with several settings (``--vary``), the runs of each setting are checked.
-"""
+ran with several settings (``--vary``), the runs of each setting are checked."""
 
 from __future__ import annotations
 
@@ -58,8 +57,7 @@ class Result(NamedTuple):
 
     def failing(self, *, strict: bool) -> list[Finding]:
         """Return the findings that make the check fail: errors and warnings; with ``strict`` also notes,
-        except those about figures that became better.
-        """
+        except those about figures that became better."""
         return comparison.failing(self.findings, strict=strict)
 
 
@@ -97,8 +95,7 @@ class Plan:
     @property
     def baseline(self) -> Path | None:
         """Return the baseline file to compare with: the one given as option, else the one in the project's
-        directory; None if neither exists.
-        """
+        directory; None if neither exists."""
         if self.options.get("baseline") is not None:
             return Path(self.options["baseline"])
         path = self._default_baseline
@@ -276,8 +273,7 @@ def _incomplete(run: Run, directory: RunDir, parts: Sequence[Variant]) -> list[F
 
 def _cut_short(run: Run, directory: RunDir) -> Message | None:
     """Return a message that says why the recording ends before the program does; None if the recording is
-    complete.
-    """
+    complete."""
     if run.stopped:
         first = run.stopped[0]
         assert first.stopped is not None

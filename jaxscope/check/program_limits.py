@@ -309,8 +309,7 @@ def _communication(run: Run, p: Limited, limits: Limits) -> Iterator[Finding]:
 
 def _bytes(x: Collective) -> int | None:
     """Return how many bytes the results of a collective have in one call of the program, at most: the size of
-    one result times the number of executions. None: unknown.
-    """
+    one result times the number of executions. None: unknown."""
     return None if x.bytes is None or x.executions is None else x.bytes * x.executions
 
 

@@ -1,6 +1,5 @@
 """Decide which findings are reported: options select codes and files, and a comment on the user's line can
-exclude a finding.
-"""
+exclude a finding."""
 
 from __future__ import annotations
 
@@ -111,14 +110,12 @@ class Filter:
 
     def selects(self, code: str) -> bool:
         """Return whether the option ``select`` includes ``code``, even if the option ``ignore`` leaves it
-        out.
-        """
+        out."""
         return not self._chosen.select or _longest(self._chosen.select, code) is not None
 
     def takes(self, code: str) -> bool:
         """Return whether findings with ``code`` are reported, as far as this does not depend on their file
-        and line.
-        """
+        and line."""
         return self._chosen.takes(code)
 
     def keep(self, findings: Iterable[Finding]) -> list[Finding]:
@@ -194,8 +191,7 @@ def _covers(comment: Ignore, code: str) -> bool:
 
 def _files(run: Run) -> set[str]:
     """Return the names of the user's files that define a function of the run, or have a line that calls
-    one.
-    """
+    one."""
     functions = {f.seen.file for f in run.functions.values() if f.user and f.seen.file}
     sites = {c.site.file for c in run.compilations.values() if c.site is not None}
     return functions | sites

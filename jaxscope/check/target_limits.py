@@ -166,8 +166,7 @@ def _over(
 def _unknown(run: Run, name: str) -> Iterator[Finding]:
     """Yield a note for each program, and for each of the user's functions, that was not compiled for the
     target ``name`` (a machine to compile for), so that its limits cannot be checked. The note has the
-    reason.
-    """
+    reason."""
     programs = [p for p in run.retargeted.values() if p.target == name]
     for p in programs:
         if p.state not in (OK, EXHAUSTED):
@@ -192,8 +191,7 @@ def _users(run: Run) -> list[Function]:
 
 def _why(p: Program) -> Message:
     """Return a message that says why a program was not compiled for a target (a machine to compile for): it
-    was skipped, it still waits, it is being compiled, or the compiler failed.
-    """
+    was skipped, it still waits, it is being compiled, or the compiler failed."""
     if p.state == "skipped":
         reason = (p.asked.skipped or "")[:LONGEST] if p.asked is not None else ""
         return message("target-program-skipped", reason=reason)
