@@ -597,8 +597,7 @@ class SourceSeen(Event, frozen=True, tag="SourceSeen"):
       file: name of the file, or of the notebook cell.
       sha256: checksum of its content, in hexadecimal. On another machine, lines of a file are shown only if
         its content has this checksum.
-      text: the source of a notebook cell, which is in no file; None: the source is in a file, or is left
-        out.
+      text: the source of a notebook cell, which is in no file; None: the source is in a file, or is left out.
     """
 
     file: str = ""
