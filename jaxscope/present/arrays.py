@@ -42,9 +42,8 @@ def placement(g: Group) -> list[Span]:
 
 
 def moment(s: Snapshot) -> str:
-    """Return when a snapshot of the live arrays was taken, as ``after step 381`` or ``when memory
-    ran out``.
-    """
+    """Return when a snapshot of the live arrays was taken, as ``after step 381`` or
+    ``when memory ran out``."""
     event = {
         "exit": "at the end",
         "asked": "at jaxscope.snapshot()",
@@ -59,9 +58,8 @@ def moment(s: Snapshot) -> str:
 
 
 def total(s: Snapshot) -> str:
-    """Return the bytes of all arrays in a snapshot, on all devices of the process: ``64.9 MiB``, or ``at
-    least 64.9 MiB`` if the devices of some arrays are unknown.
-    """
+    """Return the bytes of all arrays in a snapshot, on all devices of the process: ``64.9 MiB``, or
+    ``at least 64.9 MiB`` if the devices of some arrays are unknown."""
     return size(s.bytes) if s.bytes is not None else f"at least {size(s.known_bytes)}"
 
 

@@ -137,8 +137,7 @@ def _value(c: Cause, value: Value | None) -> str | None:
 
 def _array(c: Cause, value: ArrayType) -> str:
     """Return a value of the cause ``c`` as text: ``f32[4]``. The text also has the weak type if this differs,
-    and the Python type of the value if it explains the difference.
-    """
+    and the Python type of the value if it explains the difference."""
     if value.shape is None and value.dtype is not None:
         return short_dtype(value.dtype) + (" weak" if value.weak_type and c.kind == "weak_type" else "")
     if c.kind == "tree":
@@ -174,10 +173,9 @@ _DEFINED = re.compile(r"<function (\S+) at (?:[^<>]*[\\/])?([^<>\\/]*:\d+)>")
 
 
 def _without_folders(*texts: str) -> tuple[str, ...]:
-    """Return ``texts``, which are static values, with the names of functions in them shortened: ``<function
-    loss at /home/me/train.py:12>`` -> ``loss (train.py:12)``. If two different texts would become equal, all
-    are returned unchanged.
-    """
+    """Return ``texts``, which are static values, with the names of functions in them shortened:
+    ``<function loss at /home/me/train.py:12>`` -> ``loss (train.py:12)``. If two different texts would become
+    equal, all are returned unchanged."""
     short = tuple(_DEFINED.sub(r"\1 (\2)", text) for text in texts)
     return short if len(set(short)) == len(set(texts)) else texts
 
@@ -190,8 +188,7 @@ def _numbered(value: StaticValue) -> str:
 
 def _placements(a: Placement, b: Placement) -> tuple[str, str]:
     """Return the shardings ``a`` and ``b`` as text. If the texts would be equal, each also has the fields
-    that differ, such as its devices.
-    """
+    that differ, such as its devices."""
     if a.text != b.text:
         return a.text, b.text
     if a.devices != b.devices:
@@ -212,16 +209,14 @@ def _placements(a: Placement, b: Placement) -> tuple[str, str]:
 
 @functools.lru_cache(2_048)  # equal causes occur in many compilations, and again in findings
 def clause(c: Cause) -> str:
-    """Return the cause ``c`` of a cache miss as a clause, which can follow a colon: ``batch['ids'] changed
-    from i32[32,512] to i32[32,511]``.
-    """
+    """Return the cause ``c`` of a cache miss as a clause, which can follow a colon:
+    ``batch['ids'] changed from i32[32,512] to i32[32,511]``."""
     return _CLAUSES.get(c.kind, _changed)(c)
 
 
 def subject(c: Cause) -> str:
     """Return what the cause ``c`` of a cache miss says has changed, as the subject of a sentence:
-    ``batch['ids']`` or ``3 leaves under batch``.
-    """
+    ``batch['ids']`` or ``3 leaves under batch``."""
     if c.count > 1:
         return f"{c.count:,} leaves under {c.path}" if c.path else f"{c.count:,} leaves"
     return c.path or "an argument"
@@ -523,8 +518,7 @@ def cause_count(kind: str, n: int) -> str:
 
 def explanation(c: Cause) -> str:
     """Return the cause ``c`` of a cache miss as an escaped clause: ``x changed from f32[4] to f32[5]``. If
-    the cause is not certain, the clause begins with "it seems that".
-    """
+    the cause is not certain, the clause begins with "it seems that"."""
     text = escape(clause(c), TEXT)
     return text if c.certainty == CERTAIN else f"it seems that {text}"
 
@@ -536,8 +530,7 @@ def explanations(run: Run, c: Compilation) -> list[str]:
 
 def first_and_more(lines: Sequence[str], limit: int) -> list[str]:
     """Return at most ``limit`` of ``lines``, which are causes as text. If some are left out, the last line
-    counts them: ``and 3 more causes``.
-    """
+    counts them: ``and 3 more causes``."""
     if len(lines) <= limit:
         return list(lines)
     return [*lines[: limit - 1], f"and {len(lines) - limit + 1} more causes"]

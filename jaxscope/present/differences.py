@@ -49,9 +49,8 @@ def amount(value: float, unit: str) -> str:
 
 
 def change(d: Difference) -> str:
-    """Return both values of the figure ``d`` of two programs, and their difference: ``1.0 MiB → 1.5 MiB
-    (+512.0 KiB)``.
-    """
+    """Return both values of the figure ``d`` of two programs, and their difference:
+    ``1.0 MiB → 1.5 MiB (+512.0 KiB)``."""
     more = d.after - d.before
     sign = "+" if more > 0 else "-"
     by = (

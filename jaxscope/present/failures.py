@@ -1,6 +1,5 @@
 """Write why a program failed: its exception, arrays that were donated before, the memory that was needed and
-in use.
-"""
+in use."""
 
 from __future__ import annotations
 
@@ -27,8 +26,7 @@ def uncaught(died: Died) -> list[Span]:
 
 def removed(run: Run) -> list[Span]:
     """Return what to write instead of a name or argument that the installed JAX does not have (any more), if
-    the use of that name ended the program; else an empty list.
-    """
+    the use of that name ended the program; else an empty list."""
     found, died = deaths.removed_name(run), run.main.died if run.main is not None else None
     if found is None or died is None:
         return []

@@ -41,8 +41,7 @@ def headline(f: Finding) -> str:
 
 def place(f: Finding, places: Places, words: str) -> str | None:
     """Return the line of the finding ``f`` as ``train.py:31``; None if unknown, or if the text ``words``,
-    beside which the line would be printed, contains it already.
-    """
+    beside which the line would be printed, contains it already."""
     where = places.frame(f.source)
     return None if where is None or re.search(rf"{re.escape(where)}(?!\d)", words) else where
 
@@ -55,8 +54,7 @@ def fix_text(f: Finding) -> str | None:
 
 def evidence(e: Evidence) -> str:
     """Return one piece of evidence of a finding as text, with the target or the setting of ``run --vary`` in
-    which it was observed.
-    """
+    which it was observed."""
     found = text(e.text)
     if e.target is not None:
         return text(message("evidence-for-target", target=e.target, evidence=found))

@@ -95,8 +95,7 @@ def level(c: Compilation) -> str:
 
 def by_site(compilations: Sequence[Compilation], places: Places) -> list[tuple[str, float, int]]:
     """Return the user's lines whose calls compiled something, as (line, seconds, number of compilations), the
-    most expensive first.
-    """
+    most expensive first."""
     spent: dict[str, tuple[float, int]] = {}
     for c in compilations:
         if c.reached_phases & 4:
@@ -114,8 +113,7 @@ def phases(c: Compilation) -> list[str]:
 
 def nearest_name(run: Run, nearest: Compilation) -> str:
     """Return a name for the earlier call ``nearest``, with which a call is compared: ``#2``, its number among
-    the compilations of the function. ``an earlier fast-path miss`` if that call compiled nothing.
-    """
+    the compilations of the function. ``an earlier fast-path miss`` if that call compiled nothing."""
     n = number_of(run, nearest)
     return f"#{n}" if n else "an earlier fast-path miss"
 

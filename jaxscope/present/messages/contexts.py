@@ -1,6 +1,5 @@
 """Templates that say to which targets, settings of ``run --vary`` and programs a finding or its evidence
-applies.
-"""
+applies."""
 
 TEMPLATES = {
     "for-targets": " (for {targets})",
