@@ -102,10 +102,9 @@ def line_of(c: Collective, places: Places) -> str:
 
 
 def reason(c: Collective, places: Places) -> str:
-    """Return why a program has the collective ``c``: ``sharding constraint P('data') at train.py:88 in
-    main``, ``weight params['w'] (FSDP)``, ``requested by the program`` or ``inserted by the partitioner``.
-    Empty if unknown.
-    """
+    """Return why a program has the collective ``c``:
+    ``sharding constraint P('data') at train.py:88 in main``, ``weight params['w'] (FSDP)``,
+    ``requested by the program`` or ``inserted by the partitioner``. Empty if unknown."""
     if c.constrained_at is not None:
         return f"sharding constraint {c.constraint or ''} at {places.inside(c.constrained_at)}"
     if c.weight is not None:

@@ -1,6 +1,5 @@
 """Write facts about a whole run as text: its command, its time, what is in progress, how it ended, what was
-not recorded.
-"""
+not recorded."""
 
 from __future__ import annotations
 
@@ -33,8 +32,7 @@ def title(run: Run, directory: RunDir | None) -> str:
 
 def compilation_name(run: Run, c: Compilation) -> str:
     """Return the name of a compilation: ``train_step #4``, the fourth of this function. The number is missing
-    for a call that compiled nothing.
-    """
+    for a call that compiled nothing."""
     n = number_of(run, c)
     return function_name(c.function) + (f" #{n}" if n else "")
 
@@ -46,9 +44,8 @@ def verb(phase: str) -> str:
 
 def compiling(run: Run, *, shares: bool = True) -> list[Span]:
     """Return how much of the run's time went into tracing, lowering and compiling; empty if unknown. For
-    example ``28.1 s of 134 s (21 %) went into tracing, lowering and
-    compiling``. If other processes were recorded, their seconds follow. ``shares=False`` leaves out the
-    percentage."""
+    example ``28.1 s of 134 s (21 %) went into tracing, lowering and compiling``. If other processes were
+    recorded, their seconds follow. ``shares=False`` leaves out the percentage."""
     total, started = run.recorded_seconds, run.started
     if total is None:
         return []
@@ -142,8 +139,7 @@ def ending(run: Run, directory: RunDir | None) -> tuple[str, bool]:
 
 def cut_short(run: Run) -> str:
     """Return when and why the recording of a process stopped before the program's end, as text that follows
-    another: ``, the recording stopped after 3.2 s: ...``. Empty if no recording stopped early.
-    """
+    another: ``, the recording stopped after 3.2 s: ...``. Empty if no recording stopped early."""
     if not run.stopped:
         return ""
     first = run.stopped[0]

@@ -17,8 +17,7 @@ REST = "Python code, dispatch, and waiting that was not recorded"
 
 def worth_showing(s: StepSeconds) -> bool:
     """Return whether the costs within a training step are worth showing: the known ones are a large enough
-    share of the step's time, or the devices wait long enough for the host.
-    """
+    share of the step's time, or the devices wait long enough for the host."""
     known = sum(part.seconds for part in s.spent)
     return known >= LEAST * s.seconds or (s.device_waits or 0.0) >= LEAST
 
@@ -35,9 +34,8 @@ def total(s: StepSeconds) -> list[Span]:
 
 
 def part(p: Spent, places: Places) -> list[Span]:
-    """Return what a step spends time on, and the line of the user that causes it: ``waiting for float(loss)
-    train.py:31``.
-    """
+    """Return what a step spends time on, and the line of the user that causes it:
+    ``waiting for float(loss) train.py:31``."""
     where = places.frame(p.line) or "an unknown line"
     if p.caller is not None:
         where += f", called at {places.frame(p.caller)}"

@@ -1,6 +1,5 @@
 """Write facts about a program compiled for a target as text: its state, whether it fits, bounds of its run
-time.
-"""
+time."""
 
 from __future__ import annotations
 
@@ -96,8 +95,7 @@ def short(value: float | None) -> str:
 
 def least(found: Bounds) -> str:
     """Return the largest lower bound of a program's run time and its name: ``4.1 ms, compute``; empty if
-    unknown.
-    """
+    unknown."""
     return "" if found.binds is None else f"{short(found.least)}, {escape(found.binds, 40)}"
 
 
@@ -132,16 +130,14 @@ def largest(found: Fit, texts: Texts, most: int | None) -> list[list[Span]]:
 
 
 def bounds(found: Bounds) -> list[Span]:
-    """Return the lower bounds of a program's run time: ``no call takes less than 4.1 ms (compute); memory 0.4
-    ms``.
-    """
+    """Return the lower bounds of a program's run time:
+    ``no call takes less than 4.1 ms (compute); memory 0.4 ms``."""
     others = bounds_besides(found)
     least_text = f"{short(found.least)} ({brief(found.binds or '?', 40)})"
     return [("no call takes less than ", "dim"), least_text, (f"; {others}" if others else "", "dim")]
 
 
 def cycles(n: int) -> str:
-    """Return ``n``, the compiler's estimate of the cycles of one call, as text: ``1,200 cycles estimated by
-    the compiler, without collectives``.
-    """
+    """Return ``n``, the compiler's estimate of the cycles of one call, as text:
+    ``1,200 cycles estimated by the compiler, without collectives``."""
     return f"{n:,} cycles estimated by the compiler, without collectives"

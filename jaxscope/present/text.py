@@ -136,8 +136,7 @@ class Places:
 
     def inside(self, frame: Frame | None) -> str | None:
         """Return the line of ``frame`` and its function as ``train.py:88 in main``; None if ``frame`` is
-        None.
-        """
+        None."""
         return None if frame is None else f"{self.frame(frame)} in {escape(frame.function, 80)}"
 
     def function(self, f: Function) -> str | None:

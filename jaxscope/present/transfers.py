@@ -12,8 +12,7 @@ LONG_S, LONG_SHARE = 0.05, 0.01  # a wait is long above so many seconds, or abov
 
 def long(run: Run, waited: float) -> bool:
     """Return whether ``waited``, the seconds that the run spent waiting for values from the devices, is long
-    enough to be shown.
-    """
+    enough to be shown."""
     return waited > min(LONG_S, LONG_SHARE * (run.seconds or 0.0))
 
 

@@ -1,6 +1,5 @@
 """Templates for device memory: growing arrays, replicated arrays, uneven devices, programs that do not fit
-(JX501 to JX510).
-"""
+(JX501 to JX510)."""
 
 TEMPLATES = {
     "growing-arrays": "{arrays} by {more} and {more_bytes} per step: {count}, {bytes} after step {step}",
