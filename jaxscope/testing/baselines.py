@@ -96,8 +96,7 @@ class Baselines:
 
 def _stem(text: str) -> str:
     """Return a readable file name for a test, without extension: ``test_train.py::test_step`` ->
-    ``test_train.py.test_step``. Different tests get different names.
-    """
+    ``test_train.py.test_step``. Different tests get different names."""
     from jaxscope.log.store import clean_name
 
     plain = text.replace("::", ".").replace("/", ".")

@@ -40,8 +40,7 @@ class Ended(NamedTuple):
     @property
     def failure(self) -> str | None:
         """Return what is wrong, as text; None if all processes ran the same programs and ended with exit code
-        0.
-        """
+        0."""
         if self.job is None:
             return f"no rank recorded anything; their output:\n{self.output[-SHOWN:]}"
         found = []

@@ -117,8 +117,7 @@ class TestRecording:
 
     def reset(self) -> None:
         """Forget how an earlier attempt of the test ended, because the next attempt may fail before the body
-        of the test begins (in a ``setUp``).
-        """
+        of the test begins (in a ``setUp``)."""
         self.entered = self.raised = False
 
     def recorded(self, *, tries: bool = False) -> tuple[Opened, dict[str, Step]]:
@@ -151,8 +150,7 @@ class TestRecording:
     @property
     def path(self) -> Path:
         """Return the run directory. It is removed at the end of the pytest session, unless ``--jaxscope-dir``
-        is given.
-        """
+        is given."""
         self.recorded()
         assert self._session is not None
         return self._session.run.path
@@ -160,8 +158,7 @@ class TestRecording:
     @property
     def compilations(self) -> list[Compilation]:
         """Return the calls in this test that JAX traced, lowered or compiled, or that missed its fast path,
-        in order of time.
-        """
+        in order of time."""
         run, part = self.recorded()
         return sorted((run.compilations[i] for i in part if i in run.compilations), key=lambda c: c.call)
 
