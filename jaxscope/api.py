@@ -209,16 +209,14 @@ class _FirstCall(Tick):
 
 def step() -> None:
     """Mark the end of a step: call it at the end of the body of the training loop. Reports number
-    compilations by these steps. Without a recording it does nothing.
-    """
+    compilations by these steps. Without a recording it does nothing."""
     if _session is not None:
         _session.tracker.mark()
 
 
 def snapshot() -> None:
     """Record the arrays that are alive now: shapes, devices, and the variables that refer to them. Without a
-    recording it does nothing.
-    """
+    recording it does nothing."""
     if _session is not None:
         _session.snapshot()
 
@@ -233,8 +231,7 @@ def _attach(watched: _Watched) -> None:
 
 def _follow(session: Any) -> None:
     """Count the calls of all watched functions in ``session``, a recording that has begun. None: the
-    recording has ended, and calls are no longer counted.
-    """
+    recording has ended, and calls are no longer counted."""
     global _session
     _session = session
     for ref in list(_watched):

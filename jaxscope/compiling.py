@@ -53,15 +53,13 @@ class CompiledFor:
     @property
     def texts(self) -> Texts:
         """Return the analysis of the program's StableHLO and HLO texts: ``texts.hlo.collectives``,
-        ``texts.hlo.fusions``, ...
-        """
+        ``texts.hlo.fusions``, ..."""
         return self.run.texts_of(self.program)
 
     @property
     def fit(self) -> Fit | None:
         """Return the memory that the program needs on one device and the memory of a device; None if the
-        program was not compiled.
-        """
+        program was not compiled."""
         from jaxscope.model import target_programs
 
         return target_programs.fit(self.run, self.program)
@@ -90,8 +88,7 @@ class CompiledFor:
 
     def as_json(self) -> dict[str, Any]:
         """Return the program as built-in types (dicts, lists, numbers): its entry in the list ``programs`` of
-        ``jaxscope report --format json``.
-        """
+        ``jaxscope report --format json``."""
         import msgspec
 
         from jaxscope.report import targets

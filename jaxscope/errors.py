@@ -1,6 +1,5 @@
 """The errors that jaxscope raises. Each message states what happened, with the values, and what to do
-next.
-"""
+next."""
 
 from __future__ import annotations
 
@@ -54,8 +53,7 @@ class RecompileError(JaxscopeError):
 
 class NotAsPinned(AssertionError):
     """The programs that a test compiled inside ``with jaxscope.pinned():`` differ from the test's baseline, a
-    file with figures of the programs.
-    """
+    file with figures of the programs."""
 
 
 def to_be_read(excinfo: Any) -> bool:

@@ -151,8 +151,7 @@ class Watch:
 
     def begin(self) -> None:
         """Open the block: what is compiled from now on is checked. If no recording is active, begin one in a
-        temporary directory.
-        """
+        temporary directory."""
         self._start()
         self._enter()
 
@@ -169,8 +168,7 @@ class Watch:
 
     def __enter__(self) -> None:
         """Begin a recording if none is active. Compilations are not checked until ``running`` opens the
-        block.
-        """
+        block."""
         self._start()
 
     def __exit__(
@@ -290,8 +288,7 @@ class Watch:
 
 class _Own:
     """The temporary recording of ``no_recompiles`` blocks, which is used if no other recording is active. The
-    first block begins this recording, and the last one ends it.
-    """
+    first block begins this recording, and the last one ends it."""
 
     _lock = threading.Lock()
     _session: Session | None = None
@@ -327,8 +324,7 @@ class _Own:
     @classmethod
     def leave(cls, session: Session) -> None:
         """Close one block in ``session``. After the last block, end the recording and remove its directory.
-        Nothing happens if ``session`` is a recording that the blocks did not begin.
-        """
+        Nothing happens if ``session`` is a recording that the blocks did not begin."""
         from jaxscope.capture import session as sessions
 
         with cls._lock:
@@ -345,8 +341,7 @@ class _Own:
 
 def _inside_jax() -> bool:
     """Return whether a frame of JAX is on the stack, because a trace, a callback or a hook is running. An
-    exception that is raised now would pass through JAX.
-    """
+    exception that is raised now would pass through JAX."""
     from jaxscope import jax_internals
     from jaxscope.capture import frames
 
@@ -401,8 +396,7 @@ def _guarded_generator(function: Any, new_watch: Callable[[], Watch]) -> Any:
 
 def _driven(watch: Watch, inner: Any) -> Any:
     """Do ``yield from inner`` for a generator, and return its return value. ``watch`` is open only while
-    ``inner`` runs, so that compilations of the code that consumes the values are not checked.
-    """
+    ``inner`` runs, so that compilations of the code that consumes the values are not checked."""
     send, value = inner.send, None
     while True:
         try:

@@ -1,6 +1,5 @@
 """The cell magic ``%%jaxscope``, which records a cell of a notebook. Use ``%load_ext jaxscope`` once, then
-``%%jaxscope`` as the first line of the cell.
-"""
+``%%jaxscope`` as the first line of the cell."""
 
 from __future__ import annotations
 
@@ -32,8 +31,7 @@ def run_cell(shell: Any, line: str, cell: str) -> Any:
     options are invalid. ``line`` has the options after ``%%jaxscope``.
 
     Raises:
-      Exception: an exception that the cell raises. The report of what was recorded before it is still
-        shown.
+      Exception: an exception that the cell raises. The report of what was recorded before it is still shown.
     """
     try:
         options = _parser().parse_args(shlex.split(line))

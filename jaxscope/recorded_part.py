@@ -47,8 +47,7 @@ def read(session: Session, block: RecordingScope) -> tuple[Opened, dict[str, Ste
 
 def whole(session: Session) -> Opened:
     """Return everything recorded so far in ``session``. Each call reads only what the log has gained since
-    the previous call, and returns the same object.
-    """
+    the previous call, and returns the same object."""
     from jaxscope.model.load import Tail
     from jaxscope.recorded_run import Opened
 
@@ -64,8 +63,7 @@ def whole(session: Session) -> Opened:
 
 def alone(session: Session, block: RecordingScope) -> Opened:
     """Return a run whose only calls are those made in ``block``, as if the recording had begun and ended with
-    the block.
-    """
+    the block."""
     from jaxscope.log import reader
     from jaxscope.model.programs import Reader
     from jaxscope.recorded_run import Opened
@@ -85,8 +83,7 @@ def alone(session: Session, block: RecordingScope) -> Opened:
 
 def failed() -> list[str]:
     """Return the names of those parts of the recording that have failed so far and without which it is
-    unknown what was compiled (``NEEDED``: callbacks of JAX).
-    """
+    unknown what was compiled (``NEEDED``: callbacks of JAX)."""
     from jaxscope.capture import shield
 
     return [name for name in NEEDED if not shield.works(name)]

@@ -32,22 +32,19 @@ class Opened(Run):
     @property
     def findings(self) -> list[contract.Finding]:
         """Return the problems that jaxscope's rules find in this run: errors first, then the findings that
-        cost the most seconds.
-        """
+        cost the most seconds."""
         return [contract.Finding.of(f) for f in registry.findings(self)]
 
     @property
     def predictions(self) -> list[predictions.Prediction]:
         """Return the predicted recompiles. A call has a prediction if passing its result to the function
-        again would miss the cache; ``status`` says whether a later call confirmed the prediction.
-        """
+        again would miss the cache; ``status`` says whether a later call confirmed the prediction."""
         return predictions.predictions(self)
 
     @property
     def ledger(self) -> list[ledger.Entry]:
         """Return the seconds of tracing, lowering and compiling, one entry for each cause, function and line
-        of the user's code. The most expensive entry is first.
-        """
+        of the user's code. The most expensive entry is first."""
         return ledger.entries(self)
 
     def function(self, name: str) -> run_details.FunctionDetail:
@@ -85,8 +82,7 @@ class Opened(Run):
 
     def causes(self, compilation: Compilation) -> list[contract.Cause]:
         """Return why ``compilation``, a call, was not served from a cache of JAX. The list has at least one
-        cause; the decisive cause is first.
-        """
+        cause; the decisive cause is first."""
         return [contract.Cause.of(c) for c in causes.of(self, compilation)]
 
 

@@ -94,8 +94,7 @@ class Recording:
 
     def _join(self, active: Session) -> None:
         """Use ``active``, a recording that was started elsewhere, instead of a new one. A line on stderr says
-        so if the user named a directory, or if the active recording will be deleted.
-        """
+        so if the user named a directory, or if the active recording will be deleted."""
         self._run = active.run
         if active.options.passing:
             sys.stderr.write(
@@ -131,8 +130,7 @@ class Recording:
 
     def stop(self) -> None:
         """End the recording. Nothing happens if ``start`` joined a recording that was active already, or if
-        the recording has ended.
-        """
+        the recording has ended."""
         if self._mine:
             from jaxscope.capture import session
 
@@ -152,8 +150,7 @@ class Recording:
     @property
     def is_empty(self) -> bool:
         """Return whether there is no run directory, because the recording has not started or could not
-        start.
-        """
+        start."""
         return self._run is None
 
     @property
@@ -174,8 +171,7 @@ class Recording:
     def metrics(self) -> list[dict[str, Any]]:
         """Return the numbers of each training step recorded so far, for dashboards: a dict for each step in
         which something was compiled or a snapshot of the live arrays was taken. The keys are the attributes
-        of ``jaxscope.report.scalars.Row``.
-        """
+        of ``jaxscope.report.scalars.Row``."""
         return self.read().metrics()
 
     def report(self, *, file: Any = None, everything: bool = False) -> None:
@@ -199,8 +195,7 @@ class Recording:
 
     def _repr_html_(self) -> str | None:
         """Return the HTML report of what has been recorded so far, which a notebook shows below the cell;
-        None if the recording has not started.
-        """
+        None if the recording has not started."""
         return None if self._run is None else self.read()._repr_html_()
 
     def _directory(self) -> store.RunDir:
@@ -227,8 +222,7 @@ class Recording:
 
 def _free(path: Path | None) -> Path | None:
     """Return ``path`` if no run is stored there, else a path beside it with a number: ``exp1`` -> ``exp1-2``.
-    None for None.
-    """
+    None for None."""
     number = 2
     found = path
     while path is not None and found is not None and (found / "meta.json").exists():
