@@ -203,8 +203,8 @@ _TILES = re.compile(r"devices=\[([\d,]+)\](?:<=\[([\d,]+)\](?:T\(([\d,]+)\))?|([
 
 def _tiles(text: str, rank: int, devices: tuple[int, ...]) -> Layout | None:
     """Parse the text inside the braces of an OpSharding of an array with ``rank`` dimensions: ``replicated``
-    or ``devices=[4,1,2]<=[8] last_tile_dim_replicate``. None: the text cannot be read. ``devices`` are their
-    ids, in the order of the device assignment."""
+    or ``devices=[4,1,2]<=[8] last_tile_dim_replicate``. None: the text cannot be read. ``devices`` are the
+    device ids, in the order of the device assignment."""
     if text.startswith("replicated"):
         return _whole(rank, devices)
     if text.startswith("maximal"):

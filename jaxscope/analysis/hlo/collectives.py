@@ -144,11 +144,11 @@ class _Who(NamedTuple):
     """The devices that take part in a collective.
 
     Attributes:
+      members: the groups of devices; None: unknown.
       axes: the mesh axes along which the groups run; None: unknown, or the groups do not run along axes.
       syntax: the format in which the text states the groups; None: unknown.
       around: the mesh axes along which members of a group differ, if the groups do not run along axes; else
         None.
-      members: the groups of devices; None: unknown.
     """
 
     members: list[groups.Group] | None

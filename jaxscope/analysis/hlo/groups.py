@@ -46,9 +46,9 @@ class Groups(NamedTuple):
     """The groups of devices of a collective, as a text states them.
 
     Attributes:
+      members: the groups, each with the numbers of its devices.
       syntax: the format of the text: explicit, iota, mesh, pairs.
       mesh: (axis, size) of the mesh in the text; None: it has none, or its axis names are not the user's.
-      members: the groups, each with the numbers of its devices.
     """
 
     members: list[Group]

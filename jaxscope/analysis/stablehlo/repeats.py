@@ -107,7 +107,7 @@ def _is_jax_own(sources: Sources, iteration: Sequence[int]) -> bool:
     number generator or a polynomial. The user can do nothing about such a block. ``iteration`` has the
     indices of one iteration's operations.
 
-    It does if no operation has a frame of the user, or if all operations belong to one expression.
+    It is JAX's own if no operation has a frame of the user, or if all operations belong to one expression.
     """
     ops = sources.module.ops
     if not any(ops[i].location for i in iteration):
