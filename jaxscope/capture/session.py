@@ -354,7 +354,7 @@ class Session:
         return counter, shield.attempt("stale_captures", self.probe.monitor.guard, function, counter)
 
     def _watch(self, function: Any, step: bool) -> Counter:
-        """Write the event that describes ``function``, and return the counter of its calls. ``step`` is
+        """Write the event that describes ``function``, and return the counter of its calls. ``step`` says
         whether each call is a step."""
         seen = self.probe.introductions.introduce(functions.describe(jax_internals.given_to_jit(function)))
         return self.tracker.watch(seen.function, step)
@@ -381,7 +381,7 @@ class Session:
         return undo
 
     def _first(self, forked: bool) -> ev.Event:
-        """Return ``RunStarted``, the first event of the log. ``forked`` is whether this process is a forked
+        """Return ``RunStarted``, the first event of the log. ``forked`` says whether this process is a forked
         child of a recorded process."""
         import jax
         import jaxlib

@@ -306,9 +306,9 @@ def inner_programs(jaxpr: Any, left: int = MAX_INNER) -> Iterator[Any]:
 def of_trace(
     function: Any, constants: list[Any], is_array: Any, jaxpr: Any = None, drawn: frozenset[int] | None = None
 ) -> list[Captured]:
-    """Describe each of ``constants``, the arrays that a trace of ``function``, or a jitted function called in
-    it, has captured: name of the variable, kind of the variable, shape, dtype and bytes. The largest array
-    comes first. ``is_array`` returns whether an object is an array.
+    """Describe each of ``constants``, the arrays that a trace of ``function`` (or a jitted function called in
+    it) captured: name of the variable, kind of the variable, shape, dtype and bytes. The largest array comes
+    first. ``is_array`` returns whether an object is an array.
 
     Args:
       jaxpr: the result of the trace; None: jitted functions called in it are not searched.
