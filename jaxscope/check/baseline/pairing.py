@@ -177,8 +177,8 @@ def pairs(old: schema.Function, entry: FunctionEntry) -> tuple[list[Pair], list[
 
 def _same_shapes(before: Mapping[str, int], after: Mapping[str, int]) -> bool:
     """Return whether the arguments that occur in both programs have the same shapes in both. False if no
-    argument occurs in both. ``before`` and ``after`` are argument (``batch['x']: f32[64,32] P('data',)``) ->
-    number of such arrays, which does not matter here."""
+    argument occurs in both. ``before`` and ``after`` map an argument (``batch['x']: f32[64,32] P('data',)``)
+    to the number of such arrays, which does not matter here."""
     old, new = _shapes(before), _shapes(after)
     both = old.keys() & new.keys()
     return bool(both) and all(old[path] == new[path] for path in both)
