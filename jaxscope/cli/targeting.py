@@ -78,8 +78,8 @@ def of_options(opts: argparse.Namespace) -> list[list[Any]]:
 
 
 def aborted(targets: Sequence[Any], ended: Ended, opts: argparse.Namespace) -> None:
-    """If the program was aborted (SIGABRT), as ``ended`` says, print the likely reason: it had more CPU
-    devices, as many as one of ``targets`` has devices, than XLA has threads for their collectives. Nothing is
+    """If ``ended`` says that the program was aborted (SIGABRT), print the likely reason: it had as many CPU
+    devices as one of ``targets`` has devices, and XLA has fewer threads for their collectives. Nothing is
     printed with ``--quiet``."""
     if ended.signal == signal.SIGABRT and targets and targets[0].devices > THREADS and not opts.quiet:
         print_message(
