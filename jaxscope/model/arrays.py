@@ -495,7 +495,7 @@ def _rising(seen: list[Seen]) -> list[Seen]:
 
 
 def _steady(seen: list[Seen], in_steps: bool) -> bool:
-    """Return whether a container grew for long enough, and is not about to stop growing, by ``seen``, its
+    """Return whether a container grew for long enough, and is not about to stop growing. ``seen`` has its
     (position, number of arrays, bytes) in each snapshot. Positions are steps, or seconds if not ``in_steps``.
 
     It must have grown during at least LEAST_STEPS steps (if steps are not counted: by as many arrays). In the

@@ -225,7 +225,8 @@ class Metric(msgspec.Struct, frozen=True):
 
 
 def _figures(field: str) -> Callable[[SavedMetrics], Figures | None]:
-    """Return a function that reads the attribute ``field`` from a program's figures; None: unknown."""
+    """Return a function that returns the attribute ``field`` of a program's figures, or None if it is
+    unknown."""
     return lambda metrics: getattr(metrics, field, None)
 
 

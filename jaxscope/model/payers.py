@@ -222,9 +222,9 @@ class Unadvised(msgspec.Struct, frozen=True):
 
 
 def unadvised(run: Run, found: Iterable[Finding]) -> list[Unadvised]:
-    """Return the compilations of the run that none of ``found``, the findings of the run, is about, by line,
-    the most expensive line first. These are first compilations, and recompiles of functions and lines for
-    which there is no finding."""
+    """Return the compilations that no finding of the run (``found``) is about, by line, the most expensive
+    line first. These are first compilations, and recompiles of functions and lines for which there is no
+    finding."""
     advised = set[str]()  # functions
     lines = set[tuple[str, int]]()
     for finding in found:

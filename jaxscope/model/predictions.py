@@ -233,7 +233,7 @@ def made_by_it(c: Compilation, later: Compilation, paths: Iterable[str]) -> bool
 
 def _as_expected(facts: Facts, path: str, fed: Fed) -> bool:
     """Return whether the argument at ``path`` in ``facts``, the flattened key of a later call, has the shape,
-    dtype and weak type that ``fed``, the prediction, has for its leaves."""
+    dtype and weak type that the prediction ``fed`` expects."""
     found, expected = facts.leaves.get(path), fed.leaves[path]
     return found is not None and (found.shape, found.dtype, found.weak_type) == (
         expected.shape,

@@ -199,7 +199,7 @@ class _Call(msgspec.Struct, eq=False):
 
 
 class Known:
-    """A cache of decoded values that are equal in many events and ranks, by their JSON text."""
+    """A cache of decoded values by their JSON text, because many events and ranks have equal ones."""
 
     def __init__(self) -> None:
         self._keys: dict[bytes, Key | None] = {}

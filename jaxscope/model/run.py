@@ -220,8 +220,8 @@ P = TypeVar("P", bound=_Started)
 
 
 def main_of(processes: Sequence[P], exited: ProgramExited | None) -> P | None:
-    """Return the process that the user started, whose id ``exited``, the event about the end of the program,
-    has. None: no process was recorded. Without that event, it is the first process that no other process
+    """Return the process that the user started; None: no process was recorded. Its id is in ``exited``, the
+    event about the end of the program. Without that event, it is the first process that no other process
     started."""
     recorded = [p for p in processes if p.started is not None]
     if exited is not None and exited.program_pid:
