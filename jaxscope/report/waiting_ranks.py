@@ -44,8 +44,8 @@ def groups(job: Job) -> dict[Doing, list[Rank]]:
 
 def sentences(job: Job, now_ns: int | None = None) -> list[Message]:
     """Return a message for each group of ranks that do the same at the same line: the ranks, the line, since
-    when, the step and the last program. ``now_ns`` None: the time at which each rank was last known to be
-    alive."""
+    when, the step and the last program. ``now_ns`` is the present time; None: for each rank, the time at
+    which it was last known to be alive."""
     return [_sentence(job, each, ranks, now_ns) for each, ranks in list(groups(job).items())[:MOST]]
 
 
