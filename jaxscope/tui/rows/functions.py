@@ -239,7 +239,7 @@ def named(run: Run, c: Compilation) -> str:
 
 class Other(NamedTuple):
     """A compilation, with its displayed name, in the list from which the user chooses what to compare with.
-    None: compare with the nearest earlier cache key, as without a choice."""
+    If ``compilation`` is None, the choice is the nearest earlier cache key, as without a choice."""
 
     compilation: Compilation | None
     name: str
