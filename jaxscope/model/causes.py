@@ -10,11 +10,12 @@ from __future__ import annotations
 from jaxscope.analysis import causes
 from jaxscope.analysis.keys import Facts
 from jaxscope.analysis.levels import FAST_PATH, TRACE, nearest
-from jaxscope.model import key_index, sources
+from jaxscope.model import call_places, key_index, sources
 from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Comparison, Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
-from jaxscope.schema.causes import Cause
+from jaxscope.schema.causes import FUNCTION, Cause, StaticDetail
+from jaxscope.schema.findings import CERTAIN
 from jaxscope.schema.keys import Frame, Key
 
 # Number of the latest earlier keys to compare with. A limit, so that the cost is not quadratic in the keys.
@@ -22,6 +23,12 @@ LOOK_BACK = 256
 LOOK_FURTHER = 32  # number of keys before these that have the same shapes or the same static values
 # Entries of these two kinds share caches; traces under a transform or inside another trace do not.
 _DIRECT = frozenset({"call", "aot"})
+# Kinds of cause: an equal function, or an equal static object, was created again.
+CREATED_AGAIN = frozenset({"new_function", "static_identity"})
+# Kinds of cause that are a difference in what was passed, and never the consequence of a new object.
+OF_INPUTS = frozenset(
+    {*causes.SHAPES, "dtype", "prng", "tree", "tree_static", "static_value", "sharding", "mesh"}
+)
 
 
 def compared(run: Run, c: Compilation) -> Comparison | None:
@@ -71,10 +78,65 @@ def further_back(run: Run, c: Compilation) -> int | None:
     return number_of(run, before) if between else None
 
 
-def recompiled(c: Compilation) -> bool:
-    """Return whether ``c`` traced or compiled its function again, or failed while tracing it again. Like
-    ``recompilations``, but for a single call, so that a live view can show each new call at once.
-    ``.lower()``, ``.compile()`` and traces inside another trace do not count."""
+def created_again(run: Run, c: Compilation) -> bool:
+    """Return whether ``c`` was compiled only because an equal function or static object was created again.
+
+    False if its inputs or its results differ as well: each of the two objects then needs its own program.
+    """
+    created = of(run, c)[0].kind in CREATED_AGAIN
+    return created and not _has_other_inputs(run, c) and not _has_other_results(run, c)
+
+
+def _has_other_inputs(run: Run, c: Compilation) -> bool:
+    """Return whether ``c``, the call of a function or with a static object that was created again, would have
+    been compiled with the earlier object, too. Then the new object is not the reason.
+
+    That is so if the shapes, dtypes, containers, shardings or static values of ``c`` differ from those of
+    every earlier call.
+    """
+    return any(o.kind in OF_INPUTS and o.certainty == CERTAIN for o in of(run, c)[1:])
+
+
+def _has_other_results(run: Run, c: Compilation) -> bool:
+    """Return whether the results of ``c`` have other paths, shapes or dtypes than those of the earlier call
+    with which it is compared. The two function objects then compute different things, such as the parameters
+    of two networks of one class, and each needs a program of its own. False: a result is not known.
+    """
+    comparison = compared(run, c)
+    before = comparison.nearest if comparison is not None else None
+    made, was = (_results(o) if o is not None else None for o in (c, before))
+    return made is not None and was is not None and made != was
+
+
+def _results(c: Compilation) -> list[tuple[object, ...]] | None:
+    out = c.traced.out if c.traced is not None else None
+    return [(leaf.path, leaf.shape, leaf.dtype) for leaf in out] if out else None
+
+
+def is_of_another_object(run: Run, c: Compilation) -> bool:
+    """Return whether ``c`` compiled another function than the earlier calls, although both have one
+    definition: a second object from a factory, or a function with another function as static argument.
+    Compiling it is no recompile.
+
+    That is so if each line of the program calls its own object, or if equal inputs give other results. If the
+    inputs differ, too, it is unknown whether one object would have sufficed; ``c`` is then a recompile.
+    """
+    cause = of(run, c)[0]
+    if cause.kind == "new_function":
+        other_results = not _has_other_inputs(run, c) and _has_other_results(run, c)
+        return other_results or call_places.object_for_each_place(c.function)
+    if cause.kind != "static_identity":
+        return False
+    of_functions = isinstance(cause.detail, StaticDetail) and cause.detail.why == FUNCTION
+    return (of_functions or cause.count > 1) and call_places.static_for_each_place(c.function, cause.path)
+
+
+def recompiled(run: Run, c: Compilation) -> bool:
+    """Return whether ``c`` traced or compiled its function again, or failed while tracing it again.
+
+    Like ``recompilations``, but for a single call, so that a live view can show each new call at once.
+    ``.lower()``, ``.compile()`` and traces inside another trace do not count.
+    """
     if c.reached == ["fast_path"] or c.entry in ("aot", "nested"):
         return False
     caches, key, earlier, done = _served_by(c), _transform_key(c), False, 0
@@ -88,8 +150,8 @@ def recompiled(c: Compilation) -> bool:
         earlier = True
         done |= other.reached_phases
         if key is None and not _only_goes_on(c, done):
-            return True
-    return earlier and not _only_goes_on(c, done)
+            break
+    return earlier and not _only_goes_on(c, done) and not is_of_another_object(run, c)
 
 
 def _only_goes_on(c: Compilation, done: int) -> bool:
@@ -108,24 +170,28 @@ def _failed_trace(c: Compilation) -> bool:
 
 
 @cached_until_changed
-def recompilations(function: Function) -> list[Compilation]:
+def recompilations(function: Function, run: Run) -> list[Compilation]:
     """Return the calls of ``function`` that traced or compiled it again, in order of time.
 
     Left out are:
+    - the first compilation of another function with the same definition (``is_of_another_object``);
     - ``.lower()`` and ``.compile()``, and a call after them that runs only the phases still missing;
     - traces inside the trace of another function;
     - the first two programs (forward and backward) that JAX compiles for a function under ``jax.grad``.
     """
     before: dict[object, set[object]] = {}
     done: dict[object, int] = {}
+    objects: set[object] = set()  # function objects and static objects of the calls so far
     found = []
     for c in function.compilations:
         if c.reached == ["fast_path"] or c.entry == "nested":
             continue
+        new = _objects(c) - objects  # comparing keys takes long: only if there is another object
+        objects |= new
         caches, key = _served_by(c), _transform_key(c)
         known, phases = before.setdefault(caches, set()), done.get(caches, 0)
         again = known and c.entry != "aot" and (key is None or key not in known) and not _failed_trace(c)
-        if again and not _only_goes_on(c, phases):
+        if again and not _only_goes_on(c, phases) and not (new and is_of_another_object(run, c)):
             found.append(c)
         if c.reached_phases:
             known.add(key)
@@ -138,10 +204,18 @@ def reasons(function: Function, run: Run) -> dict[str, list[tuple[Compilation, C
     """Return the recompilations of ``function`` with their decisive causes, by kind of the cause. ``{"shape":
     [(compilation, cause), ...], "new_function": [...]}``"""
     found: dict[str, list[tuple[Compilation, Cause]]] = {}
-    for c in recompilations(function):
+    for c in recompilations(function, run):
         decisive = of(run, c)[0]
         found.setdefault(decisive.kind, []).append((c, decisive))
     return found
+
+
+def _objects(c: Compilation) -> set[object]:
+    """Return the numbers of the function object and of the static objects in the cache key of ``c``."""
+    if c.key is None:
+        return set()
+    numbers = {c.key.function_object, *(s.serial for s in c.key.static)} - {None}
+    return {(c.process.id, n) for n in numbers}
 
 
 def _served_by(c: Compilation) -> object:

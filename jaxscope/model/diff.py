@@ -182,7 +182,7 @@ def _function(a: Run, x: Function | None, b: Run, y: Function | None) -> Functio
 
 
 def _caused(run: Run, f: Function) -> Counter[tuple[str, str | None]]:
-    first = (causes.of(run, c)[0] for c in recompilations(f))
+    first = (causes.of(run, c)[0] for c in recompilations(f, run))
     return Counter((c.kind, c.path) for c in first)
 
 

@@ -105,7 +105,7 @@ def _counts(run: Run) -> dict[str, float]:
     """Return the numbers of recompiles, compilations, traces, transfers etc. of a run, by name."""
     functions = run.functions.values()
     return {
-        "recompiles": sum(len(recompilations(f)) for f in functions if f.user),
+        "recompiles": sum(len(recompilations(f, run)) for f in functions if f.user),
         "recompiles_outside_jit": len(payers.recompiled_outside(run)),
         "compilations": sum(f.compiled for f in functions),
         "lowerings": sum(f.lowerings for f in functions),
@@ -140,7 +140,8 @@ def _of_function(found: RunDiff, f: FunctionDiff) -> Iterator[Fact]:
     """Yield the compared figures of a function that both runs have, and of its compiled programs."""
     assert f.before is not None and f.after is not None
     before, after = (
-        {"compilations": x.compiled, "recompiles": len(recompilations(x))} for x in (f.before, f.after)
+        {"compilations": x.compiled, "recompiles": len(recompilations(x, run))}
+        for x, run in ((f.before, found.before), (f.after, found.after))
     )
     yield from _judged(COUNTS, before, after, f.function)
     old, new = _by_target(found.before, f.before), _by_target(found.after, f.after)

@@ -235,7 +235,7 @@ def unadvised(run: Run, found: Iterable[Finding]) -> list[Unadvised]:
     parts: dict[tuple[bool, tuple[str, int] | None], list[Unadvised]] = {}
     for f in run.functions.values():
         if f.user:
-            for part in _of_function(f, advised=f.id in advised):
+            for part in _of_function(run, f, advised=f.id in advised):
                 parts.setdefault((True, _place(part.line)), []).append(part)
     for p in payers(run):
         if _place(p.line) not in lines:
@@ -255,10 +255,13 @@ def unadvised(run: Run, found: Iterable[Finding]) -> list[Unadvised]:
     return sorted(merged, key=lambda entry: -entry.seconds)
 
 
-def _of_function(f: Function, *, advised: bool) -> Iterator[Unadvised]:
-    """Yield the compilations of the user's function ``f`` for each line that called it, without its
-    recompiles if a finding is about them (``advised``)."""
-    again = {c.id: c.seconds for c in recompilations(f)}
+def _of_function(run: Run, f: Function, *, advised: bool) -> Iterator[Unadvised]:
+    """Yield the compilations of the user's function ``f`` for each line that called it.
+
+    Args:
+      advised: whether a finding is about the recompiles of ``f``. They are then left out.
+    """
+    again = {c.id: c.seconds for c in recompilations(f, run)}
     lines: dict[tuple[str, int] | None, list[Compilation]] = {}
     for c in f.compilations:
         if c.entry != "nested" and (c.id not in again or not advised):
@@ -310,6 +313,6 @@ def resized_lines(run: Run) -> set[tuple[str, int]]:
         (c.site.file, c.site.line)
         for f in run.functions.values()
         if f.user
-        for c in recompilations(f)
+        for c in recompilations(f, run)
         if c.site is not None and kind(run, c) in SHAPES
     }

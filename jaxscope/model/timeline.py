@@ -57,7 +57,7 @@ def lanes(run: Run) -> list[Lane]:
     others: list[Function] = []
     for f in run.functions.values():
         if f.compilations and f.user:
-            made.append(Lane(f, [f], f.seconds, len(recompilations(f)), spans([f])))
+            made.append(Lane(f, [f], f.seconds, len(recompilations(f, run)), spans([f])))
         elif f.compilations:
             others.append(f)
     made.sort(key=lambda lane: (-lane.seconds, lane.function.id if lane.function else ""))

@@ -278,7 +278,7 @@ def _program(directory: RunDir) -> str:
 
 def _figures(run: Run) -> Figures:
     functions = run.functions.values()
-    again = [c for f in functions if f.user for c in recompilations(f)]
+    again = [c for f in functions if f.user for c in recompilations(f, run)]
     peaks = [metrics.sizes(p.compiled)[1] for p in run.programs.values()]
     transfers = None if not run_transfers.counted(run) else run_transfers.transfers(run)
     return Figures(
@@ -336,7 +336,7 @@ def _shorter(f: BriefFinding) -> BriefFinding:
 def _functions(run: Run, document: Document) -> Iterator[BriefFunction]:
     active = [f for f in run.functions.values() if f.user and f.compilations]
     for f in sorted(active, key=lambda f: (-f.seconds, f.id))[:FUNCTIONS]:
-        again = recompilations(f)
+        again = recompilations(f, run)
         worst = max(again, key=lambda c: c.seconds, default=None)
         yield BriefFunction(
             path=f"functions/{escaped(document.function_name(f))}",

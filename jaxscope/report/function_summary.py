@@ -39,7 +39,7 @@ def entry(run: Run, f: Function, places: Places, *, everything: bool = False) ->
     )
     yield line(work(f), indent=4)
     yield from _largest_program(run, f)
-    groups = _grouped(run, recompilations(f))
+    groups = _grouped(run, recompilations(f, run))
     shown = groups if everything else groups[:GROUPS]
     for group in sorted(shown, key=lambda g: (g[0].t_ns, g[0].call)):
         yield from _recompiles(run, group, places, everything=everything)

@@ -44,7 +44,7 @@ class Follower:
                 continue
             if c.function.user:
                 self._reported.add(c.id)
-                if recompiled(c):
+                if recompiled(self.run, c):
                     lines.append(live_line(self.run, c))
                 lines += [warning(self.run, p) for p in predictions.of(self.run, c) if p.status == PENDING]
         return lines

@@ -59,7 +59,7 @@ def recompile_seconds(run: Run) -> Iterator[Line]:
     kind of cause (``2 shapes, 1 static value``), and one for operations outside jit and functions of
     libraries."""
     spent: dict[str, tuple[int, float]] = {}
-    again = [c for f in run.functions.values() if f.user for c in recompilations(f)]
+    again = [c for f in run.functions.values() if f.user for c in recompilations(f, run)]
     for e in ledger.entries(run, again):
         n, total = spent.get(e.cause, (0, 0.0))
         spent[e.cause] = n + e.count, total + e.seconds

@@ -160,7 +160,7 @@ def _next(run: Run, directory: RunDir | None, users: list[Function]) -> Iterator
     ``users`` are the user's functions, slowest first."""
     name = which(directory, latest="")
     commands = []
-    again = next((f for f in users if recompilations(f)), None)
+    again = next((f for f in users if recompilations(f, run)), None)
     if again is not None:
         commands.append(
             (
@@ -210,7 +210,7 @@ def _summary(
     spent = compiling(run, shares=False) or ["?", " went into tracing, lowering and compiling"]
     users = sections.ranked(run, lambda f: f.user)
     others = sections.ranked(run, lambda f: not f.user)
-    again = sum(len(recompilations(f)) for f in users)
+    again = sum(len(recompilations(f, run)) for f in users)
     outside = len(payers.recompiled_outside(run))
     compiled = sum(f.compiled for f in users) + sum(f.compiled for f in others)
     how, bad = ending(run, directory)
@@ -260,7 +260,7 @@ def _function_in_summary(run: Run, f: Function, places: Places) -> Iterator[Line
         indent=2,
         hang=4,
     )
-    recs = recompilations(f)
+    recs = recompilations(f, run)
     if recs:
         c = max(recs, key=lambda c: c.seconds)
         yield line(

@@ -205,7 +205,7 @@ def _about(run: Run, c: Compilation, places: Places) -> Json:
     number = run.number(c)
     if number is not None:
         args["compilation"] = number
-    if c.function.user and recompiled(c):
+    if c.function.user and recompiled(run, c):
         args["recompiled"] = escape(explanations(run, c)[0], 300)
     return {key: value for key, value in args.items() if value is not None}
 

@@ -9,7 +9,8 @@ from itertools import pairwise
 
 from jaxscope.analysis import bucketing
 from jaxscope.analysis.paths import below, root, tokens
-from jaxscope.rules.recompiles import Group, container, is_none_at_times, one_for_each_place, recompile_rule
+from jaxscope.model.call_places import one_for_each_place
+from jaxscope.rules.recompiles import Group, container, is_none_at_times, recompile_rule
 from jaxscope.schema.causes import ArrayType, AxisSizes, Value
 from jaxscope.schema.findings import NOTE, WARNING, Fix
 from jaxscope.schema.keys import Key
@@ -81,7 +82,7 @@ def _a_size_each(group: Group) -> bool:
         leaves = [(leaf.path, leaf.shape) for leaf in key.arguments]
         return tuple(x for x in leaves if path is None or x[0] == path or below(x[0], {path}))
 
-    return one_for_each_place(group, sizes)
+    return one_for_each_place(group.function, sizes)
 
 
 def _creeps(shapes: list[tuple[int, ...]]) -> bool:
@@ -144,7 +145,7 @@ def _a_precision_each(group: Group) -> bool:
     def floats(key: Key) -> tuple[tuple[str, str | None], ...]:
         return tuple((leaf.path, leaf.dtype) for leaf in key.arguments if "float" in (leaf.dtype or ""))
 
-    if not one_for_each_place(group, floats):
+    if not one_for_each_place(group.function, floats):
         return False
     keys = {floats(c.key) for c in group.function.compilations if c.key is not None}
     dtypes = [dict(key) for key in keys]
@@ -185,7 +186,7 @@ def changing_tree(group: Group) -> Fix | None:
         return Fix(message("fix-none-or-array", path=cause.path), "same_tree", {"path": cause.path})
     if _grows(group):
         return Fix(message("fix-growing-tree"), "preallocate", {"path": container(cause)})
-    if one_for_each_place(group, lambda key: tuple(leaf.path for leaf in key.arguments)):
+    if one_for_each_place(group.function, lambda key: tuple(leaf.path for leaf in key.arguments)):
         return None  # for example the parameters of two models
     return Fix(message("fix-same-tree"), "same_tree", {"path": cause.path})
 

@@ -4,7 +4,8 @@ called."""
 
 from __future__ import annotations
 
-from jaxscope.rules.recompiles import Group, one_for_each_place, recompile_rule
+from jaxscope.model.call_places import object_for_each_place
+from jaxscope.rules.recompiles import Group, recompile_rule
 from jaxscope.schema.findings import NOTE, WARNING, Fix
 from jaxscope.schema.libraries import transformation
 from jaxscope.schema.messages import message
@@ -13,7 +14,7 @@ from jaxscope.schema.messages import message
 @recompile_rule("JX110", "new-function-object", WARNING, "new_function")
 def new_function_object(group: Group) -> Fix | None:
     seen = group.function.seen
-    if _an_object_each(group):
+    if object_for_each_place(group.function):
         return None  # for example the updates that a factory made for two optimizers, each with its own line
     form = "partial" if "functools.partial" in seen.wrappers and seen.form == "partial" else seen.form
     wrapper = transformation(seen.wrappers[0]) if seen.wrappers else ""
@@ -31,20 +32,6 @@ def new_function_object(group: Group) -> Fix | None:
     else:
         words = message("fix-define-once")
     return Fix(words, "create_once", {"form": form})
-
-
-def _an_object_each(group: Group) -> bool:
-    """Return whether only a few lines call the function, and each line always calls the same function object.
-    Then no line creates the function again in each call, and JX110 is silent.
-
-    For a bound method, the lines that lead to the call are compared, too: two trainers are fitted at two
-    lines of the program, and both call their method at the same line of ``fit``.
-    """
-    keys = [c.key for c in group.function.compilations]
-    if any(key is None or key.function_object is None for key in keys):
-        return False
-    callers = group.function.seen.form == "method"
-    return one_for_each_place(group, lambda key: key.function_object, callers=callers)
 
 
 @recompile_rule("JX111", "changing-options", NOTE, "options")

@@ -61,7 +61,7 @@ BODIES, SIZES, MADE = message("because-of-bodies"), message("because-of-sizes"),
 @rule("JX132", "recompile-rate", WARNING)
 def recompile_rate(run: Run) -> Iterator[Finding]:
     for f in run.functions.values():
-        repeats = recompilations(f) if f.user else []
+        repeats = recompilations(f, run) if f.user else []
         rate = _by_calls(f, repeats) or _by_number(f, repeats)
         if rate is None or _has_own_finding(run, repeats):
             continue

@@ -3,7 +3,8 @@ memory than in an earlier call."""
 
 from __future__ import annotations
 
-from jaxscope.rules.recompiles import Group, one_for_each_place, recompile_rule
+from jaxscope.model.call_places import one_for_each_place
+from jaxscope.rules.recompiles import Group, recompile_rule
 from jaxscope.schema.causes import Cause, Placement, Setting
 from jaxscope.schema.findings import WARNING, Fix
 from jaxscope.schema.messages import message
@@ -69,7 +70,9 @@ def changing_memory_kind(group: Group) -> Fix:
 @recompile_rule("JX120", "changing-mesh", WARNING, "mesh")
 def changing_mesh(group: Group) -> Fix | None:
     if group.cause.path == "context":
-        if all(_between_meshes(c) for c in group.causes) and one_for_each_place(group, lambda k: k.context):
+        if all(_between_meshes(c) for c in group.causes) and one_for_each_place(
+            group.function, lambda k: k.context
+        ):
             return None  # each place uses its own mesh: each mesh needs its own program
         return Fix(message("fix-same-mesh-around"), "set_mesh")
     if group.came_back:

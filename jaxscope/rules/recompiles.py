@@ -23,11 +23,9 @@ from jaxscope.rules import registry, root_cause
 from jaxscope.rules.root_cause import Change, Miss
 from jaxscope.schema.causes import Cause, Container
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, Evidence, Finding, Fix, extended
-from jaxscope.schema.keys import Key
 from jaxscope.schema.messages import Field, Message, Names, Parts, message
 
 EVIDENCE = 5  # compilations named in one finding
-PLACES = 4  # lines that call a function, each with a value of its own; more are not a few data sets
 TOO = 3  # other causes named in one finding
 # Kind of cause -> a clause, for causes beside the decisive one that have to be corrected, too.
 CHANGED = {
@@ -52,9 +50,6 @@ FOLLOWED = frozenset({"transform", "new_function", "unknown"})
 OF_AN_ARRAY = frozenset(
     {"shape", "rank", "dtype", "weak_type", "sharding", "committed", "layout", "memory_kind", "mesh"}
 )
-
-# Kinds of cause that are a difference in what was passed, and never the consequence of a new function object.
-OF_INPUTS = frozenset({*SHAPES, "dtype", "prng", "tree", "tree_static", "static_value", "sharding", "mesh"})
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -114,22 +109,6 @@ def group_of(run: Run, compilations: list[Compilation], decisive: list[Cause]) -
     return Group(last.function, compilations, decisive, back, longer, sources.of(run))
 
 
-def one_for_each_place(group: Group, value_of: Callable[[Key], Hashable], *, callers: bool = True) -> bool:
-    """Return whether each place in the program (a line with its callers) that calls the function passes
-    always the same value, and there are few such places. For example, one line passes a training set and
-    another line a test set. Such recompiles are not avoidable. ``value_of`` returns the value to compare from
-    the cache key of a call. ``callers`` says whether the same line with other callers is another place."""
-    values: dict[Hashable, Hashable] = {}
-    for c in group.function.compilations:
-        if c.key is None or c.entry == "nested" or c.missed is None or c.site is None:
-            return False
-        lines = [(f.file, f.line) for f in (c.site, *(c.missed.stack if callers else ()))]
-        value = value_of(c.key)
-        if values.setdefault((c.process.id, c.missed.column, *lines), value) != value or len(values) > PLACES:
-            return False
-    return len(values) > 1
-
-
 def container(cause: Cause) -> str | None:
     """Return the path of the container that got more leaves, for a cause with such a change: ``history`` for
     ``history[3]``. None for other causes."""
@@ -171,7 +150,7 @@ def _by_kind(run: Run, misses: Callable[[Function], Iterable[tuple[Compilation, 
     for n, f in enumerate(run.functions.values()):
         members: dict[tuple[object, ...], list[tuple[Compilation, Cause]]] = {}
         for c, cause in misses(f) if f.user else ():
-            if cause.kind == "new_function" and (_has_other_inputs(run, c) or _has_other_results(run, c)):
+            if cause.kind == "new_function" and not causes.created_again(run, c):
                 continue
             where = container(cause)  # each call adds another path to it: group by the container
             key = (cause.kind, cause.path if where is None else where, where is None)
@@ -180,28 +159,6 @@ def _by_kind(run: Run, misses: Callable[[Function], Iterable[tuple[Compilation, 
             group = group_of(run, [c for c, _ in pairs], [cause for _, cause in pairs])
             found.setdefault(str(kind), []).append((n, group))
     return found
-
-
-def _has_other_inputs(run: Run, c: Compilation) -> bool:
-    """Return whether the call ``c`` of a function that was defined again would have been compiled with the
-    earlier function object, too. Then the new object is not the reason. That is so if the shapes, dtypes,
-    containers, shardings or static values of ``c`` differ from those of every earlier call."""
-    return any(o.kind in OF_INPUTS and o.certainty == CERTAIN for o in causes.of(run, c)[1:])
-
-
-def _has_other_results(run: Run, c: Compilation) -> bool:
-    """Return whether the results of ``c`` have other paths, shapes or dtypes than those of the earlier call
-    with which it is compared. The two function objects then compute different things, such as the parameters
-    of two networks of one class, and each needs a program of its own. False: a result is not known."""
-    comparison = causes.compared(run, c)
-    before = comparison.nearest if comparison is not None else None
-    made, was = (_results(o) if o is not None else None for o in (c, before))
-    return made is not None and was is not None and made != was
-
-
-def _results(c: Compilation) -> list[tuple[object, ...]] | None:
-    out = c.traced.out if c.traced is not None else None
-    return [(leaf.path, leaf.shape, leaf.dtype) for leaf in out] if out else None
 
 
 def recompile_rule(

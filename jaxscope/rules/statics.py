@@ -3,14 +3,12 @@ argument. It is part of the cache key, and JAX compares it with ``==`` and ``has
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
 from jaxscope.analysis import mutation
-from jaxscope.analysis.paths import below
-from jaxscope.rules.recompiles import Group, one_for_each_place, recompile_rule
+from jaxscope.model.call_places import static_for_each_place
+from jaxscope.rules.recompiles import Group, recompile_rule
 from jaxscope.schema.causes import FUNCTION, UNSTABLE_HASH, StaticDetail, StaticValue
 from jaxscope.schema.findings import NOTE, WARNING, Fix
-from jaxscope.schema.keys import Key, Static
+from jaxscope.schema.keys import Static
 from jaxscope.schema.messages import Message, message
 
 FEW = 2  # values that a static argument may have without advice against it, as on and off
@@ -23,15 +21,6 @@ NUMBER, WHOLE, FLAG, WORD, OBJECT = "number", "whole number", "flag", "word", "o
 def _static(group: Group) -> Static | None:
     key = group.compilations[-1].key
     return next((s for s in key.static if s.path == group.cause.path), None) if key is not None else None
-
-
-def _value_at(key: Key, path: str | None) -> Hashable:
-    found = (s for s in key.static if path is not None and (s.path == path or below(s.path, {path})))
-    return tuple((s.path, s.type, s.repr, s.serial, s.hash) for s in found)
-
-
-def _a_value_each(group: Group) -> bool:
-    return one_for_each_place(group, lambda key: _value_at(key, group.cause.path))
 
 
 def _kind(s: Static | None) -> str:
@@ -77,7 +66,7 @@ def changing_static_value(group: Group) -> Fix | None:
     path, kind = group.cause.path or "it", _kind(_static(group))
     if kind == FLAG or (kind == WORD and _values(group) <= FEW):
         return None  # the argument selects a mode: each value needs its own program
-    if _a_value_each(group):
+    if static_for_each_place(group.function, group.cause.path):
         return None  # each place passes its own value, for example a size for training and one for a test
     words, what = _ordinary(group, path), "ordinary_argument"
     if kind == WHOLE:
@@ -102,7 +91,7 @@ def static_identity(group: Group) -> Fix | None:
     if s is not None and s.type == "functools.partial":
         words = message("fix-one-partial", path=path)
     elif why == FUNCTION or cause.count > 1:
-        if _a_value_each(group):
+        if static_for_each_place(group.function, group.cause.path):
             return None  # for example two models, each with its own optimizer
         words = message("fix-one-object", path=path)
     else:
@@ -140,7 +129,7 @@ def changing_tree_static(group: Group) -> Fix | None:
     path, kind = group.cause.path or "it", _kind(_static(group))
     if kind == FLAG:
         return None  # on for training and off for evaluation: each needs its own program
-    if _a_value_each(group):
+    if static_for_each_place(group.function, group.cause.path):
         return None  # for example two models with different activation functions
     if kind in (NUMBER, WHOLE):
         return Fix(message("fix-array-field", path=path), "array_field", {"path": group.cause.path})

@@ -52,7 +52,7 @@ def test_what_is_lowered_without_a_trace_is_one_entry_with_all_its_phases(model)
     ]
     assert {leaf.type for c in made for leaf in c.key.arguments} == {"jax.Array"}
     assert causes.of(model, made[1])[0].kind == "sharding"
-    assert recompilations(f) == []
+    assert recompilations(f, model) == []
     assert not [words.title(x) for x in registry.findings(model) if x.code == "JX115"]
 
 

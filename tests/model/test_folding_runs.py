@@ -59,7 +59,7 @@ def test_a_training_run_is_counted_as_it_was(tmp_path):
     assert step.trace_seconds == pytest.approx(5.8)
     assert step.compile_seconds == pytest.approx(24.3)
     assert (step.calls, step.fast_path_misses, step.watched, step.step) == (381, 41, True, True)
-    assert [c.step for c in recompilations(step)] == [2, 204, 376]
+    assert [c.step for c in recompilations(step, run)] == [2, 204, 376]
     assert (run.seconds, run.complete, run.exited.exit_code) == (134.0, True, 0)
     assert [d.id for d in run.devices] == list(range(8))
     assert run.compiling_seconds == pytest.approx(44.08)
@@ -168,7 +168,7 @@ def test_call_numbers_of_two_processes_stay_apart(log, directory):
     other.compiled(F, key(leaf("x", 2)))
     run = load(directory)
     assert set(run.compilations) == {"1000.1", "1001.1"}
-    assert recompilations(run.functions[F.function]) == []  # caches are not shared: each compiled once
+    assert recompilations(run.functions[F.function], run) == []  # caches are not shared: each compiled once
     assert run.main.pid == 1000
 
 
@@ -247,7 +247,7 @@ def test_each_compilation_is_compared_with_the_nearest_earlier_key(log, director
     assert [(c.kind, c.path, *values(c)) for c in compared(run, third).causes] == [
         ("shape", "b", "f32[8]", "f32[7]")
     ]
-    assert [recompiled(c) for c in (first, second, third)] == [False, True, True]
+    assert [recompiled(run, c) for c in (first, second, third)] == [False, True, True]
 
 
 def test_how_a_run_stands_is_reported(log, directory):

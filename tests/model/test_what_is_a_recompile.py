@@ -1,12 +1,15 @@
 """Which compilations are made once more: not a trace within another one, not the first programs of a transform."""
 
+import io
+
 import pytest
-from written import Log, function, key, leaf
+from written import Log, function, key, leaf, static
 
 from jaxscope.log import store
 from jaxscope.model.causes import of, recompilations, recompiled
 from jaxscope.model.load import load
 from jaxscope.present import findings as words
+from jaxscope.report.text import print_report, summary
 from jaxscope.rules import registry
 from jaxscope.schema import events as ev
 
@@ -82,7 +85,11 @@ for n in (8, 8, 7, 6):
 
 
 def names(model):
-    return {f.name: [of(model, c)[0] for c in recompilations(f)] for f in model.functions.values() if f.user}
+    return {
+        f.name: [of(model, c)[0] for c in recompilations(f, model)]
+        for f in model.functions.values()
+        if f.user
+    }
 
 
 @pytest.mark.capture
@@ -100,7 +107,7 @@ def test_healthy_programs_have_no_recompiles_and_nothing_to_find_about_them(reco
     [looked_at] = [f for f in model.functions.values() if f.name == "looked_at"]
     phases = [c.reached_phases for c in looked_at.compilations]
     assert sum(phases) == 7, "a call after eval_shape and lower does what is left, and nothing twice"
-    assert not any(recompiled(c) for c in looked_at.compilations)
+    assert not any(recompiled(model, c) for c in looked_at.compilations)
 
 
 @pytest.mark.capture
@@ -112,7 +119,7 @@ def test_a_transform_of_other_shapes_from_the_same_line_is_a_recompile_and_so_is
     assert [(c.kind, c.path) for c in told["total"]] == [("shape", "x")] * 2
     assert {(c.kind, c.path) for c in told["loss"]} == {("shape", "x"), ("shape", "args[0]")}
     for f in model.functions.values():
-        assert [c for c in f.compilations if recompiled(c)] == recompilations(f)
+        assert [c for c in f.compilations if recompiled(model, c)] == recompilations(f, model)
 
 
 @pytest.fixture
@@ -127,9 +134,10 @@ def entries(log, *given):
     log.say(F)
     for n, entry in given:
         log.compiled(F, key(leaf("x", n)), entry=entry)
-    [f] = load(log.run).functions.values()
-    again = recompilations(f)
-    assert again == [c for c in f.compilations if recompiled(c)]
+    run = load(log.run)
+    [f] = run.functions.values()
+    again = recompilations(f, run)
+    assert again == [c for c in f.compilations if recompiled(run, c)]
     return [c.call for c in again]
 
 
@@ -157,5 +165,61 @@ def test_a_call_that_fails_while_it_is_traced_makes_nothing_again(tmp_path):
     log.compiled(step, key(leaf("x", 4, 9)))
     run = load(log.run)
     [f] = run.functions.values()
-    assert recompilations(f) == f.compilations[2:]
-    assert [recompiled(c) for c in f.compilations] == [False, True, True], "it is news all the same"
+    assert recompilations(f, run) == f.compilations[2:]
+    assert [recompiled(run, c) for c in f.compilations] == [False, True, True], "it is news all the same"
+
+
+STEP, OTHER = 30, 31  # two lines that call a function
+
+
+def objects(log, *calls):
+    """Return the numbers of the recompiles among calls of ``f``, each given as (line, function object, size)."""
+    for line, made, size in calls:
+        log.compiled(F, key(leaf("x", size), function_object=made), line=line)
+    log.end()
+    run = load(log.run)
+    [f] = run.functions.values()
+    again = recompilations(f, run)
+    return [c.call for c in again]
+
+
+def test_two_objects_of_one_factory_that_two_lines_call_are_two_functions(log):
+    log.say(F)
+    assert objects(log, (STEP, 1, 8), (OTHER, 2, 8), (STEP, 1, 9), (OTHER, 2, 9)) == [3, 4]
+
+
+def test_an_object_that_one_line_creates_again_is_a_recompile(log):
+    log.say(F)
+    assert objects(log, (STEP, 1, 8), (OTHER, 2, 8), (OTHER, 3, 8)) == [2, 3]
+
+
+def test_the_head_of_the_report_and_the_findings_agree_about_two_objects(log):
+    log.say(F)
+    assert objects(log, (STEP, 1, 8), (OTHER, 2, 8)) == []
+    run = load(log.run)
+    assert not [f for f in registry.findings(run) if f.code == "JX110"]
+    print_report(run, file=(out := io.StringIO()))
+    assert "recompil" not in out.getvalue()
+    assert "0 recompiles of your functions" in summary(log.run)
+
+
+@pytest.mark.parametrize(("results", "again"), [((4, 4), [2]), ((4, 5), [])])
+def test_an_object_with_other_results_for_equal_inputs_is_another_function(log, results, again):
+    log.say(F)
+    for made, size in enumerate(results, 1):
+        call = log.missed(F, key(leaf("x", 8), function_object=made), line=STEP)
+        log.phase(call, "trace", 0.1, out=[ev.OutLeaf("", (size,), "float32")])
+        log.phase(call, "lower", 0.1)
+        log.phase(call, "compile", 0.1)
+    assert objects(log) == again
+
+
+def test_two_states_with_functions_of_their_own_that_two_lines_pass_are_two_programs(log):
+    log.say(F)
+    for line, number in ((STEP, 1), (OTHER, 2), (STEP, 3)):
+        apply = static("state.apply_fn", "Module.apply", type="function", compares="identity", serial=number)
+        log.compiled(F, key(leaf("x", 8), static=[apply]), line=line)
+        if number == 2:
+            run = load(log.run)
+            assert recompilations(run.functions[F.function], run) == []
+    assert objects(log) == [2, 3]

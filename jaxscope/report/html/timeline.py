@@ -128,7 +128,7 @@ def _lane(run: Run, lane: Lane, length: float, places: Places) -> Html:
     )
     shapes = [_blocks(lane, k, length) for k in range(len(PHASES))]
     if f is not None:
-        shapes += _marks(run, recompilations(f), [c for _, c in run.numbered(f)], length, places)
+        shapes += _marks(run, recompilations(f, run), [c for _, c in run.numbered(f)], length, places)
         described = words
     else:
         again_outside = payers.recompiled_outside(run)

@@ -73,7 +73,7 @@ def recompiles(run: Run) -> int:
     so they are counted again only if the run has grown."""
     global _counted
     if _counted[:2] != (id(run), run.version):
-        total = sum(len(recompilations(f)) for f in run.functions.values() if f.user)
+        total = sum(len(recompilations(f, run)) for f in run.functions.values() if f.user)
         _counted = (id(run), run.version, total)
     return _counted[2]
 

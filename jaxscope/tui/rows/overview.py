@@ -121,7 +121,7 @@ def steps(run: Run, width: int) -> list[Part]:
     per = -(-(last + 1) // (width - 2))
     again, first = [0] * (last // per + 1), [False] * (last // per + 1)
     for f in run.functions.values():
-        recompiled = {c.id for c in recompilations(f)} if f.user else set()
+        recompiled = {c.id for c in recompilations(f, run)} if f.user else set()
         for c in f.compilations if f.user else ():
             if c.step is None or c.process is not main or not 0 <= c.step <= last:
                 continue

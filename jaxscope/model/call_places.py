@@ -1,0 +1,58 @@
+"""Find functions that each place of the program calls with a value of its own, such as a line for a training
+set and a line for a test set. Such a function is compiled once for each place, which cannot be avoided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+from jaxscope.analysis.paths import below
+from jaxscope.model.records import Function
+from jaxscope.schema.keys import Key
+
+PLACES = 4  # lines that call a function, each with a value of its own; more are not a few data sets
+
+
+def one_for_each_place(f: Function, value_of: Callable[[Key], Hashable], *, callers: bool = True) -> bool:
+    """Return whether each place in the program (a line with its callers) that calls ``f`` passes always the
+    same value, and there are few such places. For example, one line passes a training set and another line a
+    test set. Recompiles for such values are not avoidable.
+
+    Args:
+      value_of: returns the value to compare from the cache key of a call.
+      callers: whether the same line with other callers is another place.
+    """
+    values: dict[Hashable, Hashable] = {}
+    for c in f.compilations:
+        if c.key is None or c.entry == "nested" or c.missed is None or c.site is None:
+            return False
+        lines = [(at.file, at.line) for at in (c.site, *(c.missed.stack if callers else ()))]
+        value = value_of(c.key)
+        if values.setdefault((c.process.id, c.missed.column, *lines), value) != value or len(values) > PLACES:
+            return False
+    return len(values) > 1
+
+
+def object_for_each_place(f: Function) -> bool:
+    """Return whether only a few lines call ``f``, and each line always calls the same function object: for
+    example, the updates that a factory made for two optimizers, each with its own line. Then no line creates
+    the function again in each call.
+
+    For a bound method, the lines that lead to the call are compared, too: two trainers are fitted at two
+    lines of the program, and both call their method at the same line of ``fit``.
+    """
+    if any(c.key is None or c.key.function_object is None for c in f.compilations):
+        return False
+    return one_for_each_place(f, lambda key: key.function_object, callers=f.seen.form == "method")
+
+
+def static_for_each_place(f: Function, path: str | None) -> bool:
+    """Return whether only a few places call ``f``, and each always passes the same static value at ``path``:
+    for example, two models, each with its own optimizer.
+    """
+
+    def value_at(key: Key) -> Hashable:
+        found = (s for s in key.static if path is not None and (s.path == path or below(s.path, {path})))
+        return tuple((s.path, s.type, s.repr, s.serial, s.hash) for s in found)
+
+    return one_for_each_place(f, value_at)
