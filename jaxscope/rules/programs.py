@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 
 from jaxscope.analysis.hlo.collectives import Collective
+from jaxscope.analysis.module_libraries import spelling
 from jaxscope.analysis.programs import Texts, peak_bytes
 from jaxscope.analysis.rewrap_site import in_a_loop, widens
 from jaxscope.analysis.sharding_audit import RESULT
@@ -51,7 +52,7 @@ def evidence(p: Program, text: Words, source: Frame | None) -> list[Evidence]:
 def unrolled_loop(run: Run) -> Iterator[Finding]:
     # The same unrolled loop occurs in the forward and in the backward pass, and in each function that has
     # it. All of these become one finding.
-    lines: dict[Hashable, list[tuple[Program, Function, Repeated]]] = {}
+    lines: dict[Hashable, tuple[Frame | None, list[tuple[Program, Function, Repeated]]]] = {}
     for p, f, texts in users(run):
         found = [
             r
@@ -63,8 +64,10 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
             and not _in_library(run, f, r)
         ]
         for r in found:
-            lines.setdefault(_line(r, found) or (f.id, r.line), []).append((p, f, r))
-    for several in lines.values():
+            source = _line(run, f, r, found)
+            at = (source.file, source.line) if source is not None else (f.id, r.line)
+            lines.setdefault(at, (source, []))[1].append((p, f, r))
+    for source, several in lines.values():
         several.sort(key=lambda one: -one[2].length * one[2].times)
         (_, f, r), rest = several[0], several[1:]
         shares = _shares(run, several)
@@ -79,14 +82,26 @@ def unrolled_loop(run: Run) -> Iterator[Finding]:
                 "unrolled-loop", function=f.display_name, operations=r.length, times=r.times, also=also
             ),
             function=f.id,
-            source=r.source,
+            source=source,
             evidence=[
                 *(e for q, g, other in several[:SHOWN] for e in _repeated(q, g, other)),
                 *(e for q, g, share in shares[:SHOWN] for e in _share(q, g, share)),
             ],
-            fix=Fix(message("fix-scan"), "scan"),
+            fix=_scan(next((other.library for _, _, other in several if other.library), None)),
             seconds=sum(share * _seconds(q) for q, _, share in shares) or None,
         )
+
+
+def _scan(library: str | None) -> Fix:
+    """Return the advice to write a loop as a scan, in the words of the library whose modules it calls."""
+    spelled = spelling(library)
+    layers = None
+    if spelled.layers is not None:
+        layers = message("scan-own-parameters", layers=spelled.layers)
+    elif spelled.maker is not None:
+        layers = message("scan-create-stacked", maker=spelled.maker)
+    words = message("fix-scan", scan=spelled.scan, layers=layers, same=spelled.same)
+    return Fix(words, "scan", {"scan": spelled.scan, "library": library})
 
 
 def _shares(
@@ -125,31 +140,51 @@ def _in_library(run: Run, f: Function, r: Repeated) -> bool:
         return False
     called = f.seen.file is not None and STANDING(f.seen.file) != Standing.USER
     text = sources.of(run)
-    if called and not any(in_a_loop(text(file), line) for file, line in r.under):
+    if called and not any(in_a_loop(text(at.file), at.line) for at in r.under):
         return True
     at_the_call = called and (r.source.file, r.source.line) in {(s.file, s.line) for s in sites}
     return at_the_call or STANDING(r.source.file) != Standing.USER
 
 
-def _line(r: Repeated, others: Sequence[Repeated]) -> tuple[str, int] | None:
-    """Return the (file, line) of the code whose repetition made the block of operations ``r``; None if it is
-    unknown. For a block of the backward pass, this is the line of the corresponding block of the forward pass
-    among ``others``, all repeated blocks of the program, so that both are reported as one loop."""
+def _line(run: Run, f: Function, r: Repeated, others: Sequence[Repeated]) -> Frame | None:
+    """Return the line in a loop whose repetition made the block of operations ``r``; None if it is unknown.
+    For a block of the backward pass, this is the line of the corresponding block of the forward pass, so that
+    both are reported as one loop.
+
+    Args:
+      f: the function whose program has the block.
+      others: all repeated blocks of the program.
+    """
     own = _innermost(r)
-    if not r.backward:
-        return own
-    lines = [_innermost(o) for o in sorted(others, key=lambda o: abs(o.times - r.times)) if not o.backward]
-    return next((line for line in lines if line == own or line in r.under), own)
+    forward = [o for o in others if not o.backward] if r.backward else []
+    for o in sorted(forward, key=lambda o: abs(o.times - r.times)):
+        line = _innermost(o)
+        if line is not None and (line == own or line in r.under):
+            return _in_a_loop(run, f, o) or line
+    return _in_a_loop(run, f, r) or own
 
 
-def _innermost(r: Repeated) -> tuple[str, int] | None:
-    """Return the (file, line) of the user's code whose repetition made the block of operations ``r``; None if
+def _in_a_loop(run: Run, f: Function, r: Repeated) -> Frame | None:
+    """Return the innermost line in a Python loop that leads to the block of operations ``r``; None: no loop
+    is known between the call of ``f`` and the block.
+    """
+    calls = {(c.site.file, c.site.line) for c in f.compilations if c.site is not None}
+    text = sources.of(run)
+    inside = [r.source] if r.source is not None and r.source not in r.under else []
+    for at in [*inside, *reversed(r.under)]:
+        if (at.file, at.line) in calls:
+            break
+        if in_a_loop(text(at.file), at.line):
+            return at
+    return None
+
+
+def _innermost(r: Repeated) -> Frame | None:
+    """Return the line of the user's code whose repetition made the block of operations ``r``; None if
     unknown. If the whole block comes from one line in a helper, return that line, which is the same for all
-    callers of the helper."""
-    if r.source is None:
-        return None
-    own = r.source.file, r.source.line
-    return r.under[-1] if own in r.under else own
+    callers of the helper.
+    """
+    return r.under[-1] if r.source in r.under else r.source
 
 
 def _repeated(p: Program, f: Function, r: Repeated) -> list[Evidence]:

@@ -47,7 +47,10 @@ def test_one_loop_is_one_finding_and_a_scan_is_none(record):
     )
     blocks = [text for text in map(words.evidence, f.evidence) if text.startswith("a block of ")]
     assert {text.rpartition(" in ")[2] for text in blocks} == {"step", "evaluate"}
-    assert words.fix_text(f).startswith("stack the parameters of the iterations and use jax.lax.scan")
+    assert words.fix_text(f).startswith(
+        "write the loop as jax.lax.scan over the stacked inputs or parameters"
+    )
+    assert (f.source.line, f.source.function) == (5, "loss")
     assert unrolled(record, SCANNED) == []
 
 
@@ -99,3 +102,130 @@ for n in 3, 4, 5:
 def test_a_loop_that_costs_most_is_the_first_finding(record):
     first, *others = registry.findings(load(record(WRITTEN + RECOMPILED).run))
     assert first.code == "JX202" and "JX101" in {f.code for f in others}
+
+
+# The words of the advice, modules with a loop over layers, and the same modules with the advice applied.
+LAYERS = {
+    "flax.nnx": (
+        ("nnx.scan over", "nnx.vmap creates layers", "nnx.fori_loop"),
+        """
+import jax, jax.numpy as jnp
+from flax import nnx
+
+class Block(nnx.Module):
+    def __init__(self, rngs):
+        self.a, self.b = nnx.Linear(16, 32, rngs=rngs), nnx.Linear(32, 16, rngs=rngs)
+    def __call__(self, x):
+        return x + self.b(nnx.gelu(self.a(x)))
+MODEL
+@nnx.jit
+def step(net, x):
+    return nnx.value_and_grad(lambda net: (net(x) ** 2).mean())(net)[0]
+step(Net(nnx.Rngs(0)), jnp.ones((8, 16)))
+""",
+        """
+class Net(nnx.Module):
+    def __init__(self, rngs):
+        self.blocks = nnx.List([Block(rngs) for _ in range(12)])
+    def __call__(self, x):
+        for block in self.blocks:
+            x = block(x)  # the loop
+        return x
+""",
+        """
+class Net(nnx.Module):
+    def __init__(self, rngs):
+        @nnx.split_rngs(splits=12)
+        @nnx.vmap
+        def create(rngs): return Block(rngs)
+        self.blocks = create(rngs)
+    def __call__(self, x):
+        @nnx.scan(in_axes=(nnx.Carry, 0), out_axes=nnx.Carry)
+        def scan(x, block): return block(x)
+        return scan(x, self.blocks)
+""",
+    ),
+    "flax.linen": (
+        ("nn.scan over", "variable_axes={'params': 0} if", "variable_broadcast"),
+        """
+import jax, jax.numpy as jnp
+from flax import linen as nn
+
+class Block(nn.Module):
+    @nn.compact
+    def __call__(self, x, _):
+        return x + nn.Dense(16)(nn.gelu(nn.Dense(32)(x))), None
+MODEL
+params = jax.jit(Net().init)(jax.random.key(0), jnp.ones((8, 16)))
+@jax.jit
+def step(params, x):
+    return jax.value_and_grad(lambda p: (Net().apply(p, x) ** 2).mean())(params)
+step(params, jnp.ones((8, 16)))
+""",
+        """
+class Net(nn.Module):
+    @nn.compact
+    def __call__(self, x):
+        for _ in range(12):
+            x, _ = Block()(x, None)  # the loop
+        return x
+""",
+        """
+class Net(nn.Module):
+    @nn.compact
+    def __call__(self, x):
+        scanned = nn.scan(Block, variable_axes={"params": 0}, split_rngs={"params": True}, length=12)
+        return scanned()(x, None)[0]
+""",
+    ),
+    "equinox": (
+        ("jax.lax.scan over", "eqx.filter_vmap creates layers", "jax.lax.fori_loop"),
+        """
+import jax, jax.numpy as jnp, equinox as eqx
+
+class Block(eqx.Module):
+    a: eqx.nn.Linear
+    b: eqx.nn.Linear
+    def __init__(self, key):
+        self.a, self.b = eqx.nn.Linear(16, 32, key=key), eqx.nn.Linear(32, 16, key=key)
+    def __call__(self, x):
+        return x + self.b(jax.nn.gelu(self.a(x)))
+MODEL
+@eqx.filter_jit
+def step(net, x):
+    return eqx.filter_value_and_grad(lambda net: (jax.vmap(net)(x) ** 2).mean())(net)
+step(Net(jax.random.key(0)), jnp.ones((8, 16)))
+""",
+        """
+class Net(eqx.Module):
+    blocks: list
+    def __init__(self, key):
+        self.blocks = [Block(k) for k in jax.random.split(key, 12)]
+    def __call__(self, x):
+        for block in self.blocks:
+            x = block(x)  # the loop
+        return x
+""",
+        """
+class Net(eqx.Module):
+    blocks: Block
+    def __init__(self, key):
+        self.blocks = eqx.filter_vmap(Block)(jax.random.split(key, 12))
+    def __call__(self, x):
+        arrays, rest = eqx.partition(self.blocks, eqx.is_array)
+        return jax.lax.scan(lambda x, a: (eqx.combine(a, rest)(x), None), x, arrays)[0]
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize("library", LAYERS)
+def test_the_finding_names_the_loop_over_layers_and_what_the_library_has_for_it(record, library):
+    pytest.importorskip(library)
+    wanted, program, loop, scanned = LAYERS[library]
+    code = program.replace("MODEL", loop)
+    (f,) = unrolled(record, code)
+    assert f.source.line == 1 + code[: code.index("# the loop")].count("\n")
+    assert f.fix.arguments["library"] == library
+    assert all(part in words.fix_text(f) for part in wanted)
+    assert unrolled(record, program.replace("MODEL", scanned)) == []

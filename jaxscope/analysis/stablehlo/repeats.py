@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from jaxscope.analysis import module_libraries
 from jaxscope.analysis.stablehlo import periods
 from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS, NOT_OPERATIONS, Module
 from jaxscope.analysis.stablehlo.sources import Sources
@@ -42,8 +43,8 @@ class Repeated(msgspec.Struct, frozen=True):
       source: the line of the user's code that repeats the block; None: unknown.
       first, end: the operations are in ``Module.ops[first:end]``.
       backward: whether differentiation created the block.
-      under: the lines of the user's code on the stacks of most of its operations, as (file, line), outermost
-        first.
+      under: the lines of the user's code on the stacks of most of its operations, outermost first.
+      library: the library whose modules the body of the loop calls, as ``flax.nnx``; None: none, or unknown.
     """
 
     length: int
@@ -55,7 +56,8 @@ class Repeated(msgspec.Struct, frozen=True):
     first: int
     end: int
     backward: bool = False
-    under: list[tuple[str, int]] = []
+    under: list[Frame] = []
+    library: str | None = None
 
 
 def find(module: Module, sources: Sources) -> list[Repeated]:
@@ -85,6 +87,7 @@ def find(module: Module, sources: Sources) -> list[Repeated]:
         if _is_jax_own(sources, iterations[0]):
             continue
         first = module.ops[inside[0]]
+        source = _source(sources, iterations[1], inside, repeated)
         listed.append(
             Repeated(
                 length=sum(weights[i] for i in iterations[0]),
@@ -92,11 +95,12 @@ def find(module: Module, sources: Sources) -> list[Repeated]:
                 line=first.line,
                 carried=_carried(module, iterations),
                 in_loop=sources.in_loop(inside[0]),
-                source=_source(sources, iterations[1], inside, repeated),
+                source=source,
                 first=inside[0],
                 end=inside[-1] + 1,
                 backward=2 * sum(sources.backward(i) is True for i in iterations[1]) > len(iterations[1]),
                 under=_under(sources, iterations[1]),
+                library=_library(sources, iterations[1], source) if source is not None else None,
             )
         )
     return sorted(listed, key=lambda r: (-r.length * r.times, r.line))
@@ -220,16 +224,39 @@ def _chain(sources: Sources, index: int) -> tuple[Frame, ...]:
     return () if found.frame is None else (found.frame, *found.callers)[::-1]
 
 
-def _under(sources: Sources, iteration: Sequence[int]) -> list[tuple[str, int]]:
-    """Return (file, line) of the lines of the user's code that are on the stacks of most operations of an
-    iteration (their indices), outermost first."""
+def _under(sources: Sources, iteration: Sequence[int]) -> list[Frame]:
+    """Return the lines of the user's code that are on the stacks of most operations of an iteration,
+    outermost first.
+
+    Args:
+      sources: the lines and calls of the module's operations.
+      iteration: the indices of one iteration's operations.
+    """
     chains = [c for i in iteration if (c := _chain(sources, i))]
-    depths: dict[tuple[str, int], list[int]] = {}
+    depths: dict[Frame, list[int]] = {}
     for chain in chains:
-        for line, depth in {(f.file, f.line): depth for depth, f in enumerate(chain)}.items():
+        for line, depth in {f: depth for depth, f in enumerate(chain)}.items():
             depths.setdefault(line, []).append(depth)
     common = [line for line, found in depths.items() if len(found) >= SHARED * len(chains)]
     return sorted(common, key=lambda line: sum(depths[line]) / len(depths[line]))
+
+
+def _library(sources: Sources, iteration: Sequence[int], source: Frame) -> str | None:
+    """Return the library whose modules the body of a loop calls most often; None: it calls none.
+
+    Args:
+      sources: the lines and calls of the module's operations.
+      iteration: the indices of one iteration's operations.
+      source: a line of the loop's body.
+    """
+    found: Counter[str] = Counter()
+    for i in iteration:
+        frames = sources.place(i).frames
+        body = [n for n, f in enumerate(frames) if (f.file, f.function) == (source.file, source.function)]
+        library = module_libraries.nearest(frames[: body[0]][::-1]) if body else None
+        if library is not None:
+            found[library] += 1
+    return found.most_common(1)[0][0] if found else None
 
 
 def _elsewhere(

@@ -11,9 +11,11 @@ TEMPLATES = {
         "with a scan, {function} has {share} fewer operations; it took {seconds} to trace, lower and compile"
     ),
     "fix-scan": (
-        "stack the parameters of the iterations and use jax.lax.scan (Flax: nnx.scan, nn.scan); if all"
-        " iterations use the same parameters, use jax.lax.fori_loop"
+        "write the loop as {scan} over the stacked inputs or parameters of its iterations{layers}; if they"
+        " all use the same, write it as {same}"
     ),
+    "scan-own-parameters": " ({layers} if they have parameters of their own)",
+    "scan-create-stacked": " ({maker} creates layers with stacked parameters)",
     "called-row-by-row": (
         "{function} is called once for each row of {aval}, in a loop that starts {n} programs, one after"
         " the other"

@@ -1,4 +1,5 @@
 # haiku: a recurrent network goes through time in a Python loop
+# never: nnx|nn\.|jax\.lax
 import haiku as hk
 import jax
 import jax.numpy as jnp
@@ -8,7 +9,7 @@ def forward(xs):
     core = hk.VanillaRNN(32)
     state = core.initial_state(xs.shape[1])
     for t in range(xs.shape[0]):
-        y, state = core(xs[t], state)  # must: JX202 first
+        y, state = core(xs[t], state)  # must: JX202 first ~ hk\.scan
     return y.mean()
 
 

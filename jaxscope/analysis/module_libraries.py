@@ -1,0 +1,63 @@
+"""What code with a library of neural network modules writes instead of JAX's own loops and gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from jaxscope.schema.file_owner import SEPARATOR, STANDING, Standing
+from jaxscope.schema.keys import Frame
+
+
+class Spelling(NamedTuple):
+    """The functions with which code of one library writes loops and gradients.
+
+    Attributes:
+      scan: the function for a loop over stacked inputs: ``nnx.scan``.
+      same: the function for a loop whose iterations differ in nothing.
+      value_and_grad: the function for a value and its gradient.
+      layers: what ``scan`` needs, or what is used instead of it, if each iteration has parameters of its own;
+        None: nothing.
+      maker: the function that creates such layers with stacked parameters; None: there is none.
+    """
+
+    scan: str = "jax.lax.scan"
+    same: str = "jax.lax.fori_loop"
+    value_and_grad: str = "jax.value_and_grad"
+    layers: str | None = None
+    maker: str | None = None
+
+
+JAX = Spelling()
+# By the package that contains the library's modules
+LIBRARIES = {
+    "flax.nnx": Spelling("nnx.scan", "nnx.fori_loop", "nnx.value_and_grad", maker="nnx.vmap"),
+    "flax.linen": Spelling(
+        "nn.scan",
+        "nn.scan with variable_broadcast='params'",
+        layers="variable_axes={'params': 0}",
+    ),
+    "haiku": Spelling("hk.scan", "hk.fori_loop", layers="hk.layer_stack"),
+    "equinox": Spelling(value_and_grad="eqx.filter_value_and_grad", maker="eqx.filter_vmap"),
+}
+
+
+def spelling(library: str | None) -> Spelling:
+    """Return how code with ``library`` (``flax.nnx``) writes loops and gradients; JAX's own functions for
+    None and for a library that is not in the table.
+    """
+    return LIBRARIES.get(library or "", JAX)
+
+
+def nearest(frames: Iterable[Frame]) -> str | None:
+    """Return the library of the first of ``frames`` that is in a library of modules: ``flax.nnx``; None:
+    none is.
+    """
+    return next((library for f in frames if (library := _library_of(f.file)) is not None), None)
+
+
+def _library_of(file: str) -> str | None:
+    if STANDING(file) != Standing.LIBRARY:
+        return None
+    path = ".".join(SEPARATOR.split(file))
+    return next((library for library in LIBRARIES if f".{library}." in path), None)
