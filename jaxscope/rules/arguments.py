@@ -9,14 +9,14 @@ from itertools import pairwise
 
 from jaxscope.analysis import bucketing
 from jaxscope.analysis.paths import below, root, tokens
-from jaxscope.model.call_places import one_for_each_place
-from jaxscope.rules.recompiles import Group, container, is_none_at_times, recompile_rule
-from jaxscope.schema.causes import ArrayType, AxisSizes, Value
+from jaxscope.rules.recompiles import Group, container, is_none_at_times, one_for_each_place, recompile_rule
+from jaxscope.schema.causes import ArrayType, AxisSizes, Cause, StaticValue, Value
 from jaxscope.schema.findings import NOTE, WARNING, Fix
 from jaxscope.schema.keys import Key
 from jaxscope.schema.messages import message
 
 CALLS_A_SIZE = 10  # calls with each size for which its compilation pays
+_NUMBERS = {"int", "float", "complex"}
 _TYPED = {"bfloat16", "float16", "float32", "float64", "int32", "int64", "uint32", "complex64"}
 
 
@@ -182,6 +182,8 @@ def changing_key_type(group: Group) -> Fix:
 @recompile_rule("JX105", "changing-tree", WARNING, "tree")
 def changing_tree(group: Group) -> Fix | None:
     cause = group.cause
+    if (number := _number_or_array(cause)) is not None:
+        return number
     if is_none_at_times(cause):
         return Fix(message("fix-none-or-array", path=cause.path), "same_tree", {"path": cause.path})
     if _grows(group):
@@ -189,6 +191,22 @@ def changing_tree(group: Group) -> Fix | None:
     if one_for_each_place(group.function, lambda key: tuple(leaf.path for leaf in key.arguments)):
         return None  # for example the parameters of two models
     return Fix(message("fix-same-tree"), "same_tree", {"path": cause.path})
+
+
+def _number_or_array(cause: Cause) -> Fix | None:
+    """Return the advice for an argument that is a Python number in one of two calls, and an array in the
+    other, under a jit for which Python numbers are static (``eqx.filter_jit``). None for other changes.
+    """
+    before, after = cause.before, cause.after
+    if isinstance(before, ArrayType) and isinstance(after, StaticValue):
+        before, after = after, before
+    if cause.path is None or not isinstance(after, ArrayType) or after.shape != ():
+        return None
+    if not isinstance(before, StaticValue) or before.type not in _NUMBERS:
+        return None
+    dtype = dtype_of(after)
+    words = message("fix-number-as-array", path=cause.path, typed=typed(dtype))
+    return Fix(words, "typed_array", {"path": cause.path, "dtype": dtype})
 
 
 def _grows(group: Group) -> bool:

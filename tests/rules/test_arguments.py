@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from written import Log, function, key, leaf
+from written import Log, function, key, leaf, static
 
 from jaxscope.log import store
 from jaxscope.model import observed_sizes
@@ -91,6 +91,23 @@ def test_keys_that_come_instead_of_others_do_not_grow(found):
         tree({"t": "dict"}, *paths) for paths in (["t['a']"], ["t['a']", "t['b']"], ["t['a']", "t['c']"])
     ]
     assert [f for _, f in found(*trees)] == [SAME]
+
+
+@pytest.mark.parametrize("array_first", [False, True])
+@pytest.mark.parametrize(
+    ("value", "shape", "fix"),
+    [
+        (0, (), "pass step as an array in every call, including the first: jnp.int32(...)"),
+        (0, (3,), SAME),
+        ("mean", (), SAME),
+    ],
+)
+def test_a_number_that_comes_back_as_an_array_is_an_array_from_the_first_call(
+    value, shape, fix, array_first, found
+):
+    number = key(tree="n", static=[static("step", value)])
+    array = key(leaf("step", *shape, dtype="int32"), tree="a")
+    assert [f for _, f in found(*((array, number) if array_first else (number, array)))] == [fix]
 
 
 def test_none_for_an_array_is_compared_with_the_call_with_that_array(found):
