@@ -9,7 +9,8 @@ from itertools import pairwise
 
 from jaxscope.analysis import bucketing
 from jaxscope.analysis.paths import below, root, tokens
-from jaxscope.rules.recompiles import Group, container, is_none_at_times, one_for_each_place, recompile_rule
+from jaxscope.model.call_places import one_for_each_place
+from jaxscope.rules.recompiles import Group, container, is_none_at_times, recompile_rule
 from jaxscope.schema.causes import ArrayType, AxisSizes, Cause, StaticValue, Value
 from jaxscope.schema.findings import NOTE, WARNING, Fix
 from jaxscope.schema.keys import Key
