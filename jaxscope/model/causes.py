@@ -83,18 +83,22 @@ def created_again(run: Run, c: Compilation) -> bool:
 
     False if its inputs or its results differ as well: each of the two objects then needs its own program.
     """
-    created = of(run, c)[0].kind in CREATED_AGAIN
-    return created and not _has_other_inputs(run, c) and not _has_other_results(run, c)
+    return reason(run, c).kind in CREATED_AGAIN and not _has_other_results(run, c)
 
 
-def _has_other_inputs(run: Run, c: Compilation) -> bool:
-    """Return whether ``c``, the call of a function or with a static object that was created again, would have
-    been compiled with the earlier object, too. Then the new object is not the reason.
+def reason(run: Run, c: Compilation) -> Cause:
+    """Return the cause without which ``c`` would not have been compiled.
 
-    That is so if the shapes, dtypes, containers, shardings or static values of ``c`` differ from those of
-    every earlier call.
+    That is the decisive cause, with one exception. If a function or a static object was created again, but
+    the shapes, dtypes, containers, shardings or static values of ``c`` differ from those of every earlier
+    call, too, ``c`` would have been compiled with the earlier object as well. The cause is then the first of
+    these differences.
     """
-    return any(o.kind in OF_INPUTS and o.certainty == CERTAIN for o in of(run, c)[1:])
+    decisive, *others = of(run, c)
+    if decisive.kind not in CREATED_AGAIN:
+        return decisive
+    inputs = (o for o in others if o.kind in OF_INPUTS and o.certainty == CERTAIN)
+    return next(inputs, decisive)
 
 
 def _has_other_results(run: Run, c: Compilation) -> bool:
@@ -123,7 +127,7 @@ def is_of_another_object(run: Run, c: Compilation) -> bool:
     """
     cause = of(run, c)[0]
     if cause.kind == "new_function":
-        other_results = not _has_other_inputs(run, c) and _has_other_results(run, c)
+        other_results = reason(run, c) is cause and _has_other_results(run, c)
         return other_results or call_places.object_for_each_place(c.function)
     if cause.kind != "static_identity":
         return False

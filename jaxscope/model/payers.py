@@ -27,7 +27,6 @@ CODE = "JX133"  # the rule that reports such lines
 MOST_SIZES = 64  # number of array sizes that are compared with each other
 ALIKE = 3  # number of operations, compiled for two sizes, from which on the size is the cause
 UNNAMED = "operations without a name"
-MADE_ANEW = frozenset({"new_function", "static_identity"})  # causes: an equal object was created again
 
 
 class Payer(msgspec.Struct, frozen=True):
@@ -97,7 +96,7 @@ def _again(run: Run, members: list[Compilation]) -> list[Compilation]:
 
     Two kinds of compilations do not count:
     - those for lines that run only once, because a library then compiles one function for several inputs
-      (unless the library creates the function object again in each call);
+      (unless the library only creates the function object again, for equal inputs);
     - a loop body (such as the step of another optimizer) whose program does other work than before.
     """
     # The costs of the programs compiled so far, by function and user's lines
@@ -111,7 +110,7 @@ def _again(run: Run, members: list[Compilation]) -> list[Compilation]:
         work = c.compiled.cost if c.compiled is not None else {}
         earlier = met.setdefault(place, [])
         another = c.function.seen.eager and _of_other_work(run, c, work, earlier)
-        if earlier and not another and (kind(run, c) in MADE_ANEW or not ran_once(run, c)):
+        if earlier and not another and (causes.created_again(run, c) or not ran_once(run, c)):
             found.append(c)
         earlier.append(work)
     return found
@@ -128,7 +127,7 @@ def _of_other_work(run: Run, c: Compilation, work: dict[str, float], earlier: li
     if not work or not all(earlier) or work in earlier:
         return False
     kinds = [cause.kind for cause in causes.of(run, c)]
-    return kinds[0] in MADE_ANEW and not SHAPES.intersection(kinds)
+    return kinds[0] in causes.CREATED_AGAIN and not SHAPES.intersection(kinds)
 
 
 def ran_once(run: Run, c: Compilation) -> bool:
@@ -275,16 +274,13 @@ def _place(line: Frame | None) -> tuple[str, int] | None:
     return (line.file, line.line) if line is not None else None
 
 
-def kind(run: Run, c: Compilation) -> str:
-    """Return the kind of the decisive cause of ``c``: ``first``, ``shape``, ..."""
-    return causes.of(run, c)[0].kind
-
-
 def sizes_change(run: Run, p: Payer) -> bool:
-    """Return whether the operations of ``p`` were compiled again because array sizes changed. Several sizes
-    alone do not prove it, because one call can have arrays of several sizes. So all compilations with one
-    size must come before all compilations with another size."""
-    if not any(kind(run, c) in SHAPES for c in p.again):
+    """Return whether the operations of ``p`` were compiled again because array sizes changed.
+
+    Several sizes alone do not prove it, because one call can have arrays of several sizes. So all
+    compilations with one size must come before all compilations with another size.
+    """
+    if not any(causes.reason(run, c).kind in SHAPES for c in p.again):
         return False
     met: dict[int, dict[str, int]] = {}  # size -> operation -> time
     for c in p.compilations:
@@ -314,5 +310,5 @@ def resized_lines(run: Run) -> set[tuple[str, int]]:
         for f in run.functions.values()
         if f.user
         for c in recompilations(f, run)
-        if c.site is not None and kind(run, c) in SHAPES
+        if c.site is not None and causes.of(run, c)[0].kind in SHAPES
     }

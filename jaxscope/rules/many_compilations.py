@@ -164,7 +164,7 @@ def _beside_a_resized_function(run: Run, p: Payer, resized: set[tuple[str, int]]
     function's arguments or results."""
     if (p.line.file, p.line.line) in resized:
         return True
-    sizes = sum(c.seconds for c in p.again if causes.of(run, c)[0].kind in OF_SIZES)
+    sizes = sum(c.seconds for c in p.again if causes.reason(run, c).kind in OF_SIZES)
     loop = loop_around(sources.of(run)(p.line.file), p.line.line) if 2 * sizes >= p.seconds else None
     return loop is not None and any(f == p.line.file and loop[0] <= n <= loop[1] for f, n in resized)
 
@@ -357,9 +357,9 @@ def _what_to_do(run: Run, p: Payer) -> tuple[Message | None, Fix | None, float]:
     again = sum(c.seconds for c in p.again)
     unstacked = [c for c in p.compilations if c.function.seen.name == ITERATED]
     iterated = sum(c.seconds for c in unstacked)
-    made_anew = [(c, cause) for c in p.again if (cause := causes.of(run, c)[0]).kind in payers.MADE_ANEW]
-    anew = 2 * sum(c.seconds for c, _ in made_anew) >= again > 0
-    paths = [cause.path for _, cause in made_anew if cause.path is not None and cause.path[0] != "_"]
+    created = [c for c in p.again if causes.created_again(run, c)]
+    anew = 2 * sum(c.seconds for c in created) >= again > 0
+    paths = [path for c in created if (path := causes.of(run, c)[0].path) is not None and path[0] != "_"]
     objects = paths if anew else []  # without private ones of the library
     changing = not anew and payers.sizes_change(run, p)
     if 2 * iterated >= p.seconds:
@@ -452,11 +452,18 @@ def _for_library(
         return None, Fix(message("fix-numpy-or-jit", library=p.library), "numpy"), all_seconds
     if not jit_decorators.calls_a_function(sources.of(run)(p.line.file), p.line.line):
         return None, None, 0.0  # an object of the library's is created, or computes an attribute
+    if any(_package(c.function) == p.library for c in p.compilations):
+        return None, None, 0.0  # the library jits its functions itself, and calls them from Python code
     return None, Fix(message("fix-jit-method", how=_as_in(jitted), library=p.library), "jit"), all_seconds
 
 
 def _computes(run: Run, library: str | None) -> bool:
     """Return whether the library ``library`` itself computes with JAX: one of its functions was jitted in the
-    run. Otherwise the library only reads arrays, and NumPy arrays would do."""
-    modules = (f.seen.module or "" for f in run.functions.values() if not f.seen.eager)
-    return library in {module.partition(".")[0] for module in modules}
+    run. Otherwise the library only reads arrays, and NumPy arrays would do.
+    """
+    return library in {_package(f) for f in run.functions.values()}
+
+
+def _package(f: Function) -> str | None:
+    """Return the package that defines the jitted function ``f``; None for an operation outside jit."""
+    return None if f.seen.eager else (f.seen.module or "").partition(".")[0]

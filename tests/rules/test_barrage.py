@@ -368,21 +368,27 @@ print(model.fit(shape))
 
 
 @pytest.mark.parametrize(
-    ("line", "advice"),
+    ("line", "jits", "advice"),
     [
-        (2, []),  # a package that computes while it is imported
-        (3, []),  # an attribute that is computed
-        (4, []),  # an object of a class: what jit returns are arrays
-        (5, ["jit what this line calls, as in jax.jit(model.fit)(...), with static_argnums"]),
+        (2, False, []),  # a package that computes while it is imported
+        (3, False, []),  # an attribute that is computed
+        (4, False, []),  # an object of a class: what jit returns are arrays
+        (5, False, ["jit what this line calls, as in jax.jit(model.fit)(...), with static_argnums"]),
+        (5, True, []),  # the line's method jits its parts: it is a loop in Python
     ],
 )
-def test_a_package_that_computes_is_not_to_be_given_numpys(tmp_path, run, line, advice):
+def test_a_package_that_computes_is_not_to_be_given_numpys(tmp_path, run, line, jits, advice):
     program = tmp_path / "train.py"
     program.write_text(FITTING)
     log = Log(run)
     log.say(ev.SourceSeen(file=str(program), sha256=hashlib.sha256(FITTING.encode()).hexdigest()))
-    log.say(function("search", "/lib/site-packages/fitting/search.py", 9, module="fitting.search"))
+    search = function(
+        "search", "/lib/site-packages/fitting/search.py", 9, module="fitting.search", library=True
+    )
+    log.say(search)
     site = Frame(str(program), line, "<module>")
+    if jits:
+        log.compiled(search, key(leaf("x", 3)), site=site, into_library=0, library="fitting")
     for n in range(25):
         op = function(f"op{n}", None, None, eager=True, form="primitive")
         log.say(op)
@@ -517,3 +523,24 @@ def test_the_fix_names_the_function_that_the_line_is_in(run):
     assert words.fix_text(f) == (
         "put the computation around this line, in main.init, into one jax.jit, or do it in NumPy"
     )
+
+
+SOLVE = function("solve", "/lib/tuner/solve.py", 9, library=True, module="tuner.solve")
+
+
+@pytest.mark.parametrize(("sizes", "again"), [((8, 8), 1), ((8, 4), 0)])
+def test_an_object_that_is_created_again_for_other_sizes_is_not_compiled_again(tmp_path, run, sizes, again):
+    program, text = tmp_path / "train.py", "trainer.run()\n"
+    program.write_text(text)
+    log, site = Log(run), Frame(str(program), 1, "<module>")
+    log.say(ev.SourceSeen(file=str(program), sha256=hashlib.sha256(text.encode()).hexdigest()))
+    log.say(SOLVE)
+    for made, size in enumerate(sizes, 1):
+        log.compiled(
+            SOLVE, key(leaf("x", size), function_object=made), site=site, library="tuner", into_library=0
+        )
+    log.end()
+    found = [f for f in barrage(run) if "creates new function objects" in words.title(f)]
+    assert len(found) == again
+    [line] = as_json(load(run))["outside_jit"]
+    assert (line["compilations"], line["recompiles"]) == (2, again)
