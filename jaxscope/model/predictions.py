@@ -14,7 +14,7 @@ import msgspec
 
 from jaxscope.analysis import causes as analysis
 from jaxscope.analysis.feedback import Fed, Result, Results, fed_back
-from jaxscope.analysis.keys import Facts, placed
+from jaxscope.analysis.keys import Facts, LeafFacts, placed
 from jaxscope.analysis.levels import FAST_PATH, distance
 from jaxscope.analysis.paths import below
 from jaxscope.model import causes, key_index
@@ -23,6 +23,7 @@ from jaxscope.model.run import Run
 from jaxscope.schema.causes import Cause
 from jaxscope.schema.events import Compiled, Traced
 from jaxscope.schema.findings import LIKELY
+from jaxscope.schema.keys import Sharding
 from jaxscope.schema.messages import Message, message
 
 NO_RESULTS = Results()
@@ -77,7 +78,7 @@ def of(run: Run, c: Compilation) -> list[Prediction]:
             continue
         expected_causes = _causes(comparison.facts, expected)
         if expected_causes:
-            status, by = _status(run, c, fed)
+            status, by = _status(run, c, comparison.facts, fed)
             found.append(
                 Prediction(c, fed.argument, fed.result, expected_causes, len(fed.leaves), status, by)
             )
@@ -193,12 +194,16 @@ def _seen_before(run: Run, c: Compilation, expected: Facts) -> bool:
     return False
 
 
-def _status(run: Run, c: Compilation, fed: Fed) -> tuple[str | None, Compilation | None]:
+def _status(run: Run, c: Compilation, facts: Facts, fed: Fed) -> tuple[str | None, Compilation | None]:
     """Return whether a predicted recompile happened, as (status, call).
 
     The prediction is: if the program passes a result of the call ``c`` as an argument of the next call, this
     next call recompiles. The status is CONFIRMED, with the call that recompiled; WITHDRAWN, if the next call
     did not recompile so; PENDING, if there was no next call yet; None, if the program ended without one.
+
+    Args:
+      facts: the flattened key of ``c``.
+      fed: the argument, and the result of ``c`` that is expected in it.
     """
     own = c.function.compilations  # in order of time
     for at in range(bisect_left(own, c.t_ns, key=lambda o: o.t_ns), len(own)):
@@ -208,8 +213,11 @@ def _status(run: Run, c: Compilation, fed: Fed) -> tuple[str | None, Compilation
         comparison = causes.compared(run, later)
         if comparison is None:
             continue
-        came_back = all(_as_expected(comparison.facts, path, fed) for path in fed.leaves)
-        came_back = came_back and made_by_it(c, later, fed.leaves)
+        found = comparison.facts.leaves
+        as_expected = [_as_expected(found.get(path), facts.leaves[path], x) for path, x in fed.leaves.items()]
+        if None in as_expected and False not in as_expected:
+            continue
+        came_back = all(as_expected) and made_by_it(c, later, fed.leaves)
         return (CONFIRMED, later) if came_back and later.reached_phases else (WITHDRAWN, None)
     if c.calls_then is not None:
         calls = c.function.counted_calls.get(c.process.id, 0)
@@ -231,15 +239,32 @@ def made_by_it(c: Compilation, later: Compilation, paths: Iterable[str]) -> bool
     return not made or bool(made & here)
 
 
-def _as_expected(facts: Facts, path: str, fed: Fed) -> bool:
-    """Return whether the argument at ``path`` in ``facts``, the flattened key of a later call, has the shape,
-    dtype and weak type that the prediction ``fed`` expects."""
-    found, expected = facts.leaves.get(path), fed.leaves[path]
-    return found is not None and (found.shape, found.dtype, found.weak_type) == (
+def _as_expected(found: LeafFacts | None, before: LeafFacts, expected: LeafFacts) -> bool | None:
+    """Return whether an argument is the predicted one: its shape, dtype and weak type, and of its sharding,
+    committedness and memory kind what was predicted to change. None: unknown.
+
+    Args:
+      found: the leaf in the later call; None: that call has no such leaf.
+      before: the leaf in the call after which the prediction was made.
+      expected: the leaf that was predicted.
+    """
+    if found is None or (found.shape, found.dtype, found.weak_type) != (
         expected.shape,
         expected.dtype,
         expected.weak_type,
-    )
+    ):
+        return False
+    fields = [
+        n for n in ("sharding", "committed", "memory_kind") if getattr(before, n) != getattr(expected, n)
+    ]
+    if found.type == expected.type and any(getattr(found, n) is None for n in fields):
+        return None
+    return all(_placement(found, n) == _placement(expected, n) for n in fields)
+
+
+def _placement(leaf: LeafFacts, name: str) -> object:
+    value: object = getattr(leaf, name)
+    return placed(value) if isinstance(value, Sharding) else value
 
 
 def sentence(p: Prediction) -> Message:

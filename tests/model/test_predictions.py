@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from written import ONE_CPU, Log, function, key, leaf
+from written import ONE_CPU, TWO_CPU, Log, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model.load import load
@@ -103,6 +103,18 @@ def test_a_state_that_comes_back_on_the_mesh_is_reported_by_its_sharding(run, lo
     compiled(log, key(W, BATCH), [out("[0].w", 4), out("[1]")], SPLIT, committed=True)
     [cause] = one(run).causes
     assert (cause.kind, cause.path, cause.level) == ("mesh", "state.w", "trace")
+
+
+@pytest.mark.parametrize(
+    ("sharding", "status"),
+    [(SPLIT, CONFIRMED), (TWO_CPU, WITHDRAWN), (None, PENDING)],
+    ids=["the predicted one", "another one", "unknown"],
+)
+def test_a_predicted_sharding_is_confirmed_by_that_sharding_alone(run, log, sharding, status):
+    compiled(log, key(W, BATCH), [out("[0].w", 4), out("[1]")], SPLIT, committed=True)
+    moved = leaf("state.w", 4, sharding=None if sharding is None else 1, committed=True)
+    compiled(log, key(moved, BATCH, shardings=[ONE_CPU, sharding or ONE_CPU]), [out("[0].w", 4), out("[1]")])
+    assert predictions(load(run))[0].status == status
 
 
 def test_a_result_that_fits_announces_nothing(run, log):
