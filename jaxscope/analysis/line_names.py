@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from jaxscope.analysis.rewrap_site import FUNCTION, Syntax, last_name, syntax
 from jaxscope.schema.libraries import JAX_ROOTS
 
+_GRADIENTS = frozenset({"grad", "value_and_grad", "filter_grad", "filter_value_and_grad"})
 _MESH_MAKERS = frozenset({"Mesh", "make_mesh"})
 
 
@@ -30,6 +31,16 @@ def called_with(source: str | None, line: int, argument: str) -> list[str]:
     calls = [c for c in _calls(found, line) if any(k.arg in (argument, None) for k in c.keywords)]
     full = [_full(n, names) for c in calls for n in (c.func, *c.args)]
     return [name for name in full if name.partition(".")[0] in JAX_ROOTS]
+
+
+def gradients(source: str | None) -> set[str]:
+    """Return the full names of the functions with which a file computes gradients: ``jax.value_and_grad``,
+    ``flax.nnx.grad``, ``equinox.filter_grad``.
+    """
+    found = _syntax(source)
+    names = _imported(found) if found is not None else {}
+    called = {_full(c.func, names) for calls in (found.calls if found else {}).values() for c in calls}
+    return {name for name in called if name.rpartition(".")[2] in _GRADIENTS}
 
 
 def calls_method(source: str | None, line: int, method: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from jaxscope.analysis import line_names
 from jaxscope.schema.file_owner import SEPARATOR, STANDING, Standing
 from jaxscope.schema.keys import Frame
 
@@ -49,6 +50,26 @@ def spelling(library: str | None) -> Spelling:
     return LIBRARIES.get(library or "", JAX)
 
 
+def of_gradients(source: str | None, wrappers: Iterable[str]) -> str | None:
+    """Return the library whose functions the gradients of a jitted function are computed with; None: JAX's
+    own, or unknown. The library is that of the gradients in the function's file, if all are of one library,
+    else that of its jit.
+
+    Args:
+      source: the text of the file that defines the function; None: unknown.
+      wrappers: the full names of the wrappers around the function, such as ``flax.nnx.jit``.
+    """
+    called = {library_of_name(name) for name in line_names.gradients(source)}
+    if len(called) == 1:
+        return called.pop()
+    return next((library for w in wrappers if (library := library_of_name(w)) is not None), None)
+
+
+def library_of_name(name: str) -> str | None:
+    """Return the library of a function by its full name: ``flax.nnx`` for ``flax.nnx.jit``."""
+    return next((library for library in LIBRARIES if name.startswith(f"{library}.")), None)
+
+
 def nearest(frames: Iterable[Frame]) -> str | None:
     """Return the library of the first of ``frames`` that is in a library of modules: ``flax.nnx``; None:
     none is.
@@ -59,5 +80,5 @@ def nearest(frames: Iterable[Frame]) -> str | None:
 def _library_of(file: str) -> str | None:
     if STANDING(file) != Standing.LIBRARY:
         return None
-    path = ".".join(SEPARATOR.split(file))
+    path = "." + ".".join(SEPARATOR.split(file))
     return next((library for library in LIBRARIES if f".{library}." in path), None)

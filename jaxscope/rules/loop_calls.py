@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from jaxscope.analysis import loop_calls
+from jaxscope.analysis import loop_calls, module_libraries
 from jaxscope.analysis.avals import short_aval
 from jaxscope.analysis.jit_decorators import names_of
 from jaxscope.analysis.loop_calls import LoopCall
@@ -214,7 +214,7 @@ def work_done_twice(run: Run) -> Iterator[Finding]:
             kept = _arrays_passed(g, c, again) if "flax.nnx.jit" in f.seen.wrappers else None
             after = _same_arguments(does, again, kept)
             if after is not None:
-                yield _twice(f, g, c, again, after)
+                yield _twice(run, f, g, c, again, after)
 
 
 def _comparable(run: Run, larger: Compilation, g: Function, c: Compilation) -> bool:
@@ -354,19 +354,26 @@ def _depends(call: ast.Call, on: LoopCall, between: Sequence[ast.AST]) -> bool:
     return bool(names & loop_calls.names_read([*call.args, *(k.value for k in call.keywords)]))
 
 
-def _twice(f: Function, g: Function, c: Compilation, call: LoopCall, after: bool) -> Finding:
+def _twice(run: Run, f: Function, g: Function, c: Compilation, call: LoopCall, after: bool) -> Finding:
     functions = {"function": g.display_name, "other": f.display_name}
-    text = message(
+    text = sources.of(run)(f.seen.file) if f.seen.file is not None else None
+    spelled = module_libraries.spelling(module_libraries.of_gradients(text, f.seen.wrappers))
+    title = message(
         "work-done-twice-after" if after else "work-done-twice", line=call.loop.lineno, **functions
     )
-    fix = message("fix-has-aux", before=message("of-params-before") if after else None, **functions)
+    fix = message(
+        "fix-has-aux",
+        value_and_grad=spelled.value_and_grad,
+        before=message("of-params-before") if after else None,
+        **functions,
+    )
     return Finding(
         "JX205",
         NOTE if after else WARNING,
         LIKELY,
-        text,
+        title,
         g.id,
         c.site,
-        [Evidence(text, compilation=c.id, program=c.program, source=c.site)],
-        Fix(fix, "has_aux", {"function": f.display_name}),
+        [Evidence(title, compilation=c.id, program=c.program, source=c.site)],
+        Fix(fix, "has_aux", {"function": f.display_name, "value_and_grad": spelled.value_and_grad}),
     )

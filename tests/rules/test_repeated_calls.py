@@ -143,5 +143,11 @@ def test_only_calls_that_repeat_what_they_need_not_are_found(record):
     assert "for each row of f32[8,3,4]" in texts["row"] and "jax.vmap(row)" in texts["row"]
     assert "each step calls micro 9 times" in texts["micro"] and "jax.lax.scan of micro" in texts["micro"]
     assert "k is the same each time" in texts["of_epoch"]
-    assert "it is then computed with the parameters before the update" in texts["after"]
+    assert texts["before"].endswith(
+        "let train also return what before computes: with jax.value_and_grad(loss, has_aux=True) the loss"
+        " returns it from its own forward pass"
+    )
+    assert texts["after"].endswith(
+        "; it is then computed with the parameters before the update, not after it"
+    )
     assert all(f.source is not None for f in found)

@@ -32,14 +32,13 @@ TEMPLATES = {
     ),
     "work-done-twice-after": (
         "{function} runs the forward pass of {other} again in each iteration of the loop at line {line}: on"
-        " the same"
-        " batch, after the update"
+        " the same batch, with the parameters after the update"
     ),
     "fix-has-aux": (
-        "return the value from {other}, which computes it already: jax.value_and_grad(loss,"
-        " has_aux=True){before}"
+        "let {other} also return what {function} computes: with {value_and_grad}(loss, has_aux=True) the loss"
+        " returns it from its own forward pass{before}"
     ),
-    "of-params-before": "; it is then computed with the parameters before the update",
+    "of-params-before": "; it is then computed with the parameters before the update, not after it",
     "no-result": "{function} returns no array and has no effect: XLA removes its {operations}",
     "returns-nothing": "what the function assigns to its arguments or to other variables is lost"
     " after the call",
