@@ -24,6 +24,11 @@ MODULES = {
 }
 ARRAYS = JAX_ROOTS | {"numpy"}  # packages whose functions are not jitted one by one
 BUILTINS = frozenset(dir(builtins))  # in print(fit(x)), fit is the function to jit
+# Methods of dicts, lists and strings: in zip(keys, shapes.items()), no function is to be jitted.
+OF_CONTAINERS = frozenset(
+    {"items", "keys", "values", "append", "extend", "insert", "setdefault", "pop"}
+    | {"join", "startswith", "endswith", "strip", "lower", "upper", "format", "write"}
+)
 MOST = 60  # the longest name of a function that is shown, in characters
 
 
@@ -56,7 +61,7 @@ def advice(source: str | None, line: int, library: str | None) -> Jitted | None:
     found = syntax(source) if source is not None else None
     here = found.calls.get(line, []) if found is not None else []
     arrays = names_of(found.imports, ARRAYS) if found is not None else set()
-    calls = [c for c in here if not (isinstance(c.func, ast.Name) and c.func.id in BUILTINS)]
+    calls = [c for c in here if not _of_python(c.func)]
     own = [c for c in calls if _root(c.func) not in arrays]  # in jnp.abs(net(x)), net is the function to jit
     applied_to = {id(c.func): c for c in calls}  # nn.apply(f, model)(variables): jit what nn.apply returns
     named = [applied_to.get(id(c), c) for c in calls if last_name(c.func) in FIRST]
@@ -130,6 +135,15 @@ def _for_python(node: ast.expr) -> bool:
     if isinstance(node, ast.Tuple):
         return bool(node.elts) and all(_for_python(e) for e in node.elts)
     return isinstance(node, ast.Constant) and isinstance(node.value, (bool, int, str, bytes))
+
+
+def _of_python(called: ast.expr) -> bool:
+    """Return whether a call is one of a builtin function, or of a method of Python's containers and strings:
+    neither computes with arrays.
+    """
+    if isinstance(called, ast.Attribute):
+        return called.attr in OF_CONTAINERS
+    return isinstance(called, ast.Name) and called.id in BUILTINS
 
 
 def _root(node: ast.AST) -> str | None:

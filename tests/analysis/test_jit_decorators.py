@@ -45,6 +45,13 @@ from jaxscope.analysis.jit_decorators import Jitted, advice
         ("m = eqx.nn.MLP(2, 2, 8, 2, key=key)", "equinox", Jitted("eqx.filter_jit(eqx.nn.MLP)(...)")),
         ("m = Model(rngs=nnx.Rngs(0))", "flax", Jitted("nnx.jit(lambda: Model(...))()")),
         ("y = model(x)", "flax", None),
+        (
+            "import jax; p = {n: jax.random.normal(k, s) for k, (n, s) in zip(ks, shapes.items())}",
+            "jax",
+            None,
+        ),
+        ("import jax.numpy as jnp; rows.append(jnp.sin(x))", "jax", None),
+        ("rows.append(fit(x))", "jax", Jitted("jax.jit(fit)(...)", statics_unknown=True)),
         ("g = eqx.filter_grad(f)(m, x)", "equinox", Jitted("eqx.filter_jit(eqx.filter_grad(f))(...)")),
         (
             "y = vmap(lambda s, k: predict(model, k, s, X_test, D_H, and_more_of_them))(*args)",
