@@ -21,6 +21,7 @@ ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "analysis" / "hlo")]
 from hlo_damage import DAMAGE, damaged  # noqa: E402
 
+from jaxscope.analysis.hlo import graph  # noqa: E402
 from jaxscope.analysis.hlo.program import analyse  # noqa: E402
 
 FOREIGN = [
@@ -57,6 +58,7 @@ def main() -> int:
         try:
             program = analyse(text, mesh=[("data", 4), ("model", 2)] if chance.random() < 0.5 else None)
             msgspec.json.encode(program)
+            graph.of(text)
             failed = [p.text for p in program.problems if "could not be" in p.text]  # the last resort
         except Exception as error:
             failed = [f"{type(error).__name__}: {error}"]

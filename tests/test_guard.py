@@ -130,7 +130,7 @@ def test_blocks_stand_in_one_another_and_in_a_recording(said):
     assert said["in_a_recording"]["notes"] == ["still recording", 2]
 
 
-def test_a_recording_begun_in_a_block_is_reported_that_it_goes_with_it(said):
+def test_a_recording_begun_in_a_block_warns_to_begin_it_before(said):
     assert said["recording_inside"]["raised"] is None
     assert "begin jaxscope.record() before the block" in said["recording_inside"]["notes"][0]
 

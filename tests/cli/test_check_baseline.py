@@ -189,7 +189,7 @@ def test_an_update_keeps_the_tolerance(jaxscope, good, tmp_path):
     assert file.read(path).tolerance["memory"] == 0.5
 
 
-def test_a_path_in_pyproject_differs_from_there(jaxscope, good, tmp_path, monkeypatch):
+def test_a_path_in_pyproject_is_relative_to_that_file(jaxscope, good, tmp_path, monkeypatch):
     (tmp_path / "pyproject.toml").write_text('[tool.jaxscope.check]\nbaseline = "ci/pinned.json"\n')
     (tmp_path / "deep").mkdir()
     monkeypatch.chdir(tmp_path / "deep")

@@ -1,5 +1,7 @@
 """The graph of a program: what is read of a text, and the formats as the programs read them that they are for."""
 
+import collections
+import graphlib
 import itertools
 import json
 import re
@@ -9,12 +11,14 @@ from pathlib import Path
 import msgspec
 import pytest
 import runs_to_see
+from hlo_cases import TRUTH, case
 from hypothesis import given
 from hypothesis import strategies as st
 from test_formats import HOSTILE
 
 from jaxscope.analysis.hlo import graph as reading
 from jaxscope.analysis.hlo.graph import Edge, Graph, Node
+from jaxscope.analysis.hlo.reader import read as read_module
 from jaxscope.report import graph as report
 from jaxscope.schema.keys import Frame
 
@@ -66,6 +70,45 @@ def test_an_operand_of_a_fusion_is_read_by_its_parameter_and_its_root_is_its_res
     assert ("main/dot.1", "fused/p") in edges and ("main/dot.1", "main/fusion.1") not in edges
     assert ("fused/mul.1", "main/fusion.1") in edges and ("main/fusion.1", "main/all-reduce.1") in edges
     assert [e.position for e in read.edges if e.target == "main/dot.1"] == [0, 1]
+
+
+CALLED_TWICE = """\
+HloModule m
+
+f {
+  p = f32[4]{0} parameter(0)
+  ROOT n = f32[4]{0} negate(p)
+}
+
+ENTRY main {
+  x = f32[4]{0} parameter(0)
+  a = f32[4]{0} call(x), to_apply=f
+  ROOT b = f32[4]{0} call(a), to_apply=f
+}
+"""
+
+
+def test_a_computation_called_twice_is_drawn_inside_its_first_call():
+    edges = {(e.source, e.target) for e in reading.of(CALLED_TWICE).edges}
+    assert edges == {("main/x", "f/p"), ("f/p", "f/n"), ("f/n", "main/a"), ("main/a", "main/b")}
+
+
+@pytest.mark.parametrize("name", TRUTH)
+def test_the_graph_of_a_real_program_has_all_its_instructions_and_no_circle(name):
+    text = case(name)
+    graph = reading.of(text)
+    ids = [n.id for n in graph.nodes]
+    entry = read_module(text).entry
+    assert len(set(ids)) == len(ids)
+    assert {i.name for i in entry.instructions} == {
+        n.name for n in graph.nodes if n.id.startswith(f"{entry.name}/")
+    }
+    after = collections.defaultdict(set)
+    for e in graph.edges:
+        after[e.target].add(e.source)
+    list(graphlib.TopologicalSorter(after).static_order())  # raises CycleError if there is a circle
+    tree = ET.fromstring("".join(report.graphml(graph, name)).encode())
+    assert len(tree.findall(".//{*}node")) == len(ids) and len(tree.findall(".//{*}edge")) == len(graph.edges)
 
 
 @pytest.mark.parametrize("text", ["", "not a program", TEXT[:300], TEXT.replace("%fused", "%gone")])

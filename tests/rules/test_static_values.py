@@ -170,7 +170,7 @@ for n in (4, 8, 16): filled(1.0, n=n)
 
 
 @pytest.mark.capture
-def test_real_programs_get_their_static_values_are(record):
+def test_findings_about_static_values_of_real_programs(record):
     model = load(record(REAL).run)
     told = {(model.functions[f.function].name, f.code): f for f in registry.findings(model)}
     again = told["alternating", "JX108"]
@@ -197,3 +197,38 @@ def test_two_functions_from_two_lines_need_a_program_each(tmp_path, lines, known
     assert bool(found) is known
     for f in found:
         assert "'func' changed from density0 (advi.py:90) to density1 (advi.py:91)" in words.title(f)
+
+
+VARIOUS = """
+import functools
+import jax, jax.numpy as jnp, jaxscope
+
+@functools.partial(jax.jit, static_argnums=1)
+def total(x, scale):
+    return x.sum() * scale
+
+watched = jaxscope.watch(total) if WATCH else total
+for n in range(1, 9):
+    watched(jnp.ones(n), n - 1)
+    if n < 8:
+        watched(jnp.ones(n), n)
+for _ in range(CALLS):
+    watched(jnp.ones(8), 7)
+"""
+
+
+@pytest.mark.capture
+@pytest.mark.parametrize(
+    ("watch", "calls", "rate"),
+    [
+        (False, 100, {"n": 14}),
+        (True, 0, {"n": 14, "window": 15, "function": "total"}),
+        (True, 100, None),  # none of the last 50 calls recompiled
+    ],
+)
+def test_recompiles_with_various_causes_are_judged_by_the_last_calls_if_calls_are_counted(
+    record, watch, calls, rate
+):
+    run = load(record(VARIOUS.replace("WATCH", str(watch)).replace("CALLS", str(calls))).run)
+    rates = [f.title.fields["rate"].fields for f in registry.findings(run) if f.code == "JX132"]
+    assert rates == [rate] * (rate is not None)

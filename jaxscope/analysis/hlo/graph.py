@@ -89,7 +89,7 @@ def of(text: str, user_files: Iterable[str] = ()) -> Graph:
             return Graph(nodes, edges, cut=True)
         for instruction in computation.instructions:
             nodes.append(_node(computation, instruction, groups[computation.name], calls, attribution))
-            edges += _edges(computation, instruction, calls)
+            edges += _edges(computation, instruction, calls, groups)
     known = {node.id for node in nodes}
     return Graph(nodes, [e for e in edges if e.source in known and e.target in known])
 
@@ -135,13 +135,20 @@ def _node(
     )
 
 
-def _edges(computation: Computation, i: Instruction, calls: CallGraph) -> list[Edge]:
+def _edges(
+    computation: Computation, i: Instruction, calls: CallGraph, groups: dict[str, tuple[str, ...]]
+) -> list[Edge]:
+    """Return the edges that end at the instruction ``i``, or at parameters of the computation that it calls.
+    A computation that is called several times is drawn inside its first call (``groups``, see ``_groups``).
+    Its other calls are instructions like any other: with edges into one computation from several calls, the
+    graph would have a circle where one call reads the result of another."""
     if i.opcode in ("parameter", "constant"):
         return []
     found = [
         Edge(_id(computation, name), _id(computation, i.name), n) for n, name in enumerate(operands(i.tail))
     ]
-    called = calls.of(computation, i)
+    inside = (*groups[computation.name], i.name)
+    called = [c for c in calls.of(computation, i) if groups[c.callee.name] == inside]
     if i.operation in PASSES_ON and len(called) == 1:
         body = called[0].callee
         taken = {operands(p.tail)[0]: p for p in body.parameters() if operands(p.tail)}

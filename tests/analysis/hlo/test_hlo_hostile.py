@@ -9,6 +9,7 @@ from hlo_damage import DAMAGE, damaged
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from jaxscope.analysis.hlo import graph
 from jaxscope.analysis.hlo.program import Program, analyse
 
 SMALL = [n for n in TRUTH if len(case(n)) < 60_000]
@@ -20,6 +21,7 @@ def reads(text: str) -> Program:
     program = analyse(text, mesh=[("a", 4), ("b", 2)])
     assert not any("could not be" in p.text for p in program.problems), program.problems  # the last resort
     msgspec.json.encode(program)  # what it says can be written
+    graph.of(text)
     return program
 
 

@@ -74,7 +74,7 @@ def test_attributes_of_parameters_are_reads_and_parameters_are_not():
     assert {n.name for n in found.read if n.kind == GLOBAL} == {"h"}
 
 
-def test_closure_cells_are_reported_from_globals():
+def test_closure_cells_are_distinguished_from_globals():
     space: dict = {}
     exec(
         "def make(a, b):\n def f(x): return (lambda v: v * a['k'] * c)(x) + b\n return f\nf = make({}, 1)",

@@ -6,7 +6,7 @@ import gzip
 import json
 from pathlib import Path
 
-TESTS = Path(__file__).parents[2]
+TESTS = Path(__file__).parents[1]
 CASES = TESTS / "data" / "hlo"
 TRUTH = json.loads((CASES / "truth.json").read_text())
 
