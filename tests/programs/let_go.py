@@ -240,8 +240,11 @@ def wrapped_by_a_library(kind, recorded):
         model = eqx.nn.MLP(4, 2, 8, 1, key=jax.random.key(0))
         arrays = [weakref.ref(a) for a in jax.tree.leaves(eqx.filter(model, eqx.is_array))]
         f = eqx.filter_jit(lambda m, v: jax.vmap(m)(v))
-    for x in (ones(2, 4), ones(3, 4), ones(3, 4)):
+    for n in (2, 3, 3):
+        x = ones(n, 4)
+        arrays.append(weakref.ref(x))
         f(model, x)
+        del x
     if recorded:
         jaxscope.snapshot()
     del model, f
