@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
+import ast
+import functools
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 
-from jaxscope.analysis.paths import root
+from jaxscope.analysis import loop_calls
+from jaxscope.analysis.paths import common_prefix, root, split, tokens
 from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.stablehlo.donation import Donation
-from jaxscope.model.records import Function, Program
+from jaxscope.model import sources
+from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import of_compiled, users
 from jaxscope.rules.programs import MIB, evidence, small
@@ -49,7 +54,7 @@ def _unused(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, F
 
 @rule("JX506", "possible-donation", NOTE)
 def possible_donation(run: Run) -> Iterator[Finding]:
-    found = list(of_compiled(run, _possible))
+    found = list(of_compiled(run, functools.partial(_possible, run)))
     largest = max((f for f in found if _updates_in_place(run, f)), key=_donated, default=None)
     for f in found:
         if f is largest:
@@ -94,16 +99,19 @@ def _with_the_same_objects(run: Run, largest: Finding, findings: Sequence[Findin
     )
 
 
-def _possible(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, Finding]]:
+def _possible(run: Run, p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, Finding]]:
     gone = {path: c.fate.seen for c in p.compilations if c.fate is not None for path in c.fate.gone}
     fates = [c.fate for c in f.compilations if c.fate is not None]
     kept = {path for fate in fates for path in fate.kept}
     # XLA raises an error if a donated array is passed twice, such as params that are also the target's.
     twice = {root(path) for fate in fates for path in fate.twice or ()}
+    shared = _shared(run, f) if twice else None
     free = [
         d
         for d in _donation(texts)
-        if d.status == "possible" and d.path in gone.keys() - kept and root(d.path or "") not in twice
+        if d.status == "possible"
+        and d.path in gone.keys() - kept
+        and (shared is not None or root(d.path or "") not in twice)
     ]
     if sum(d.bytes or 0 for d in free) < MIB:
         return
@@ -131,7 +139,71 @@ def _possible(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable,
     else:
         words = message("fix-donate", argnames=argnames, names=Names(names), them=them)
     fix = Fix(words, "donate", {"donate_argnames": list(names)})
+    if shared is not None and twice & {*names}:
+        words = message("fix-copy-then-donate", copy=shared.copy, original=shared.original, fix=words)
+        fix = Fix(words, "donate", {**fix.arguments, "copy": shared.copy, "copy_of": shared.original})
     yield first.path, _finding("JX506", NOTE, LIKELY, text, p, f, fix)
+
+
+class Shared(NamedTuple):
+    """Two variables of the calling code that begin as the same arrays, such as a model and its target.
+
+    Attributes:
+      original, copy: the variables, in the order of the arguments: ``params``, ``state.target_params``.
+    """
+
+    original: str
+    copy: str
+
+
+def _shared(run: Run, f: Function) -> Shared | None:
+    """Return the two variables whose arrays calls of ``f`` were passed twice, if it is enough to copy one of
+    them where the code sets it to the other: each call is in a loop and assigns both anew. None: it is not
+    enough, or that is unknown.
+    """
+    found = set[Shared | None]()
+    for c in f.compilations:
+        if c.fate is None or not c.fate.twice:
+            continue
+        places = _places(c)
+        at = c.site
+        call = (
+            loop_calls.find(sources.of(run)(at.file), at.line, c.missed.column, f.seen.name)
+            if at is not None and c.missed is not None
+            else None
+        )
+        if places is None or call is None:
+            return None
+        passed = [(loop_calls.argument(call.call, f.seen.signature, root(p)), split(p)[1]) for p in places]
+        if not all(isinstance(a, ast.Name) and a.id in call.targets for a, _ in passed):
+            return None
+        found.add(Shared(*(f"{ast.unparse(a)}{below}" for a, below in passed if a is not None)))
+    return found.pop() if len(found) == 1 and f.seen.wrappers == [] else None
+
+
+def _places(c: Compilation) -> tuple[str, str] | None:
+    """Return the paths of two containers (or arrays) whose arrays, in equal positions, the call ``c`` was
+    passed twice: ``("params", "target")``. None: there are no such two, or that is unknown.
+    """
+    fate = c.fate
+    if fate is None or not fate.twice or fate.twice_arrays is None or c.key is None:
+        return None
+    arrays: dict[int, list[str]] = {}
+    for path, number in zip(fate.twice, fate.twice_arrays, strict=False):
+        arrays.setdefault(number, []).append(path)
+    pairs = [(tokens(paths[0]), tokens(paths[1])) for paths in arrays.values() if len(paths) == 2]
+    a, b = (tokens(common_prefix(["".join(pair[k]) for pair in pairs]) or "") for k in (0, 1))
+    if len(pairs) < len(arrays) or not a or not b or any(x[len(a) :] != y[len(b) :] for x, y in pairs):
+        return None
+    leaves = [tokens(leaf.path) for leaf in c.key.arguments]
+    twice = {*fate.twice}
+
+    def whole(above: list[str]) -> bool:
+        return all("".join(leaf) in twice for leaf in leaves if leaf[: len(above)] == above)
+
+    while len(a) > 1 and len(b) > 1 and a[-1] == b[-1] and whole(a[:-1]) and whole(b[:-1]):
+        a, b = a[:-1], b[:-1]
+    return "".join(a), "".join(b)
 
 
 def _objects_of_nnx(p: Program, f: Function, names: Sequence[str]) -> bool:

@@ -361,6 +361,7 @@ class ArgumentFate(Event, frozen=True, tag="ArgumentFate"):
       gone: paths of arguments to which nothing refers any more.
       kept: paths of arguments that are still alive.
       twice: paths of arguments whose array the call was also passed at another path; None: unknown.
+      twice_arrays: for each of ``twice``, a number that is equal for paths of one array; None: unknown.
     """
 
     call: int = 0
@@ -369,6 +370,7 @@ class ArgumentFate(Event, frozen=True, tag="ArgumentFate"):
     gone: list[str] = []
     kept: list[str] = []
     twice: list[str] | None = None
+    twice_arrays: list[int] | None = None
 
 
 class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):

@@ -50,8 +50,37 @@ PROGRAM = """
             w, target = follow(w, target)
         return w
 
+    @jax.jit
+    def tied(w, target): return {"in": w["in"] * 0.6, "out": w["out"] * 0.6}, {"in": target["in"] + w["in"], "out": target["out"]}
+
+    @jax.jit
+    def autoencoder(w, x, y): return w * (x - y).mean(), x * 0.5, y * 0.5
+
+    @jax.jit
+    def once(w, target): return w * 0.6, target * 0.9
+
+    def tied_weights():
+        table = fresh()
+        w = target = {"in": table, "out": table}
+        for _ in range(3):
+            w, target = tied(w, target)
+
+    def one_batch_twice():
+        w = fresh()
+        for _ in range(3):
+            x = fresh()
+            w, a, b = autoencoder(w, x, x)
+            del x
+
+    def no_loop():
+        w = target = fresh()
+        w, target = once(w, target)
+
     loop(plain, [])
     followed()
+    tied_weights()
+    one_batch_twice()
+    no_loop()
     ws = many(*[jnp.ones((300, 300)) + n for n in range(11)])
     kept = []
     first = fresh()
@@ -69,12 +98,58 @@ def test_what_a_call_was_seen_to_keep_is_not_to_be_donated_and_the_rest_on_a_con
         for f in findings(load(record(PROGRAM).run))
         if f.code == "JX506"
     }
-    assert "listed" not in found and "follow" not in found
+    assert not found.keys() & {"listed", "tied", "once"}
+    assert fix_of(found.pop("autoencoder")).arguments == {"donate_argnames": ["w"]}
+    assert fix_of(found["follow"]).arguments == {
+        "donate_argnames": ["w", "target"],
+        "copy": "target",
+        "copy_of": "w",
+    }
     assert "plain" in found
     assert fix_of(found.pop("many")).arguments["donate_argnames"] == list("abcdefghijk")
     for f in found.values():
         assert f.severity == "note" and f.certainty == "likely"
         assert "no live reference was found" in words.title(f)
-        assert "if your code does not read w after the call, not even under another name" in (
+        names = "w and target" if f is found.get("follow") else "w"
+        assert f"if your code does not read {names} after the call, not even under another name" in (
             words.fix_text(f) or ""
         )
+
+
+TARGET = """
+    import functools
+    import jax, jax.numpy as jnp
+
+    JIT
+    def learn(agent, x):
+        def loss(w):
+            return ((x @ w["w"] + w["b"] - x @ agent["target"]["w"]) ** 2).mean()
+        w = jax.tree.map(lambda w, g: w - 0.1 * g, agent["params"], jax.grad(loss)(agent["params"]))
+        target = jax.tree.map(lambda t, w: 0.9 * t + 0.1 * w, agent["target"], w)
+        return {"params": w, "target": target, "steps": agent["steps"] + 1}
+
+    def main():
+        params = {"w": jnp.ones((600, 600)), "b": jnp.ones(600)}
+        state = {"params": params, "target": TARGET, "steps": jnp.zeros((), jnp.int32)}
+        del params
+        for n in range(6):
+            if n == 3: state["target"] = jax.tree.map(jnp.copy, state["params"])
+            state = learn(state, jnp.ones((8, 600)) + n)
+        print([float(leaf.sum()) for leaf in jax.tree.leaves(state)])
+
+    main()
+"""
+
+
+def test_a_target_that_begins_as_the_model_is_copied_and_then_donated(record):
+    case = record(TARGET.replace("JIT", "@jax.jit").replace("TARGET", "params"))
+    (f,) = [f for f in findings(load(case.run)) if f.code == "JX506"]
+    arguments = fix_of(f).arguments
+    assert (arguments["copy"], arguments["copy_of"]) == ("state['target']", "state['params']")
+    jit = f"@functools.partial(jax.jit, donate_argnames={arguments['donate_argnames']})"
+    copied = record(TARGET.replace("JIT", jit).replace("TARGET", "jax.tree.map(jnp.copy, params)"))
+    assert copied.code == 0, copied.err
+    assert copied.out == case.out
+    assert [f.code for f in findings(load(copied.run)) if f.code in ("JX505", "JX506")] == []
+    alone = record(TARGET.replace("JIT", jit).replace("TARGET", "params"), check=False)
+    assert alone.code and "donate the same buffer twice" in alone.err

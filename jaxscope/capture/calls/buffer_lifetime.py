@@ -63,10 +63,10 @@ class BufferLifetimes:
                 self._pending.append((call, thread, refs))
                 continue
             deleted, gone, kept = [], [], []
-            passed = Counter(
-                id(ref) for _, ref in refs
-            )  # an array has one weak reference, however often made
-            twice = [path for path, ref in refs if passed[id(ref)] > 1]
+            # An array has one weak reference, however often it is made.
+            passed = Counter(id(ref) for _, ref in refs)
+            several = {a: n for n, a in enumerate(a for a, times in passed.items() if times > 1)}
+            twice = [(path, several[id(ref)]) for path, ref in refs if id(ref) in several]
             for path, ref in refs:
                 value = ref()
                 if value is None:
@@ -76,4 +76,14 @@ class BufferLifetimes:
                 else:
                     kept.append(path)
                 del value
-            self._emit(ArgumentFate(call=call, seen=seen, deleted=deleted, gone=gone, kept=kept, twice=twice))
+            self._emit(
+                ArgumentFate(
+                    call=call,
+                    seen=seen,
+                    deleted=deleted,
+                    gone=gone,
+                    kept=kept,
+                    twice=[path for path, _ in twice],
+                    twice_arrays=[number for _, number in twice],
+                )
+            )

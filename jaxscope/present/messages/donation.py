@@ -12,6 +12,10 @@ TEMPLATES = {
         "jit with donate_argnames={argnames} if your code does not read {names} after the call, not even"
         " under another name: the call deletes {them}"
     ),
+    "fix-copy-then-donate": (
+        "{copy} begins as the same arrays as {original}, which XLA cannot donate twice: copy them wherever"
+        " {copy} is set to {original}, with jax.tree.map(jnp.copy, {original}); then {fix}"
+    ),
     "fix-donate-except-first": (
         'jit with eqx.filter_jit(donate="all-except-first"), which keeps the first argument (several in a'
         " tuple) and deletes all other arrays, if your code does not read {names} after the call, not even"
