@@ -183,10 +183,11 @@ def raised_in(trace: TracebackType | None) -> str | None:
 
 def _between(frame: FrameType) -> bool:
     """Return whether the frame only passes a call on: the wrapper of a watched function, Python's import
-    system, or the function by which JAX shortens tracebacks."""
+    system, a method that a decorator generated (the ``__init__`` of a dataclass), or the function by which JAX
+    shortens tracebacks."""
     module = module_of(frame)
     own = root(module) == OWN_ROOT or module == TRIMS_TRACEBACKS
-    return own or frame.f_code.co_filename.startswith("<frozen")
+    return own or frame.f_code.co_filename.startswith("<")
 
 
 def into_library(frame: FrameType | None, callbacks: Container[str] = frozenset()) -> tuple[int, str | None]:

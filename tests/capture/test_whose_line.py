@@ -20,6 +20,8 @@ PROGRAM = """
     with open(os.path.join(folder, "__init__.py"), "w") as f:
         f.write("import jax.numpy as jnp\\ndef draw(x):\\n    return jnp.flip(x)\\n")
         f.write("def each(f, x):\\n    return f(x)\\n")
+        f.write("import dataclasses\\n@dataclasses.dataclass\\nclass Plot:\\n    x: object\\n")
+        f.write("    def __post_init__(self):\\n        self.drawn = jnp.flip(self.x)\\n")
     sys.path.append(os.path.dirname(folder))
     import plots_of_somebody
 
@@ -69,6 +71,7 @@ PROGRAM = """
         rates: object = dataclasses.field(default_factory=functools.partial(jnp.flip, np.ones(14, "float32")))
 
     Config()  # 14
+    plots_of_somebody.Plot(np.ones(16, "float32"))  # 16
     forgotten = threading.Timer(0.1, jnp.flip, (np.ones(15, "float32"),))
     forgotten.start()
     time.sleep(1)
@@ -76,10 +79,15 @@ PROGRAM = """
 
 
 @pytest.fixture(scope="module")
-def lines(record_module):
+def misses(record_module):
+    return record_module(PROGRAM).of(ev.Missed)
+
+
+@pytest.fixture(scope="module")
+def lines(misses):
     """Length -> the user's lines of what was compiled for it, the innermost first."""
     found = {}
-    for miss in record_module(PROGRAM).of(ev.Missed):
+    for miss in misses:
         for leaf in miss.key.arguments:
             if leaf.shape:
                 found[leaf.shape[0]] = [f for f in (miss.site, *miss.stack) if f is not None]
@@ -97,6 +105,7 @@ CASES = {
     12: "one of several results that are waited for",
     13: "an event loop",
     14: "the __init__ of a dataclass",
+    16: "the __init__ of a dataclass of an installed package",
 }
 
 
@@ -105,6 +114,11 @@ def test_the_users_line_is_named(lines, length):
     assert lines[length], "no line is named"
     site = lines[length][0]
     assert linecache.getline(site.file, site.line).rstrip().endswith(f"# {length}")
+
+
+def test_the_package_behind_a_generated_method_is_named(misses):
+    made = [m for m in misses if any(leaf.shape == (16,) for leaf in m.key.arguments)]
+    assert {m.library for m in made} == {"plots_of_somebody"}
 
 
 def test_of_a_thread_that_nobody_waits_for_no_line_is_named(lines):
