@@ -29,6 +29,7 @@ class Button(NamedTuple):
 Cell = str | list[Part]
 
 T = TypeVar("T")
+V = TypeVar("V")
 
 
 class Column(NamedTuple, Generic[T]):
@@ -54,6 +55,29 @@ class Column(NamedTuple, Generic[T]):
     wide: int = 0
     found: bool = True
     unknown: str = ""
+
+
+def number_column(
+    title: str,
+    value: Callable[[T], V],
+    text: Callable[[V], Cell],
+    width: int,
+    *,
+    wide: int = 0,
+    unknown: str = "",
+) -> Column[T]:
+    """Return a column of numbers, aligned to the right. A cell is the ``text`` of the item's ``value``.
+    Sorted by this column, the table begins with the largest value."""
+    return Column(
+        title,
+        lambda item, _: text(value(item)),
+        width,
+        right=True,
+        order=value,
+        first=True,
+        wide=wide,
+        unknown=unknown,
+    )
 
 
 def parts(cell: Cell) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ from jaxscope.model.records import Compilation, Process
 from jaxscope.model.run import Run
 from jaxscope.present.arrays import UNNAMED, form, forms, moment, placement, total
 from jaxscope.present.text import Places, count, size
-from jaxscope.tui.cells import Cell, Column, Part
+from jaxscope.tui.cells import Cell, Column, Part, number_column
 
 FEW = 12  # a name of the first level with at most so many names below it is open at first
 BARS = "▁▂▃▄▅▆▇█"
@@ -262,14 +262,12 @@ def columns(snapshots: Snapshots, shown: int, devices: int) -> list[Column[Row]]
             order=lambda r: form(r.largest),
             wide=96,
         ),
-        Column("n", lambda r, _: f"{r.arrays:,}", 5, right=True, order=lambda r: r.arrays, first=True),
-        Column(
+        number_column("n", lambda r: r.arrays, "{:,}".format, 5),
+        number_column(
             "global",
-            lambda r, _: [(size(r.global_bytes), "bold")],
+            lambda r: r.global_bytes,
+            lambda n: [(size(n), "bold")],
             9,
-            right=True,
-            order=lambda r: r.global_bytes,
-            first=True,
             unknown="the shape of an array is unknown",
         ),
         Column(

@@ -16,7 +16,7 @@ from jaxscope.present.programs import axes, between, executions, line_of, overla
 from jaxscope.present.runs import compilation_name
 from jaxscope.present.text import Places, count, size
 from jaxscope.schema.findings import LIKELY
-from jaxscope.tui.cells import Column, Part
+from jaxscope.tui.cells import Cell, Column, Part, number_column
 
 OP = 160  # characters of an HLO instruction's op_name that are shown
 MOST_ROWS = 8  # rows of the largest mesh that is drawn
@@ -87,6 +87,9 @@ def owner(run: Run, p: Program) -> str:
 
 
 def columns(run: Run, places: Places) -> list[Column[Row]]:
+    def origin(r: Row, _: int) -> Cell:
+        word = r.collective.origin or "?"
+        return [("requested" if word == "asked" else word, "warning" if word == "inserted" else "")]
 
     def line(r: Row) -> str:
         guess = "~" if r.collective.source_certainty == LIKELY else ""
@@ -109,27 +112,21 @@ def columns(run: Run, places: Places) -> list[Column[Row]]:
             order=lambda r: axes(r.collective),
             unknown="the mesh of the program is unknown",
         ),
-        Column(
-            "n", lambda r, _: f"{len(r.alike):,}", 4, right=True, order=lambda r: len(r.alike), first=True
-        ),
-        Column(
+        number_column("n", lambda r: len(r.alike), "{:,}".format, 4),
+        number_column(
             "bytes",
-            lambda r, _: size(r.collective.bytes),
+            lambda r: r.collective.bytes,
+            size,
             9,
-            right=True,
-            order=lambda r: r.collective.bytes,
-            first=True,
-            unknown=("the type of the result could not be read"),
+            unknown="the type of the result could not be read",
         ),
-        Column(
+        number_column(
             "sends",
-            lambda r, _: [(size(cost(r)), "bold")],
+            cost,
+            lambda n: [(size(n), "bold")],
             9,
-            right=True,
-            order=cost,
-            first=True,
             wide=90,
-            unknown=("its size, or how often it runs, is unknown"),
+            unknown="its size, or how often it runs, is unknown",
         ),
         Column(
             "runs",
@@ -139,19 +136,14 @@ def columns(run: Run, places: Places) -> list[Column[Row]]:
             order=lambda r: r.collective.executions,
             first=True,
             wide=84,
-            unknown=("the number of iterations of a loop is unknown"),
+            unknown="the number of iterations of a loop is unknown",
         ),
         Column(
             "origin",
-            lambda r, _: [
-                (
-                    {"asked": "requested"}.get(r.collective.origin or "?", r.collective.origin or "?"),
-                    "warning" if r.collective.origin == "inserted" else "",
-                )
-            ],
+            origin,
             9,
             order=lambda r: r.collective.origin or "?",
-            unknown=("the text does not show who requested it"),
+            unknown="the text does not show who requested it",
         ),
         Column(
             "overlap",
@@ -159,7 +151,7 @@ def columns(run: Run, places: Places) -> list[Column[Row]]:
             7,
             order=hidden,
             wide=100,
-            unknown=("the text does not show the order of execution"),
+            unknown="the text does not show the order of execution",
         ),
         Column("line", lambda r, _: line(r), order=line, unknown="the compiler kept no source line for it"),
         Column(

@@ -13,7 +13,7 @@ from jaxscope.present.findings import title as title_of
 from jaxscope.present.text import Places, count, seconds
 from jaxscope.rules import registry
 from jaxscope.schema.findings import Finding
-from jaxscope.tui.cells import Cell, Column, Part
+from jaxscope.tui.cells import Cell, Column, Part, number_column
 
 _HEADING = re.compile(r"^## +")
 
@@ -31,13 +31,8 @@ def ignoring(codes: Collection[str]) -> str:
     return f"ignore = [{', '.join(f'{code!r}' for code in sorted(codes))}]".replace("'", '"')
 
 
-COST: Column[Finding] = Column(
-    "cost",
-    lambda f, _: [(seconds(f.seconds) if f.seconds else "", "bold")],
-    7,
-    right=True,
-    order=lambda f: f.seconds,
-    first=True,
+COST: Column[Finding] = number_column(
+    "cost", lambda f: f.seconds, lambda s: [(seconds(s) if s else "", "bold")], 7
 )
 
 

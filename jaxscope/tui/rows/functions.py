@@ -16,7 +16,7 @@ from jaxscope.present.functions import known_cause, level, nearest_name, phases
 from jaxscope.present.keys import changed, key_rows
 from jaxscope.present.runs import compilation_name
 from jaxscope.present.text import Places, count, function_name, seconds
-from jaxscope.tui.cells import Cell, Column, Part
+from jaxscope.tui.cells import Cell, Column, Part, number_column
 
 
 def functions(run: Run, starred: Collection[str]) -> list[Function]:
@@ -27,7 +27,6 @@ def functions(run: Run, starred: Collection[str]) -> list[Function]:
 
 
 def function_columns(run: Run, starred: Collection[str], places: Places) -> list[Column[Function]]:
-
     def name(f: Function, _: int) -> Cell:
         star: list[Part] = [("★ ", "warning")] if f.id in starred else []
         return [*star, (function_name(f), "bold" if f.user else "dim")]
@@ -43,6 +42,9 @@ def function_columns(run: Run, starred: Collection[str], places: Places) -> list
         return [(words, "dim" if words in ("first", "…") else "retrace")]
 
     calls_known = any(f.calls is not None for f in run.functions.values())
+    calls: Column[Function] = number_column(
+        "calls", lambda f: f.calls, lambda n: "" if n is None else f"{n:,}", 7, wide=100
+    )
     return [
         Column("function", name, order=function_name),
         Column(
@@ -50,41 +52,12 @@ def function_columns(run: Run, starred: Collection[str], places: Places) -> list
             lambda f, _: [(kind(f), "dim")],
             18,
             order=kind,
-            unknown=("the source line of the function is unknown"),
+            unknown="the source line of the function is unknown",
         ),
-        Column("traces", lambda f, _: _number(f.traces), 6, right=True, order=lambda f: f.traces, first=True),
-        Column(
-            "compiles",
-            lambda f, _: _number(f.compiled),
-            8,
-            right=True,
-            order=lambda f: f.compiled,
-            first=True,
-            wide=90,
-        ),
-        *(
-            [
-                Column[Function](
-                    "calls",
-                    lambda f, _: "" if f.calls is None else f"{f.calls:,}",
-                    7,
-                    right=True,
-                    order=lambda f: f.calls,
-                    first=True,
-                    wide=100,
-                )
-            ]
-            if calls_known
-            else []
-        ),
-        Column(
-            "time",
-            lambda f, _: [(seconds(f.seconds), "bold")],
-            7,
-            right=True,
-            order=lambda f: f.seconds,
-            first=True,
-        ),
+        number_column("traces", lambda f: f.traces, _number, 6),
+        number_column("compiles", lambda f: f.compiled, _number, 8, wide=90),
+        *([calls] if calls_known else []),
+        number_column("time", lambda f: f.seconds, lambda s: [(seconds(s), "bold")], 7),
         Column("last cause", cause),
     ]
 
@@ -136,14 +109,7 @@ def attempt_columns(run: Run, found: Sequence[Attempt]) -> list[Column[Attempt]]
             if steps_known
             else []
         ),
-        Column(
-            "time",
-            lambda a, _: seconds(a.compilation.seconds),
-            7,
-            right=True,
-            order=lambda a: a.compilation.seconds,
-            first=True,
-        ),
+        number_column("time", lambda a: a.compilation.seconds, seconds, 7),
         Column("cause", cause, order=lambda a: known_cause(run, a.compilation)),
     ]
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from jaxscope.model.timeline import PHASES, Lane
 from jaxscope.present.text import function_name, seconds
-from jaxscope.tui.cells import Cell, Column, Part
+from jaxscope.tui.cells import Cell, Column, Part, number_column
 
 GLYPHS = dict(zip(PHASES, "░▒█▁", strict=True))
 SHORTEST_S = 1e-3  # the shortest part of the run that can be drawn
@@ -78,22 +78,8 @@ def bar(lane: Lane, axis: Axis, width: int) -> list[Part]:
 def columns(axis: Axis) -> list[Column[Lane]]:
     return [
         Column("function", lambda lane, _: name(lane), 20, order=name),
-        Column(
-            "again",
-            lambda lane, _: again(lane.recompiles),
-            6,
-            right=True,
-            order=lambda lane: lane.recompiles,
-            first=True,
-        ),
-        Column(
-            "time",
-            lambda lane, _: [(seconds(lane.seconds), "bold")],
-            8,
-            right=True,
-            order=lambda lane: lane.seconds,
-            first=True,
-        ),
+        number_column("again", lambda lane: lane.recompiles, again, 6),
+        number_column("time", lambda lane: lane.seconds, lambda s: [(seconds(s), "bold")], 8),
         Column(
             f"{seconds(axis.begin) if axis.begin else 0} … {seconds(axis.begin + axis.length)}",
             lambda lane, width: bar(lane, axis, width),
