@@ -68,24 +68,7 @@ def handle(args: argparse.Namespace) -> int:
     except SystemExit:  # --help; errors are UsageErrors
         return 0
     program = command.parse(words)
-    if opts.tui and not view.on_a_terminal():
-        print_message("--tui needs a terminal and there is none: the program runs without it")
-    options.configure(opts)
-    if remote.is_remote(opts.out):
-        remote.require(opts.out)
-    opts.launched = job.here(opts.job)
-    if opts.profile and opts.redact:
-        raise UsageError(
-            "a profile has the names and paths that --redact leaves out",
-            hint="leave out --profile or --redact",
-            slug="usage",
-        )
-    if opts.metrics:
-        from jaxscope.report import dashboards
-
-        dashboards.require(opts.metrics)  # fail now, not after the program has run for hours
-    if opts.launched is not None:
-        _as_one_of_many(opts)
+    _complete(opts)
     rounds = sweep.rounds_of(opts, program)
     first = rounds[0]
     limits = _limits(opts, rounds)
@@ -114,6 +97,30 @@ def handle(args: argparse.Namespace) -> int:
         if whole is not None and ranks.diverged(whole):
             return live.DIVERGED
     return _checked(record, ended, limits, read)
+
+
+def _complete(opts: argparse.Namespace) -> None:
+    """Complete ``opts`` with the configuration and with the place of this process in a job (``launched``;
+    None: no job). Raises JaxscopeError if the options contradict each other or need a package that is not
+    installed: now, not after the program has run for hours."""
+    if opts.tui and not view.on_a_terminal():
+        print_message("--tui needs a terminal and there is none: the program runs without it")
+    options.configure(opts)
+    if remote.is_remote(opts.out):
+        remote.require(opts.out)
+    opts.launched = job.here(opts.job)
+    if opts.profile and opts.redact:
+        raise UsageError(
+            "a profile has the names and paths that --redact leaves out",
+            hint="leave out --profile or --redact",
+            slug="usage",
+        )
+    if opts.metrics:
+        from jaxscope.report import dashboards
+
+        dashboards.require(opts.metrics)
+    if opts.launched is not None:
+        _as_one_of_many(opts)
 
 
 def _limits(opts: argparse.Namespace, rounds: list[Round]) -> dict[str, Any] | None:
