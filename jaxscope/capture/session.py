@@ -151,9 +151,8 @@ class Session:
             )
             self.probe.introductions.of_job = self._several_processes
         self._unhook: Callable[[], None] | None = None
-        self._handler: Callable[[], object] = lambda: (
-            None
-        )  # the exit handler registered after handlers ran early
+        # Returns the exit handler that `_watch_for_the_end` registered; None: none is registered.
+        self._handler: Callable[[], object] = lambda: None
         if options.targets:
             ends_at = self._is_step if options.dry_run else None
             self.probe.phases.retarget = Retarget(self.writer, options.targets, ends_at)
