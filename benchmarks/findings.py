@@ -50,6 +50,7 @@ from jaxscope.schema.findings import Finding, fix_of
 from jaxscope.schema.messages import Message, Words
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "tests" / "data" / "findings"
+LIBRARIES = PROGRAMS / "site-packages"  # stand-ins for installed libraries
 _APPLIES = re.compile(r"^# applies: (.*)$", re.MULTILINE)
 _MARK = re.compile(r"(must|may|never): ([^#]*)")
 
@@ -157,7 +158,7 @@ def missing_libraries(source: str) -> list[str]:
         if isinstance(node, (ast.Import, ast.ImportFrom))
         for alias in node.names
     }
-    roots = {name.partition(".")[0] for name in names} - {"solver_library"}
+    roots = {name.partition(".")[0] for name in names} - {p.stem for p in LIBRARIES.glob("*.py")}
     return sorted(root for root in roots if root and importlib.util.find_spec(root) is None)
 
 

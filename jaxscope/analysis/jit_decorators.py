@@ -48,8 +48,15 @@ class Jitted(msgspec.Struct, frozen=True):
     statics_unknown: bool = False
     checked: bool = False
 
+    def jits(self, expression: str) -> bool:
+        """Return whether ``expression``, the text of a call in the user's source (``f.init(key, x)``), calls
+        the function that is under jit here.
+        """
+        name, opened, _ = expression.partition("(")
+        return bool(opened and name) and (f"({name})" in self.call or f"({name}," in self.call)
 
-def advice(source: str | None, line: int, library: str | None) -> Jitted | None:
+
+def advice(source: str | None, line: int, library: str | None, *, of_equinox: bool = False) -> Jitted | None:
     """Return the call on ``line`` of the user's source, rewritten with jit around the called function; None:
     it is unclear which call to jit, or how.
 
@@ -57,6 +64,7 @@ def advice(source: str | None, line: int, library: str | None) -> Jitted | None:
       source: the text of the file; None: unknown.
       line: the line on which the call begins.
       library: the library that the line calls, such as ``flax``; None: no library.
+      of_equinox: whether that library makes Equinox modules.
     """
     found = syntax(source) if source is not None else None
     here = found.calls.get(line, []) if found is not None else []
@@ -80,7 +88,7 @@ def advice(source: str | None, line: int, library: str | None) -> Jitted | None:
     if _root(call.func) in arrays:
         return None  # one operation of JAX or NumPy
     # filter_jit accepts Equinox modules, whose leaves are not only arrays.
-    filtered = library not in MODULES and _imports(found.imports, "equinox")
+    filtered = library not in MODULES and (of_equinox or _imports(found.imports, "equinox"))
     if isinstance(call.func, ast.Call):  # a transform is applied: jax.grad(loss)(w, x)
         applied = name if len(name) <= MOST else f"{ast.unparse(call.func.func)[:MOST]}(...)"
         owner = "equinox" if filtered else library or ""
@@ -104,7 +112,11 @@ def advice(source: str | None, line: int, library: str | None) -> Jitted | None:
     options += f", static_argnames={(names[0] if len(names) == 1 else tuple(names))!r}" if names else ""
     if options:
         passed = [*call.args, *(k.value for k in call.keywords)]
-        made = any(isinstance(v, ast.Call) and _root(v.func) not in arrays for v in passed)
+        made = any(
+            (isinstance(v, ast.Call) and _root(v.func) not in arrays)
+            or (isinstance(v, ast.Name) and v.id in found.objects)
+            for v in passed
+        )
         return Jitted(f"jax.jit({name}{options})(...)", statics_unknown=made)
     return Jitted(f"jax.jit({name})(...)", statics_unknown=True)
 

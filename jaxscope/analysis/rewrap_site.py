@@ -134,22 +134,27 @@ class Syntax(NamedTuple):
     Attributes:
       calls: line -> the calls that begin on this line.
       blocks: the loops, comprehensions and functions.
+      imports: the import statements.
+      objects: the variables that are assigned a new object of a class (``grid = Grid(8, 8)``); a name that
+        begins with a capital letter counts as a class.
     """
 
     tree: ast.Module
     calls: dict[int, list[ast.Call]]
     blocks: list[ast.stmt | ast.expr]
     imports: list[ast.Import | ast.ImportFrom]
+    objects: set[str]
 
 
 @functools.lru_cache(8)  # called for hundreds of lines of one file, and a walk of the syntax takes 0.1 s
 def syntax(source: str) -> Syntax | None:
-    """Return the calls, blocks and imports of ``source``; None: it is not Python, or longer than
-    MAX_SOURCE."""
+    """Return the calls, blocks, imports and objects of ``source``; None: it is not Python, or longer than
+    MAX_SOURCE.
+    """
     tree = parsed(source)
     if tree is None:
         return None
-    found = Syntax(tree, {}, [], [])
+    found = Syntax(tree, {}, [], [], set())
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             found.calls.setdefault(node.lineno, []).append(node)
@@ -157,7 +162,13 @@ def syntax(source: str) -> Syntax | None:
             found.blocks.append(node)
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             found.imports.append(node)
+        elif isinstance(node, ast.Assign) and _creates_an_object(node.value):
+            found.objects.update(target.id for target in node.targets if isinstance(target, ast.Name))
     return found
+
+
+def _creates_an_object(value: ast.expr) -> bool:
+    return isinstance(value, ast.Call) and (last_name(value.func) or "")[:1].isupper()
 
 
 def imports(source: str | None, line: int) -> bool:

@@ -14,7 +14,7 @@ from jaxscope.model.causes import recompilations
 from jaxscope.model.payers import Payer
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
-from jaxscope.rules import loop_calls, recompiles
+from jaxscope.rules import library_calls, loop_calls, recompiles
 from jaxscope.rules.registry import rule
 from jaxscope.schema.causes import Cause
 from jaxscope.schema.findings import CERTAIN, NOTE, WARNING, Evidence, Finding, Fix, extended, fix_of
@@ -47,9 +47,6 @@ ARGUMENTS = frozenset({"weak_type", "dtype", "tree", "committed", "sharding"})
 STEPS = frozenset(
     {"update", "step", "init", "init_state", "evaluate"}
 )  # methods of a library that can be jitted
-RANDOM = frozenset({"random", "prng"})  # JAX's modules of random draws
-# Functions of these modules that draw parameters. Under vmap, JAX does not name their module.
-DRAWS = frozenset({"_normal", "_normal_real", "_truncated_normal", "_uniform", "_randint", "_bernoulli"})
 MAKES_ANEW = frozenset(
     {"numpyro"}
 )  # libraries whose objects define new functions in each run, even if the object is the same
@@ -335,14 +332,8 @@ def _creates(p: Payer) -> bool:
     """
     if p.again:
         return False
-    draws = (c for c in p.compilations if _draws(c.function))
+    draws = (c for c in p.compilations if library_calls.draws(c.function))
     return 2 * sum(c.seconds for c in draws) >= p.seconds
-
-
-def _draws(f: Function) -> bool:
-    module = f.seen.module or ""
-    root, *rest = module.split(".")
-    return root == "jax" and (bool(RANDOM.intersection(rest)) or (not rest and f.seen.name in DRAWS))
 
 
 def _what_to_do(run: Run, p: Payer) -> tuple[Message | None, Fix | None, float]:
@@ -373,7 +364,10 @@ def _what_to_do(run: Run, p: Payer) -> tuple[Message | None, Fix | None, float]:
         )  # the others may follow from it
         return message("because-of-cause", cause=first.cause), recompiles.advice(first), again
     at_once = p.seconds if len(p.compilations) >= SEVERAL else 0.0
-    jitted = jit_decorators.advice(sources.of(run)(p.line.file), p.line.line, p.library)
+    of_equinox = library_calls.makes_equinox_modules(run, p.library)
+    jitted = jit_decorators.advice(
+        sources.of(run)(p.line.file), p.line.line, p.library, of_equinox=of_equinox
+    )
     how = _as_in(jitted)
     if jax and anew and not p.within:
         where = None if p.line.function == "<module>" else p.line.function.replace(".<locals>", "")
@@ -381,6 +375,8 @@ def _what_to_do(run: Run, p: Payer) -> tuple[Message | None, Fix | None, float]:
         return BODIES, Fix(words, "jit"), again
     if jax and changing and not p.within:
         return SIZES, Fix(message("fix-one-size-or-numpy"), "pad"), again
+    if anew and not jax and all(payers.ran_once(run, c) for c in p.again):
+        return (MADE, *library_calls.cache_programs(run, p))  # the library makes the functions, in a loop
     if objects and not jax:
         words = message("fix-make-object-once", path=objects[-1], library=p.library)
         return MADE, Fix(words, "make_once", {"path": objects[-1]}), again
@@ -448,22 +444,10 @@ def _for_library(
         return MADE, Fix(message("fix-make-once", library=p.library), "make_once"), repeat_seconds
     if p.library in WRAPPER_ROOTS:
         return None, None, 0.0
-    if not _computes(run, p.library):
+    if not library_calls.computes(run, p):
         return None, Fix(message("fix-numpy-or-jit", library=p.library), "numpy"), all_seconds
     if not jit_decorators.calls_a_function(sources.of(run)(p.line.file), p.line.line):
         return None, None, 0.0  # an object of the library's is created, or computes an attribute
-    if any(_package(c.function) == p.library for c in p.compilations):
-        return None, None, 0.0  # the library jits its functions itself, and calls them from Python code
+    if jitted is not None and library_calls.reads_values(run, p.line, jitted):
+        return None, None, 0.0  # jit cannot trace a function that reads values
     return None, Fix(message("fix-jit-method", how=_as_in(jitted), library=p.library), "jit"), all_seconds
-
-
-def _computes(run: Run, library: str | None) -> bool:
-    """Return whether the library ``library`` itself computes with JAX: one of its functions was jitted in the
-    run. Otherwise the library only reads arrays, and NumPy arrays would do.
-    """
-    return library in {_package(f) for f in run.functions.values()}
-
-
-def _package(f: Function) -> str | None:
-    """Return the package that defines the jitted function ``f``; None for an operation outside jit."""
-    return None if f.seen.eager else (f.seen.module or "").partition(".")[0]

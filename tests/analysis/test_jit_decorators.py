@@ -69,6 +69,11 @@ from jaxscope.analysis.jit_decorators import Jitted, advice
             "jax",
             Jitted("check_grads(jax.jit(loss), ...)", checked=True),
         ),
+        (
+            "v = draw(key, grid, 4)\ngrid = Grid(8)",
+            "sim",
+            Jitted("jax.jit(draw, static_argnums=2)(...)", statics_unknown=True),
+        ),
         ("a, b = f.init(key), g.init(key)", "haiku", None),
         ("p = f.init(*args)", "haiku", None),
         ("import jax, numpy as np; w = jax.random.normal(k, (n, m)) / np.sqrt(n)", "jax", None),
@@ -78,6 +83,25 @@ from jaxscope.analysis.jit_decorators import Jitted, advice
 )
 def test_what_is_written_out_for_python_stays_static(line, library, wanted):
     assert advice(line, 1, library) == wanted
+
+
+def test_what_a_library_around_equinox_makes_needs_filter_jit():
+    jitted = advice("flow = make_flow(key, 4)", 1, "flows", of_equinox=True)
+    assert jitted == Jitted("eqx.filter_jit(make_flow)(...)")
+
+
+@pytest.mark.parametrize(
+    ("expression", "jits"),
+    [
+        ("lib.fit( ...", True),
+        ("lib.fit(key, x)", True),
+        ("float(lib.fit(key, x))", False),
+        ("x.item()", False),
+    ],
+)
+def test_which_expression_is_the_call_to_jit(expression, jits):
+    jitted = advice("w = lib.fit(key, steps=4)", 1, "lib")
+    assert jitted is not None and jitted.jits(expression) == jits
 
 
 def test_without_the_source_the_advice_is_general():

@@ -4,9 +4,10 @@ import hashlib
 import io
 
 import pytest
-from written import CWD, Log, function, key, leaf
+from written import CWD, Log, copied, function, key, leaf
 
 from jaxscope.log import store
+from jaxscope.model import sources
 from jaxscope.model.load import load
 from jaxscope.present import findings as words
 from jaxscope.report.json_report import as_json
@@ -110,6 +111,75 @@ def test_a_librarys_object_that_is_made_anew_is_to_be_made_once(run):
     log.end()
     [f] = barrage(run)
     assert "create the object whose method is called here once" in words.fix_text(f)
+
+
+@pytest.fixture
+def at_line_2(tmp_path, monkeypatch):
+    """``at_line_2(text)``: the second line of train.py, which has this text and can be read."""
+
+    def line(text):
+        (tmp_path / "train.py").write_text(text)
+        monkeypatch.chdir(tmp_path)
+        sources.text.cache_clear()
+        return Frame(str(tmp_path / "train.py"), 2, "<module>")
+
+    return line
+
+
+@pytest.mark.parametrize(
+    ("programs", "cache", "fixes"),
+    [(["a", "a", "a"], "off", 1), (["a", "b", "c"], "off", 0), (["a", "a", "a"], "hit", 0)],
+)
+def test_what_a_library_makes_anew_in_one_call_can_only_be_kept_in_the_persistent_cache(
+    run, at_line_2, programs, cache, fixes
+):
+    site = at_line_2("import solver\nsolver.run(x)\n")
+    log = Log(run)
+    update = function("Solver._update", "/lib/site-packages/solver/base.py", 9, library=True)
+    log.say(update)
+    for n, program in enumerate(programs):
+        made = key(leaf("x", 1), function_object=n)
+        log.compiled(
+            update,
+            made,
+            (0.0, 0.0, 1.0),
+            program=program,
+            cache=cache,
+            site=site,
+            into_library=0,
+            library="solver",
+        )
+    log.end()
+    found = barrage(run)
+    assert [words.fix_text(f).startswith("no change of this line helps") for f in found] == [True] * fixes
+    assert [f.seconds for f in found] == [pytest.approx(2.0)] * fixes
+
+
+@pytest.mark.parametrize(
+    ("text", "module", "fixes"),
+    [
+        (None, "jax.random", ["jit what this line calls, as in jax.jit(sim.draw, static_argnums=1)(...)"]),
+        (None, "jax.numpy", ["if sim only reads the arrays, pass NumPy arrays (np.asarray(x))"]),
+        ("sim.draw(key, 4)", "jax.random", []),
+        (
+            "float(x)",
+            "jax.random",
+            ["jit what this line calls, as in jax.jit(sim.draw, static_argnums=1)(...)"],
+        ),
+    ],
+)
+def test_only_a_library_that_computes_and_reads_no_value_can_be_jitted(run, at_line_2, text, module, fixes):
+    site = at_line_2("import sim\nx = sim.draw(key, 4)\n")
+    log = Log(run, transfers=True)
+    for n in range(10):
+        f = function(f"f{n}", None, None, library=True, module=module)
+        log.say(f)
+        log.compiled(f, key(leaf("x", 1)), (0.0, 0.0, 1.0), site=site, into_library=0, library="sim")
+    if text is not None:
+        log.say(copied(count=3, site=site, text=text, steps=None))
+    log.end()
+    found = [words.fix_text(f) for f in barrage(run)]
+    assert [f.startswith(start) for f, start in zip(found, fixes, strict=True)] == [True] * len(fixes)
 
 
 def test_an_object_that_a_librarys_function_is_given_anew_is_named(run):

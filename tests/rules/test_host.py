@@ -381,6 +381,19 @@ def test_numpy_arguments_in_a_loop_are_large_transfers_where_calls_are_not_count
     ]
 
 
+@pytest.mark.parametrize(
+    ("program", "reported"), [("x = sim.run(9)\n", 0), ("for i in range(9): sim.run(i)\n", 1)]
+)
+def test_values_that_a_library_reads_in_its_own_loop_are_no_finding(
+    log, tmp_path, monkeypatch, program, reported
+):
+    (tmp_path / "once.py").write_text(program)
+    monkeypatch.chdir(tmp_path)
+    sources.text.cache_clear()
+    log.say(copied(text="sim.run(9)", steps=None, site=Frame(str(tmp_path / "once.py"), 1, "<module>")))
+    assert len(found(log, "JX601")) == reported
+
+
 def test_an_argument_from_another_device_is_reported_by_name(log):
     log.say(ev.Watched(function=F.function))
     call = log.missed(F, key(leaf("w", 16), leaf("u", 16, sharding=1), shardings=[ONE_CPU, TWO_CPU]))

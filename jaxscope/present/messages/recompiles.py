@@ -305,6 +305,12 @@ TEMPLATES = {
         "create the object whose method is called here once, before the loop, and call it again"
         " with other arrays: {library} defines its functions again for each object"
     ),
+    "fix-cache-programs": (
+        "no change of this line helps: {library} creates its functions again within the call, with the same"
+        " programs; jax.config.update('jax_compilation_cache_dir', DIRECTORY) and"
+        " jax.config.update('jax_persistent_cache_min_compile_time_secs', 0) before it make JAX load such a"
+        " program instead of compiling it again"
+    ),
     "fix-numpy-or-jit": (
         "if {library} only reads the arrays, pass NumPy arrays (np.asarray(x)); if it computes with JAX, jit"
         " what this line calls, if that can be traced"

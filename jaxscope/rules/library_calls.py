@@ -1,0 +1,98 @@
+"""What is known of a library that a line calls outside jit, for the advice of rule JX133."""
+
+from __future__ import annotations
+
+from jaxscope.analysis.jit_decorators import Jitted
+from jaxscope.model import transfers
+from jaxscope.model.payers import Payer
+from jaxscope.model.records import Function
+from jaxscope.model.run import Run
+from jaxscope.schema.findings import Fix
+from jaxscope.schema.keys import Frame
+from jaxscope.schema.messages import message
+
+RANDOM = frozenset({"random", "prng"})  # JAX's modules of random draws
+# Functions of these modules that draw parameters. Under vmap, JAX does not name their module.
+DRAWS = frozenset({"_normal", "_normal_real", "_truncated_normal", "_uniform", "_randint", "_bernoulli"})
+# Modules of JAX whose functions no method and no operator of an array calls
+IMPORTED = RANDOM | {"fft", "scipy", "nn", "image"}
+
+
+def draws(f: Function) -> bool:
+    """Return whether ``f`` is one of JAX's functions that draw random numbers."""
+    return _is_of(f, RANDOM, DRAWS)
+
+
+def computes(run: Run, p: Payer) -> bool:
+    """Return whether the library that the line of ``p`` calls computes with JAX itself. Otherwise the library
+    may only read arrays (a plot), and NumPy arrays would do.
+
+    It computes with JAX if it jits a function, or calls functions of JAX that are not reached by an array's
+    methods and operators, such as random draws.
+    """
+    own = any(_package(f) == p.library for f in run.functions.values() if not f.seen.eager)
+    return own or any(
+        _is_of(c.function, IMPORTED, DRAWS)
+        for c in p.compilations
+        if c.missed is not None and c.missed.library == p.library
+    )
+
+
+def makes_equinox_modules(run: Run, library: str | None) -> bool:
+    """Return whether a function of ``library`` was called under ``equinox.filter_jit``. What the library
+    creates are then Equinox modules, whose leaves are not only arrays.
+    """
+    return any(
+        _package(f) == library and "equinox.filter_jit" in f.seen.wrappers
+        for f in run.functions.values()
+        if library is not None
+    )
+
+
+def reads_values(run: Run, line: Frame, jitted: Jitted) -> bool:
+    """Return whether the function that ``jitted`` would put under jit reads values of arrays on the host. jit
+    cannot trace such a function.
+
+    Args:
+      line: the user's line that calls the function.
+    """
+    return any(
+        t.direction == transfers.TO_HOST
+        and t.kind not in transfers.NOT_ASKED
+        and t.source is not None
+        and (t.source.file, t.source.line) == (line.file, line.line)
+        and t.text is not None
+        and jitted.jits(t.text)
+        for t in transfers.transfers(run)
+    )
+
+
+def cache_programs(run: Run, p: Payer) -> tuple[Fix | None, float]:
+    """Return the advice for a line that runs once and calls a library that creates its functions again and
+    again meanwhile, and the seconds that it saves. No change of that line helps; JAX's persistent
+    compilation cache does, if most of the programs that are compiled again are programs that the run has
+    compiled before.
+
+    The advice is None if they are not, or if the cache is in use already.
+    """
+    again, known, seconds = {c.id for c in p.again}, set[str](), 0.0
+    repeated = 0
+    for c in run.compilations.values():
+        if c.compiled is None or c.compiled.program is None:
+            continue
+        if c.id in again and c.compiled.program in known and c.compiled.persistent_cache == "off":
+            repeated += 1
+            seconds += c.compiled.seconds or 0.0
+        known.add(c.compiled.program)
+    if 2 * repeated < len(p.again):
+        return None, 0.0
+    return Fix(message("fix-cache-programs", library=p.library), "compilation_cache"), seconds
+
+
+def _package(f: Function) -> str:
+    return (f.seen.module or "").partition(".")[0]
+
+
+def _is_of(f: Function, modules: frozenset[str], names: frozenset[str]) -> bool:
+    root, *rest = (f.seen.module or "").split(".")
+    return root == "jax" and (bool(modules.intersection(rest)) or (not rest and f.seen.name in names))
