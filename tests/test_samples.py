@@ -49,7 +49,7 @@ def test_a_loss_read_in_every_step_is_found_with_its_line_its_count_and_its_seco
     assert (t.count, t.steps, t.source.line, t.text) == (200, 200, line_of_float(), "float(loss)")
     assert finding.source.line == line_of_float()
     assert 0 < finding.seconds <= t.blocked_seconds, "of the waits, what the change can save"
-    told = f"float(loss) at float_per_step.py:{line_of_float()} waits for the device in each of 200 steps, "
+    told = "float(loss) waits for the device in each of 200 steps; this took "
     assert words.title(finding).startswith(told) and told in report
 
 
@@ -57,7 +57,7 @@ def test_compilations_outside_the_step_have_the_same_figures_in_each_part_of_the
     run, report = runs["slow"]
     report = " ".join(report.split())
     [title] = [words.title(f) for f in findings(run) if f.code == "JX133"]
-    figures = r"(\d+) compilations outside jit come from one line .*?; (\d+) of them recompiles, ([\d.]+ m?s)"
+    figures = r"(\d+) compilations outside jit come from one line .*?; (\d+) of them are recompiles, which took ([\d.]+ m?s)"
     n, again, seconds = re.search(figures, title).groups()
     head = re.search(
         r"([\d.]+ m?s) spent recompiling outside your functions \((\d+) of (\d+) compilations there\)", report

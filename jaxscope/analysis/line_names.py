@@ -7,7 +7,7 @@ file also defines as a function is ignored.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from jaxscope.analysis.rewrap_site import FUNCTION, Syntax, last_name, syntax
 from jaxscope.schema.libraries import JAX_ROOTS
@@ -52,6 +52,13 @@ def calls_method(source: str | None, line: int, method: str) -> bool:
     names = _imported(found)
     methods = [f for c in _calls(found, line) if isinstance(f := c.func, ast.Attribute)]
     return any(f.attr == method and not _full(f, names) for f in methods)
+
+
+def lines_calling(source: str | None, names: Collection[str]) -> list[int]:
+    """Return the lines that call a function or a method with one of ``names``, in order."""
+    found = _syntax(source)
+    calls = [c for several in found.calls.values() for c in several] if found is not None else []
+    return sorted({c.lineno for c in calls if last_name(c.func) in names})
 
 
 def in_mesh_block(source: str | None, line: int) -> bool:

@@ -206,6 +206,7 @@ def _too_many(run: Run, count: _Count, reported: Collection[str]) -> Finding:
     last = of_busiest[-1]
     cause = causes.of(run, last)[0]
     late = len(count.compilations) - len(others)
+    listed = message("in-parentheses", parts=Parts(some)) if count.several else None
     return Finding(
         COMPILATIONS,
         ERROR,
@@ -213,8 +214,7 @@ def _too_many(run: Run, count: _Count, reported: Collection[str]) -> Finding:
         message(
             "too-many-compilations",
             count=count.text,
-            which=message("others-were-late", n=late, code=gate.CODE) if late else None,
-            listed=message("in-parentheses", parts=Parts(some)) if count.several else None,
+            which=message("others-were-late", n=late, code=gate.CODE, listed=listed) if late else listed,
             function=busiest[0].display_name,
             cause=cause,
         ),

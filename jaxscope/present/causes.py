@@ -74,10 +74,10 @@ _KINDS = {
     "unknown": "unknown cause",
 }
 _FORMS = {
-    "lambda": "a lambda created again",
-    "partial": "a functools.partial created again",
-    "method": "a bound method created again",
-    "callable": "an object created again",
+    "lambda": "a lambda was created again",
+    "partial": "a functools.partial was created again",
+    "method": "a bound method was created again",
+    "callable": "a callable object was created again",
 }
 _ENTRIES = {
     "transform": "called under grad, vmap or another transform",
@@ -137,7 +137,8 @@ def _value(c: Cause, value: Value | None) -> str | None:
 
 def _array(c: Cause, value: ArrayType) -> str:
     """Return a value of the cause ``c`` as text: ``f32[4]``. The text also has the weak type if this differs,
-    and the Python type of the value if it explains the difference."""
+    and the Python type of the value if it explains the difference: ``f32[4] (numpy array)``.
+    """
     if value.shape is None and value.dtype is not None:
         return short_dtype(value.dtype) + (" weak" if value.weak_type and c.kind == "weak_type" else "")
     if c.kind == "tree":
@@ -147,7 +148,8 @@ def _array(c: Cause, value: ArrayType) -> str:
     if isinstance(a, ArrayType) and isinstance(b, ArrayType) and c.kind != "prng":
         typed = a.type != b.type and (a.weak_type, a.dtype) != (b.weak_type, b.dtype)
     weak = value.weak_type if c.kind == "weak_type" else None
-    return short_aval(value.shape, value.dtype, weak, value.type if typed else None)
+    text = short_aval(value.shape, value.dtype, weak)
+    return f"{text} ({type_text(value.type)})" if typed and value.type else text
 
 
 def _container(kind: str) -> str:
@@ -182,7 +184,7 @@ def _without_folders(*texts: str) -> tuple[str, ...]:
 
 def _numbered(value: StaticValue) -> str:
     return brief(_without_folders(value.repr)[0], ROOM) + (
-        f" (object #{value.serial})" if value.serial is not None else ""
+        f" (object with id {value.serial})" if value.serial is not None else ""
     )
 
 
@@ -254,7 +256,7 @@ def _weak_type(c: Cause) -> str:
     text = f"{subject(c)} {are} {'now' if b.weak_type else 'no longer'} weakly typed"
     if c.count > 1 or (a.shape, a.dtype) != (b.shape, b.dtype):
         return text  # another cause names both shapes or dtypes
-    return f"{text} (it changed from {_array(c, a)} to {_array(c, b)})"
+    return f"{text}; it changed from {_array(c, a)} to {_array(c, b)}"
 
 
 def _memory_kind(c: Cause) -> str:
@@ -309,16 +311,18 @@ def _tree(c: Cause) -> str:
         what = "the order of the keys" if a.order else "the container structure of the arguments"
         return f"{what} changed {_from_to(c)}"
     if isinstance(a, Leaves) or isinstance(b, Leaves):
-        return f"{subject(c)} are {'new' if a is None else 'no longer passed'}"
+        return f"{subject(c)} {'were added' if a is None else 'are no longer passed'}"
     return _came_or_went(c, subject(c)) or _changed(c)
 
 
 def _came_or_went(c: Cause, what: str) -> str | None:
-    """Return a clause that says that the value ``what`` was added or removed, as ``x is new: f32[4]``. None:
-    the cause has both values, so that the value was changed."""
+    """Return a clause that says that the value ``what`` was added or removed, as ``x (f32[4]) was added``.
+
+    None: the cause has both values, so that the value was changed.
+    """
     before, after = values(c)
     if before is None and after is not None and c.before is None:
-        return f"{what} is new: {after}"
+        return f"{what} ({after}) was added"
     if after is None and before is not None and c.after is None:
         return f"{what} is no longer passed (it was {before})"
     return None
@@ -327,7 +331,7 @@ def _came_or_went(c: Cause, what: str) -> str | None:
 def _static(c: Cause) -> str:
     detail = c.detail
     if c.path is None and c.before is None and detail is None:
-        return "the operation is applied with other parameters (an axis, a dtype, a size)"
+        return "the operation has other parameters (an axis, a dtype, a size)"
     if isinstance(detail, StaticDetail) and detail.why == NO_FIELD:
         what = f"that {detail.owner} compares" if detail.owner else f"of {c.path}"
         return f"static data {what} changed, but jaxscope recorded no difference in its attributes"
@@ -342,26 +346,26 @@ def _static_identity(c: Cause) -> str:
     assert isinstance(detail, StaticDetail) and isinstance(b, StaticValue)
     if c.count > 1:
         return (
-            f"the static fields of {c.path} were created again: {c.count:,} functions in it are new"
-            f" objects, and functions compare by identity"
+            f"{c.count:,} functions in the static fields of {c.path} were created again, and JAX treats a new"
+            f" function as a new value"
         )
     kind = b.type.rpartition(".")[2]
     if detail.why == UNSTABLE_HASH:
-        why = f"{kind} hashes differently each time although it compares equal"
+        why = f"its __hash__ returned another value, although {kind}.__eq__ says that the two are equal"
     elif detail.why == FUNCTION:
-        why = "functions compare by identity"
+        why = "JAX treats a new function as a new value"
     elif detail.why == PARTS:
-        why = "a function or an object in it compares by identity and is a new one"
+        why = "it contains a new function, or a new object whose class has no __eq__"
     else:
-        why = f"{kind} defines no __eq__ and __hash__, so it compares by identity"
+        why = f"{kind} defines no __eq__ and __hash__, so JAX treats a new object as a new value"
     what = f"the static field {c.path}" if detail.inside else f"the static argument '{c.path}'"
-    return f"{what} is a new object that looks the same, {brief(b.repr, ROOM)}: {why}"
+    return f"{what} is a new object that looks the same, {brief(_without_folders(b.repr)[0], ROOM)}; {why}"
 
 
 def _call_form(c: Cause) -> str:
     before, after = values(c)
-    what = f"{c.path} is passed differently" if c.path else "the same arguments are passed differently"
-    return f"{what}: now {after}, before {before}"
+    what = f"{c.path} is" if c.path else "the same arguments are"
+    return f"{what} passed in another way (before: {before}; now: {after})"
 
 
 def _new_function(c: Cause) -> str:
@@ -369,24 +373,26 @@ def _new_function(c: Cause) -> str:
     if not isinstance(made, NewFunction):
         return "the jitted function is a new object"
     if made.form == BODY:
-        return "the function that it runs, a loop's body or a branch, is a new object"
-    text = f"the jitted function is a new object, {_function_object(made)}"
+        return "its loop body or branch is a new function object"
+    text = f"the jitted function is a new object, because {_function_object(made)}"
     if made.line is None:
         return text
     return f"{text} at {line(made.line)}" if made.certain else f"{text}, probably at {line(made.line)}"
 
 
 def _function_object(function: NewFunction) -> str:
-    """Return how a function was recreated: ``jax.grad(...) applied again``, ``a lambda created again``."""
+    """Return how a function was recreated: ``jax.grad(...) was applied again``, ``a lambda was created
+    again``.
+    """
     outer = [w for w in function.wrappers if w != "functools.partial"]
     if outer:
-        return f"{wrapper_name(transformation(outer[0]))}(...) applied again"
+        return f"{wrapper_name(transformation(outer[0]))}(...) was applied again"
     if function.form in _FORMS:
         return _FORMS[function.form]
     owner, mark, _ = function.qualname.rpartition(".<locals>.")
     if mark:
-        return f"a function defined again on each call of {owner.replace('.<locals>', '')}"
-    return "defined or wrapped again"
+        return f"each call of {owner.replace('.<locals>', '')} defines it again"
+    return "it was defined or wrapped again"
 
 
 def _options(c: Cause) -> str:
@@ -405,12 +411,12 @@ def _transform(c: Cause) -> str:
     before, after = values(c)
     if before is None:
         return "grad, vmap or another transform compiles its own program of this function"
-    return f"the function is {after}; before, it was {before}"
+    return f"the function is now {after}, and was {before} before"
 
 
 def _aot(c: Cause) -> str:
     if c.before != Entry("aot"):
-        return "it is lowered ahead of time, by .lower(), .trace() or .eval_shape()"
+        return "it is lowered ahead of time (.lower(), .trace() or .eval_shape())"
     detail = c.detail
     number = detail.number if isinstance(detail, AheadOfTime) else None
     which = f" (#{number})" if number else ""
@@ -425,15 +431,15 @@ def _cleared(c: Cause) -> str:
     times = c.detail.times if isinstance(c.detail, Cleared) else 1
     often = "" if times == 1 else f" {times} times"
     return (
-        f"JAX's caches were cleared{often} after the previous call with this cache key"
-        " (jax.clear_caches() or .clear_cache())"
+        f"JAX's caches were cleared{often} (jax.clear_caches() or .clear_cache()) since the last call with"
+        " the same kind of arguments"
     )
 
 
 def _evicted(c: Cause) -> str:
     full = c.detail.caches if isinstance(c.detail, FullCaches) else ()
     which = ", ".join(f"{name} {size:,} of {room:,}" for name, size, room in full)
-    return f"no part of the key changed; it was probably evicted from a full cache ({which} entries)"
+    return f"no part of the key changed; the program was probably evicted from a full cache ({which} entries)"
 
 
 # The name of an effect in a jaxpr -> what in the user's function has it.
@@ -465,9 +471,7 @@ def _unknown(c: Cause) -> str:
         "the function object",
         "whether caches were cleared",
     ]
-    text = (
-        f"no recorded part of the key differs from the nearest earlier call (compared: {', '.join(compared)}"
-    )
+    text = f"nothing that was recorded differs from the nearest earlier call (compared: {', '.join(compared)}"
     return text + (f"; not recorded: {', '.join(c.detail.missing)})" if c.detail.missing else ")")
 
 

@@ -8,7 +8,8 @@ from jaxscope.analysis.keys import Facts, LeafFacts
 Row = dict[str, str]  # name of a part of the key -> its text
 LONG = 300  # characters of a static value that are shown
 # Parts that every key has: if a key lacks one of them, it was not recorded.
-OF_EVERY_CALL = frozenset({"tree", "call form", "function object"})
+OF_EVERY_CALL = frozenset({"tree", "arguments passed", "function object"})
+_NAMES = {"call_form": "arguments passed", "function_object": "function object"}
 
 
 def key_rows(facts: Facts) -> Row:
@@ -19,7 +20,7 @@ def key_rows(facts: Facts) -> Row:
     for path, leaf in facts.leaves.items():
         rows[path] = _leaf(leaf)
     for path, item in facts.static.items():
-        mark = f", object #{item.serial}" if item.compares == "identity" and item.serial is not None else ""
+        mark = f", id {item.serial}" if item.compares == "identity" and item.serial is not None else ""
         text = item.repr if len(item.repr) <= LONG else f"{item.repr[:LONG]}… (hash {item.hash})"
         rows[f"{path} (static)"] = f"{text} ({item.type}{mark})"
     for name, value in facts.whole.items():
@@ -27,7 +28,7 @@ def key_rows(facts: Facts) -> Row:
         if rest:
             rows[f"{'option' if group == 'options' else 'setting'} {rest}"] = value
         else:
-            rows[name.replace("_", " ")] = f"#{value}" if name == "function_object" else value
+            rows[_NAMES.get(name, name)] = f"id {value}" if name == "function_object" else value
     return rows
 
 

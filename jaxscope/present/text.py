@@ -67,10 +67,14 @@ def size(n: float | None) -> str:
 
 def listed(names: Sequence[str], most: int | None = None, things: str = "") -> str:
     """Return names as one text: ``a, b and c``; with more than ``most`` of them, ``a, b and 4 more``.
-    ``things`` follows the number: ``a, b and 4 more lines``."""
+
+    ``things``, a plural in -s, follows the number: ``a, b and 4 more lines``, ``a, b and 1 more line``.
+    """
     shown = list(names if most is None else names[:most])
     if len(names) > len(shown):
-        shown.append(f"{len(names) - len(shown):,} more{f' {things}' if things else ''}")
+        left = len(names) - len(shown)
+        noun = things if left > 1 else things.removesuffix("s")
+        shown.append(f"{left:,} more {noun}".rstrip())
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}" if shown else ""
 
 

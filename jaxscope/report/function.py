@@ -275,7 +275,8 @@ def text_of(names: Sequence[str], row: Row) -> str:
 
 def _table(rows: Sequence[tuple[str, str, bool]], *, everything: bool) -> Iterator[Line]:
     """Yield rows of a cache key as aligned lines. A row is (name, text, whether it changed); a changed row
-    gets a mark."""
+    ends with "(changed)".
+    """
     left = 0 if everything else max(0, len(rows) - 2 * ROWS)
     if left:
         rows = [r for r in rows if r[2]][: 2 * ROWS] or rows[: 2 * ROWS]
@@ -284,12 +285,12 @@ def _table(rows: Sequence[tuple[str, str, bool]], *, everything: bool) -> Iterat
     for name, (_, value, differs) in zip(names, rows, strict=True):
         pad = " " * max(0, width - cell_len(name))
         yield line(
-            ("▸ " if differs else "  ", "warning"),
             (name + pad, "warning" if differs else ""),
             "  ",
             (escape(value, 4000 if everything else VALUE), "warning" if differs else "dim"),
-            indent=2,
-            hang=min(width, 34) + 4,
+            ("  (changed)" if differs else "", "warning"),
+            indent=4,
+            hang=min(width, 34) + 2,
         )
     if left:
         yield line((f"and {left:,} more rows: --all shows them", "dim"), indent=4)

@@ -21,10 +21,12 @@ _STYLES = {
     "collective": "bold", "before": "red", "after": "green",
 }  # fmt: skip
 
-# A number and its unit, "6.9 s", stay on one line. Rich breaks lines at every white space, also at a no-break
-# space, so while lines are broken a private character of the same width replaces this space.
+# A number and its unit, "6.9 s", stay on one line, and so do a sign and what follows it, "- 2.0 KiB", and
+# "line 3". Rich breaks lines at every white space, also at a no-break space, so while lines are broken a
+# private character of the same width replaces this space.
 _GLUE = "\ue000"
 FIGURE = re.compile(r"(?<=\d) (?=(?:s|ms|µs|min|h|%|B|[KMGT]iB)\b|%)")
+_BOUND = re.compile(r"(?<=\s[-+=]) (?=\w)|(?<=\bline) (?=\d)")
 
 
 class Line(NamedTuple):
@@ -75,7 +77,7 @@ def put(console: Console, lines: Iterable[Line]) -> None:
             console.print()
             continue
         body = item.text.copy()
-        body.plain = FIGURE.sub(_GLUE, body.plain)
+        body.plain = _BOUND.sub(_GLUE, FIGURE.sub(_GLUE, body.plain))
         right = cell_len(item.right.plain) + 2 if item.right is not None else 0
         first, rest = _split(console, body, max(8, room - right))
         if item.right is not None:

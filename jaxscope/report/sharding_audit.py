@@ -78,11 +78,8 @@ def section(intents: Sequence[Intent], places: Places, *, everything: bool = Fal
     if rows:
         yield line((f"    {_aligned(heads, widths)}", "dim"))._replace(cells=_cells(heads, widths))
     for (i, d), row in zip(shown, rows, strict=True):
-        mark = "▸ " if d else ""
-        aligned = line(
-            (mark.ljust(2), "warning"), (_aligned(row, widths), "" if d else "dim"), indent=2, hang=4
-        )
-        yield aligned._replace(cells=_cells((mark + row[0], *row[1:]), widths))
+        aligned = line((_aligned(row, widths), "warning" if d else "dim"), indent=4, hang=2)
+        yield aligned._replace(cells=_cells(row, widths))
         if d is not None:
             site = places.frame(i.asked_at)
             by = f"{BY[i.by]} at {site}: " if i.by in BY and site and d.kind != MOVED else ""

@@ -212,16 +212,17 @@ def _summary(
     others = sections.ranked(run, lambda f: not f.user)
     again = sum(len(recompilations(f, run)) for f in users)
     outside = len(payers.recompiled_outside(run))
-    compiled = sum(f.compiled for f in users) + sum(f.compiled for f in others)
+    own, other = sum(f.compiled for f in users), sum(f.compiled for f in others)
     how, bad = ending(run, directory)
     if gone := removed(run):
         yield line(("jaxscope: ", "bold"), *gone, hang=2)
     yield line(
         ("jaxscope: ", "bold"),
         *spent,
-        f"; {count(compiled, 'compilation')}, ",
-        (f"{count(again, 'recompile')} of your functions", "warning" if again else ""),
-        (f", {count(outside, 'other recompile')}" if outside else "", "warning"),
+        f"; {count(own, 'compilation')} of your functions",
+        (f" ({count(again, 'recompile')})" if again else "", "warning"),
+        f", {count(other, 'other')}" if other else "",
+        (f" ({count(outside, 'recompile')})" if outside else "", "warning"),
         (f"; {how}", "error") if bad else "",
         hang=2,
     )

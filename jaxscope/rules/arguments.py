@@ -39,15 +39,15 @@ def changing_shape(group: Group) -> Fix | None:
             return Fix(message("fix-settled-sizes"), "pad", {"path": cause.path})
         if _creeps(shapes):
             return _preallocate(cause.path or "it", ".at[...].set or jax.lax.dynamic_update_slice")
-        return Fix(message("fix-few-sizes"), "pad", {"path": cause.path})
+        return Fix(message("fix-few-sizes", path=cause.path or "it"), "pad", {"path": cause.path})
     before, after = _dimensions(cause.before), _dimensions(cause.after)
     if before is None or after is None or len(before) != len(after):
-        return Fix(message("fix-one-size"), "pad", {"path": cause.path})
+        return Fix(message("fix-one-size", path=cause.path or "it"), "pad", {"path": cause.path})
     if all(b >= a for b, a in zip(before, after, strict=True)) and seen[after] <= max(1, seen[before]):
         return Fix(message("fix-odd-batch"), "pad", {"path": cause.path, "sizes": list(before)})
     # The larger size came later, or the smaller one came often: neither size looks like an odd batch.
     larger = [max(b, a) for b, a in zip(before, after, strict=True)]
-    words = message("fix-larger-size", size=_size(cause.after, larger))
+    words = message("fix-larger-size", path=cause.path or "it", size=_size(cause.after, larger))
     return Fix(words, "pad", {"path": cause.path, "sizes": larger})
 
 

@@ -19,7 +19,7 @@ from jaxscope.model import sources
 from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import of_compiled, users
-from jaxscope.rules.programs import MIB, evidence, small
+from jaxscope.rules.programs import MIB, and_more, evidence, small
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Finding, Fix, fix_of
 from jaxscope.schema.keys import Frame
@@ -45,7 +45,7 @@ def _unused(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable, F
         "unused-donation",
         function=f.display_name,
         path=first.path or "argument",
-        more=_more(unused),
+        more=and_more(len(unused)),
         bytes=_bytes(unused),
         reason=message("unused-donation-reason", reason=first.reason) if first.reason else None,
     )
@@ -126,18 +126,21 @@ def _possible(run: Run, p: Program, f: Function, texts: Texts) -> Iterator[tuple
         "possible-donation",
         function=f.display_name,
         path=first.path,
-        more=_more(free),
+        more=and_more(len(free)),
         bytes=_bytes(free),
-        when="at the end" if gone[first.path or ""] == "exit" else "after the call",
+        them="it" if len(free) == 1 else "them",
+        when="when the program ended" if gone[first.path or ""] == "exit" else "after the call",
     )
     them = "it" if len(names) == 1 else "them"
     argnames = repr(names[0] if len(names) == 1 else names)
     if _objects_of_nnx(p, f, names):
-        words = message("fix-donate-in-place", argnames=argnames, names=Names(names))
+        words = message("fix-donate-in-place", function=f.display_name, argnames=argnames, names=Names(names))
     elif FILTER_JIT in f.seen.wrappers:
         words = message("fix-donate-except-first", names=Names(names))
     else:
-        words = message("fix-donate", argnames=argnames, names=Names(names), them=them)
+        words = message(
+            "fix-donate", function=f.display_name, argnames=argnames, names=Names(names), them=them
+        )
     fix = Fix(words, "donate", {"donate_argnames": list(names)})
     if shared is not None and twice & {*names}:
         words = message("fix-copy-then-donate", copy=shared.copy, original=shared.original, fix=words)
@@ -232,10 +235,6 @@ def captured_constant(run: Run) -> Iterator[Finding]:
 
 def _donation(texts: Texts) -> Sequence[Donation]:
     return texts.stablehlo.donation if texts.stablehlo is not None else ()
-
-
-def _more(donations: Sequence[Donation]) -> Message | None:
-    return message("and-more", n=len(donations) - 1) if len(donations) > 1 else None
 
 
 def _bytes(donations: Sequence[Donation]) -> Bytes:

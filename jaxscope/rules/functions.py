@@ -4,11 +4,15 @@ called."""
 
 from __future__ import annotations
 
-from jaxscope.model.call_places import object_for_each_place
-from jaxscope.rules.recompiles import Group, recompile_rule
+from jaxscope.analysis import line_names
+from jaxscope.rules.recompiles import Group, one_for_each_place, recompile_rule
 from jaxscope.schema.findings import NOTE, WARNING, Fix
+from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import transformation
-from jaxscope.schema.messages import message
+from jaxscope.schema.messages import Names, message
+
+CLEARING = frozenset({"clear_caches", "clear_cache"})
+LINES = 3  # so many lines that clear the caches are named
 
 
 @recompile_rule("JX110", "new-function-object", WARNING, "new_function")
@@ -41,7 +45,10 @@ def changing_options(group: Group) -> Fix:
 
 @recompile_rule("JX112", "cleared-caches", WARNING, "cleared")
 def cleared_caches(group: Group) -> Fix:
-    return Fix(message("fix-do-not-clear"), "do_not_clear")
+    files = dict.fromkeys(c.site.file for c in group.compilations if c.site is not None)
+    lines = [Frame(f, n, "") for f in files for n in line_names.lines_calling(group.source(f), CLEARING)]
+    named = message("called-at-lines", lines=Names(tuple(lines), LINES, "lines")) if lines else None
+    return Fix(message("fix-do-not-clear", lines=named), "do_not_clear")
 
 
 @recompile_rule("JX113", "unused-ahead-of-time", WARNING, "aot")

@@ -10,12 +10,14 @@ from typing import Any
 import msgspec
 
 from jaxscope.analysis import sharding as sh
+from jaxscope.analysis.avals import short_aval
 from jaxscope.model import arrays
 from jaxscope.model.arrays import Group, Growth, Snapshot
 from jaxscope.model.run import Run
+from jaxscope.rules.programs import mesh_axes
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
-from jaxscope.schema.messages import Bytes, Count, Message, Names, Seconds, message
+from jaxscope.schema.messages import Bytes, Count, Message, Seconds, message
 
 SMALL = 1024  # bytes per step, or of one array: below, as for a list of losses, the finding is a note
 SMALL_SAVING = 1 << 20  # bytes on each device; without steps, bytes of all arrays that a container keeps
@@ -68,7 +70,9 @@ def _seen(g: Growth, position: float, count: int, size: int) -> Evidence:
 
 def _growing(g: Growth) -> Message:
     if g.path is not None:
-        return message("path-grows", path=g.group.path if "[*]" in (g.group.path or "") else g.path)
+        inside = _below_items(g.group.path or "") if "[*]" in (g.group.path or "") else ""
+        arrays_inside = message("arrays-inside", path=inside) if inside else None
+        return message("path-grows", path=_container(g.path), inside=arrays_inside)
     return message("held-arrays-grow", holder=g.held) if g.held else message("unreferenced-arrays-grow")
 
 
@@ -82,7 +86,7 @@ def _fix(g: Growth, longer: bool) -> Fix:
     if longer:
         path = g.group.path
         return Fix(message("fix-final-length", path=path), "preallocate", {"path": path})
-    container = g.path.partition("[*]")[0]
+    container = _container(g.path)
     if "__traceback__" in (g.group.path or ""):
         return Fix(message("fix-keep-error-text", container=container), "release", {"container": container})
     if container.endswith(".<cache>"):
@@ -161,16 +165,17 @@ def _replicated(tree: str, members: list[_Copied]) -> Finding | None:
     most = max(first.look.by_device.values(), default=0)
     if saved < SMALL_SAVING or held < SMALL_SHARE * most:
         return None
-    path, count = first.group.path, sum(m.group.count for m in members)
+    path, count = _called(tree, first.group), sum(m.group.count for m in members)
     group = message("tree-arrays", count=Count(count, "array"), largest=path)
-    one, axes = len(members) == 1, Names(tuple(repr(axis) for axis, _ in first.missing))
+    one = len(members) == 1 and (isinstance(path, str) or path.slug == "array-in")
+    axes = tuple(axis for axis, _ in first.missing)
     fix = message(
         "fix-shard-dimension",
         dimension=first.dimension,
         path=path,
         axis=first.axis,
         like=message("shard-like", path=first.like[0].path) if first.like else None,
-        others=None if one else message("shard-the-others"),
+        others=message("shard-the-others") if len(members) > 1 else None,
     )
     return Finding(
         code="JX502",
@@ -180,7 +185,7 @@ def _replicated(tree: str, members: list[_Copied]) -> Finding | None:
             "replicated-array",
             path=path if one else tree,
             copies=math.prod(n for _, n in first.missing),
-            axes=message("mesh-axis" if len(first.missing) == 1 else "mesh-axes", names=axes),
+            axes=mesh_axes(axes),
             like=_like(tree, first),
             held=Bytes(held),
             saved=Bytes(saved),
@@ -190,15 +195,43 @@ def _replicated(tree: str, members: list[_Copied]) -> Finding | None:
         source=first.group.origin,
         evidence=[
             Evidence(
-                message("replicated-bytes", path=m.group.path, bytes=Bytes(m.held), dimension=m.dimension),
+                message(
+                    "replicated-bytes",
+                    path=_called(tree, m.group),
+                    bytes=Bytes(m.held),
+                    dimension=m.dimension,
+                ),
                 source=m.group.origin,
                 step=m.look.step,
             )
             for m in members[:MOST_EVIDENCE]
         ],
-        fix=Fix(fix, "shard", {"path": path, "dimension": first.dimension, "axis": first.axis}),
+        fix=Fix(fix, "shard", {"path": first.group.path, "dimension": first.dimension, "axis": first.axis}),
         subject=(tree, first.missing, first.axis),
     )
+
+
+def _called(tree: str, g: Group) -> str | Message:
+    """Return what a message calls the arrays ``g`` of the variable ``tree``: their path. If the path has
+    ``[*]`` for all items of a container, return what follows that (``mu['w'] in state.opt_state``), or, if
+    nothing does, the shape of the arrays: ``the f32[512,512] arrays of params``.
+    """
+    path = g.path or tree
+    if "[*]" not in path:
+        return path
+    if inside := _below_items(path):
+        return message("array-in", path=inside, container=_container(path))
+    return message("arrays-of-shape", aval=short_aval(g.shape, g.dtype), tree=tree)
+
+
+def _container(path: str) -> str:
+    """Return the path of the container whose items ``path`` stands for: ``log`` for ``log[*].loss``."""
+    return path.partition("[*]")[0]
+
+
+def _below_items(path: str) -> str:
+    """Return the part of ``path`` below the items of a container: ``loss`` for ``log[*].loss``."""
+    return path.rpartition("[*]")[2].removeprefix(".")
 
 
 def _like(tree: str, copied: _Copied) -> Message | None:

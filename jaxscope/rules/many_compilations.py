@@ -52,6 +52,7 @@ MAKES_ANEW = frozenset(
 )  # libraries whose objects define new functions in each run, even if the object is the same
 ITERATED = "unstack"  # the operation of iterating over an array
 # The reason why the operations of a line are compiled again, as a clause.
+RECOMPILES = "of them is a recompile", "of them are recompiles"
 BODIES, SIZES, MADE = message("because-of-bodies"), message("because-of-sizes"), message("because-made-anew")
 
 
@@ -173,8 +174,12 @@ def _repeats(p: Payer, why: Message | None) -> Message | None:
     if not p.again:
         return None
     if why is not None:
-        return message("of-them-again", n=Count(len(p.again), "repeat"), why=why)
-    return message("of-them-recompiles", n=len(p.again), seconds=Seconds(sum(c.seconds for c in p.again)))
+        return message("of-them-again", n=Count(len(p.again), *RECOMPILES), why=why)
+    return message(
+        "of-them-recompiles",
+        n=Count(len(p.again), *RECOMPILES),
+        seconds=Seconds(sum(c.seconds for c in p.again)),
+    )
 
 
 def _compiled(lines: Sequence[Payer]) -> dict[str, Field]:
@@ -183,7 +188,11 @@ def _compiled(lines: Sequence[Payer]) -> dict[str, Field]:
     names = tuple(sorted({name for p in lines for name in p.names}))
     number = sum(len(p.compilations) for p in lines)
     come = "comes" if number == 1 else "come"
-    return {"compilations": Count(number, "compilation"), "come": come, "names": Names(names, 4)}
+    return {
+        "compilations": Count(number, "compilation"),
+        "come": come,
+        "names": Names(names, 4, "operations"),
+    }
 
 
 def _finding(
@@ -269,7 +278,7 @@ def _of_iteration(
     then that of the first finding: to keep the sizes equal.
     """
     seconds, fix = sum(f.seconds or 0.0 for f in findings), fix_of(findings[0])
-    repeats = Count(sum(len(p.again) for p in lines), "repeat")
+    repeats = Count(sum(len(p.again) for p in lines), *RECOMPILES)
     sizes = fix is not None and _slug(findings[0]) == ONE_SIZE
     again = message("of-them-again", n=repeats, why=SIZES) if sizes else message("compiled-again", n=repeats)
     title = message(

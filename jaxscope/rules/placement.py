@@ -22,7 +22,7 @@ def kept(name: str, path: str, cause: Cause) -> Fix:
     was, now = (value if isinstance(value, Placement) else None for value in (cause.before, cause.after))
     arguments = {"path": path, "sharding": None if now is None else now.spec or now.text}
     if cause.kind == "mesh":  # the old placement may not suit the result
-        returned = now.text if now is not None else "on the mesh"
+        returned = now.text if now is not None else "the mesh"
         return Fix(
             message("fix-place-on-mesh", function=name, path=path, sharding=returned), "device_put", arguments
         )

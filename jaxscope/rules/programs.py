@@ -48,6 +48,16 @@ def evidence(p: Program, text: Words, source: Frame | None) -> list[Evidence]:
     return [Evidence(text, compilation=c.id, program=p.id, source=source)]
 
 
+def and_more(arrays: int) -> Message | None:
+    """Return `` and 2 other arrays`` for a message about 3 arrays that names one of them; None for 1."""
+    return message("and-more", others=Count(arrays - 1, "other array")) if arrays > 1 else None
+
+
+def mesh_axes(axes: Sequence[str]) -> Message:
+    """Return ``mesh axis 'data'`` or ``mesh axes 'data' and 'model'``."""
+    return message("mesh-axis" if len(axes) == 1 else "mesh-axes", names=Names(tuple(map(repr, axes))))
+
+
 @rule("JX202", "unrolled-loop", WARNING)
 def unrolled_loop(run: Run) -> Iterator[Finding]:
     # The same unrolled loop occurs in the forward and in the backward pass, and in each function that has
@@ -377,8 +387,8 @@ def _collectives(collectives: Sequence[Collective]) -> dict[str, Field]:
     ]
     return {
         "collectives": Count(len(collectives), collectives[0].kind),
-        "axes": message("over-axes", axes=Names(axes)) if axes else None,
-        "sizes": Parts(tuple(sizes), between="; "),
+        "axes": message("over-axes", axes=mesh_axes(axes)) if axes else None,
+        "sizes": Parts(tuple(sizes), between=", "),
     }
 
 

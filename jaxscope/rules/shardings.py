@@ -25,7 +25,7 @@ from jaxscope.model import sharding_audit
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import users
-from jaxscope.rules.programs import MIB, evidence
+from jaxscope.rules.programs import MIB, and_more, evidence
 from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.keys import Frame, Sharding
@@ -77,7 +77,7 @@ def not_as_asked(run: Run) -> Iterator[Finding]:
                 "other-sharding-than-requested",
                 function=f.display_name,
                 value=_value(i),
-                more=message("and-more", n=len(members) - 1) if len(members) > 1 else None,
+                more=and_more(len(members)),
                 wanted=spelled(d.wanted, rank),
                 got=spelled(d.got, rank),
                 reason=message("other-sharding-reason", reason=d.reason) if d.reason is not None else None,
@@ -218,7 +218,7 @@ def moved_argument(run: Run) -> Iterator[Finding]:
         text = message(
             "moved-arguments" if len(found) > 1 else "moved-argument",
             path=i.path,
-            more=message("and-more", n=len(found) - 1) if len(found) > 1 else None,
+            more=and_more(len(found)),
             bytes=Bytes(sum(i.bytes or 0 for i, _ in found)),
             got=_placed(d.got, rank),
             function=f.display_name,

@@ -137,7 +137,7 @@ def _read_in_each_step(run: Run, t: Transfer, often: Message, avoidable: float) 
     return message(
         "read-each-step" if t.views == t.count else "copied-each-step",
         expression=_expression(t),
-        line=_place(run, t),
+        helper=_helper(run, t),
         often=often,
         seconds=Seconds(t.blocked_seconds or 0.0),
         saved=_saved(t, avoidable),
@@ -148,7 +148,7 @@ def _read_in_a_loop(run: Run, t: Transfer, function: str | None, avoidable: floa
     return message(
         "read-in-loop",
         expression=_expression(t),
-        line=_place(run, t),
+        helper=_helper(run, t),
         n=t.count,
         function=function,
         seconds=Seconds(t.blocked_seconds or 0.0),
@@ -202,11 +202,12 @@ def _in_each_step(run: Run, t: Transfer) -> Message | None:
     return message("so-often", n=t.count) if t.count is not None and t.count >= FEWEST else None
 
 
-def _place(run: Run, t: Transfer) -> Frame | Message | None:
-    """Return the line of the transfer: ``train.py:31``. If that line is in a helper, also return the line
-    that calls the helper: ``log.py:8, called at train.py:31``. None if the line is unknown."""
+def _helper(run: Run, t: Transfer) -> Message | None:
+    """Return a clause with the line of the transfer and the line that calls the helper function in which it
+    is: ``log.py:8, called at train.py:31``. None if the line is not in a helper: the finding has the line.
+    """
     above = model.called_at(run, t)
-    return t.source if above is None else message("helper-line", line=t.source, caller=above)
+    return None if above is None else message("helper-line", line=t.source, caller=above)
 
 
 def _expression(t: Transfer) -> str:
@@ -258,7 +259,7 @@ def large(run: Run) -> Iterator[Finding]:
             title=message(
                 "large-transfer-to-host" if to_host else "large-transfer-to-device",
                 what=what,
-                line=_place(run, t),
+                helper=_helper(run, t),
                 bytes=Bytes(each),
                 n=t.count,
             ),
@@ -273,7 +274,7 @@ def large(run: Run) -> Iterator[Finding]:
 
 
 def _what(t: Transfer) -> str:
-    return t.text or (f"{', '.join(t.paths[:3])} of {t.function.seen.name}" if t.function else t.kind)
+    return t.text or (f"passing {', '.join(t.paths[:3])} to {t.function.seen.name}" if t.function else t.kind)
 
 
 def _looped(run: Run, t: Transfer) -> bool:
@@ -286,7 +287,9 @@ def _looped(run: Run, t: Transfer) -> bool:
 
 
 def _large_in_a_loop(run: Run, t: Transfer, bytes_each: float) -> Finding:
-    title = message("large-transfer-each-call", what=_what(t), line=_place(run, t), bytes=Bytes(bytes_each))
+    title = message(
+        "large-transfer-each-call", what=_what(t), helper=_helper(run, t), bytes=Bytes(bytes_each)
+    )
     return Finding(
         code="JX602",
         severity=NOTE if run.platform == "cpu" else WARNING,
@@ -322,7 +325,7 @@ def elsewhere(run: Run) -> Iterator[Finding]:
             continue
         paths = t.paths or (_paths_elsewhere(c) if c is not None else ())
         name = c.function.seen.name if c is not None else "a jitted function"
-        often = message("in-each-call") if t.count is None else message("so-often", n=t.count)
+        often = message("in-each-call") if t.count is None else message("in-copies", n=t.count)
         amount = None if t.bytes is None else message("copied-so-often", amount=_bytes(t.bytes), often=often)
         yield Finding(
             code="JX511",

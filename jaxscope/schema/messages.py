@@ -49,7 +49,7 @@ class Names(msgspec.Struct, frozen=True, gc=False):
       things: the noun for the counted items: with ``lines``, the text is ``a, b and 4 more lines``.
     """
 
-    names: tuple[str | Message, ...]
+    names: tuple[str | Message | Frame, ...]
     most: int | None = None
     things: str = ""
 

@@ -240,7 +240,7 @@ def test_a_comment_on_the_users_line_leaves_a_finding_out_and_one_that_does_noth
     assert code == 1
     assert out.splitlines() == [
         "train.py:140: JX101 step recompiled: x changed from f32[8] to f32[7]",
-        "train.py:140: JX902 note: this jaxscope: ignore[JX302] comment excludes no finding",
+        "train.py:140: JX902 note: the comment '# jaxscope: ignore[JX302]' excludes no finding",
     ]
 
 

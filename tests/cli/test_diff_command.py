@@ -11,7 +11,7 @@ PAGE = """\
   trace 1.5 s, lower 0.30 s, compile 7.0 s → 6.8 s
 
 What differs in the cache key
-  state.count is no longer weakly typed (it changed from i32[] weak to i32[])
+  state.count is no longer weakly typed; it changed from i32[] weak to i32[]
 
 Program: changed  aa11 → bb22
 """

@@ -88,7 +88,7 @@ def test_the_array_that_is_on_one_device_alone_is_named(run_of):
     [finding] = found(run, "JX509")
     assert (
         words.title(finding)
-        == "device 0 holds 9.0 MiB, device 2 holds 1.0 MiB: table (8.0 MiB) is on device 0"
+        == "device 0 holds 9.0 MiB and device 2 only 1.0 MiB; on device 0 is table (8.0 MiB)"
     )
     assert finding.source.line == 30 and len(finding.evidence) == 4
 
@@ -130,7 +130,7 @@ def test_a_program_compiled_ahead_of_time_that_will_not_fit_is_an_error(run_of):
     [finding] = found(run, "JX510")
     assert (
         finding.severity == "error"
-        and words.title(finding) == "train_step needs 10.0 GiB on each device: a device has 8.0 GiB"
+        and words.title(finding) == "train_step needs 10.0 GiB on each device, but a device has only 8.0 GiB"
     )
     assert finding.function == STEP.function and finding.evidence[0].program == "p1"
 
@@ -162,7 +162,7 @@ def test_devices_of_a_cpu_share_what_the_host_has(run_of):
     [finding] = found(run_of(*events, platform="cpu"), "JX510")
     assert (
         words.title(finding)
-        == "train_step needs 3.0 GiB on each device: 4 devices of this host share 10.0 GiB"
+        == "train_step needs 3.0 GiB on each device, but the 4 devices of this host share only 10.0 GiB"
     )
 
 
@@ -179,7 +179,7 @@ def test_a_device_that_was_nearly_full_is_a_note(run_of):
     [finding] = found(run, "JX510")
     assert (finding.severity, words.title(finding)) == (
         "note",
-        "device 1 used 95% of its memory: 7.6 GiB of 8.0 GiB",
+        "device 1 used 95% of its memory at its peak: 7.6 GiB of 8.0 GiB",
     )
 
 

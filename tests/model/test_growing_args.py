@@ -60,7 +60,7 @@ def test_a_cache_that_comes_back_longer_is_to_have_its_final_size_from_the_begin
         decode(log, with_cache(n), returning(n + 1))
     assert told(log) == [True] * 3
     [(code, fix)] = advised(log)
-    assert code == "JX114" and fix.startswith("allocate cache with its final length before the loop")
+    assert code == "JX114" and fix.startswith("create cache with its final length before the loop")
     assert "cache['v']" not in fix, "it is part of what was said"
     assert observed_sizes.varying(load(log.run)) == [], "there is nothing to choose"
 

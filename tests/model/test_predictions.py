@@ -61,11 +61,14 @@ def test_a_weak_counter_that_comes_back_strong_is_announced_after_the_first_comp
     assert (p.argument, p.result, p.status) == ("state", "[0]", PENDING)
     assert [(c.kind, c.path, c.certainty) for c in p.causes] == [("weak_type", "state.count", "likely")]
     assert text(sentence(p)) == (
-        "if its result [0] is passed as state again, the next call recompiles: "
-        "state.count is no longer weakly typed (it changed from float f32[] weak to jax.Array f32[])"
+        "if its result [0] is passed as state, the next call recompiles: "
+        "state.count is no longer weakly typed; it changed from f32[] weak (float) to f32[] (jax.Array)"
     )
     [finding] = [f for f in registry.findings(load(run)) if f.code == "JX130"]
-    assert words.fix_text(finding) == "start state.count as jnp.float32(...)"
+    assert (
+        words.fix_text(finding)
+        == "before the first call, make state.count an array with a fixed dtype: jnp.float32(...)"
+    )
 
 
 def test_the_warning_is_shown_live_before_the_second_compilation(run, log):
@@ -73,8 +76,8 @@ def test_the_warning_is_shown_live_before_the_second_compilation(run, log):
     compiled(log, key(W, WEAK, BATCH), RESULTS)
     [line] = follower.poll()
     assert (
-        line.startswith("jaxscope: step #1: if its result [0] is passed as state again")
-        and "start state.count" in line
+        line.startswith("jaxscope: step #1: if its result [0] is passed as state")
+        and "make state.count" in line
     )
 
 

@@ -46,7 +46,7 @@ def test_lists_end_in_and_and_long_ones_are_counted():
     assert listed(["a"]) == "a"
     assert listed(["a", "b", "c"]) == "a, b and c"
     assert listed(["a", "b", "c", "d"], 2) == "a, b and 2 more"
-    assert listed(["a", "b", "c"], 2, "functions") == "a, b and 1 more functions"
+    assert listed(["a", "b", "c"], 2, "functions") == "a, b and 1 more function"
     assert listed([]) == ""
 
 

@@ -10,3 +10,15 @@ def test_a_line_escapes_every_span():
     page = io.StringIO()
     put(console(page), [line("a\x1b[2J", ("b\nc", "name"), right=("d\u202e", "figure"))])
     assert page.getvalue().split() == [r"a\x1b[2Jb\nc", r"d\u202e"]
+
+
+def test_a_sign_and_a_number_of_a_line_do_not_stand_alone_at_the_end_of_a_line():
+    page = io.StringIO()
+    to = console(page, width=20)
+    put(to, [line("arguments 1 B aaaa - 9 B"), line("a lambda at In[4], line 3")])
+    assert [x.rstrip() for x in page.getvalue().splitlines()] == [
+        "arguments 1 B aaaa",
+        "- 9 B",
+        "a lambda at In[4],",
+        "line 3",
+    ]

@@ -200,7 +200,10 @@ def test_findings_and_the_ledger_name_function_line_and_seconds(found):
     assert first["evidence"][0]["step"] == 2 and first["evidence"][0]["compilation"] in {
         c["id"] for c in found["compilations"]
     }
-    assert first["fix"] == "start state.count as a typed array: jnp.int32(...)"
+    assert (
+        first["fix"]
+        == "before the first call, make state.count an array that is not weakly typed: jnp.int32(...)"
+    )
     entry = next(e for e in found["ledger"] if e["cause"] == "shape")
     assert (entry["path"], entry["count"], entry["seconds"], entry["source"]["line"]) == (
         "batch['ids']",

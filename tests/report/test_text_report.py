@@ -28,21 +28,24 @@ JAX 0.12.0.1 · Python 3.13.1 · 8 x cpu · exit code 0
 1.6 s spent recompiling outside your functions (20 of 23 compilations there)
 
 Findings
-  ▲ JX103  train_step recompiled: state.count is no longer weakly typed    8.6 s
-           (it changed from i32[] weak to i32[])  (step 2, train.py:140)
-           → start state.count as a typed array: jnp.int32(...)
+  ▲ JX103  train_step recompiled: state.count is no longer weakly typed;   8.6 s
+           it changed from i32[] weak to i32[]  (step 2, train.py:140)
+           → before the first call, make state.count an array that is not weakly
+             typed: jnp.int32(...)
   ▲ JX101  train_step recompiled: batch['ids'] changed from i32[32,512]    7.0 s
            to i32[32,511]  (step 376, train.py:140)
-           → pad the smaller batch to the usual size and mask the padding, or
-             drop it
+           → drop the smaller batch, or pad it to the usual size and mask the
+             padding
   ▲ JX102  train_step recompiled: 148 leaves under state.params changed    6.9 s
            dtype from f32 to bf16  (step 204, train.py:140)
-           → give state.params one dtype in every call: x.astype(...)
+           → convert state.params to the same dtype before every call, with
+             x.astype(...)
   ▲ JX110  main.<lambda> recompiled 11 times: the jitted function is a     1.4 s
-           new object, a lambda created again at data.py:31  (train.py:33)
-           → define the function once, at module level, and jit it there; values
-             that it closes over become arguments
-  · JX123  train_step missed JAX's fast path in 41 calls, so they were slower:
+           new object, because a lambda was created again at data.py:31
+           (train.py:33)
+           → define the function once, at module level, and jit it there; pass
+             the values that it closes over as arguments
+  · JX123  41 calls of train_step missed JAX's fast path and were slower:
            batch['ids'] changed from a jax.Array to a numpy array, which by
            itself compiles nothing (compared with #3, the nearest earlier call)
            (step 380, train.py:140)
@@ -55,8 +58,8 @@ Your functions, slowest first
 train_step  train.py:88                                                   31.3 s
     traced 4x in 5.8 s · lowered 4x in 1.2 s · compiled 4x in 24.3 s (1 from the
     persistent cache) · 41 fast-path misses · 381 calls
-    #2  state.count is no longer weakly typed (it changed from i32[] weak to
-        i32[])  (step 2, 8.6 s, train.py:140)
+    #2  state.count is no longer weakly typed; it changed from i32[] weak to
+        i32[]  (step 2, 8.6 s, train.py:140)
     #3  148 leaves under state.params changed dtype from f32 to bf16  (step 204,
         6.9 s, train.py:140)
     #4  batch['ids'] changed from i32[32,512] to i32[32,511]  (step 376, from
@@ -65,8 +68,9 @@ eval_step  train.py:120                                                    9.2 s
     traced 1x in 0.80 s · lowered 1x in 0.20 s · compiled 1x in 8.2 s
 main.<lambda>  data.py:31                                                  1.6 s
     traced 12x in 0.12 s · lowered 12x in 0.24 s · compiled 12x in 1.2 s
-    11x #2…#12  the jitted function is a new object, a lambda created again at
-                data.py:31  (steps 1 to 11, 1.4 s together, train.py:33)
+    11x #2…#12  the jitted function is a new object, because a lambda was
+                created again at data.py:31  (steps 1 to 11, 1.4 s together,
+                train.py:33)
 
 Outside your functions  23 compilations of 1 operation and 1 function of   2.0 s
     a library  train.py:52 (3x, 0.96 s), train.py:31 (13x, 0.69 s) and
@@ -144,10 +148,10 @@ def test_a_function_is_shown_with_its_keys_one_below_the_other(directory):
         "#3  step 204 · 6.9 s (trace 1.4 s, lower 0.30 s, compile 5.2 s)",
         "#4  step 376 · 7.0 s (trace 1.4 s, lower 0.30 s, compile 5.3 s) · from the",
     ]
-    assert [line for line in lines(text) if "▸" in line] == [
-        "  ▸ state.count   i32[]  cpu:0  uncommitted",
-        "  ▸ state.params  148 leaves: bf16[512,512]  cpu:0  uncommitted",
-        "  ▸ batch['ids']  i32[32,511]  cpu:0  uncommitted",
+    assert [line for line in lines(text) if line.endswith("(changed)")] == [
+        "    state.count   i32[]  cpu:0  uncommitted  (changed)",
+        "    state.params  148 leaves: bf16[512,512]  cpu:0  uncommitted  (changed)",
+        "    batch['ids']  i32[32,511]  cpu:0  uncommitted  (changed)",
     ]
     assert "Same in all 4 keys" in text
     assert (
@@ -226,7 +230,7 @@ def test_the_same_key_twice_is_reported_honestly(tmp_path):
     log.compiled(f, None)
     text = printed(load(run), run)
     assert (
-        "no recorded part of the key differs from the nearest earlier call (compared: 1 array argument"
+        "nothing that was recorded differs from the nearest earlier call (compared: 1 array argument"
         in " ".join(text.split())
     )
     assert "its cache key was not recorded" in text
@@ -318,7 +322,9 @@ def test_the_summary_is_short_and_leads_to_the_report(directory):
     text = summary(directory)
     assert len(text.splitlines()) < 15
     assert text.startswith("jaxscope: 44.1 s of 2 min 14 s went into tracing")
-    assert "15 recompiles" not in text and "14 recompiles of your functions" in " ".join(text.split())
+    assert "15 recompiles" not in text and "17 compilations of your functions (14 recompiles)" in " ".join(
+        text.split()
+    )
     assert "full report: jaxscope report" in text
     assert "\x1b" not in text
 
@@ -351,7 +357,7 @@ def test_a_stream_without_arrows_gets_ascii(directory):
     tolerant(stream)
     print_report(load(directory), file=stream, directory=directory)
     stream.flush()
-    assert b"-> pad the smaller batch" in raw.getvalue()
+    assert b"-> drop the smaller batch" in raw.getvalue()
 
 
 def test_compilations_of_several_threads_at_once_are_no_part_of_less_time(tmp_path):

@@ -15,10 +15,10 @@ from jaxscope.schema.findings import NOTE
 from jaxscope.schema.keys import Frame, Static
 
 STEP = function("step")
-ODD = "pad the smaller batch to the usual size and mask the padding, or drop it"
-FEW = "pad it to a few sizes and mask the padding (the report lists sizes to choose from)"
-SAME = "pass the same containers, with the same dict keys and lengths, in every call"
-FINAL = "keep one structure: an array of the final size instead of a collection that grows"
+ODD = "drop the smaller batch, or pad it to the usual size and mask the padding"
+FEW = "pad x to a few sizes and mask the padding (jaxscope report lists sizes to choose from)"
+SAME = "pass the same containers, with the same dict keys and the same lengths, in every call"
+FINAL = "use one array of the final size instead of a collection that grows"
 
 
 @pytest.fixture
@@ -55,11 +55,11 @@ def tree(nodes, *paths):
     ("keys", "fix"),
     [
         ([x(32, 6), x(17, 6)], ODD),
-        ([x(10), x(14)], "pad it to the larger size, [14], in every call and mask the padding"),
-        ([x(3, 5), x(5, 3)], "pad it to the larger size, [5,5], in every call and mask the padding"),
+        ([x(10), x(14)], "pad x to the larger size, [14], in every call and mask the padding"),
+        ([x(3, 5), x(5, 3)], "pad x to the larger size, [5,5], in every call and mask the padding"),
         ([x(8), x(6), x(4)], FEW),
         ([batch(16), batch(12)], ODD),
-        ([batch(12), batch(16)], "pad it to the larger size, axis 1: 16, in every call and mask the padding"),
+        ([batch(12), batch(16)], "pad batch to the larger size, axis 1: 16, in every call and mask the padding"),
     ],
 )  # fmt: skip
 def test_only_a_smaller_size_that_came_later_is_an_odd_batch(keys, fix, found):
@@ -72,13 +72,13 @@ def test_a_smaller_size_that_is_compiled_more_often_than_the_larger_is_not_odd(f
 
     fixes = dict(found(again(9, "a"), again(5, "a"), again(5, "b"), again(5, "c")))
     assert [f for title, f in fixes.items() if "x changed from" in title] == [
-        "pad it to the larger size, [9], in every call and mask the padding"
+        "pad x to the larger size, [9], in every call and mask the padding"
     ]
 
 
 def test_a_list_that_grows_is_one_finding_and_is_to_be_an_array_of_its_final_size(found):
     lists = [tree({"history": "list"}, *(f"history[{i}]" for i in range(n))) for n in (1, 2, 3, 4)]
-    assert found(*lists) == [("step recompiled 3 times, most recently: history[3] is new: f32[2]", FINAL)]
+    assert found(*lists) == [("step recompiled 3 times, most recently: history[3] (f32[2]) was added", FINAL)]
 
 
 def test_containers_of_other_kinds_do_not_grow(found):
@@ -152,7 +152,7 @@ def test_what_changes_beside_it_is_named_in_the_order_of_the_arguments(tmp_path)
 )
 def test_what_grows_by_as_much_in_every_call_is_to_be_made_once(shapes, creeps, found):
     [fix] = [f for _, f in found(*(x(*shape) for shape in shapes))]
-    assert fix.startswith("allocate x with its final length before the loop") == creeps
+    assert fix.startswith("create x with its final length before the loop") == creeps
     assert creeps or fix == FEW
 
 
@@ -160,7 +160,7 @@ def test_each_argument_that_is_none_at_times_is_named(found):
     none = tree({"t": "dict", "t['a']": "None", "t['b']": "None"}, "t['c']")
     both = tree({"t": "dict"}, "t['a']", "t['b']", "t['c']")
     [(_, fix)] = found(none, both)
-    assert fix == "pass an array for t['a'] in every call, or None in every call; do the same for t['b']"
+    assert fix == "pass an array for t['a'] in every call, or None in every call; do the same with t['b']"
 
 
 @pytest.mark.parametrize(("calls", "note"), [(400, True), (12, False), (None, False)])
@@ -175,7 +175,7 @@ def test_few_sizes_that_many_calls_share_are_a_choice(tmp_path, calls, note):
         log.say(ev.Called(function=STEP.function, count=calls))
     [f] = [f for f in registry.findings(load(log.run)) if f.code == "JX101"]
     assert (f.severity == NOTE) == note
-    assert words.fix_text(f).startswith("change nothing if these are the sizes that you pad to") == note
+    assert words.fix_text(f).startswith("change nothing if you pad to these sizes already") == note
 
 
 GROWING = """
@@ -209,7 +209,7 @@ for n in range(1, 6):
 def test_an_array_that_is_made_in_its_final_size_compiles_once(record):
     before, after = load(record(GROWING).run), load(record(FINAL_SIZE).run)
     [f] = [f for f in registry.findings(before) if f.code == "JX101"]
-    assert words.fix_text(f).startswith("allocate keys with its final length") and not observed_sizes.varying(
+    assert words.fix_text(f).startswith("create keys with its final length") and not observed_sizes.varying(
         before
     )
     assert not [f for f in registry.findings(after) if f.code.startswith("JX1")]

@@ -63,11 +63,11 @@ def test_what_its_siblings_are_split_over_is_distinguished_from_plain_data_paral
     )
     assert words.title(mistake) == (
         "params['emb'] is replicated 8 times over mesh axes 'dp' and 'tp' (params['up'] and 1 more of params are sharded "
-        "over 'tp'): it takes 8.0 MiB on each device, 4.0 MiB less if it is sharded over 'tp'"
+        "over 'tp'): it takes 8.0 MiB on each device, and 4.0 MiB less if it is sharded over 'tp'"
     )
     assert (
         words.fix_text(mistake)
-        == "shard dimension 0 of params['emb'] over the axis 'tp' in its PartitionSpec, like params['up']"
+        == "shard dimension 0 of params['emb'] over the mesh axis 'tp' in the PartitionSpec, like params['up']"
     )
     assert mistake.fix.arguments == {"path": "params['emb']", "dimension": 0, "axis": "tp"}
     assert words.title(rest).startswith("params is replicated 4 times over mesh axis 'dp': it takes 7.0 MiB")
@@ -84,7 +84,7 @@ def test_with_the_mistake_mended_another_thing_is_reported(found):
 def test_where_nothing_of_the_tree_is_split_the_largest_axis_is_advised(found):
     [finding] = found(look(array("params['emb']", 0, 8), array("other", 1, 1)))
     assert words.title(finding) == (
-        "params['emb'] is replicated 8 times over mesh axes 'dp' and 'tp': it takes 8.0 MiB on each device, 6.0 MiB less "
+        "params['emb'] is replicated 8 times over mesh axes 'dp' and 'tp': it takes 8.0 MiB on each device, and 6.0 MiB less "
         "if it is sharded over 'dp'"
     )
 
@@ -102,7 +102,7 @@ def test_plain_data_parallelism_is_reported_in_one_sentence(found):
     [finding] = found(look(array("params['a']", 0, 8), array("params['b']", 0, 2), table=ONE))
     assert words.title(finding) == (
         "params is replicated 8 times over mesh axis 'data': it takes 10.0 MiB on each device, "
-        "8.8 MiB less if it is sharded over 'data' (2 arrays, the largest params['a'])"
+        "and 8.8 MiB less if it is sharded over 'data' (2 arrays; the largest: params['a'])"
     )
 
 

@@ -41,7 +41,7 @@ def test_without_steps_the_title_has_the_bytes_and_the_time_and_is_no_certainty(
     [f] = found(64 * KIB)
     assert (
         words.sentence(f)
-        == "it seems that kept[*] grows while the program runs, to 60 arrays (3.8 MiB) after 6.0 s"
+        == "it seems that kept grows while the program runs, to 60 arrays (3.8 MiB) after 6.0 s"
     )
     assert (f.severity, f.certainty, f.source) == ("warning", "likely", LINE)
     assert words.evidence(f.evidence[-1]) == "60 arrays, 3.8 MiB after 6.0 s"
@@ -60,10 +60,12 @@ def test_without_steps_a_container_of_little_is_no_finding(found, size, counts):
 
 def test_with_steps_a_list_of_numbers_is_a_note(found):
     [f] = found(4, steps=COUNTS)
-    assert f.severity == "note" and words.title(f).endswith("per step: 60 arrays, 240 B after step 60")
+    assert f.severity == "note" and words.title(f).endswith(
+        "in each step; it has 60 arrays (240 B) after step 60"
+    )
 
 
 def test_without_steps_an_array_that_becomes_longer_is_called_by_its_name(found):
     [f] = found(64 * KIB, path="series")
-    assert words.title(f) == "series becomes longer while the program runs: 3.8 MiB after 6.0 s"
+    assert words.title(f) == "the array series grows while the program runs; it has 3.8 MiB after 6.0 s"
     assert words.fix_text(f).startswith("make series as long as it will be at the end")

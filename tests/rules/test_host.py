@@ -35,13 +35,13 @@ def test_a_copy_in_each_step_is_reported_with_line_count_and_seconds(log):
     [f] = found(log, "JX601")
     assert (
         words.title(f)
-        == "float(loss) at train.py:31 waits for the device and copies to the host in each of 200 steps, 1.3 s in all,"
-        " of which the change saves at most 0.70 s"
+        == "float(loss) waits for the device and copies to the host in each of 200 steps; this took 1.3 s in total,"
+        " of which the advice saves at most 0.70 s"
     )
     assert (f.certainty, f.seconds, f.source.line) == ("certain", pytest.approx(0.7), 31)
     assert (
         words.evidence(f.evidence[0])
-        == "200 times, 800 bytes; the program waited for 65% of the time between the first and the last copy"
+        == "200 times, 800 bytes in total; the program waited for 65% of the time between the first and the last time"
     )
 
 
@@ -79,7 +79,7 @@ def test_a_wait_costs_what_the_change_saves(log, more, seconds):
     log.say(copied(**more))
     [f] = found(log, "JX601")
     assert f.seconds == pytest.approx(seconds)
-    assert ("of which the change saves" in words.title(f)) == (seconds == 0.7)
+    assert ("of which the advice saves" in words.title(f)) == (seconds == 0.7)
 
 
 def test_what_other_lines_wait_is_not_saved_by_a_change_of_one(log):
@@ -104,7 +104,7 @@ def test_a_view_is_not_called_a_copy(log):
     log.say(copied(views=200))
     [f] = found(log, "JX601")
     assert "waits for the device in each of 200 steps" in words.title(f)
-    assert "on this backend the host reads the array in place" in words.evidence(f.evidence[0])
+    assert "on this backend the host reads the array without a copy" in words.evidence(f.evidence[0])
 
 
 def test_a_line_that_is_reached_from_a_later_step_on_counts_the_steps_since(log):
@@ -137,7 +137,7 @@ def test_a_short_wait_in_each_step_is_a_note_with_its_count_per_step(log):
     log.say(copied(seconds=0.03, count=400, waits=400, steps=200))
     [f] = found(log, "JX601")
     assert f.severity == "note"
-    assert "2 times in each of 200 steps, 30 ms in all" in words.title(f)
+    assert "2 times in each of 200 steps; this took 30 ms in total" in words.title(f)
 
 
 def test_a_phase_that_waits_in_each_of_its_steps_is_found(log):
@@ -163,7 +163,7 @@ def test_a_read_that_leaves_the_device_busy_is_no_finding(log):
 def test_the_line_that_calls_a_helper_stands_beside_the_helpers(log):
     log.say(ev.Step(index=200))
     log.say(copied(caller=Frame("/home/u/proj/run.py", 80, "main")))
-    assert "float(loss) at train.py:31, called at run.py:80 waits for the device and copies" in words.title(
+    assert "float(loss) (train.py:31, called at run.py:80) waits for the device and copies" in words.title(
         found(log, "JX601")[0]
     )
 
@@ -172,7 +172,7 @@ def test_a_read_in_each_step_that_takes_no_time_on_a_cpu_is_a_note(log):
     log.say(ev.Step(index=200))
     log.say(copied(waits=0, views=200, seconds=0.004))
     [f] = found(log, "JX601")
-    assert f.severity == "note" and "in each of 200 steps, 4 ms in all" in words.title(f)
+    assert f.severity == "note" and "in each of 200 steps; this took 4 ms in total" in words.title(f)
 
 
 LOOP = """
@@ -260,8 +260,8 @@ def test_without_steps_a_line_that_keeps_the_program_waiting_is_likely(log):
     [f] = found(log, "JX601")
     assert (
         words.title(f)
-        == "float(loss) at train.py:31 waits for the device and copies to the host 200 times, 1.3 s in all,"
-        " of which the change saves at most 0.70 s"
+        == "float(loss) waits for the device and copies to the host 200 times; this took 1.3 s in total,"
+        " of which the advice saves at most 0.70 s"
     )
     assert f.certainty == "likely"
 
@@ -275,10 +275,10 @@ def test_without_steps_it_takes_more_to_be_reported(log, rarely):
 @pytest.mark.parametrize(
     ("via", "text", "title", "fix"),
     [
-        ("bool", "loss > best", "loss > best at train.py:31", "jax.lax.cond"),
-        ("print", None, "printing at train.py:31", "print only about every 50 steps"),
-        ("item", "loss.item()", "loss.item() at train.py:31", "the previous step"),
-        ("np.asarray", None, "np.asarray() at train.py:31", "the previous step"),
+        ("bool", "loss > best", "loss > best", "jax.lax.cond"),
+        ("print", None, "printing", "print only about every 50 steps"),
+        ("item", "loss.item()", "loss.item()", "the previous step"),
+        ("np.asarray", None, "np.asarray()", "the previous step"),
     ],
 )
 def test_the_remedy_is_one_for_what_was_done(log, via, text, title, fix):
@@ -311,7 +311,7 @@ def test_large_data_that_goes_to_the_device_again_and_again_is_reported(log):
     put = {"direction": "host_to_device", "via": "device_put", "text": "jax.device_put(batch)"}
     log.say(copied(count=10, bytes=160 * MIB, **put))
     [f] = found(log, "JX602")
-    assert words.title(f) == "jax.device_put(batch) at train.py:31 copies 16.0 MiB to the device, 10 times"
+    assert words.title(f) == "jax.device_put(batch) copies 16.0 MiB to the device each time (10 times)"
     assert f.severity == "warning"
 
 
@@ -319,7 +319,7 @@ def test_a_batch_that_jnp_asarray_copies_is_a_large_transfer_too(log):
     put = {"direction": "host_to_device", "via": "jnp.asarray", "text": "jnp.asarray(batch)"}
     log.say(copied(count=10, bytes=160 * MIB, **put))
     [f] = found(log, "JX602")
-    assert words.title(f) == "jnp.asarray(batch) at train.py:31 copies 16.0 MiB to the device, 10 times"
+    assert words.title(f) == "jnp.asarray(batch) copies 16.0 MiB to the device each time (10 times)"
 
 
 @pytest.mark.parametrize(
@@ -351,7 +351,7 @@ def test_numpy_arguments_of_a_watched_function_may_be_large_transfers(log):
     log.phase(call, "compile", 1.0, devices="0")
     log.say(ev.Called(function=F.function, count=50))
     [f] = found(log, "JX602")
-    assert words.title(f) == "images of train_step at train.py:140 copies 16.0 MiB to the device, 50 times"
+    assert words.title(f) == "passing images to train_step copies 16.0 MiB to the device each time (50 times)"
     assert f.function == F.function
 
 
@@ -377,7 +377,7 @@ def test_numpy_arguments_in_a_loop_are_large_transfers_where_calls_are_not_count
         log.phase(call, "compile", 1.0, devices="0")
     titles = [words.title(f) for f in found(log, "JX602")]
     assert titles == reported * [
-        f"images of train_step at loop.py:{len(lines)} copies 16.0 MiB to the device in each iteration of its loop"
+        "passing images to train_step copies 16.0 MiB to the device in each iteration of a loop"
     ]
 
 
@@ -401,7 +401,7 @@ def test_an_argument_from_another_device_is_reported_by_name(log):
     log.say(ev.Called(function=F.function, count=50))
     [f] = found(log, "JX511")
     assert words.title(f) == (
-        "u of train_step is on another device than the program: 3,200 bytes copied 50 times"
+        "u of train_step is on another device than its program; JAX copies 3,200 bytes in 50 copies"
     )
     assert words.evidence(f.evidence[0]) == "u: cpu:1; the program runs on devices 0"
 

@@ -137,10 +137,10 @@ def test_weights_that_are_gathered_for_a_split_batch_are_no_finding(record):
 
 def test_gathers_of_one_line_are_one_finding_with_its_sizes(record):
     (f,) = inserted(record, TWO.replace("SPLIT", ""))
-    said = "both constrains an array to P(None, None), which causes 2 all-gathers over data: "
+    said = "both constrains an array to P(None, None), which causes 2 all-gathers over mesh axis 'data' (in each call: "
     assert words.title(f) in (
-        f"{said}1 of 4.0 MiB; 1 of 2.0 MiB per call",
-        f"{said}1 of 2.0 MiB; 1 of 4.0 MiB per call",
+        f"{said}1 of 4.0 MiB, 1 of 2.0 MiB)",
+        f"{said}1 of 2.0 MiB, 1 of 4.0 MiB)",
     )
     assert inserted(record, TWO.replace("SPLIT", '"data"')) == []
 
@@ -166,8 +166,10 @@ def test_communication_that_a_sharding_constraint_asks_for_is_reported_at_that_c
         (f,) = found[name]
         assert f"{name} constrains an array to P(" in words.title(f) and "inserted" not in words.title(f)
         assert words.fix_text(f).startswith("remove this sharding constraint, or ")
-    assert words.fix_text(found["replicated"][0]).endswith("keep the array sharded over model and data in it")
-    assert "3 all-gathers over model and data" in words.title(found["replicated"][0])
+    assert words.fix_text(found["replicated"][0]).endswith(
+        "so that the array stays sharded over model and data"
+    )
+    assert "3 all-gathers over mesh axes 'model' and 'data'" in words.title(found["replicated"][0])
     assert found.keys() - marked.keys() <= {"needed_by_the_operation"}
     others = found.get("needed_by_the_operation", ())
     assert all("constrains" not in words.title(f) for f in others)
@@ -182,7 +184,7 @@ def test_the_advice_to_split_a_weight_leads_to_no_advice_to_put_it_together(reco
         program = program.replace("\nstep(", "\nparams = step(") + "jaxscope.snapshot()\n"
         found = registry.findings(load(record(program, env=FOUR).run))
         codes[name] = {f.code: words.fix_text(f) for f in found if f.code in ("JX401", "JX502")}
-    assert "over the axis 'data' in its PartitionSpec" in codes["whole"]["JX502"]
+    assert "over the mesh axis 'data' in the PartitionSpec" in codes["whole"]["JX502"]
     assert codes["split"] == {}
 
 

@@ -253,11 +253,10 @@ WORDS = {
     "haiku_init_by_name": "as in jax.jit(f.init, static_argnames='mode')(...)",
     "linen_init": "as in jax.jit(net.init, static_argnames='train')(...)",
     "package_that_reads": "if plots_of_somebody only reads the arrays, pass NumPy arrays (np.asarray(x))",
-    "mutable_self": "jit a function whose arguments are the arrays and numbers of self that it uses",
-    "object_that_never_changes": "write Config as a @dataclasses.dataclass(frozen=True), with fields instead of"
-    " __init__",
-    "new_function": "apply jax.value_and_grad to it, only once: outside the code that defines it again",
-    "ordinary_number_through_nnx": "pad the smaller batch to the usual size",
+    "mutable_self": "pass the arrays and numbers of self that the function uses as separate arguments",
+    "object_that_never_changes": "make it a @dataclasses.dataclass(frozen=True) with fields instead of __init__",
+    "new_function": "define the function and apply jax.value_and_grad to it once, outside the function or loop",
+    "ordinary_number_through_nnx": "drop the smaller batch, or pad it to the usual size",
 }
 
 
@@ -324,4 +323,4 @@ def test_where_the_advice_is_followed_nothing_is_found(found, name):
 
 def test_the_line_named_is_one_that_ran(found):
     [f] = found[0]["new_function"]
-    assert "jax.value_and_grad(...) applied again at p_new_function.py:5" in words.title(f)
+    assert "jax.value_and_grad(...) was applied again at p_new_function.py:5" in words.title(f)

@@ -41,13 +41,13 @@ def test_one_finding_names_the_target_and_has_its_figures_as_evidence(aimed):
     assert len(here) == len(expected) > 0
     assert {f.identity for f in here} == {f.identity for f in expected}
     both = [f for f in here if f.contexts.targets == ["v5e:4x4"]]
-    assert both and all(words.title(f).endswith(" per call (also for v5e:4x4)") for f in both)
+    assert both and all(words.title(f).endswith(") (also for v5e:4x4)") for f in both)
     first = both[0]
     mine, theirs = first.evidence
     assert (mine.program, theirs.program) == ("c0de", "7a67")
     # The CPU gathers float32, the TPU bfloat16: one line, one finding, two figures.
-    assert "384.0 KiB, 6 times" in words.evidence(mine)
-    assert words.evidence(theirs).startswith("for v5e:4x4: ") and "192.0 KiB, 6 times" in words.evidence(
+    assert "384.0 KiB 6 times" in words.evidence(mine)
+    assert words.evidence(theirs).startswith("for v5e:4x4: ") and "192.0 KiB 6 times" in words.evidence(
         theirs
     )
 
@@ -56,7 +56,7 @@ def test_what_only_the_targets_compiler_does_says_so(aimed):
     a = aimed("v5e:4x4")
     on_both(a, "v5e:4x4", here="zero_nested_loops__cpu_jax0102")
     found = inserted(a.end())
-    assert found and all(words.title(f).endswith(" per call (for v5e:4x4)") for f in found)
+    assert found and all(words.title(f).endswith(") (for v5e:4x4)") for f in found)
     assert all(merging.of_target_alone(load(a.run), f) for f in found)
 
 

@@ -54,16 +54,18 @@ def test_results_that_went_wrong_alike_are_reported_together(found):
     rows = [(f"[0]['w{i}']", (17, 1024), 1, 2) for i in range(20)] + [("[1]", (16, 4), 1, 2)]
     many, one = found("JX503", results=rows)
     assert words.title(many) == (
-        "train_step does not use the requested sharding for its result [0]['w0'] (f32[17,1024]) and 19 more: requested "
-        "P('data'), got replicated because 17 is not divisible by 8; it takes 8 times the memory"
+        "train_step does not use the requested sharding for its result [0]['w0'] (f32[17,1024]) and 19 other arrays: requested "
+        "P('data'), got replicated because 17 is not divisible by 8, so it takes 8 times the memory"
     )
     assert (
         many.severity == "warning"
-        and words.fix_text(many) == "pad dimension 0 from 17 to 24, or do not shard it"
+        and words.fix_text(many) == "pad dimension 0 from size 17 to 24, or do not shard it"
     )
     assert (many.fix.kind, many.fix.arguments) == ("pad", {"dimension": 0, "size": 24})
     assert "MiB more on each device" in words.evidence(many.evidence[0])
-    assert one.severity == "note" and words.title(one).endswith("got replicated; it takes 8 times the memory")
+    assert one.severity == "note" and words.title(one).endswith(
+        "got replicated, so it takes 8 times the memory"
+    )
 
 
 def test_results_as_requested_are_no_finding(found):
@@ -76,7 +78,7 @@ LARGE = written.leaf("table", 512, 1024)
 def test_a_large_argument_from_one_device_is_moved(found):
     [finding] = found("JX508", [LARGE], [2])
     assert words.title(finding) == (
-        "table (2.0 MiB) is placed on cpu:0, but train_step takes it as replicated over 8 devices: each such call moves it"
+        "table (2.0 MiB) is placed on cpu:0, but train_step needs it as replicated over 8 devices: each such call moves it"
     )
     assert finding.source.line == 140 and finding.certainty == "likely"
 

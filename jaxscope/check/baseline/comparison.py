@@ -22,7 +22,7 @@ from jaxscope.model.run import Run
 from jaxscope.rules import registry
 from jaxscope.schema.causes import Cause
 from jaxscope.schema.findings import CERTAIN, ERROR, LIKELY, NOTE, WARNING, Evidence, Finding, extended
-from jaxscope.schema.messages import Field, Message, Parts, message
+from jaxscope.schema.messages import Count, Field, Message, Parts, message
 
 COMPILATIONS, UNUSED, IMPROVED, ELSEWHERE = "JX701", "JX710", "JX711", "JX712"
 RECOMPILES = ("JX10", "JX11", "JX12")
@@ -376,4 +376,6 @@ def _first(parts: list[Message]) -> Parts:
     ``a, b, c and 4 more``."""
     left = len(parts) - OPERATIONS
     listed = Parts((*parts[:OPERATIONS],))
-    return Parts((listed, message("and-more", n=left) if left > 0 else None), "")
+    return Parts(
+        (listed, message("and-more", others=Count(left, "more operation")) if left > 0 else None), ""
+    )

@@ -2,12 +2,12 @@
 
 TEMPLATES = {
     # -- comments that exclude findings --------------------------------------------------------------------
-    "comment-excludes-nothing": "this jaxscope: ignore comment excludes no finding",
+    "comment-excludes-nothing": "the comment '# jaxscope: ignore' excludes no finding",
     "comment-without-code": (
-        "this jaxscope: ignore comment names no valid code: write # jaxscope: ignore[JX101]"
+        "the comment '# jaxscope: ignore' names no valid code: write # jaxscope: ignore[JX101]"
     ),
-    "comment-of-no-rule": "this jaxscope: ignore comment names {code}, which is not a rule: {hint}",
-    "codes-exclude-nothing": "this jaxscope: ignore[{codes}] comment excludes no finding",
+    "comment-of-no-rule": "the comment '# jaxscope: ignore' names {code}, which is not a rule: {hint}",
+    "codes-exclude-nothing": "the comment '# jaxscope: ignore[{codes}]' excludes no finding",
     "fix-remove-comment": "remove the comment, unless another program needs it",
     "compiled-late": "{function} was {done}{when}: {cause}{also}",
     "compiled-late-variously": "{function} was {done}{when}; most recently: {cause}{also}",
@@ -19,17 +19,17 @@ TEMPLATES = {
     "before": "earlier",
     "program-number": "program {n} of {name}",
     "program-for-target": "{program} for {target}",
-    "too-many-compilations": "{count}{which}{listed}; most recently {function}: {cause}",
+    "too-many-compilations": "{count}{which}; most recently {function}: {cause}",
     "compiled-all-times": "your functions were compiled {times}, {limit} allowed",
     "compiled-own-times": "{function} was compiled {times}, {limit} allowed",
     "exceeded-with-these": "including these compilations, {count} ({code})",
     "compiled-times": "{function} {times}",
     "once": "once",
     "in-parentheses": " ({parts})",
-    "others-were-late": "; {n} were too late ({code}), the others",
+    "others-were-late": "; {n} of them were too late ({code}), the others not{listed}",
     "fix-or-allow-more-compilations": "{fix}, or allow more compilations",
-    "fix-one-jit": "write one function that calls these functions, and jit that function",
-    "fix-equal-calls": "the finding names what changed: pass the same in every call",
+    "fix-one-jit": "write one function that calls these functions, and jit that function only",
+    "fix-equal-calls": "pass what this finding says has changed in the same way in every call",
     "unknown-seconds": "how long tracing, lowering and compiling took is unknown",
     "too-many-seconds": (
         "tracing, lowering and compiling took {spent}, {limit} allowed; the slowest: {slowest}"
@@ -110,8 +110,8 @@ TEMPLATES = {
         " operation on that line"
     ),
     "fix-restore-precision": "restore the precision and dtypes",
-    "fix-keep-scan": "keep the loop in jax.lax.scan",
-    "fix-no-callback": "return the value and use it outside of the function",
+    "fix-keep-scan": "write the loop as a jax.lax.scan again",
+    "fix-no-callback": "return the value and use it outside the function",
     "fix-shard-operands": "shard the operands over the mesh as before",
     "fix-compare-fusions": (
         "jaxscope diff of a run before the change and of this run shows from which lines the fusions come"
@@ -155,7 +155,7 @@ TEMPLATES = {
     "counted-compiled": "compiled {n}x",
     "counted-lowered": "lowered {n}x",
     "counted-traced": "traced {n}x",
-    "entered-here": "{entry} from here",
+    "entered-here": "entered here ({entry})",
     "fix-call-inside": "call it inside a function that is already compiled in the baseline",
     "baseline-count": "{counted}, {before}x in the baseline",
     "baseline-counted": "{function} is {counted}",
@@ -174,8 +174,8 @@ TEMPLATES = {
     "from-persistent-cache": " (from the persistent cache)",
     "done-times": " {n} times",
     "where-nothing-may-compile": ", where nothing may compile",
-    "in-step-after": " in step {step}, after step {n}",
-    "in-steps-after": " in steps {first} to {last}, after step {n}",
+    "in-step-after": " in step {step}, but nothing may compile after step {n}",
+    "in-steps-after": " in steps {first} to {last}, but nothing may compile after step {n}",
     "eager-operation": "the eager operation {name}",
     "function-without-name": "a function whose name is unknown",
     "function-of-library": "{name}, a function of {library},",

@@ -2,31 +2,35 @@
 
 TEMPLATES = {
     "unused-donation": "{path}{more} ({bytes}) is donated to {function} without effect{reason}",
-    "unused-donation-reason": ": {reason}",
-    "and-more": " and {n} more",
+    "unused-donation-reason": " ({reason})",
+    "and-more": " and {others}",
     "fix-unused-donation": "do not donate it, or return a result with the same shape, dtype and sharding",
     "possible-donation": (
-        "{path}{more} of {function} ({bytes}) could be donated: no live reference was found {when}"
+        "{function} could donate {path}{more} ({bytes}), so that XLA reuses the memory: no reference to"
+        " {them} was left {when}"
     ),
     "fix-donate": (
-        "jit with donate_argnames={argnames} if your code does not read {names} after the call, not even"
-        " under another name: the call deletes {them}"
+        "jit {function} with donate_argnames={argnames}, if your code does not read {names} after the call,"
+        " not even under another name: the call deletes {them}"
     ),
     "fix-copy-then-donate": (
         "{copy} begins as the same arrays as {original}, which XLA cannot donate twice: copy them wherever"
         " {copy} is set to {original}, with jax.tree.map(jnp.copy, {original}); then {fix}"
     ),
     "fix-donate-except-first": (
-        'jit with eqx.filter_jit(donate="all-except-first"), which keeps the first argument (several in a'
-        " tuple) and deletes all other arrays, if your code does not read {names} after the call, not even"
-        " under another name"
+        'use eqx.filter_jit(donate="all-except-first"), if your code does not read {names} after the call,'
+        " not even under another name: the call deletes all arrays except those in the first argument (to"
+        " keep several arguments, pass them as one tuple)"
     ),
     "fix-donate-in-place": (
-        "jit with donate_argnames={argnames}: nnx.jit puts the new arrays into {names}, so that your code may"
-        " read {names} after the call. It must not read the old arrays through another variable, such as a"
-        " state that nnx.split or nnx.state returned before the call"
+        "jit {function} with donate_argnames={argnames}: nnx.jit puts the new arrays into {names}, so that"
+        " your code may read {names} after the call. It must not read the old arrays through another"
+        " variable, such as a state that nnx.split or nnx.state returned before the call"
     ),
-    "captured-constant": "{function} captures {constant} ({bytes}) as a constant",
+    "captured-constant": (
+        "{function} captures {constant} ({bytes}) as a constant: each compiled program contains a copy, and"
+        " takes longer to compile"
+    ),
     "one-of": "one of {names}",
     "unnamed-array": "an array without a name",
     "fix-pass-as-argument": "pass {constant} as an argument",

@@ -2,13 +2,20 @@
 (JX501 to JX510)."""
 
 TEMPLATES = {
-    "growing-arrays": "{arrays} by {more} and {more_bytes} per step: {count}, {bytes} after step {step}",
-    "growing-array": "{path} becomes longer by {more_bytes} per step: {bytes} after step {step}",
+    "growing-arrays": (
+        "{arrays} by {more} and {more_bytes} in each step; it has {count} ({bytes}) after step {step}"
+    ),
+    "growing-array": (
+        "the array {path} grows by {more_bytes} in each step; it has {bytes} after step {step}"
+    ),
     "growing-arrays-by-time": "{arrays} while the program runs, to {count} ({bytes}) after {seconds}",
-    "growing-array-by-time": "{path} becomes longer while the program runs: {bytes} after {seconds}",
-    "path-grows": "{path} grows",
-    "held-arrays-grow": "arrays held by {holder} grow",
-    "unreferenced-arrays-grow": "arrays that no known variable refers to grow",
+    "growing-array-by-time": (
+        "the array {path} grows while the program runs; it has {bytes} after {seconds}"
+    ),
+    "path-grows": "{path}{inside} grows",
+    "arrays-inside": " (its arrays {path})",
+    "held-arrays-grow": "the set of arrays that {holder} keeps grows",
+    "unreferenced-arrays-grow": "the set of arrays that no known variable refers to grows",
     "arrays-of-bytes": "{count}, {bytes}",
     "arrays-at-time": "{count}, {bytes} after {seconds}",
     "fix-pass-captured-arrays": "pass them as arguments: each trace keeps the arrays that it captured",
@@ -29,35 +36,43 @@ TEMPLATES = {
         " variables of the functions that it passed through"
     ),
     "fix-bound-cache": "bound the cache of {function}: functools.lru_cache(maxsize=...)",
-    "fix-keep-fewer": "limit how many arrays {container} keeps, or copy them to the host with jax.device_get",
+    "fix-keep-fewer": (
+        "limit the number of arrays in {container}, or copy them to the host with jax.device_get"
+    ),
     "replicated-array": (
         "{path} is replicated {copies} times over {axes}{like}: it takes {held} on each device,"
-        " {saved} less if it is sharded over {axis!r}{arrays}"
+        " and {saved} less if it is sharded over {axis!r}{arrays}"
     ),
     "mesh-axis": "mesh axis {names}",
     "mesh-axes": "mesh axes {names}",
-    "tree-arrays": " ({count}, the largest {largest})",
+    "tree-arrays": " ({count}; the largest: {largest})",
+    "arrays-of-shape": "the {aval} arrays of {tree}",
+    "array-in": "{path} in {container}",
     "one-is-sharded": " ({path} is sharded over {axis!r})",
     "several-are-sharded": " ({path} and {more} more of {tree} are sharded over {axis!r})",
     "replicated-bytes": "{path}: {bytes} on each device, dimension {dimension} can be sharded",
     "fix-shard-dimension": (
-        "shard dimension {dimension} of {path} over the axis {axis!r} in its PartitionSpec{like}{others}"
+        "shard dimension {dimension} of {path} over the mesh axis {axis!r} in the PartitionSpec{like}{others}"
     ),
     "shard-like": ", like {path}",
-    "shard-the-others": "; for each of the others, choose a dimension that the axis size divides",
-    "uneven-devices": "device {fullest} holds {most}, device {emptiest} holds {least}{array}",
-    "is-on-device": ": {path} ({bytes}) is on device {device}",
+    "shard-the-others": (
+        "; for each of the other arrays, choose a dimension that is divisible by the size of the axis"
+    ),
+    "uneven-devices": "device {fullest} holds {most} and device {emptiest} only {least}{array}",
+    "is-on-device": "; on device {device} is {path} ({bytes})",
     "device-holds": "device {device}: {bytes}",
     "fix-shard-over-mesh": "shard {path} over the mesh: jax.device_put(x, NamedSharding(mesh, P(...)))",
-    "does-not-fit": "{function} needs {peak} on each device{beside}: {capacity}",
+    "does-not-fit": "{function} needs {peak} on each device{beside}, but {capacity}",
     "beside-live-arrays": ", in addition to {bytes} of live arrays",
-    "device-has": "a device has {bytes}",
-    "host-has": "the host has {bytes}",
-    "devices-share": "{devices} devices of this host share {bytes}",
+    "device-has": "a device has only {bytes}",
+    "host-has": "the host has only {bytes}",
+    "devices-share": "the {devices} devices of this host share only {bytes}",
     "fix-less-memory": (
-        "shard its largest arrays over more devices, donate the arguments that it replaces, or"
-        " process smaller pieces"
+        "shard its largest arrays over more devices, donate the arguments that it replaces, or process"
+        " smaller batches"
     ),
-    "nearly-full": "device {device} used {share} of its memory: {peak} of {limit}",
-    "fix-nearly-full": "a larger batch will not fit; jaxscope report --all lists the largest arrays",
+    "nearly-full": "device {device} used {share} of its memory at its peak: {peak} of {limit}",
+    "fix-nearly-full": (
+        "reduce the memory before you use a larger batch; jaxscope report --all lists the largest arrays"
+    ),
 }

@@ -17,8 +17,8 @@ TEMPLATES = {
     "scan-own-parameters": " ({layers} if they have parameters of their own)",
     "scan-create-stacked": " ({maker} creates layers with stacked parameters)",
     "called-row-by-row": (
-        "{function} is called once for each row of {aval}, in a loop that starts {n} programs, one after"
-        " the other"
+        "{function} is called once for each row of {aval}, in a loop that runs {n} programs one after the"
+        " other"
     ),
     "called-in-step": "each step calls {function} {n} times, in a loop that does nothing else",
     "fix-vmap-calls": (
@@ -46,37 +46,41 @@ TEMPLATES = {
         "return the new values and assign them in the caller; if the function changes Flax modules, use"
         " nnx.jit instead of jax.jit"
     ),
-    "host-callback": "{function} calls back into Python {often} per call{loop}",
+    "host-callback": "each call of {function} calls back into Python {often}{loop}",
     "in-each-iteration": ", and also in each iteration of a loop",
     "callback-not-cached": "{finding}; JAX {version} does not store such a program in the persistent cache",
     "fix-callback": (
-        "return the value and read it outside of the function, or call back every N steps under jax.lax.cond"
+        "return the value and read it outside the function, or call back only in every Nth step"
+        " (jax.lax.cond)"
     ),
     "upcast": "{function} converts {bytes} from {before} to {after}",
     "fix-cast-down": "cast the other operand down (x.astype(y.dtype)) if the wider type is not intended",
     "float64": "{function} computes in float64 ({operations}{arguments})",
     "float64-arguments": "; float64 arguments: {paths}",
-    "fix-float32": "create the arrays in float32, or disable jax_enable_x64",
+    "fix-float32": "create the arrays with dtype float32, or disable jax_enable_x64",
     "inserted-collectives": (
-        "{function} has {collectives}{axes} that the partitioner inserted: {sizes} per call"
+        "{function} has {collectives}{axes} that XLA's partitioner inserted (in each call: {sizes})"
     ),
     "constraint-collectives": (
-        "{function} constrains an array to {constraint}, which causes {collectives}{axes}: {sizes} per call"
+        "{function} constrains an array to {constraint}, which causes {collectives}{axes} (in each call:"
+        " {sizes})"
     ),
     "over-axes": " over {axes}",
     "collective-size": "{count}{bytes}{times}",
     "count-of": "{n} of ",
-    "collective-times": ", {n} times",
+    "collective-times": " {n} times",
     "collective-here": "the constraint causes an {kind} at this line",
     "fix-match-shardings": (
         "give the operands of this line matching shardings (jax.lax.with_sharding_constraint, in_shardings)"
     ),
-    "fix-keep-axes": "remove this sharding constraint, or keep the array sharded over {axes} in it",
+    "fix-keep-axes": (
+        "remove this sharding constraint, or change it so that the array stays sharded over {axes}"
+    ),
     "fix-keep-array-sharded": (
-        "remove this sharding constraint, or write a PartitionSpec in it that keeps the array sharded"
+        "remove this sharding constraint, or change it to a PartitionSpec that keeps the array sharded"
     ),
     "fix-constrain-as-before": (
-        "remove this sharding constraint, or use the sharding that the array has before it"
+        "remove this sharding constraint, or change it to the sharding that the array has before it"
     ),
     "involuntary-rematerialization": (
         "{function} gathers a whole array{size} on every device to change its sharding{change}"
@@ -84,7 +88,7 @@ TEMPLATES = {
     "of-size": " of {bytes}",
     "from-to": " from {before} to {after}",
     "fix-reshard-in-steps": (
-        "reshard in two steps that move one mesh axis each, or give the operands of this line"
-        " matching shardings"
+        "change the sharding in two steps, of which each moves one mesh axis, or give the operands of this"
+        " line matching shardings"
     ),
 }

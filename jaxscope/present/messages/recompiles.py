@@ -10,10 +10,10 @@ TEMPLATES = {
     "more-functions": "{n} more functions",
     "an-eager-operation": "an eager operation",
     "eager-operations": "{n} eager operations",
-    "off-fast-path": "{function} missed JAX's fast path in {calls}, so they were slower: {cause}{than}",
-    "evicted-from-fast-path": "{function} was evicted from JAX's fast-path cache: {cause}",
+    "off-fast-path": "{calls} of {function} missed JAX's fast path and were slower: {cause}{than}",
+    "evicted-from-fast-path": "{function} missed JAX's fast path: {cause}",
     "carried-state": "{function}: {prediction}",
-    "prediction": "if its result{result} is passed as {argument} again, the next call recompiles: {cause}",
+    "prediction": "if its result{result} is passed as {argument}, the next call recompiles: {cause}",
     "keeps-recompiling": "{function} keeps recompiling: {rate}",
     "recompiled-of-calls": "{n} of the last {window} calls of {function} recompiled",
     "recompiled-so-often": "{n} recompiles",
@@ -23,8 +23,8 @@ TEMPLATES = {
     "of-them-again": "; {n}, because {why}",
     "compiled-of-function": "{function}: {compilations}, {seconds}{because}",
     "for-example": "; for example, {cause}",
-    "of-them-recompiles": "; {n} of them recompiles, {seconds}",
-    "because-of-bodies": "the loop body (or branch) is a new function object each time",
+    "of-them-recompiles": "; {n}, which took {seconds}",
+    "because-of-bodies": "each call creates the loop body or branch as a new function object",
     "because-of-sizes": "the sizes of the arrays change from call to call",
     "because-of-cause": "{cause}",
     "because-made-anew": "each call creates new function objects",
@@ -40,7 +40,7 @@ TEMPLATES = {
     "resized-operations": "the eager operations {names} at {line}{at}",
     "resized-elsewhere": "eager operations on {lines}",
     # -- fixes: what changes besides ---------------------------------------------------------------------
-    "fix-same-for": "{fix}; do the same for {paths}",
+    "fix-same-for": "{fix}; do the same with {paths}",
     "fix-with-others": "{fix} ({others})",
     "also-changed": "{path} also {changed} in {calls}",
     "in-this-call": "this call",
@@ -61,50 +61,53 @@ TEMPLATES = {
     "changed-memory-kind": "changed its memory kind",
     "changed-layout": "changed its layout",
     "fix-pad-before-jit": (
-        "{fix}; if you pad, do it before the first operation outside jit uses the batch (in NumPy, or pad"
-        " all the data once)"
+        "{fix}; if operations outside jit use the batch, pad it before them (in NumPy, or pad all the data"
+        " once)"
     ),
     # -- fixes: array arguments --------------------------------------------------------------------------
     "fix-same-rank": "pass {path} with the same number of axes in every call",
     "fix-settled-sizes": (
-        "change nothing if these are the sizes that you pad to; otherwise pad to a few sizes and mask the"
-        " padding (the report lists sizes to choose from)"
+        "change nothing if you pad to these sizes already; otherwise pad to a few sizes and mask the padding"
+        " (jaxscope report lists sizes to choose from)"
     ),
-    "fix-few-sizes": "pad it to a few sizes and mask the padding (the report lists sizes to choose from)",
-    "fix-one-size": "pad it to one size and mask the padding",
-    "fix-odd-batch": "pad the smaller batch to the usual size and mask the padding, or drop it",
-    "fix-larger-size": "pad it to the larger size, {size}, in every call and mask the padding",
+    "fix-few-sizes": (
+        "pad {path} to a few sizes and mask the padding (jaxscope report lists sizes to choose from)"
+    ),
+    "fix-one-size": "pad {path} to one size and mask the padding",
+    "fix-odd-batch": "drop the smaller batch, or pad it to the usual size and mask the padding",
+    "fix-larger-size": "pad {path} to the larger size, {size}, in every call and mask the padding",
     "fix-preallocate": (
-        "allocate {path} with its final length before the loop, write into it with {how}, and mask the part"
+        "create {path} with its final length before the loop, write into it with {how}, and mask the part"
         " that is not written yet"
     ),
-    "fix-one-dtype": "give {path} one dtype in every call: x.astype(...){number}",
+    "fix-one-dtype": "convert {path} to the same dtype before every call, with x.astype(...){number}",
     "or-write-a-float": ", or write 1.0 instead of 1",
-    "fix-typed-array": "start {path} as a typed array: {typed}{whole}",
+    "fix-typed-array": "before the first call, make {path} an array that is not weakly typed: {typed}{whole}",
     "convert-the-whole": (
         "; if a library creates it, convert the whole {root} before the loop: {root} ="
         " jax.tree.map(lambda x: jnp.asarray(x, jnp.result_type(x)), {root})"
     ),
-    "fix-one-key-type": "create all keys the same way: jax.random.key(seed), with one impl",
-    "fix-number-as-array": "pass {path} as an array in every call, including the first: {typed}",
+    "fix-one-key-type": "create all random keys in the same way: jax.random.key(seed), with one impl",
     "fix-none-or-array": "pass an array for {path} in every call, or None in every call",
-    "fix-growing-tree": "keep one structure: an array of the final size instead of a collection that grows",
-    "fix-same-tree": "pass the same containers, with the same dict keys and lengths, in every call",
-    "fix-same-call-form": "pass {path} the same way in every call",
+    "fix-growing-tree": "use one array of the final size instead of a collection that grows",
+    "fix-same-tree": "pass the same containers, with the same dict keys and the same lengths, in every call",
+    "fix-same-call-form": "pass {path} in the same way in every call: by position, or by keyword",
     # -- fixes: static values ----------------------------------------------------------------------------
-    "fix-ordinary-argument": "pass {path} as an ordinary argument: take it out of {option}",
-    "fix-asarray-for-equinox": "pass jnp.asarray({path}): through {wrapper} every Python number is static",
+    "fix-ordinary-argument": "remove {path} from {option}, so that it becomes an ordinary argument",
+    "fix-asarray-for-equinox": (
+        "pass jnp.asarray({path}) instead of {path}, because every Python number is static under {wrapper}"
+    ),
     "fix-static-size": (
-        "if {path} is a size or a length, it has to stay static: round it up to one of a few values and mask"
-        " the rest; if {path} is only used in computations, {ordinary}"
+        "if {path} is only used in computations, {ordinary}; if it is a size or a length, it has to stay"
+        " static: round it up to one of a few values, and mask the rest"
     ),
     "fix-static-object": (
-        "pass the values in {path} that vary as ordinary arguments, and keep all others the same"
+        "pass the values in {path} that vary as ordinary arguments, and keep all other values in it the same"
     ),
     "fix-keep-the-same": "keep {path} the same from call to call",
     "fix-unless-mode": (
-        "change nothing if {path} is a mode with few values, each of which needs its own program; otherwise"
-        " {fix}"
+        "change nothing if {path} selects one of a few modes, because each mode needs its own program;"
+        " otherwise {fix}"
     ),
     "fix-stable-hash": "compute the __hash__ of {path} from the values that its __eq__ compares",
     "fix-one-partial": (
@@ -113,25 +116,28 @@ TEMPLATES = {
     ),
     "fix-one-object": "create {path} once, before the loop, and pass the same object each time",
     "fix-pass-its-parts": (
-        "jit a function whose arguments are the arrays and numbers of {path} that it uses, instead of {path}"
-        " itself{because}"
+        "pass the arrays and numbers of {path} that the function uses as separate arguments, instead of"
+        " {path} itself{because}"
     ),
-    "because-it-changes": ": the program changes the attributes of {name}",
+    "because-it-changes": (
+        ". Do not define __eq__ and __hash__ in {name}: the program changes its attributes, and JAX would"
+        " then run a program that was compiled with the old values"
+    ),
     "fix-eq-and-hash": (
-        "create {path} once, before the loop; or give its class an __eq__ and a __hash__ that use its"
-        " attributes, if these never change"
+        "create {path} once, before the loop; or, if its attributes never change, define __eq__ and __hash__"
+        " in its class so that they compare the attributes"
     ),
     "fix-frozen-fields": (
-        "create {path} once, before the loop; or write {name} as a @dataclasses.dataclass(frozen=True), with"
-        " fields instead of __init__, if its attributes can be hashed (no arrays)"
+        "create {path} once, before the loop; or, if all attributes of {name} can be hashed (no arrays), make"
+        " it a @dataclasses.dataclass(frozen=True) with fields instead of __init__"
     ),
     "fix-frozen-dataclass": (
-        "create {path} once, before the loop, or give {name} __eq__ and __hash__:"
-        " @dataclasses.dataclass(frozen=True), if its attributes can be hashed (no arrays)"
+        "create {path} once, before the loop; or, if all attributes of {name} can be hashed (no arrays), make"
+        " it a @dataclasses.dataclass(frozen=True), which defines __eq__ and __hash__"
     ),
     "fix-array-field": (
-        "store {path} as an array (a child of the node) if it is only used in computations; if a Python if"
-        " or a shape depends on it, keep it the same from call to call"
+        "if {path} is only used in computations, store it as an array (a child of the pytree node); if a"
+        " Python if or a shape depends on it, keep it the same from call to call"
     ),
     # -- fixes: function objects, options, caches --------------------------------------------------------
     "fix-jit-method-once": (
@@ -139,23 +145,29 @@ TEMPLATES = {
         " create the {owner} once, before the loop"
     ),
     "fix-jit-partial-once": (
-        "create the partial and its jit once, before the loop, or pass the bound value as an argument"
+        "create the functools.partial and jit it once, before the loop; or jit the function itself, and pass"
+        " the bound values as arguments"
     ),
     "fix-define-at-module-level": (
-        "define the function once, at module level, and jit it there; values that it closes over"
-        " become arguments"
+        "define the function once, at module level, and jit it there; pass the values that it closes over as"
+        " arguments"
     ),
     "fix-define-and-wrap-once": (
-        "define the function, and apply {wrapper} to it, only once: outside the code that defines it again;"
-        " values that it closes over become arguments"
+        "define the function and apply {wrapper} to it once, outside the function or loop that does so"
+        " repeatedly; pass the values that it closes over as arguments"
     ),
-    "fix-wrap-once": "apply {wrapper} and jit once, before the loop, and keep what they return",
+    "fix-wrap-once": "apply {wrapper} and jit once, before the loop, and call the result in the loop",
     "fix-define-once": (
-        "define and jit the function once, outside the function or loop that defines it again; values that it"
-        " closes over become arguments"
+        "define and jit the function once, outside the function or loop that defines it again; pass the"
+        " values that it closes over as arguments"
     ),
-    "fix-one-set-of-options": "jit it once with one set of options, and call that everywhere",
-    "fix-do-not-clear": "do not call jax.clear_caches() or .clear_cache() between calls that should be fast",
+    "fix-one-set-of-options": (
+        "jit the function once, with one set of options, and call the result everywhere"
+    ),
+    "fix-do-not-clear": (
+        "do not call jax.clear_caches() or .clear_cache() between calls that should be fast{lines}"
+    ),
+    "called-at-lines": " (called at {lines})",
     "fix-call-compiled": (
         "call the object that .lower(...).compile() returned, or lower with the arguments of the real call"
     ),
@@ -186,24 +198,23 @@ TEMPLATES = {
         "pass {name} as an argument, or make a new object instead of changing this one"
     ),
     "constant-random-key": (
-        "{function} draws the same random numbers in each call: {keys} {is_constant} of its program and does"
-        " not depend on its arguments"
+        "{function} draws the same random numbers in each call: {keys} {is_constant} of its compiled program"
     ),
     "fix-pass-key": (
-        "pass a key as an argument: a new one in each call (jax.random.split), or"
-        " jax.random.fold_in(key, step)"
+        "pass the random key as an argument, and a different key in each call: a new one from"
+        " jax.random.split, or jax.random.fold_in(key, i) where i counts the calls"
     ),
     "drawn-while-traced": (
-        "{function} has the same random numbers in each call: {call} runs while JAX traces, and its result"
-        " is a constant of the program"
+        "{function} uses the same random numbers in each call: {call} runs only while JAX traces {function},"
+        " and its result is a constant of the compiled program"
     ),
     "fix-draw-with-jax": (
-        "draw with jax.random from a key that is an argument, or pass the numbers that NumPy drew as an"
+        "pass a random key as an argument and draw with jax.random, or pass the numbers that NumPy drew as an"
         " argument"
     ),
     "same-numbers-on-devices": (
-        "{function} draws the same random numbers on each device: every device receives the same"
-        " {key}, and its index is not part of the key"
+        "{function} draws the same random numbers on each device, because every device receives the same"
+        " {key}"
     ),
     "fix-fold-device": (
         "inside the shard_map, draw from jax.random.fold_in({key}, jax.lax.axis_index(axis)), so that"
@@ -211,68 +222,73 @@ TEMPLATES = {
     ),
     "one-key-for-all-steps": (
         "{function} draws the same random numbers in each iteration of the loop at line {line}: {key} is"
-        " the same each time, and {function} does not combine it with another argument"
+        " the same each time, and {function} does not combine it with an argument that changes"
     ),
     "fix-new-key": (
-        "pass another key in each iteration: jax.random.fold_in({key}, step), or a new key from"
-        " jax.random.split"
+        "pass a different key in each iteration: a new one from jax.random.split, or"
+        " jax.random.fold_in({key}, i) where i counts the iterations"
     ),
     "fix-set-once": "set {setting} once, before the first call",
     # -- fixes: placement --------------------------------------------------------------------------------
     "fix-place-on-mesh": (
-        "jax.device_put {path} to the sharding that {function} returns it with, {sharding}, before"
-        " the first call; or to another sharding of that mesh, and jit {function} with the same one"
-        " in out_shardings="
+        "before the first call, jax.device_put {path} to {sharding}, the sharding that {function} returns it"
+        " with. If you want another sharding, use that one, and also pass it to jit as out_shardings"
     ),
     "fix-keep-sharding": (
-        "set out_shardings= of {function} so that {path} is returned with the sharding that it had in"
-        " the first call{passed}; or, before the first call, jax.device_put {path} to the sharding of the"
-        " result{returned}"
+        "before the first call, jax.device_put {path} to the sharding that {function} returns it"
+        " with{returned}; or set out_shardings of {function} to the sharding that {path} had in the first"
+        " call{passed}"
     ),
     "the-sharding": ", {sharding}",
-    "fix-same-sharding": "jax.device_put {path} to the same sharding before every call",
-    "fix-same-commitment": "call jax.device_put on {path} before every call, including the first, or never",
-    "fix-shard-over-devices": (
-        "run it once over all devices with a sharded array (NamedSharding) instead of once per device"
+    "fix-same-sharding": "before every call, jax.device_put {path} to the same sharding",
+    "fix-same-commitment": (
+        "call jax.device_put on {path} before every call, including the first, or before none of them"
     ),
-    "fix-same-layout": "jax.device_put {path} to one Format before the first call",
-    "fix-same-memory-kind": "move {path} to one memory kind with jax.device_put before the call",
-    "fix-same-mesh-around": "call it under the same mesh every time: one jax.set_mesh(mesh) around all calls",
-    "fix-same-mesh": "jax.device_put {path} to one mesh, with one sharding, before every call",
+    "fix-shard-over-devices": (
+        "call the function once for all devices, with an array that is sharded over them (NamedSharding),"
+        " instead of once per device"
+    ),
+    "fix-same-layout": "before the first call, jax.device_put {path} to the same Format (layout) as later",
+    "fix-same-memory-kind": "before every call, jax.device_put {path} to the same memory kind",
+    "fix-same-mesh-around": "make all calls under the same mesh: one jax.set_mesh(mesh) around all of them",
+    "fix-same-mesh": "before every call, jax.device_put {path} to the same sharding on the same mesh",
     # -- fixes: what one line has compiled outside jit ---------------------------------------------------
     "fix-many-causes": (
-        "find what changes repeatedly: jaxscope report --function {function} lists each recompile; if it is"
-        " a shape, pad to a few sizes"
+        "find what changes repeatedly: jaxscope report --function {function} lists each recompile; if a"
+        " shape changes, pad to a few sizes"
     ),
     "fix-iterate-numpy": "iterate over a NumPy array: np.asarray(x) first",
     "fix-iterate-keys": (
-        "make each random key where it is needed, jax.random.fold_in(key, i), instead of iterating over an"
-        " array of keys; if these are other integers, iterate over np.asarray(x)"
+        "instead of iterating over an array of random keys, make each key where it is needed:"
+        " jax.random.fold_in(key, i). If the array does not contain keys, iterate over np.asarray(x)"
     ),
     "fix-give-numpy": "pass NumPy arrays to {library}, which iterates over them: np.asarray(x)",
     "fix-jit-around-body": (
-        "jit {function}, so that the body is traced once for each size; or define the body once,"
-        " outside of the code that runs again, and pass what it closes over as part of the loop's"
-        " state"
+        "jit {function}, so that calls with the same shapes and dtypes use one program; or define the body"
+        " once, outside the code that runs repeatedly, and pass the values that it closes over as part of the"
+        " loop's state"
     ),
     "fix-one-size-or-numpy": (
         "compute this in NumPy (np.asarray(x) first), or pad the arrays to one size, with a mask, and put the"
-        " computation into one jax.jit"
+        " computation into one jitted function"
     ),
-    "fix-jit-around": "put the computation around this line{inside} into one jax.jit, or do it in NumPy",
-    "fix-jit-around-call": "put the computation around this line{inside} into one jax.jit",
+    "fix-jit-around": (
+        "put the computation around this line{inside} into one jitted function, or do it in NumPy"
+    ),
+    "fix-jit-around-call": "put the computation around this line{inside} into one jitted function",
     "inside-function": ", in {function},",
     "fix-jit-step": (
-        "put the computation of one iteration into a function outside of the loop, and {how} that function:"
-        " its lines are then one program"
+        "put the computation of one iteration into a function outside the loop, and apply {how} to it, so"
+        " that its lines are compiled as one program"
     ),
     "fix-jit-step-function": (
-        "{how} {function} as a whole: its lines are then one program; values that it reads or changes become"
-        " arguments, and those that are Python bools, strings, sizes or functions static arguments"
+        "apply {how} to {function} as a whole, so that its lines are compiled as one program; pass the values"
+        " that it reads or changes as arguments, as static arguments if they are Python bools, strings, sizes"
+        " or functions"
     ),
     "fix-if-faster": (
-        "{fix}; most of the time is the compilation of random number generation, which one jitted function"
-        " needs, too: measure whether it is faster"
+        "{fix}. Most of this time goes into compiling the random number generation, which a jitted function"
+        " has to compile, too: measure whether it is faster"
     ),
     "as-in": "as in {call}",
     "as-in-with-statics": (
@@ -282,13 +298,14 @@ TEMPLATES = {
     "function-around": "a function around this line",
     "fix-jit-this-call": "jit what this line calls, {how}",
     "fix-jit-through-library": (
-        "jit what this line calls, {how}; do not jit your functions that {library} calls"
+        "jit what this line calls, {how}; do not jit your functions that {library} calls inside it"
     ),
-    "fix-jit-method": "jit what this line calls, {how}, if it can be traced: {library} does not jit it here",
+    "fix-jit-method": (
+        "if JAX can trace what this line calls, jit it, {how}: {library} does not jit it here"
+    ),
     "fix-jit-around-run": (
-        "{first}define one function under jax.jit that makes the object, runs it and returns the"
-        " arrays (MCMC with progress_bar=False), and call that: outside jit {library} defines its"
-        " functions again in each run"
+        "{first}write one function under jax.jit that creates the object (MCMC with progress_bar=False), runs"
+        " it and returns the arrays: outside jit, {library} defines its functions again in each run"
     ),
     "fix-pad-first": "pad the data to one size, with a mask or weights for the padding, and ",
     "fix-one-size-for-library": (
@@ -302,8 +319,8 @@ TEMPLATES = {
         " {path}"
     ),
     "fix-make-once": (
-        "create the object whose method is called here once, before the loop, and call it again"
-        " with other arrays: {library} defines its functions again for each object"
+        "create the object whose method is called here once, before the loop, and call its method with other"
+        " arrays in each iteration: {library} defines its functions again for each object"
     ),
     "fix-cache-programs": (
         "no change of this line helps: {library} creates its functions again within the call, with the same"
@@ -320,23 +337,22 @@ TEMPLATES = {
     "fix-one-sharding-object": "create the sharding of {path} once and use that object everywhere",
     "fix-remove-callbacks": "remove debug prints and callbacks from functions that are called often",
     "fix-fewer-signatures": (
-        "use fewer signatures: fewer shapes, one kind of array for each argument, functions that"
-        " are created once"
+        "call it with fewer kinds of arguments: fewer shapes, and only jax.Array or only NumPy for each"
+        " argument; create each function once"
     ),
     # -- fixes: a state that comes back ------------------------------------------------------------------
-    "fix-start-typed": "start {path} as {typed}",
+    "fix-start-typed": "before the first call, make {path} an array with a fixed dtype: {typed}",
     "fix-place-first": (
-        "before the first call, place {path} in the way in which the later calls receive it ({where}):"
-        " jax.device_put(x, sharding)"
+        "before the first call, use jax.device_put to place {path} as the later calls receive it ({where})"
     ),
     "fix-commit-first": (
-        "before the first call, put {path} on its device: jax.device_put(x, device); in later calls"
-        " it is committed"
+        "before the first call, put {path} on its device with jax.device_put(x, device), because in later"
+        " calls it is committed to that device"
     ),
     "fix-uncommitted-result": (
-        "create {path} without a device: jnp.asarray(x); in later calls it is not committed to a device"
+        "create {path} without a device (jnp.asarray(x)), because in later calls it is not committed to one"
     ),
-    "fix-start-as-returned": "start with {path} in the form in which the function returns it",
+    "fix-start-as-returned": "pass {path} to the first call in the form in which the function returns it",
 }
 
 # In a table of findings, where the reader sees that something recompiled by its code.

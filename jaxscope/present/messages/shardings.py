@@ -14,12 +14,12 @@ TEMPLATES = {
     "other-memory-kind": "its memory kind is {kind}",
     "default-memory-kind": "the default",
     "other-sharding-reason": " because {reason}",
-    "times-the-memory": "; it takes {n} times the memory",
+    "times-the-memory": ", so it takes {n} times the memory",
     "more-bytes-on-each-device": "{finding} ({bytes} more on each device)",
-    "fix-pad-or-replicate": "pad dimension {dimension} from {size} to {padded}, or do not shard it",
+    "fix-pad-or-replicate": "pad dimension {dimension} from size {size} to {padded}, or do not shard it",
     "fix-request-what-is-given": (
-        "write the sharding that the program uses, or also constrain the values from which the array is"
-        " computed: jax.lax.with_sharding_constraint(x, sharding)"
+        "request the sharding that the program uses; or apply jax.lax.with_sharding_constraint(x, sharding)"
+        " also to the values from which the array is computed"
     ),
     "failed-with-other-sharding": (
         "the program failed: an argument {aval} has the sharding {got}, but in_shardings requires {wanted}"
@@ -28,11 +28,11 @@ TEMPLATES = {
         "the program failed: an argument {aval} is {got}, but in_shardings requires {wanted}"
     ),
     "fix-put-as-required": (
-        "before the call, pass it to jax.device_put with the sharding that in_shardings requires"
+        "before the call, jax.device_put the argument to the sharding that in_shardings requires"
     ),
     "uneven-split": (
-        "{function} shards {aval} as {wanted}: {size} (dimension {dimension}) is not divisible by"
-        " {parts}, so {padding} of {padded} are padding"
+        "{function} shards {aval} as {wanted}, but the size {size} of dimension {dimension} is not divisible"
+        " by {parts}: XLA pads it to {padded}, of which {padding} are padding"
     ),
     "fix-pad-with-mask": "pad dimension {dimension} to {padded}, a multiple of {parts}, and mask the padding",
     "failed-not-divisible": (
@@ -45,22 +45,21 @@ TEMPLATES = {
         " drop the remainder"
     ),
     "moved-argument": (
-        "{path}{more} ({bytes}) is placed {got}, but {function} takes it {wanted}: each such call moves it"
+        "{path}{more} ({bytes}) is placed {got}, but {function} needs it {wanted}: each such call moves it"
     ),
     "moved-arguments": (
-        "{path}{more} ({bytes}) are placed {got}, but {function} takes them {wanted}: each such call"
+        "{path}{more} ({bytes}) are placed {got}, but {function} needs them {wanted}: each such call"
         " moves them"
     ),
     "as-sharding": "as {sharding}{over}",
     "over-devices": " over {devices}",
     "fix-put-before-the-calls": (
-        "pass {path} to jax.device_put once, before the first call, with the sharding that {function}"
-        " requires"
+        "jax.device_put {path} once, before the first call, to the sharding that {function} needs"
     ),
     "failed-on-several-devices": (
         "the program failed: the arrays of one call are on different devices: {places}"
     ),
     "on-place": "{what} on {place}",
     "one-device": "device {number}",
-    "fix-put-with-the-others": "move {what} to the devices of the other arrays with jax.device_put",
+    "fix-put-with-the-others": "jax.device_put {what} to the devices of the other arrays",
 }

@@ -1,63 +1,68 @@
 """Templates for transfers between host and devices, and between devices (JX601, JX602, JX511)."""
 
 TEMPLATES = {
-    "read-each-step": "{expression} at {line} waits for the device {often}, {seconds} in all{saved}",
+    "read-each-step": (
+        "{expression}{helper} waits for the device {often}; this took {seconds} in total{saved}"
+    ),
     "copied-each-step": (
-        "{expression} at {line} waits for the device and copies to the host {often}, {seconds} in all{saved}"
+        "{expression}{helper} waits for the device and copies to the host {often}; this took {seconds} in"
+        " total{saved}"
     ),
     "read-in-loop": (
-        "{expression} at {line} waits for the device {n} times in the loop that calls {function}, {seconds}"
-        " in all{saved}; an accelerator has no work while the host reads"
+        "{expression}{helper} waits for the device {n} times in the loop that calls {function}; this took"
+        " {seconds} in total{saved}. An accelerator would be idle meanwhile"
     ),
     "in-each-step": "{times}in each of {steps} steps{phase}",
     "in-most-steps": "{times}in {steps} of {since} steps{phase}",
-    "saved": ", of which the change saves at most {seconds}",
-    "helper-line": "{line}, called at {caller}",
+    "saved": ", of which the advice saves at most {seconds}",
+    "helper-line": " ({line}, called at {caller})",
     "phase-of-steps": " ({first} to {last})",
     "times-a-step": "{n} times ",
     "so-often": "{n} times",
     "copies": (
-        "{n} times, {amount}; the program waited for {share} of the time between the first and the last copy"
+        "{n} times, {amount} in total; the program waited for {share} of the time between the first and the"
+        " last time"
     ),
-    "copies-without-copy": "{copies}; on this backend the host reads the array in place",
+    "copies-without-copy": "{copies}; on this backend the host reads the array without a copy",
     "fix-decide-on-device": (
         "decide on the device (jnp.where, jax.lax.cond), or read the value only about every 50 steps"
     ),
     "fix-print-less": "print only about every 50 steps",
     "fix-read-less": (
         "add the values up on the device and read the sum about every 50 steps, or read the value of the"
-        " previous step"
+        " previous step, which is computed already"
     ),
     "fix-read-for-several": (
-        "{name} of the next iteration depends on this value: compute {name} in the jitted function, too; if"
-        " Python has to compute {name} (a simulator), run several simulators side by side, with one call for"
-        " all and one read of all their values"
+        "{name} of the next iteration depends on this value, so compute {name} in the jitted function,"
+        " too. If Python has to compute {name} (as a simulator does), run several simulators at once: call"
+        " the jitted function once for all of them, and read all results at once"
     ),
-    "large-transfer-to-host": "{what} at {line} copies {bytes} to the host, {n} times",
-    "large-transfer-to-device": "{what} at {line} copies {bytes} to the device, {n} times",
+    "large-transfer-to-host": "{what}{helper} copies {bytes} to the host each time ({n} times)",
+    "large-transfer-to-device": "{what}{helper} copies {bytes} to the device each time ({n} times)",
     "device-waits": (
         "after each wait the device has no work until the next call: at most {share} of the time, {seconds}"
         " per step"
     ),
-    "large-transfer-each-call": "{what} at {line} copies {bytes} to the device in each iteration of its loop",
-    "in-all": "{amount} in all",
+    "large-transfer-each-call": "{what}{helper} copies {bytes} to the device in each iteration of a loop",
+    "in-all": "{amount} in total",
     "bytes-unknown": "size unknown",
     "fix-copy-less": (
-        "copy a smaller part, or copy less often: jax.device_get of the values that you need, about every 50"
-        " steps"
+        "copy a smaller part, or copy less often: pass the values that you need to jax.device_get about every"
+        " 50 steps"
     ),
     "fix-put-once": (
         "put the data on the device once, before the loop; if the data are new in each iteration, put the"
-        " next part on the device while the device computes"
+        " next part on the device (jax.device_put) while the device still computes"
     ),
-    "argument-on-other-device": "{paths} of {function} {is_on} another device than the program{copied}",
-    "copied-so-often": ": {amount} copied {often}",
+    "argument-on-other-device": "{paths} of {function} {is_on} another device than its program{copied}",
+    "copied-so-often": "; JAX copies {amount} {often}",
     "in-each-call": "in each call",
+    "in-copies": "in {n} copies",
     "copied-at-the-call": "copied between devices when the function is called",
     "argument-sharding": "{path}: {sharding}",
     "program-on-devices": "{arguments}; the program runs on devices {devices}",
     "fix-put-where-used": (
-        "before the loop, jax.device_put {path} to the devices of the program: use the sharding of another"
-        " argument that is on these devices"
+        "before the loop, jax.device_put {path} to the devices of the program, for example with the sharding"
+        " of another argument that is on these devices"
     ),
 }

@@ -475,7 +475,7 @@ def test_of_many_operations_outside_jit_the_title_names_three(making):
     f = only(found)
     assert words.title(f) == (
         "main compiles operations outside jit: log 2x (0x in the baseline), add 1x (0x in the baseline), "
-        "mul 1x (0x in the baseline) and 2 more"
+        "mul 1x (0x in the baseline) and 2 more operations"
     )
     assert len(f.evidence) == 5
 

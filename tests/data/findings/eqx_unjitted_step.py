@@ -12,7 +12,7 @@ def make_model(key):
 
 def step(model, opt_state, x):
     grads = eqx.filter_grad(lambda m: (jax.vmap(m)(x) ** 2).mean())(model)
-    updates, opt_state = tx.update(grads, opt_state, model)  # must: JX133 ~ _jit step as a whole
+    updates, opt_state = tx.update(grads, opt_state, model)  # must: JX133 ~ _jit to step as a whole
     return eqx.apply_updates(model, updates), opt_state
 
 

@@ -1,5 +1,5 @@
 # Mended: one optimizer
-# applies: fix-eq-and-hash
+# applies: fix-one-object
 from functools import partial
 
 import jax
