@@ -23,6 +23,8 @@ from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import DECORATOR_ROOTS, JAX_ROOTS, OWN_ROOT, WRAPPER_ROOTS
 
 MAX_STACK = 12
+GENERATED_FILES = ("<frozen ", "<attrs generated")  # Python's import system; methods that attrs generated
+OF_A_DATACLASS = "__create_fn__."  # the qualified names of the methods of a dataclass begin so
 _RUN_WHAT_THEY_GET = DECORATOR_ROOTS | sys.stdlib_module_names
 
 _skipped: frozenset[str] = JAX_ROOTS | WRAPPER_ROOTS | {OWN_ROOT}
@@ -183,11 +185,13 @@ def raised_in(trace: TracebackType | None) -> str | None:
 
 def _between(frame: FrameType) -> bool:
     """Return whether the frame only passes a call on: the wrapper of a watched function, Python's import
-    system, a method that a decorator generated (the ``__init__`` of a dataclass), or the function by which JAX
-    shortens tracebacks."""
-    module = module_of(frame)
-    own = root(module) == OWN_ROOT or module == TRIMS_TRACEBACKS
-    return own or frame.f_code.co_filename.startswith("<")
+    system, a method that a decorator generated (the ``__init__`` of a dataclass), or the function by which
+    JAX shortens tracebacks."""
+    module, code = module_of(frame), frame.f_code
+    if root(module) == OWN_ROOT or module == TRIMS_TRACEBACKS:
+        return True
+    # Code that the user passed to exec has a file name in angle brackets, too: <string>, <stdin>.
+    return code.co_filename.startswith(GENERATED_FILES) or code.co_qualname.startswith(OF_A_DATACLASS)
 
 
 def into_library(frame: FrameType | None, callbacks: Container[str] = frozenset()) -> tuple[int, str | None]:

@@ -5,7 +5,8 @@ called."""
 from __future__ import annotations
 
 from jaxscope.analysis import line_names
-from jaxscope.rules.recompiles import Group, one_for_each_place, recompile_rule
+from jaxscope.model.call_places import object_for_each_place
+from jaxscope.rules.recompiles import Group, recompile_rule
 from jaxscope.schema.findings import NOTE, WARNING, Fix
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import transformation

@@ -38,6 +38,12 @@ def computes(run: Run, p: Payer) -> bool:
     )
 
 
+def jits_itself(p: Payer) -> bool:
+    """Return whether one of the compilations of ``p`` is that of a function that the called library jits. The
+    library then calls its jitted functions from Python code, which jit may not be able to trace."""
+    return any(_package(c.function) == p.library for c in p.compilations if not c.function.seen.eager)
+
+
 def makes_equinox_modules(run: Run, library: str | None) -> bool:
     """Return whether a function of ``library`` was called under ``equinox.filter_jit``. What the library
     creates are then Equinox modules, whose leaves are not only arrays.

@@ -457,6 +457,8 @@ def _for_library(
         return None, Fix(message("fix-numpy-or-jit", library=p.library), "numpy"), all_seconds
     if not jit_decorators.calls_a_function(sources.of(run)(p.line.file), p.line.line):
         return None, None, 0.0  # an object of the library's is created, or computes an attribute
+    if library_calls.jits_itself(p):
+        return None, None, 0.0  # the library jits its functions itself, and calls them from Python code
     if jitted is not None and library_calls.reads_values(run, p.line, jitted):
         return None, None, 0.0  # jit cannot trace a function that reads values
     return None, Fix(message("fix-jit-method", how=_as_in(jitted), library=p.library), "jit"), all_seconds

@@ -4,8 +4,8 @@ argument. It is part of the cache key, and JAX compares it with ``==`` and ``has
 from __future__ import annotations
 
 from jaxscope.analysis import mutation
-from jaxscope.analysis.paths import below
-from jaxscope.rules.recompiles import Group, one_for_each_place, recompile_rule
+from jaxscope.model.call_places import static_for_each_place
+from jaxscope.rules.recompiles import Group, recompile_rule
 from jaxscope.schema.causes import FUNCTION, PARTS, UNSTABLE_HASH, StaticDetail, StaticValue
 from jaxscope.schema.findings import NOTE, WARNING, Fix
 from jaxscope.schema.keys import Static
@@ -91,7 +91,7 @@ def static_identity(group: Group) -> Fix | None:
     if s is not None and s.type == "functools.partial":
         words = message("fix-one-partial", path=path)
     elif why in (FUNCTION, PARTS) or cause.count > 1:
-        if why != PARTS and _a_value_each(group):
+        if why != PARTS and static_for_each_place(group.function, group.cause.path):
             return None  # for example two models, each with its own optimizer
         words = message("fix-one-object", path=path)
     else:

@@ -158,13 +158,17 @@ def test_what_a_library_makes_anew_in_one_call_can_only_be_kept_in_the_persisten
 @pytest.mark.parametrize(
     ("text", "module", "fixes"),
     [
-        (None, "jax.random", ["jit what this line calls, as in jax.jit(sim.draw, static_argnums=1)(...)"]),
+        (
+            None,
+            "jax.random",
+            ["if JAX can trace what this line calls, jit it, as in jax.jit(sim.draw, static_argnums=1)(...)"],
+        ),
         (None, "jax.numpy", ["if sim only reads the arrays, pass NumPy arrays (np.asarray(x))"]),
         ("sim.draw(key, 4)", "jax.random", []),
         (
             "float(x)",
             "jax.random",
-            ["jit what this line calls, as in jax.jit(sim.draw, static_argnums=1)(...)"],
+            ["if JAX can trace what this line calls, jit it, as in jax.jit(sim.draw, static_argnums=1)(...)"],
         ),
     ],
 )
@@ -444,10 +448,11 @@ print(model.fit(shape))
 @pytest.mark.parametrize(
     ("line", "jits", "advice"),
     [
-        (2, []),  # a package that computes while it is imported
-        (3, []),  # an attribute that is computed
-        (4, []),  # an object of a class: what jit returns are arrays
-        (5, ["if JAX can trace what this line calls, jit it, as in jax.jit(model.fit)(...)"]),
+        (2, False, []),  # a package that computes while it is imported
+        (3, False, []),  # an attribute that is computed
+        (4, False, []),  # an object of a class: what jit returns are arrays
+        (5, False, ["if JAX can trace what this line calls, jit it, as in jax.jit(model.fit)(...)"]),
+        (5, True, []),  # the line's method jits its parts: it is a loop in Python
     ],
 )
 def test_a_package_that_computes_is_not_to_be_given_numpys(tmp_path, run, line, jits, advice):
@@ -610,7 +615,13 @@ def test_an_object_that_is_created_again_for_other_sizes_is_not_compiled_again(t
     log.say(SOLVE)
     for made, size in enumerate(sizes, 1):
         log.compiled(
-            SOLVE, key(leaf("x", size), function_object=made), site=site, library="tuner", into_library=0
+            SOLVE,
+            key(leaf("x", size), function_object=made),
+            program=f"of size {size}",
+            cache="off",
+            site=site,
+            into_library=0,
+            library="tuner",
         )
     log.end()
     found = [f for f in barrage(run) if "creates new function objects" in words.title(f)]

@@ -110,7 +110,8 @@ def test_what_a_call_was_seen_to_keep_is_not_to_be_donated_and_the_rest_on_a_con
     for f in found.values():
         assert f.severity == "note" and f.certainty == "likely"
         assert "so that XLA reuses the memory: no reference to" in words.title(f)
-        assert "if your code does not read w after the call, not even under another name" in (
+        names = "w and target" if f is found.get("follow") else "w"
+        assert f"if your code does not read {names} after the call, not even under another name" in (
             words.fix_text(f) or ""
         )
 

@@ -219,3 +219,38 @@ def test_the_lines_that_clear_the_caches_are_named(tmp_path):
         log.compiled(STEP, key(leaf("x", 4)), site=Frame(str(program), 2, "<module>"), cleared=cleared)
     [f] = [f for f in registry.findings(load(log.run)) if f.code == "JX112"]
     assert words.fix_text(f).endswith("(called at train.py:3 and train.py:4)")
+
+
+VARIOUS = """
+import functools
+import jax, jax.numpy as jnp, jaxscope
+
+@functools.partial(jax.jit, static_argnums=1)
+def total(x, scale):
+    return x.sum() * scale
+
+watched = jaxscope.watch(total) if WATCH else total
+for n in range(1, 9):
+    watched(jnp.ones(n), n - 1)
+    if n < 8:
+        watched(jnp.ones(n), n)
+for _ in range(CALLS):
+    watched(jnp.ones(8), 7)
+"""
+
+
+@pytest.mark.capture
+@pytest.mark.parametrize(
+    ("watch", "calls", "rate"),
+    [
+        (False, 100, {"n": 14}),
+        (True, 0, {"n": 14, "window": 15, "function": "total"}),
+        (True, 100, None),  # none of the last 50 calls recompiled
+    ],
+)
+def test_recompiles_with_various_causes_are_judged_by_the_last_calls_if_calls_are_counted(
+    record, watch, calls, rate
+):
+    run = load(record(VARIOUS.replace("WATCH", str(watch)).replace("CALLS", str(calls))).run)
+    rates = [f.title.fields["rate"].fields for f in registry.findings(run) if f.code == "JX132"]
+    assert rates == [rate] * (rate is not None)

@@ -88,6 +88,7 @@ TEMPLATES = {
         " jax.tree.map(lambda x: jnp.asarray(x, jnp.result_type(x)), {root})"
     ),
     "fix-one-key-type": "create all random keys in the same way: jax.random.key(seed), with one impl",
+    "fix-number-as-array": "pass {path} as an array in every call, including the first: {typed}",
     "fix-none-or-array": "pass an array for {path} in every call, or None in every call",
     "fix-growing-tree": "use one array of the final size instead of a collection that grows",
     "fix-same-tree": "pass the same containers, with the same dict keys and the same lengths, in every call",
