@@ -92,13 +92,12 @@ class Row:
 
 
 class WayToCallback(NamedTuple):
-    """How JAX's function that calls a callback of the program comes to copy an argument for it. The functions
-    between the last one and the event are JAX's own.
+    """Two code objects of JAX by which the stack shows that a copy is made for a callback of the program.
 
     Attributes:
-      above: how many calls the function is above the function of JAX that announces the copy.
-      function: the code of the function that calls the callback.
-      called: the code of the function that it called to copy the argument.
+      above: how many frames ``function`` is above the one that announces the copy.
+      function: the function that is about to call the callback.
+      called: the function that ``function`` calls to copy an argument of the callback.
     """
 
     above: int

@@ -63,12 +63,8 @@ class DevicePuts(threading.local):
             self._transfers.add(row, 1, size, ended - began, began=began)
 
     def _moved(self, frame: FrameType) -> list[tuple[Row, int]]:
-        """Return [(totals of the program's line, bytes)] for what one copy moves: one pair for the bytes from
-        the host, one for those from other devices.
-
-        Args:
-          frame: the frame of JAX's ``batched_device_put``.
-        """
+        """Return [(totals of the program's line, bytes)] for what one copy, by JAX's ``batched_device_put``
+        at ``frame``, moves: one pair for the bytes from the host, one for those from other devices."""
         local = jax_internals.DevicePutFrame(frame)
         if not jax_internals.known(local.xs) or not jax_internals.known(local.devices):
             return []
@@ -112,10 +108,10 @@ class DevicePuts(threading.local):
 
 
 class StagedArrays:
-    """Counts the host arrays that ``jnp.asarray`` and ``jnp.array`` copy, from ``install`` to ``remove``.
+    """Counts the host arrays that ``jnp.asarray`` and ``jnp.array`` copy, from ``install`` to ``remove``, in
+    the totals by line ``transfers``.
 
     Args:
-      transfers: the totals by line, to which the copies are added.
       events: returns the number of JAX's events so far. If this number grows during a copy, JAX compiled the
         primitive first, so the time is not that of a copy.
     """
@@ -141,13 +137,9 @@ class StagedArrays:
         self._stands.clear()
 
     def staging(self, method: Callable[..., Any], frame: FrameType) -> Callable[..., Any] | None:
-        """Return a callable that runs ``method`` and counts the copy of a host array; None if there is no
-        copy to count.
-
-        Args:
-          method: JAX's implementation of a primitive that ``jnp.asarray`` runs.
-          frame: the frame of JAX that calls the primitive.
-        """
+        """Return a callable that runs ``method``, JAX's implementation of a primitive that ``jnp.asarray``
+        runs, and counts the copy of a host array; None if there is no copy to count. ``frame`` is the frame
+        of JAX that calls the primitive."""
         size = jax_internals.staged_bytes(frame)
         if size is None or shield.busy():
             return None
@@ -159,15 +151,9 @@ class StagedArrays:
         return call
 
     def _ended(self, row: Row, size: int, events: int, began: int) -> None:
-        """Add a copy that has ended to the totals of its line.
-
-        Args:
-          row: the totals of the line.
-          size: the bytes of the copy.
-          events: the number of JAX's events when the copy began. If it has grown, JAX compiled meanwhile, and
-            the time does not count.
-          began: when the copy began, by ``time.perf_counter_ns``.
-        """
+        """Add a copy of ``size`` bytes that has ended to ``row``, the totals of its line. ``began`` is its
+        beginning by ``time.perf_counter_ns``. ``events`` is the number of JAX's events at that time: if it
+        has grown since, JAX compiled meanwhile, and the time does not count."""
         ns = time.perf_counter_ns() - began if self._events() == events else 0
         self._transfers.add(row, 1, size, ns, began=began)
 
@@ -177,10 +163,7 @@ class _Implementation:
 
     ``__call__`` is a property: reading it notes that a copy begins, and returns what JAX then calls from C:
     ``method``, or an object that runs it and notes the end. So no frame of jaxscope is on the stack while JAX
-    copies.
-
-    Attributes:
-      staged: the object that counts the copies; None after the recording.
+    copies. ``staged``, which counts the copies, is None after the recording.
     """
 
     __slots__ = ("method", "staged")
