@@ -151,8 +151,7 @@ def _for_python(node: ast.expr) -> bool:
 
 def _of_python(called: ast.expr) -> bool:
     """Return whether a call is one of a builtin function, or of a method of Python's containers and strings:
-    neither computes with arrays.
-    """
+    neither computes with arrays."""
     if isinstance(called, ast.Attribute):
         return called.attr in OF_CONTAINERS
     return isinstance(called, ast.Name) and called.id in BUILTINS

@@ -35,8 +35,7 @@ def called_with(source: str | None, line: int, argument: str) -> list[str]:
 
 def gradients(source: str | None) -> set[str]:
     """Return the full names of the functions with which a file computes gradients: ``jax.value_and_grad``,
-    ``flax.nnx.grad``, ``equinox.filter_grad``.
-    """
+    ``flax.nnx.grad``, ``equinox.filter_grad``."""
     found = _syntax(source)
     names = _imported(found) if found is not None else {}
     called = {_full(c.func, names) for calls in (found.calls if found else {}).values() for c in calls}

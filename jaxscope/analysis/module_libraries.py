@@ -45,8 +45,7 @@ LIBRARIES = {
 
 def spelling(library: str | None) -> Spelling:
     """Return how code with ``library`` (``flax.nnx``) writes loops and gradients; JAX's own functions for
-    None and for a library that is not in the table.
-    """
+    None and for a library that is not in the table."""
     return LIBRARIES.get(library or "", JAX)
 
 
@@ -71,9 +70,8 @@ def library_of_name(name: str) -> str | None:
 
 
 def nearest(frames: Iterable[Frame]) -> str | None:
-    """Return the library of the first of ``frames`` that is in a library of modules: ``flax.nnx``; None:
-    none is.
-    """
+    """Return the library of the first of ``frames`` that is in a library of modules: ``flax.nnx``; None: none
+    is."""
     return next((library for f in frames if (library := _library_of(f.file)) is not None), None)
 
 

@@ -1,6 +1,5 @@
 """Find functions that each place of the program calls with a value of its own, such as a line for a training
-set and a line for a test set. Such a function is compiled once for each place, which cannot be avoided.
-"""
+set and a line for a test set. Such a function is compiled once for each place, which cannot be avoided."""
 
 from __future__ import annotations
 
@@ -48,8 +47,7 @@ def object_for_each_place(f: Function) -> bool:
 
 def static_for_each_place(f: Function, path: str | None) -> bool:
     """Return whether only a few places call ``f``, and each always passes the same static value at ``path``:
-    for example, two models, each with its own optimizer.
-    """
+    for example, two models, each with its own optimizer."""
 
     def value_at(key: Key) -> Hashable:
         found = (s for s in key.static if path is not None and (s.path == path or below(s.path, {path})))

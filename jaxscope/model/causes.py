@@ -104,8 +104,7 @@ def reason(run: Run, c: Compilation) -> Cause:
 def _has_other_results(run: Run, c: Compilation) -> bool:
     """Return whether the results of ``c`` have other paths, shapes or dtypes than those of the earlier call
     with which it is compared. The two function objects then compute different things, such as the parameters
-    of two networks of one class, and each needs a program of its own. False: a result is not known.
-    """
+    of two networks of one class, and each needs a program of its own. False also if a result is unknown."""
     comparison = compared(run, c)
     before = comparison.nearest if comparison is not None else None
     made, was = (_results(o) if o is not None else None for o in (c, before))

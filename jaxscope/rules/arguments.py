@@ -196,8 +196,7 @@ def changing_tree(group: Group) -> Fix | None:
 
 def _number_or_array(cause: Cause) -> Fix | None:
     """Return the advice for an argument that is a Python number in one of two calls, and an array in the
-    other, under a jit for which Python numbers are static (``eqx.filter_jit``). None for other changes.
-    """
+    other, under a jit for which Python numbers are static (``eqx.filter_jit``). None for other changes."""
     before, after = cause.before, cause.after
     if isinstance(before, ArrayType) and isinstance(after, StaticValue):
         before, after = after, before

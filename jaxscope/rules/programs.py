@@ -176,8 +176,7 @@ def _line(run: Run, f: Function, r: Repeated, others: Sequence[Repeated]) -> Fra
 
 def _in_a_loop(run: Run, f: Function, r: Repeated) -> Frame | None:
     """Return the innermost line in a Python loop that leads to the block of operations ``r``; None: no loop
-    is known between the call of ``f`` and the block.
-    """
+    is known between the call of ``f`` and the block."""
     calls = {(c.site.file, c.site.line) for c in f.compilations if c.site is not None}
     text = sources.of(run)
     inside = [r.source] if r.source is not None and r.source not in r.under else []
@@ -192,8 +191,7 @@ def _in_a_loop(run: Run, f: Function, r: Repeated) -> Frame | None:
 def _innermost(r: Repeated) -> Frame | None:
     """Return the line of the user's code whose repetition made the block of operations ``r``; None if
     unknown. If the whole block comes from one line in a helper, return that line, which is the same for all
-    callers of the helper.
-    """
+    callers of the helper."""
     return r.under[-1] if r.source in r.under else r.source
 
 
