@@ -18,9 +18,8 @@ from jaxscope.check.limits import Limits
 from jaxscope.check.program_limits import of_programs
 from jaxscope.check.unknown import no_such_function, not_known
 from jaxscope.model import causes
-from jaxscope.model.fold import MOST_SECONDS
 from jaxscope.model.function_lookup import matches, number_of
-from jaxscope.model.intervals import Occupied
+from jaxscope.model.intervals import MOST_SECONDS, Occupied
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.rules import recompiles

@@ -14,6 +14,7 @@ import msgspec
 from jaxscope.analysis.feedback import Results
 from jaxscope.analysis.keys import Facts
 from jaxscope.model.interning import Shared
+from jaxscope.model.intervals import MOST_SECONDS
 from jaxscope.model.records import (
     Comparison,
     Compilation,
@@ -35,7 +36,6 @@ if TYPE_CHECKING:  # importing these modules would take as long as all other imp
     from jaxscope.analysis.programs import Texts
 
 UNKNOWN_FUNCTION = "<unknown>"
-MOST_SECONDS = 1e9  # a duration above this is a damaged number
 _BIT = {ev.TRACE: 1, ev.LOWER: 2, ev.COMPILE: 4}
 
 
@@ -415,13 +415,14 @@ class Fold:
         seconds = event.seconds
         if seconds is None or not 0 <= seconds < MOST_SECONDS or not bit:
             return
-        if bit == 1:
-            c.trace_seconds = (c.trace_seconds or 0.0) + seconds
-        elif bit == 2:
-            c.lower_seconds = (c.lower_seconds or 0.0) + seconds
-        else:
-            c.compile_seconds = (c.compile_seconds or 0.0) + seconds
         process.phases.add(event.t_ns - int(seconds * 1e9), event.t_ns)
+        own = process.threads.own_seconds(event.thread, c.call, event.t_ns, seconds)
+        if bit == 1:
+            c.trace_seconds = (c.trace_seconds or 0.0) + own
+        elif bit == 2:
+            c.lower_seconds = (c.lower_seconds or 0.0) + own
+        else:
+            c.compile_seconds = (c.compile_seconds or 0.0) + own
 
 
 def _no_texts(_: Program) -> Texts:

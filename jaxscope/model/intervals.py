@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
+MOST_SECONDS = 1e9  # a duration above this is a damaged number
+
 
 class Occupied:
     """The union of (begin, end) spans of time in nanoseconds. Nested and overlapping spans count once. Adding
@@ -52,3 +54,28 @@ class Occupied:
             min(end, e) - max(begin, b)
             for b, e in zip(self._begins[first:last], self._ends[first:last], strict=True)
         )
+
+
+class Threads:
+    """The phases of each thread, to find how long a phase took without the phases inside it."""
+
+    def __init__(self) -> None:
+        self._phases: dict[int, list[tuple[int, int, float]]] = {}  # (middle in ns, call, seconds), in order
+
+    def own_seconds(self, thread: int, call: int, end: int, seconds: float) -> float:
+        """Add a phase of ``thread``, and return its seconds without the phases of other calls inside it. An
+        inner phase ends first, so it must be added first.
+
+        A phase is inside if its middle is, because the clock of the times and that of the seconds differ.
+
+        Args:
+          call: the number of the call.
+          end: when the phase ended, in nanoseconds since the epoch.
+          seconds: the length of the phase.
+        """
+        begin, phases, own = end - int(seconds * 1e9), self._phases.setdefault(thread, []), seconds
+        while phases and phases[-1][0] > begin:
+            _, other, inner = phases.pop()
+            own -= inner if other != call else 0.0
+        phases.append((end - int(seconds * 5e8), call, seconds))
+        return max(0.0, own)

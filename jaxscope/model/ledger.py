@@ -20,8 +20,8 @@ class Entry(msgspec.Struct, frozen=True):
       path: the path of the argument, or the name of the setting; None: the cause has none.
       source: the user's line that made the calls; None: unknown.
       count: number of calls that missed a cache.
-      trace_seconds, lower_seconds, compile_seconds: the seconds of these calls, including nested work.
-      function: the function; None: operations outside jit and library functions, which are merged by line.
+      trace_seconds, lower_seconds, compile_seconds: the seconds of these calls, without what other
+        calls compiled inside their traces.
     """
 
     cause: str

@@ -18,7 +18,8 @@ import msgspec
 from jaxscope.analysis import sharding
 from jaxscope.log import reader
 from jaxscope.log.store import RunDir
-from jaxscope.model.fold import MOST_SECONDS, UNKNOWN_FUNCTION
+from jaxscope.model.fold import UNKNOWN_FUNCTION
+from jaxscope.model.intervals import MOST_SECONDS, Threads
 from jaxscope.model.load import alive_ns, state
 from jaxscope.model.records import Function, unseen
 from jaxscope.model.run import main_of
@@ -257,6 +258,7 @@ class _Process:
         self.calls: dict[int, _Call] = {}
         self.functions: dict[str, ev.FunctionSeen] = {}
         self.texts: dict[str, dict[str, str]] = {}  # by program: blobs by stage
+        self.threads = Threads()
         self._cells: dict[int, Any] = {}
         self._known = known
 
@@ -354,12 +356,13 @@ class _Process:
         seconds = event.seconds
         if seconds is None or not 0 <= seconds < MOST_SECONDS:
             return
+        own = self.threads.own_seconds(event.thread, event.call, event.t_ns, seconds)
         if phase == ev.TRACE:
-            c.trace_seconds += seconds
+            c.trace_seconds += own
         elif phase == ev.LOWER:
-            c.lower_seconds += seconds
+            c.lower_seconds += own
         elif phase == ev.COMPILE:
-            c.compile_seconds += seconds
+            c.compile_seconds += own
 
     def _text(self, event: ev.ProgramText) -> None:
         self.texts.setdefault(event.program, {})[event.stage] = event.blob

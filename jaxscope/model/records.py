@@ -15,7 +15,7 @@ import msgspec
 
 from jaxscope.analysis.keys import Facts
 from jaxscope.analysis.levels import reached_level
-from jaxscope.model.intervals import Occupied
+from jaxscope.model.intervals import MOST_SECONDS, Occupied, Threads
 from jaxscope.schema.causes import Cause
 from jaxscope.schema.events import (
     COMPILE,
@@ -87,6 +87,7 @@ class Process(msgspec.Struct, eq=False):
       calls: number of calls so far of each watched function by id, in the order of the first calls. The
         mapping is replaced by a new one, never changed.
       phases: the times of all traces, lowerings and compilations. Their union is the time spent compiling.
+      threads: the same times by thread.
       profiles: the profiles that the process recorded.
       step_times: ends of some steps, in order of time.
       snapshots: the snapshots of its live arrays, in order of time.
@@ -110,6 +111,7 @@ class Process(msgspec.Struct, eq=False):
     first_step: int | None = None
     calls: Mapping[str, int] = {}
     phases: Occupied = msgspec.field(default_factory=Occupied)
+    threads: Threads = msgspec.field(default_factory=Threads)
     profiles: list[Profiled] = []
     step_times: list[StepTime] = []
     snapshots: list[ArraysSeen] = []
@@ -147,7 +149,8 @@ class Compilation(msgspec.Struct, eq=False):
         ahead-of-time lowering: before its last phase.
       calls: number of calls of each watched function until then, by function id.
       trace_seconds, lower_seconds, compile_seconds: seconds of each phase, also if it failed or used an
-        earlier trace; None: the phase did not run, or its length is unknown.
+        earlier trace, without the phases of other calls inside it: an operation that is compiled while a
+        function is traced has its own seconds. None: the phase did not run, or its length is unknown.
     """
 
     id: str
@@ -194,16 +197,14 @@ class Compilation(msgspec.Struct, eq=False):
         return self.missed.step if self.missed else None
 
     def ended_phases(self) -> Iterator[tuple[str, int, float]]:
-        """Yield (phase, end in ns since the epoch, seconds) of each phase that has ended and took time."""
-        for phase, event, spent in (
-            ("trace", self.traced, self.trace_seconds),
-            ("lower", self.lowered, self.lower_seconds),
-            ("compile", self.compiled, self.compile_seconds),
-        ):
+        """Yield (phase, end in ns since the epoch, seconds) of each phase that has ended and took time. The
+        seconds include the phases of other calls inside it.
+        """
+        for phase, event in (("trace", self.traced), ("lower", self.lowered), ("compile", self.compiled)):
             failed = self.failed if self.failed is not None and self.failed.phase == phase else None
             ended = event or failed
-            if ended is not None and spent:
-                yield phase, ended.t_ns, spent
+            if ended is not None and ended.seconds is not None and 0 < ended.seconds < MOST_SECONDS:
+                yield phase, ended.t_ns, ended.seconds
 
     @property
     def reached(self) -> list[str]:
@@ -226,7 +227,7 @@ class Compilation(msgspec.Struct, eq=False):
 
     @property
     def seconds(self) -> float:
-        """Return the seconds that all phases of the call took."""
+        """Return the seconds that all phases of the call took, without the phases of other calls inside."""
         return (self.trace_seconds or 0.0) + (self.lower_seconds or 0.0) + (self.compile_seconds or 0.0)
 
 
@@ -269,8 +270,9 @@ def cached_until_changed(compute: Callable[Concatenate[A, P], T]) -> Callable[Co
 class Function(msgspec.Struct, eq=False):
     """A function of the program, and its calls that missed the C++ fast path.
 
-    Its seconds are sums over these calls. Phases inside another function's trace count for both functions
-    (``Process.compiling_seconds`` counts them once).
+    Its seconds are sums over these calls. What is compiled inside the trace of another function counts for
+    the compiled function alone, so that the seconds of all functions add up to the time spent compiling
+    (``Process.compiling_seconds``), unless several threads compile at once.
 
     Attributes:
       id: the id in the log: qualified name, file and first line, then the wrappers around it.

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from jaxscope.model.fold import MOST_SECONDS, Fold
+from jaxscope.model.fold import Fold
+from jaxscope.model.intervals import MOST_SECONDS
 from jaxscope.model.records import Compilation, Function, InProgress, Lost, Process, cached_until_changed
 from jaxscope.model.xla_warnings import Overheard
 from jaxscope.schema.events import MAIN, ProgramExited, RunStarted

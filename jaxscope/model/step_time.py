@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from jaxscope.model import payers, transfers
-from jaxscope.model.fold import MOST_SECONDS
+from jaxscope.model.intervals import MOST_SECONDS
 from jaxscope.model.records import Compilation, Process, StepTime, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.schema.keys import Frame

@@ -16,7 +16,7 @@ import msgspec
 from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.rewrap_site import in_a_loop
 from jaxscope.model import sources
-from jaxscope.model.fold import MOST_SECONDS
+from jaxscope.model.intervals import MOST_SECONDS
 from jaxscope.model.records import Compilation, Function, Process, cached_until_changed
 from jaxscope.model.run import Run
 from jaxscope.schema.events import Transferred

@@ -103,6 +103,20 @@ def test_a_failed_phase_reached_nothing(log, directory):
     assert c.function.traces == 0 and c.function.trace_seconds == 0.5
 
 
+def test_what_is_compiled_while_a_function_is_traced_counts_once(log, directory):
+    outer = log.missed(F, key(leaf("x", 1)))
+    log.say(ev.PhaseBegan(call=outer, phase="trace"))
+    log.compiled(G, key(leaf("y", 1)), (0.5, 0.25, 2.0), inside=outer)
+    log.compiled(G, key(leaf("y", 2)), (0.5, 0.25, 2.0), inside=outer)
+    log.say(ev.Traced(call=outer, seconds=6.0), after=0.5)
+    log.phase(outer, "lower", 0.25)
+    run = load(directory)
+    f, g = run.functions[F.function], run.functions[G.function]
+    assert (f.trace_seconds, f.seconds, g.seconds) == pytest.approx((0.5, 0.75, 5.5))
+    assert run.compiling_seconds == pytest.approx(sum(f.seconds for f in run.functions.values()))
+    assert [spent for *_, spent in f.compilations[0].ended_phases()] == [6.0, 0.25]
+
+
 def test_what_is_compiling_now_is_known_until_it_ends(log, directory):
     outer = log.missed(F, key(leaf("x", 1)))
     log.say(ev.PhaseBegan(call=outer, phase="trace"), after=1)
@@ -130,7 +144,7 @@ def test_nested_phases_count_once_in_the_time_of_the_run(log, directory):
     log.say(ev.Traced(call=outer, seconds=3.0), after=1.0)
     run = load(directory)
     assert run.compiling_seconds == pytest.approx(3.0)
-    assert run.functions[F.function].seconds == pytest.approx(3.0)
+    assert run.functions[F.function].seconds == pytest.approx(1.0)
     assert run.functions[G.function].seconds == pytest.approx(2.0)
 
 

@@ -24,7 +24,7 @@ def test_the_first_compilation_is_no_news_and_each_further_one_is_one_line(run):
     log.phase(call, "trace", 0.5)
     log.say(ev.PhaseBegan(call=call, phase="compile"))
     assert follower.poll() == []
-    log.say(ev.Compiled(call=call, seconds=6.5))
+    log.say(ev.Compiled(call=call, seconds=6.5), after=6.5)
     assert follower.poll() == [
         "jaxscope: train_step #2 (step 376, 7.0 s, train.py:140): batch['ids'] changed from i32[32,512] to i32[32,511]"
     ]

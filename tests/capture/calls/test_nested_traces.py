@@ -124,3 +124,24 @@ def test_how_a_frame_was_left_is_known_without_keeping_it():
     assert endings.returned(watched[-1][0]) is False
     assert [ref() for _, ref in watched] == [None] * 3
     assert endings.watch(sys._getframe(), ()) is None, "takes no weak reference"
+
+
+EVALUATED = """
+import jax, jax.numpy as jnp
+@jax.jit
+def solved(x):
+    with jax.ensure_compile_time_eval():
+        inverse = jnp.linalg.inv(jnp.eye(4) * 3.0)
+    return x @ inverse
+print(solved(jnp.ones((2, 4))))
+"""
+
+
+def test_the_seconds_of_all_functions_add_up_where_operations_are_compiled_inside_a_trace(record):
+    run = load(record(EVALUATED).run)
+    [solved] = [f for f in run.functions.values() if f.name == "solved"]
+    within = [c for c in run.compilations.values() if c.reached_phases & 4 and c.missed.inside is not None]
+    assert within, "operations are compiled while solved is traced"
+    assert sum(f.seconds for f in run.functions.values()) == pytest.approx(run.compiling_seconds, rel=0.02)
+    [(_, _, whole), *_] = solved.compilations[0].ended_phases()
+    assert whole > solved.trace_seconds + 0.5 * sum(c.seconds for c in within)
