@@ -136,9 +136,11 @@ def _arguments(c: Compilation, compiled: Compiled, stated: dict[int, Value]) -> 
             committed=leaf.committed,
             dropped=i in dropped,
         )
-        if by == audit.CONSTRAINT and audit.disagreement(intent) is None:
-            # A constraint that gathers or reshards the argument is about one use of the argument. It does not
-            # request a sharding of the argument itself.
+        one_use = i in stated and stated[i].also_without
+        if by == audit.CONSTRAINT and (one_use or audit.disagreement(intent) is None):
+            # A constraint that gathers or reshards the argument is about one use of the argument, as is one
+            # that splits an argument which the program also uses whole. It does not request a sharding of the
+            # argument itself.
             asked = asked if audit.agrees(asked, intent.compiled, intent.shape) else None
             intent = msgspec.structs.replace(
                 intent, asked=asked, by=by if asked else None, asked_at=at if asked else None

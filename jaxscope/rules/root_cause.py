@@ -9,6 +9,7 @@ import msgspec
 
 from jaxscope.analysis.avals import short_aval
 from jaxscope.analysis.causes import SHAPES
+from jaxscope.analysis.sharding_audit import RESULT
 from jaxscope.model import causes
 from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Compilation, Function
@@ -317,8 +318,10 @@ def _follows(run: Run, recompiled: Finding, refused: Finding) -> bool:
     That is so if the path of the argument ends with the path of the result. It is also so if a line that
     calls the function of ``refused`` created the argument, and its type is that of the result.
     """
-    path = str(refused.subject[1] or "") if isinstance(refused.subject, tuple) else ""
-    if path and (recompiled.path or "").endswith(path):
+    of, path = refused.subject[:2] if isinstance(refused.subject, tuple) else (None, None)
+    if of != RESULT:
+        return False
+    if path and (recompiled.path or "").endswith(str(path)):
         return True
     again = run.compilations.get(recompiled.evidence[0].compilation or "") if recompiled.evidence else None
     comparison = causes.compared(run, again) if again is not None else None

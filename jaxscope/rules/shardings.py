@@ -11,6 +11,8 @@ from jaxscope.analysis import placement_errors
 from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.avals import short_aval
 from jaxscope.analysis.sharding_audit import (
+    ARGUMENT,
+    CONSTRAINT,
     MOVED,
     NOT_AS_ASKED,
     RESULT,
@@ -73,16 +75,32 @@ def not_as_asked(run: Run) -> Iterator[Finding]:
             rank = len(i.shape or ())
             lost = [_lost(i, d) for i, d in members]
             known = sum(n or 0 for n in lost)
-            text = message(
-                "other-sharding-than-requested",
-                function=f.display_name,
-                value=_value(i),
-                more=and_more(len(members)),
-                wanted=spelled(d.wanted, rank),
-                got=spelled(d.got, rank),
-                reason=message("other-sharding-reason", reason=d.reason) if d.reason is not None else None,
-                times=message("times-the-memory", n=d.times) if d.times is not None and d.times > 1 else None,
-            )
+            more = message("and-more", n=len(members) - 1) if len(members) > 1 else None
+            times = message("times-the-memory", n=d.times) if d.times is not None and d.times > 1 else None
+            by_caller = i.of == ARGUMENT and i.by == CONSTRAINT
+            if by_caller:
+                text = message(
+                    "constrained-argument",
+                    function=f.display_name,
+                    value=_value(i),
+                    more=more,
+                    wanted=spelled(d.wanted, rank),
+                    got=_placed(d.got, rank),
+                    times=times,
+                )
+            else:
+                text = message(
+                    "other-sharding-than-requested",
+                    function=f.display_name,
+                    value=_value(i),
+                    more=more,
+                    wanted=spelled(d.wanted, rank),
+                    got=spelled(d.got, rank),
+                    reason=(
+                        message("other-sharding-reason", reason=d.reason) if d.reason is not None else None
+                    ),
+                    times=times,
+                )
             more_bytes = message("more-bytes-on-each-device", finding=text, bytes=Bytes(known))
             seen = more_bytes if known and None not in lost else text
             source = i.asked_at or c.site
@@ -94,9 +112,44 @@ def not_as_asked(run: Run) -> Iterator[Finding]:
                 function=f.id,
                 source=source,
                 evidence=[Evidence(seen, compilation=c.id, program=c.program, source=source)],
-                fix=_pad(i, d.wanted) or Fix(message("fix-request-what-is-given"), "match_shardings"),
+                fix=(
+                    _before_the_call(run, f, c, i, d, more)
+                    if by_caller
+                    else _pad(i, d.wanted) or Fix(message("fix-request-what-is-given"), "match_shardings")
+                ),
                 subject=(i.of, i.path, source),
             )
+
+
+def _before_the_call(
+    run: Run, f: Function, c: Compilation, i: Intent, d: Disagreement, more: Message | None
+) -> Fix:
+    """Return the advice to shard an argument before the call: where the jitted function that made it returns
+    it, else with ``jax.device_put``.
+
+    Args:
+      f, c: the function that constrains the argument, and its compilation.
+      i, d: the argument with its shardings, and what differs.
+      more: how many other arguments this holds for, as words.
+    """
+    made = c.made_at(i.path)
+    makers = [
+        g
+        for g in run.functions.values()
+        if g.user and g is not f and any(o.entry == "call" and _at_line(o.site, made) for o in g.compilations)
+    ]
+    sharding = spelled(d.wanted, len(i.shape or ()))
+    passed: dict[str, Field] = {"path": i.path, "more": more, "sharding": sharding}
+    if len(makers) != 1:
+        words = message("fix-put-as-constrained", **passed)
+        return Fix(words, "device_put", {"path": i.path, "sharding": sharding})
+    maker = makers[0].display_name
+    words = message("fix-return-as-constrained", maker=maker, **passed)
+    return Fix(words, "out_shardings", {"function": maker, "path": i.path, "sharding": sharding})
+
+
+def _at_line(a: Frame | None, b: Frame | None) -> bool:
+    return a is not None and b is not None and (a.file, a.line) == (b.file, b.line)
 
 
 def _died_of_mismatch(run: Run) -> Iterator[Finding]:

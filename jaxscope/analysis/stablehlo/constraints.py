@@ -8,7 +8,7 @@ private functions, which JAX creates for a jitted function called inside another
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -105,6 +105,8 @@ class Constraints:
       arguments: position of an argument of the program -> (requested sharding, line of the user's code or
         None).
       results: position of a result of the program -> (requested sharding, line of the user's code or None).
+      also_without: positions of the arguments of the program that operations read, too, which are no sharding
+        constraints.
     """
 
     def __init__(self, module: Module, sources: Sources, meshes: Mapping[str, Mesh]) -> None:
@@ -114,6 +116,7 @@ class Constraints:
         main = module.main()
         self.arguments: dict[int, Request] = {}
         self.results: dict[int, Request] = {}
+        self.also_without: set[int] = set()
         if main is not None:
             self._read_arguments(main)
             self._read_results(main)
@@ -139,15 +142,19 @@ class Constraints:
             seen.add((function.name, arguments))
             for index in range(function.first, function.end):
                 op = self._module.ops[index]
-                if op.parent is not None:
-                    continue
                 taken = [_at(arguments, -1 - k) for k in op.operands]
-                if self._is_request(op) and len(taken) == 1 and taken[0] is not None:
+                called = self._functions.get(op.callee or "") if op.name in CALLS else None
+                if op.parent is None and self._is_request(op) and len(taken) == 1 and taken[0] is not None:
                     found.setdefault(taken[0], []).append(index)
-                elif op.name in CALLS and op.callee in self._functions and any(t is not None for t in taken):
-                    called = self._module.functions[self._functions[op.callee]]
-                    if len(taken) == len(called.arguments):
-                        waiting.append((called, tuple(taken)))
+                elif (
+                    op.parent is None
+                    and called is not None
+                    and len(taken) == len(self._module.functions[called].arguments)
+                ):
+                    if any(t is not None for t in taken):
+                        waiting.append((self._module.functions[called], tuple(taken)))
+                else:
+                    self.also_without.update(t for t in taken if t is not None)
         for argument, indices in found.items():
             requests = [self._request(i) for i in indices]
             self._of.update(dict.fromkeys(indices, "argument"))
@@ -319,14 +326,26 @@ def _at(values: Sequence[int | None], position: int) -> int | None:
 
 
 def attach(
-    program_values: Iterable[values.Value], requests: Mapping[int, Request]
+    program_values: Iterable[values.Value],
+    requests: Mapping[int, Request],
+    also_without: Container[int] = (),
 ) -> tuple[values.Value, ...]:
     """Return the arguments or results of a program, with the shardings that constraints in the program
-    request for them in ``asked``. ``requests`` is position -> (requested sharding, line of the user's code or
-    None)."""
+    request for them in ``asked``.
+
+    Args:
+      program_values: the arguments or the results of the program.
+      requests: position -> (requested sharding, line of the user's code or None).
+      also_without: positions of values that the program also uses without the constraint.
+    """
     return tuple(
         v
         if v.index not in requests
-        else msgspec.structs.replace(v, asked=requests[v.index][0], asked_at=requests[v.index][1])
+        else msgspec.structs.replace(
+            v,
+            asked=requests[v.index][0],
+            asked_at=requests[v.index][1],
+            also_without=v.index in also_without,
+        )
         for v in program_values
     )

@@ -128,7 +128,7 @@ def of_module(
     arguments = () if main is None else values.arguments(main, known, paths, dropped)
     results = () if main is None else values.results(main, known)
     requests = constraints.Constraints(module, sources, known)
-    arguments = constraints.attach(arguments, requests.arguments)
+    arguments = constraints.attach(arguments, requests.arguments, requests.also_without)
     results = constraints.attach(results, requests.results)
     unread = {paths[i] for i in dropped if 0 <= i < len(paths)}
     operations = [op for op in module.ops if op.name not in NOT_OPERATIONS]

@@ -37,6 +37,7 @@ class Value(msgspec.Struct, frozen=True):
       asked: the sharding that a constraint inside the program requests for this value (module
         ``constraints``); None: there is none.
       asked_at: the line of that constraint.
+      also_without: whether the program also uses the argument without that constraint.
     """
 
     index: int
@@ -52,6 +53,7 @@ class Value(msgspec.Struct, frozen=True):
     role: str = "user"
     asked: shardings.Spec | None = None
     asked_at: Frame | None = None
+    also_without: bool = False
 
 
 def arguments(

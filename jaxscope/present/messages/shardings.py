@@ -7,6 +7,12 @@ TEMPLATES = {
         "{function} does not use the requested sharding for {value}{more}: requested {wanted}, got"
         " {got}{reason}{times}"
     ),
+    "constrained-argument": ("{function} constrains {value}{more} to {wanted}, but receives it {got}{times}"),
+    "fix-put-as-constrained": "place {path}{more} as {sharding} before the call, with jax.device_put",
+    "fix-return-as-constrained": (
+        "let {maker} return {path}{more} as {sharding}: out_shardings= in its jit, or"
+        " jax.lax.with_sharding_constraint on its result"
+    ),
     "the-argument": "{path} ({aval})",
     "the-result": "its result{path} ({aval})",
     "result-path": " {path}",

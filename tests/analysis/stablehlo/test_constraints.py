@@ -71,6 +71,24 @@ def test_two_constraints_on_one_argument_that_differ_say_nothing():
     assert told(text) == ([None], [None])
 
 
+@pytest.mark.parametrize(
+    ("body", "also"),
+    [
+        ([f"%1 = stablehlo.negate %0 : {T}"], False),
+        ([f"%1 = stablehlo.add %0, %arg0 : {T}"], True),
+        ([f"%1 = call @inner(%arg0) : ({T}) -> {T}"], False),
+        ([f"%1 = call @other(%arg0) : ({T}) -> {T}"], True),
+    ],
+)
+def test_an_argument_that_is_also_used_without_its_constraint_is_known(body, also):
+    inner = function("inner", [T], [T], f"%0 = {asks('%arg0', BY_A)}", f"return %0 : {T}")
+    other = function("other", [T], [T], f"%0 = stablehlo.negate %arg0 : {T}", f"return %0 : {T}")
+    main = function("main", [T], [T], f"%0 = {asks('%arg0', BY_A)}", *body, f"return %1 : {T}", public=True)
+    [argument] = reading.analyse(module(main, inner, other)).arguments
+    assert argument.asked.text == "P('a', None)"
+    assert argument.also_without is also
+
+
 def test_a_call_that_calls_itself_ends():
     loop = function("f", [T], [T], f"%0 = call @f(%arg0) : ({T}) -> {T}", f"return %0 : {T}")
     main = function("main", [T], [T], f"%0 = call @f(%arg0) : ({T}) -> {T}", f"return %0 : {T}", public=True)
