@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from jaxscope.analysis.paths import root
 from jaxscope.model import predictions
 from jaxscope.model.predictions import PENDING, Prediction
 from jaxscope.model.run import Run
 from jaxscope.rules.arguments import dtype_of, typed
 from jaxscope.rules.placement import kept
 from jaxscope.rules.registry import rule
+from jaxscope.rules.shardings import moved
 from jaxscope.schema.causes import Commitment, Layout, MemoryKind, Placement, Value
 from jaxscope.schema.findings import LIKELY, WARNING, Evidence, Finding, Fix
 from jaxscope.schema.messages import message
@@ -18,7 +20,10 @@ from jaxscope.schema.messages import message
 
 @rule("JX130", "carried-state", WARNING)
 def carried_state(run: Run) -> Iterator[Finding]:
+    placed = {(f.id, root(i.path)) for f, (_, found) in moved(run) for i, _ in found}
     for p in predictions.predictions(run):
+        if (p.after.function.id, p.argument) in placed:
+            continue  # JX508 advises to place this argument before the first call
         if p.status != PENDING and not (p.status is None and p.leaves > 1):
             # Confirmed: the recompile itself is a finding. A single array that was never passed again may
             # be no state at all.
@@ -50,7 +55,7 @@ def fix(p: Prediction) -> Fix:
         words = message("fix-start-typed", path=path, typed=typed(dtype))
         return Fix(words, "typed_array", {"path": path, "dtype": dtype})
     if cause.kind in ("sharding", "mesh"):
-        return kept(p.after.function.display_name, path, cause)
+        return kept(p.after.function, path, cause)
     if isinstance(cause.after, Commitment):
         committed = cause.after.committed
         words = message("fix-commit-first" if committed else "fix-uncommitted-result", path=path)

@@ -3,23 +3,33 @@ memory than in an earlier call."""
 
 from __future__ import annotations
 
-from jaxscope.model.call_places import one_for_each_place
-from jaxscope.rules.recompiles import Group, recompile_rule
+from jaxscope.analysis.paths import root
+from jaxscope.model.records import Function
+from jaxscope.rules.recompiles import Group, one_for_each_place, recompile_rule
 from jaxscope.schema.causes import Cause, Placement, Setting
 from jaxscope.schema.findings import WARNING, Fix
 from jaxscope.schema.messages import message
 
+PMAP = "jax.pmap"  # the wrapper's name
 OF_A_MESH = "Mesh('"  # the beginning of a mesh's text, if the mesh has axes
 
 
-def kept(name: str, path: str, cause: Cause) -> Fix:
-    """Return the advice for the argument ``path`` that is a result of the same function (``name``), and that
-    the function returned with another sharding (``cause``) than it was passed: how to keep the sharding.
+def kept(function: Function, path: str, cause: Cause) -> Fix:
+    """Return the advice for an argument that is a result of the same function, and that the function returned
+    with another sharding than it was passed: how to keep the sharding.
 
     The advice is not ``in_shardings``, because JAX raises an error if an array is committed to another
     sharding.
+
+    Args:
+      function: the function.
+      path: the argument.
+      cause: the change of its sharding.
     """
     was, now = (value if isinstance(value, Placement) else None for value in (cause.before, cause.after))
+    if (for_pmap := _for_pmap(function, path, cause)) is not None:
+        return for_pmap
+    name = function.display_name
     arguments = {"path": path, "sharding": None if now is None else now.spec or now.text}
     if cause.kind == "mesh":  # the old placement may not suit the result
         returned = now.text if now is not None else "the mesh"
@@ -36,10 +46,28 @@ def kept(name: str, path: str, cause: Cause) -> Fix:
     return Fix(words, "out_shardings", arguments)
 
 
+def _for_pmap(function: Function, path: str, cause: Cause) -> Fix | None:
+    """Return the advice for an argument that a function under ``jax.pmap`` gets with the sharding of pmap's
+    results, and got with another one before. pmap has no ``out_shardings``; its mesh has one axis, whose name
+    is that of the call. None: the function is not under pmap, or the name cannot be written.
+    """
+    now = cause.after
+    if PMAP not in function.seen.wrappers or not isinstance(now, Placement):
+        return None
+    if now.mesh is None or len(now.mesh) != 1 or not now.mesh[0][0].isidentifier():
+        return None
+    axis, path = now.mesh[0][0], root(path)
+    return Fix(
+        message("fix-place-for-pmap", path=path, axis=axis),
+        "device_put",
+        {"path": path, "sharding": now.spec},
+    )
+
+
 @recompile_rule("JX115", "changing-sharding", WARNING, "sharding")
 def changing_sharding(group: Group) -> Fix:
     if group.came_back:
-        return kept(group.name, group.cause.path or "it", group.cause)
+        return kept(group.function, group.cause.path or "it", group.cause)
     path = group.cause.path
     return Fix(message("fix-same-sharding", path=path or "them"), "device_put", {"path": path})
 
@@ -76,8 +104,11 @@ def changing_mesh(group: Group) -> Fix | None:
             return None  # each place uses its own mesh: each mesh needs its own program
         return Fix(message("fix-same-mesh-around"), "set_mesh")
     if group.came_back:
-        return kept(group.name, group.cause.path or "it", group.cause)
+        return kept(group.function, group.cause.path or "it", group.cause)
     path = group.cause.path
+    for_pmap = _for_pmap(group.function, path, group.cause) if path is not None else None
+    if for_pmap is not None and len(group.compilations) == 1:
+        return for_pmap
     return Fix(message("fix-same-mesh", path=path or "them"), "device_put", {"path": path})
 
 

@@ -308,6 +308,11 @@ def elsewhere(run: Run) -> Iterator[Finding]:
     for function, (call, _) in moved(run):
         reported.add(function.id)
         lines.add(_line(call.site))
+    amounts = {  # the same arrays, passed by another line
+        (t.count, t.bytes)
+        for t in model.transfers(run)
+        if t.direction == BETWEEN and _line(t.source) in lines
+    }
     for t in model.transfers(run):
         if t.direction != BETWEEN or t.kind != model.ARGUMENT or t.source is None:
             continue
@@ -321,7 +326,7 @@ def elsewhere(run: Run) -> Iterator[Finding]:
             continue  # a sharding constraint or a device_put: the program requests the copy
         if t.count is None and f is not None and f.calls == 1:
             continue
-        if f.id in reported if f is not None else _line(t.source) in lines:
+        if f.id in reported if f is not None else (t.count, t.bytes) in amounts:
             continue
         paths = t.paths or (_paths_elsewhere(c) if c is not None else ())
         name = c.function.seen.name if c is not None else "a jitted function"

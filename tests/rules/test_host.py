@@ -436,3 +436,14 @@ def test_an_array_from_elsewhere_is_reported_by_one_rule_alone(log, size, code):
     log.phase(call, "compile", 1.0, devices="0", in_shardings=[ONE_CPU], in_sharding_of=[0, 0])
     log.say(ev.Called(function=F.function, count=50))
     assert {f.code for f in findings(load(log.run))} & {"JX508", "JX511"} == {code}
+
+
+def test_the_same_arrays_from_another_line_are_not_reported_twice(log):
+    log.say(ev.Watched(function=F.function))
+    elsewhere = leaf("u", 1 << 20, sharding=1, committed=False)
+    call = log.missed(F, key(leaf("w", 16), elsewhere, shardings=[ONE_CPU, TWO_CPU]), line=31)
+    log.phase(call, "compile", 1.0, devices="0", in_shardings=[ONE_CPU], in_sharding_of=[0, 0])
+    log.say(ev.Called(function=F.function, count=50))
+    for line, count in ((31, 8), (40, 8), (50, 9)):
+        log.say(copied(line, direction="device_to_device", via="argument", count=count, steps=None))
+    assert [f.source.line for f in found(log, "JX511")] == [50]

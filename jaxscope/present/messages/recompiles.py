@@ -240,6 +240,10 @@ TEMPLATES = {
         " with{returned}; or set out_shardings of {function} to the sharding that {path} had in the first"
         " call{passed}"
     ),
+    "fix-place-for-pmap": (
+        "before the first call, place {path} as jax.pmap returns it: jax.device_put({path},"
+        " NamedSharding(jax.sharding.Mesh(jax.devices(), ('{axis}',)), PartitionSpec('{axis}')))"
+    ),
     "the-sharding": ", {sharding}",
     "fix-same-sharding": "before every call, jax.device_put {path} to the same sharding",
     "fix-same-commitment": (
