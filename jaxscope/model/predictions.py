@@ -268,7 +268,9 @@ def _placement(leaf: LeafFacts, name: str) -> object:
 
 
 def sentence(p: Prediction) -> Message:
-    """Return the prediction as a message to the user. ``if its result [0] is passed as state again, the next
-    call recompiles: ...``"""
+    """Return the prediction as a message to the user.
+
+    ``if its result [0] is passed as state, the next call recompiles: ...``
+    """
     result = f" {p.result}" if p.result else ""
     return message("prediction", result=result, argument=p.argument, cause=p.causes[0])

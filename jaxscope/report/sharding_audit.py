@@ -65,8 +65,14 @@ def _entry(i: Intent, found: Disagreement | None) -> contract.Intent:
 
 def section(intents: Sequence[Intent], places: Places, *, everything: bool = False) -> Iterator[Line]:
     """Yield a line for each argument and result of a program with its requested, compiled and actual
-    sharding. Those whose shardings differ come first, with the reason; if there are many, the others are left
-    out. ``places`` shortens file names. With ``everything`` (``--all``), leave nothing out."""
+    sharding. Those whose shardings differ come first, with the reason; if there are many, the others are
+    left out. If no shardings differ, each line has one sharding.
+
+    Args:
+      intents: the shardings of each argument and result.
+      places: shortens file names.
+      everything: leave nothing out (``--all``).
+    """
     audited = [(i, disagreement(i)) for i in intents if not i.dropped and (i.asked or i.compiled)]
     shown = (
         audited if everything or len(audited) <= SMALL else [pair for pair in audited if pair[1] is not None]
@@ -74,6 +80,9 @@ def section(intents: Sequence[Intent], places: Places, *, everything: bool = Fal
     shown = sorted(shown, key=lambda pair: pair[1] is None)
     rows = [_row(i) for i, _ in shown]
     heads = ("", "", "requested", "compiled", "passed as" if any(r[4] for r in rows) else "")
+    if not everything and _alike(rows) and all(d is None for _, d in shown):
+        heads = ("", "", "", "requested, compiled and passed alike", "")
+        rows = [(name, aval, "", compiled, "") for name, aval, _, compiled, _ in rows]
     widths = [max((cell_len(r[k]) for r in (heads, *rows)), default=0) for k in range(len(heads))]
     if rows:
         yield line((f"    {_aligned(heads, widths)}", "dim"))._replace(cells=_cells(heads, widths))
@@ -89,6 +98,13 @@ def section(intents: Sequence[Intent], places: Places, *, everything: bool = Fal
     left = len(audited) - len(shown)
     if left:
         yield line((f"and {left:,} more where all agree: --all shows them", "dim"), indent=4)
+
+
+def _alike(rows: Sequence[tuple[str, str, str, str, str]]) -> bool:
+    """Return whether each of ``rows`` has its compiled sharding as the only one, and some of them also the
+    requested or the actual one.
+    """
+    return all(r[3] and {*r[2:]} <= {"", r[3]} for r in rows) and any(r[2] or r[4] for r in rows)
 
 
 def _cells(row: Sequence[str], widths: Sequence[int]) -> tuple[str, ...]:

@@ -240,11 +240,26 @@ def test_attributes_and_texts_are_escaped_unless_they_are_markup():
     assert made == '<p title="&quot;&lt;" hidden data-x="1">&lt;b&gt;<i>x &amp; y</i></p>'
 
 
-def test_requested_and_compiled_shardings_are_a_table_with_each_reason_below_its_row(tmp_path):
-    def named(text):
-        axes = [("data", 8, "Auto")]
-        return Sharding("NamedSharding", f"{text} on data=8", "0-7", axes, text, "device")
+def named(text):
+    axes = [("data", 8, "Auto")]
+    return Sharding("NamedSharding", f"{text} on data=8", "0-7", axes, text, "device")
 
+
+def test_shardings_that_do_not_differ_have_one_column(tmp_path):
+    split, places = named("P('data')"), Places(load(store.create(tmp_path / "run")))
+    requested = Intent("[0]", RESULT, (16,), "float32", asked=split, by=CONSTRAINT, compiled=split)
+    compiled = Intent("[1]", RESULT, (16,), "float32", compiled=split)
+    made = [row.text.plain.split() for row in sharding_audit.section([requested, compiled], places)]
+    assert made == [
+        ["requested,", "compiled", "and", "passed", "alike"],
+        ["result[0]", "f32[16]", "P('data')"],
+        ["result[1]", "f32[16]", "P('data')"],
+    ]
+    [head, _] = sharding_audit.section([compiled], places)
+    assert head.text.plain.split() == ["requested", "compiled"]  # nothing was requested
+
+
+def test_requested_and_compiled_shardings_are_a_table_with_each_reason_below_its_row(tmp_path):
     split, whole = named("P('data')"), named("P()")
     rows = sharding_audit.section(
         [

@@ -232,12 +232,13 @@ TEMPLATES = {
     "fix-set-once": "set {setting} once, before the first call",
     # -- fixes: placement --------------------------------------------------------------------------------
     "fix-place-on-mesh": (
-        "before the first call, jax.device_put {path} to {sharding}, the sharding that {function} returns it"
-        " with. If you want another sharding, use that one, and also pass it to jit as out_shardings"
+        "before the first call, jax.device_put {path} to the sharding that {function} returns it with,"
+        " {sharding}. If you want another sharding of {path}, put it there, and request that sharding for the"
+        " result, too (out_shardings= of jit)"
     ),
     "fix-keep-sharding": (
         "before the first call, jax.device_put {path} to the sharding that {function} returns it"
-        " with{returned}; or set out_shardings of {function} to the sharding that {path} had in the first"
+        " with{returned}; or set out_shardings= of {function} to the sharding that {path} had in the first"
         " call{passed}"
     ),
     "fix-place-for-pmap": (

@@ -141,14 +141,16 @@ def test_findings_name_the_line_the_reason_and_the_cost(run):
     titles = [words.title(f) for f in found["JX503"]]
     assert (
         "odd does not use the requested sharding for its result (f32[17,4]): requested P('data'), got replicated "
-        "because 17 is not divisible by 8; it takes 8 times the memory" in titles
+        "because 17 is not divisible by 8, so it takes 8 times the memory" in titles
     )
     assert {f.source.line for f in found["JX503"]} == {ODD, ODD_PLANE} and len(titles) == 3
     [padded] = found["JX504"]
-    assert words.title(padded).endswith("29 (dimension 0) is not divisible by 8, so 3 of 32 are padding")
+    assert words.title(padded).endswith(
+        "the size 29 of dimension 0 is not divisible by 8: XLA pads it to 32, of which 3 are padding"
+    )
     [moved] = found["JX508"]
     assert words.title(moved).startswith(
-        "table (2.0 MiB) is placed on cpu:0, but predict takes it as replicated over 8 devices"
+        "table (2.0 MiB) is placed on cpu:0, but predict needs it as replicated over 8 devices"
     )
 
 
