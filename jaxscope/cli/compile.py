@@ -30,9 +30,11 @@ on as many CPU devices as the target has; nothing is computed and no array is cr
 file, FUNCTION is a function in it, jitted or not. Targets of different sizes are compiled one after the other
 and compared. The arguments (--args) are either
 
-  dtype[shape]         f32[8,128]   bf16[4096,1024]@data,model   i32[]   ("-": an axis that is not sharded)
-  a function's name    a function of the same module, or MODULE:FUNCTION; it returns the arguments as a
-                       tuple of ShapeDtypeStructs
+  dtype[shape]         f32[8,128]   bf16[4096,1024]@data,model   i32[]
+                       after @, the mesh axis of each dimension; - for a
+                       dimension that is not sharded
+  a function's name    a function of the same module, or MODULE:FUNCTION; it
+                       returns the arguments as a tuple of ShapeDtypeStructs
 
 The result is recorded like a run: report, view and dump show it. The exit code is 1 if the
 program does not fit into the memory of the target, or does not compile.
@@ -117,7 +119,7 @@ def handle(args: argparse.Namespace) -> int:
         what = "--target" if args.function is not None else "a function"
         raise UsageError(
             f"compile: {what} is missing",
-            hint="jaxscope compile train.py:step --target v5e:4x4 --args shapes",
+            hint="for example: jaxscope compile train.py:step --target v5e:4x4 --args shapes",
             slug="usage",
         )
     groups = targeting.grouped(args.target)
@@ -335,7 +337,7 @@ def _arguments(
         sizes = [n for _, n in axes]
         if int(np.prod(sizes)) != jax.device_count():
             raise UsageError(
-                f"the mesh has {int(np.prod(sizes)):,} devices, there are {jax.device_count():,}",
+                f"the mesh has {int(np.prod(sizes)):,} devices, but there are {jax.device_count():,}",
                 slug="mesh-size",
             )
         devices = np.array(jax.devices(), dtype=object).reshape(sizes)
@@ -355,7 +357,7 @@ def _arguments(
         if placed is not None:
             if grid is None:
                 raise UsageError(
-                    "an argument with @ needs a mesh", hint="--mesh data=4,model=4", slug="usage"
+                    "an argument with @ needs a mesh", hint="for example: --mesh data=4,model=4", slug="usage"
                 )
             unknown = [a for a in placed if a is not None and a not in grid.axis_names]
             if unknown:

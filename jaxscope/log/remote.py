@@ -64,7 +64,7 @@ def require(url: str) -> None:
     protocol = url.partition(":")[0]
     if protocol not in _PACKAGES and protocol not in importlib.import_module("fsspec").available_protocols():
         raise JaxscopeError(
-            f"fsspec has no store {protocol}://", hint="s3://, gs:// or file://", slug="remote-unknown"
+            f"fsspec has no store {protocol}://", hint="use s3://, gs:// or file://", slug="remote-unknown"
         )
 
 

@@ -39,7 +39,9 @@ def require(where: str) -> None:
         return
     if where == TENSORBOARD:
         raise JaxscopeError(
-            "tensorboard: needs a directory", hint="tensorboard:runs/exp1", slug="metrics-directory"
+            "tensorboard: needs a directory",
+            hint="for example: tensorboard:runs/exp1",
+            slug="metrics-directory",
         )
     package, extra = ("wandb", "wandb") if where == WANDB else ("tensorboardX", "tensorboard")
     if importlib.util.find_spec(package) is None:

@@ -129,8 +129,9 @@ def each_step(run: Run, places: Places) -> Iterator[Line]:
     if step is not None and step.operations:
         yield BLANK
         yield line(
-            f"A step, the loop at {places.frame(step.loop)}, is {count(step.programs, 'program')} and"
-            f" at least {count(step.operations, 'eager operation')}.",
+            f"Each iteration of the loop at {places.frame(step.loop)} runs"
+            f" {count(step.programs, 'jitted program')} and at least"
+            f" {count(step.operations, 'operation')} outside jit.",
             hang=2,
         )
 
@@ -236,9 +237,8 @@ def blind_spots(run: Run, directory: RunDir | None) -> Iterator[Line]:
     if other_schema:
         yield line(
             ("Not understood  ", "warning"),
-            f"the run has schema {escape(str(schema), 40)}, this jaxscope reads schema"
-            f" {store.SCHEMA}: some of it"
-            " may be misread",
+            f"the run has schema {escape(str(schema), 40)}, but this jaxscope reads schema {store.SCHEMA}:"
+            " some of it may be misread",
             hang=4,
         )
     for spans in gaps(run):

@@ -92,7 +92,7 @@ def run(tmp_path, env, *words, code=2):
         (["model:step", "--args", "f32[64]@data"], "needs a mesh"),
         (
             ["model:step", "--mesh", "data=4", "--args", "f32[64]@data"],
-            "the mesh has 4 devices, there are 16",
+            "the mesh has 4 devices, but there are 16",
         ),
         (["model:step", "--mesh", "data=16", "--args", "f32[64]@model"], "the mesh has no axis 'model'"),
         (["model:step", "--args", "f33[64]"], "'f33' is not a dtype"),

@@ -124,7 +124,9 @@ for x in data:
 """
 
 
-@pytest.mark.parametrize(("columns", "programs"), [((8, 8), "1 program and"), ((8, 20), "2 programs and")])
+@pytest.mark.parametrize(
+    ("columns", "programs"), [((8, 8), "1 jitted program and"), ((8, 20), "2 jitted programs and")]
+)
 def test_a_call_of_one_function_or_another_is_one_program_of_a_step(tmp_path, run, columns, programs):
     program = tmp_path / "train.py"
     program.write_text(LOOP)
@@ -139,7 +141,7 @@ def test_a_call_of_one_function_or_another_is_one_program_of_a_step(tmp_path, ru
         log.say(step)
         log.compiled(step, key(leaf("x", 1)), site=site, column=column)
     log.end()
-    assert f"is {programs} at least 1 eager operation" in page(run)
+    assert f"runs {programs} at least 1 operation outside jit" in page(run)
 
 
 def test_a_long_fix_is_not_cut(run):
