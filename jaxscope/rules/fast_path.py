@@ -12,26 +12,33 @@ from jaxscope.rules.registry import rule
 from jaxscope.schema.findings import NOTE, WARNING, Finding, Fix
 from jaxscope.schema.messages import Count, Message, message
 
-FEW = 2  # such calls of one function object are normal: the first call with each kind of argument is one
+FEW = 2  # such calls of one program are normal: the first call with each kind of argument is one
 
 
 def _found(run: Run, code: str, kind: str, fix: Callable[[str], Fix], few: int = FEW) -> Iterator[Finding]:
     """Yield a finding with the code ``code`` for each of the user's functions whose calls missed the fast
-    path (JAX's dispatch in C++) more often than is normal, for a cause of the ``kind``, such as ``effects``.
-    ``fix`` returns the advice, given the path of an argument. ``few`` is how many such calls are normal for
-    one function object; a function that is defined again is another object."""
+    path (JAX's dispatch in C++) more often than is normal.
+
+    Args:
+      kind: the kind of cause, such as ``effects``.
+      fix: returns the advice, given the path of an argument.
+      few: how many such calls are normal for one program of one function object; a function that is defined
+        again is another object.
+    """
     for group in groups(run, (kind,), fast_path=True):
         n = group.function.fast_path_misses
-        if n > few * _objects(group) and not (kind == "effects" and _of_refs(group)):
+        if n > few * _programs(group) and not (kind == "effects" and _of_refs(group)):
             title = _title(run, group, n)
             yield finding(run, code, NOTE, group, fix(group.cause.path or "them"), title)
 
 
-def _objects(group: Group) -> int:
-    """Return how many function objects the function of ``group`` was during the run, at least 1. A function
-    that is defined again is another object, and each object has its own fast path."""
+def _programs(group: Group) -> int:
+    """Return how many function objects the function of ``group`` was during the run, or how many programs it
+    was compiled to if these are more; at least 1. A function that is defined again is another object, and
+    each object has its own fast path. Each program has a first call with each kind of argument.
+    """
     known = {c.key.function_object for c in group.function.compilations if c.key is not None} - {None}
-    return max(1, len(known))
+    return max(1, len(known), sum(c.compiled is not None for c in group.function.compilations))
 
 
 def _title(run: Run, group: Group, calls: int) -> Message:

@@ -22,3 +22,16 @@ def test_one_such_call_of_each_function_object_is_no_finding(tmp_path, objects, 
     log.end()
     found = [f for f in registry.findings(load(log.run)) if f.code == "JX123"]
     assert len(found) == findings
+
+
+@pytest.mark.parametrize(("programs", "findings"), [(4, 0), (1, 1)])
+def test_two_such_calls_of_each_program_are_no_finding(tmp_path, programs, findings):
+    log = Log(store.create(tmp_path / "run"))
+    log.say(STEP)
+    for size in range(programs):
+        log.compiled(STEP, key(leaf("n", type="int"), leaf("x", size)))
+    for size in [0, 1, 2, 3] if programs > 1 else [0] * 4:
+        log.missed(STEP, key(leaf("n"), leaf("x", size)))
+    log.end()
+    found = [f for f in registry.findings(load(log.run)) if f.code == "JX123"]
+    assert len(found) == findings
