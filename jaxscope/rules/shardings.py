@@ -10,6 +10,7 @@ from typing import TypeVar
 from jaxscope.analysis import placement_errors
 from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.avals import short_aval
+from jaxscope.analysis.paths import below
 from jaxscope.analysis.sharding_audit import (
     ARGUMENT,
     CONSTRAINT,
@@ -23,7 +24,7 @@ from jaxscope.analysis.sharding_audit import (
     parts,
     spelled,
 )
-from jaxscope.model import sharding_audit
+from jaxscope.model import causes, sharding_audit
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import users
@@ -265,7 +266,10 @@ def _died_of_it(run: Run) -> Iterator[Finding]:
 @rule("JX508", "moved-argument", WARNING)
 def moved_argument(run: Run) -> Iterator[Finding]:
     yield from _died_apart(run)
-    for f, (c, found) in moved(run):
+    for f, (c, every) in moved(run):
+        found = [(i, d) for i, d in every if not _recompiled_for(run, c, i.path)]
+        if not found:
+            continue
         i, d = found[0]
         rank = len(i.shape or ())
         text = message(
@@ -288,6 +292,15 @@ def moved_argument(run: Run) -> Iterator[Finding]:
             evidence=[Evidence(text, compilation=c.id, program=c.program, source=c.site)],
             fix=Fix(fix, "device_put", {"path": i.path}),
         )
+
+
+def _recompiled_for(run: Run, c: Compilation, path: str) -> bool:
+    """Return whether the call ``c`` recompiled because its argument ``path`` was placed otherwise than in an
+    earlier call. The finding about the recompile has the advice to place it, then.
+    """
+    cause = causes.of(run, c)[0]
+    of = cause.path if cause.kind in ("sharding", "mesh", "committed", "device") else None
+    return of is not None and (path == of or below(path, {of}))
 
 
 def moved(run: Run) -> Iterator[tuple[Function, tuple[Compilation, list[Differing]]]]:

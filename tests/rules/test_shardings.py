@@ -29,7 +29,7 @@ TABLE = [written.ONE_CPU, SPLIT, WHOLE]
 def found(tmp_path):
     """``found(code, leaves, results)``: findings of one call; results are (path, shape, requested, actual)."""
 
-    def make(code, leaves=(), takes=(), results=(), calls=None):
+    def make(code, leaves=(), takes=(), results=(), calls=None, before=None):
         directory = store.create(tmp_path / "run", name="run", argv=[])
         log = Log(directory)
         log.backend(8)
@@ -37,6 +37,8 @@ def found(tmp_path):
         if calls is not None:
             log.say(ev.Watched(function=STEP.function))
             log.say(ev.Called(function=STEP.function, count=calls))
+        if before is not None:
+            log.compiled(STEP, written.key(*before, shardings=TABLE))
         call = log.missed(STEP, written.key(*leaves, shardings=TABLE))
         log.phase(call, "trace", 0.1, out=[OutLeaf(path, shape, "float32") for path, shape, _, _ in results])
         log.phase(call, "lower", 0.1, asked=TABLE, asked_in=[None] * len(leaves), asked_out=[a for _, _, a, _ in results])  # fmt: skip
@@ -94,3 +96,9 @@ def test_a_large_argument_from_one_device_is_moved(found):
 )
 def test_what_costs_nothing_again_is_no_finding(leaf, takes, calls, found):
     assert found("JX508", [leaf], [takes], calls=calls) == []
+
+
+@pytest.mark.parametrize(("sharding", "reported"), [(0, True), (2, False)])
+def test_an_argument_that_recompiled_as_it_was_elsewhere_is_one_finding(sharding, reported, found):
+    earlier = [written.leaf("table", 512, 1024, sharding=sharding)]
+    assert bool(found("JX508", [LARGE], [2], before=earlier)) == reported
