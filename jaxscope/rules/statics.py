@@ -3,6 +3,10 @@ argument. It is part of the cache key, and JAX compares it with ``==`` and ``has
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Hashable
+
 from jaxscope.analysis import mutation
 from jaxscope.model.call_places import static_for_each_place
 from jaxscope.rules.recompiles import Group, recompile_rule
@@ -16,6 +20,8 @@ MODES = 4  # values up to which a size or a name may be one of a few modes, so t
 
 # The kinds of values of a static argument; the advice depends on them.
 NUMBER, WHOLE, FLAG, WORD, OBJECT = "number", "whole number", "flag", "word", "object"
+_ENUM = re.compile(r"<[\w.]+: .+>")  # <Loss.MSE: 'mse'>
+_DIGITS = re.compile(r"\d+")
 
 
 def _static(group: Group) -> Static | None:
@@ -35,6 +41,49 @@ def _kind(s: Static | None) -> str:
     if name.startswith(("float", "complex", "bfloat")):
         return NUMBER
     return WHOLE if name.startswith(("int", "uint")) else OBJECT
+
+
+def _kind_of(group: Group) -> str:
+    """Return the kind of the static argument whose value changed, as ``_kind``. WORD also for an enum, and
+    for an object in which only names and flags changed: no such value can become an array.
+    """
+    kind = _kind(_static(group))
+    return WORD if kind == OBJECT and _only_names_change(group) else kind
+
+
+def _only_names_change(group: Group) -> bool:
+    """Return whether the values of a static argument are members of an enum, or differ only in fields that
+    are strings, bools or None: ``Config(loss='mse', width=64)``, ``Config(loss='mae', width=64)``. The text
+    of the values decides; False if it is not Python code with such fields.
+    """
+    texts = [v.repr for c in group.causes for v in (c.before, c.after) if isinstance(v, StaticValue)]
+    if texts and all(_ENUM.fullmatch(text) for text in texts):
+        return True
+    try:
+        parsed = [ast.parse(text, mode="eval").body for text in dict.fromkeys(texts)]
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return False
+    calls = [node for node in parsed if isinstance(node, ast.Call) and not node.args]
+    if len(calls) < len(parsed) or len({ast.dump(call.func) for call in calls}) != 1:
+        return False
+    fields: dict[str, dict[str, ast.expr]] = {}
+    for call in calls:
+        for k in call.keywords:
+            fields.setdefault(k.arg or "", {})[ast.dump(k.value)] = k.value
+    changing = [value for values in fields.values() if len(values) > 1 for value in values.values()]
+    return bool(changing) and all(
+        isinstance(v, ast.Constant) and isinstance(v.value, (str, bool, type(None))) for v in changing
+    )
+
+
+def _modes(group: Group) -> bool:
+    """Return whether the values of a static argument look like a few modes, each of which needs its own
+    program: not more than FEW, or not more than MODES that are not numbered (``fold1``, ``fold2``).
+    """
+    texts = {v.repr for c in group.causes for v in (c.before, c.after) if isinstance(v, StaticValue)}
+    if _values(group) <= FEW:
+        return True
+    return _values(group) <= MODES and len({_DIGITS.sub("", text) for text in texts}) == len(texts)
 
 
 def _values(group: Group) -> int:
@@ -63,8 +112,8 @@ def _ordinary(group: Group, path: str) -> Message:
 
 @recompile_rule("JX107", "changing-static-value", WARNING, "static_value", severity_of=_many_static)
 def changing_static_value(group: Group) -> Fix | None:
-    path, kind = group.cause.path or "it", _kind(_static(group))
-    if kind == FLAG or (kind == WORD and _values(group) <= FEW):
+    path, kind = group.cause.path or "it", _kind_of(group)
+    if kind == FLAG or (kind == WORD and _modes(group)):
         return None  # the argument selects a mode: each value needs its own program
     if static_for_each_place(group.function, group.cause.path):
         return None  # each place passes its own value, for example a size for training and one for a test

@@ -13,7 +13,7 @@ from jaxscope.present import findings as words
 from jaxscope.rules import registry
 from jaxscope.schema.events import SourceSeen
 from jaxscope.schema.findings import NOTE, WARNING
-from jaxscope.schema.keys import Frame
+from jaxscope.schema.keys import Static
 
 STEP = function("step")
 FILTERED = function("step", wrappers=["equinox.filter_jit"])
@@ -63,11 +63,12 @@ def test_a_size_has_to_stay_static_and_a_few_of_them_are_a_note(found):
 
 def test_which_earlier_call_a_value_is_compared_with_is_reported_where_it_is_not_the_latest(found):
     a, b, c = (
-        key(leaf("x", n), static=[static("n", value)]) for n, value in ((4, "one"), (8, "two"), (4, "three"))
+        key(leaf("x", n), static=[static("n", value)])
+        for n, value in ((4, "fold1"), (8, "fold2"), (4, "fold3"))
     )
     titles = [words.title(f) for f in found(a, b, c).values()]
     assert any(
-        t.endswith("from 'one' to 'three' (compared with #1, the nearest earlier call)") for t in titles
+        t.endswith("from 'fold1' to 'fold3' (compared with #1, the nearest earlier call)") for t in titles
     )
     assert not any("to f32[8] (" in t for t in titles)
 
@@ -77,8 +78,31 @@ def test_a_size_of_many_values_is_no_mode(found):
 
 
 def test_a_name_cannot_be_an_array(found):
-    f = found(*values("mode", "sum", "mean", "max"))["JX107"]
+    f = found(*values("mode", "fold0", "fold1", "fold2"))["JX107"]
     assert f.severity == NOTE and "ordinary argument" not in words.fix_text(f)
+
+
+def configs(*fields):
+    return [key(leaf("x", 4), static=[Static("cfg", text, "Config", "value")]) for text in fields]
+
+
+@pytest.mark.parametrize(
+    ("texts", "silent"),
+    [
+        (("Config(loss='a', n=64)", "Config(loss='b', n=64)", "Config(loss='c', n=64)"), True),
+        (
+            ("Config(loss='a', bias=None)", "Config(loss='b', bias=True)", "Config(loss='c', bias=False)"),
+            True,
+        ),
+        (("<Loss.MSE: 'mse'>", "<Loss.MAE: 'mae'>", "<Loss.HUBER: 'huber'>"), True),
+        (("Config(loss='a', n=64)", "Config(loss='b', n=64)", "Config(loss='c', n=32)"), False),
+        (("Config(loss='a...", "Config(loss='b...", "Config(loss='c..."), False),
+        (("Config('a')", "Config('b')", "Config('c')"), False),
+        (tuple(f"Config(loss='{name}')" for name in "abcdef"), False),
+    ],
+)
+def test_an_object_in_which_only_names_change_is_a_mode(found, texts, silent):
+    assert ("JX107" not in found(*configs(*texts))) == silent
 
 
 @pytest.mark.parametrize("both", [("sum", "mean"), (False, True)])
