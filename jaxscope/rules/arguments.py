@@ -16,6 +16,7 @@ from jaxscope.schema.findings import NOTE, WARNING, Fix
 from jaxscope.schema.keys import Key
 from jaxscope.schema.messages import message
 
+SMALLEST = 8  # smaller powers of two are sizes by chance
 CALLS_A_SIZE = 10  # calls with each size for which its compilation pays
 _NUMBERS = {"int", "float", "complex"}
 _TYPED = {"bfloat16", "float16", "float32", "float64", "int32", "int64", "uint32", "complex64"}
@@ -28,7 +29,7 @@ def _weight(group: Group) -> str:
 @recompile_rule("JX101", "changing-shape", WARNING, "shape", "rank", severity_of=_weight)
 def changing_shape(group: Group) -> Fix | None:
     cause = group.cause
-    if group.lengthened or (cause.kind == "shape" and _a_size_each(group)):
+    if group.lengthened or (cause.kind == "shape" and (_a_size_each(group) or _chosen(group))):
         return None  # for example a training set and a test set, each with its own program
     if cause.kind == "rank":
         return Fix(message("fix-same-rank", path=cause.path or "it"), "same_rank", {"path": cause.path})
@@ -74,6 +75,21 @@ def _settled(group: Group) -> bool:
         return False
     sizes = len(set(_shapes(group)))
     return sizes <= bucketing.MOST and calls >= max(2 * then, CALLS_A_SIZE * sizes)
+
+
+def _chosen(group: Group) -> bool:
+    """Return whether the sizes of the argument look chosen by the program, so that each needs its own
+    program: padded lengths, or a model that is trained at one resolution and then at a larger one.
+
+    They do if they are few powers of two. Of only two sizes the larger one must be the later one, because an
+    odd last batch may be a power of two, too.
+    """
+    shapes = list(dict.fromkeys(_shapes(group)))
+    if not 2 <= len(shapes) <= bucketing.MOST or len({len(shape) for shape in shapes}) > 1:
+        return False
+    changing = [sizes for sizes in zip(*shapes, strict=True) if len(set(sizes)) > 1]
+    powers = all(n >= SMALLEST and n & (n - 1) == 0 for sizes in changing for n in sizes)
+    return powers and (len(shapes) > 2 or all(a < b for a, b in changing))
 
 
 def _a_size_each(group: Group) -> bool:

@@ -163,11 +163,27 @@ def test_each_argument_that_is_none_at_times_is_named(found):
     assert fix == "pass an array for t['a'] in every call, or None in every call; do the same with t['b']"
 
 
+@pytest.mark.parametrize(
+    ("sizes", "silent"),
+    [
+        ((16, 32, 64), True),
+        ((32, 16, 64), True),
+        ((16, 32), True),
+        ((32, 16), False),
+        ((2, 4, 8), False),
+        ((16, 32, 48), False),
+        (tuple(2**n for n in range(4, 12)), False),
+    ],
+)
+def test_few_powers_of_two_are_sizes_chosen_by_the_program(sizes, silent, found):
+    assert (found(*(x(3, n, n) for n in sizes)) == []) == silent
+
+
 @pytest.mark.parametrize(("calls", "note"), [(400, True), (12, False), (None, False)])
 def test_few_sizes_that_many_calls_share_are_a_choice(tmp_path, calls, note):
     log = Log(store.create(tmp_path / "run"))
     log.say(STEP)
-    for n, size in enumerate((32, 64, 128)):
+    for n, size in enumerate((40, 60, 100)):
         if calls:
             log.say(ev.Called(function=STEP.function, count=n + 1))
         log.compiled(STEP, x(size))
