@@ -8,7 +8,7 @@ withdraw a prediction.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -85,13 +85,17 @@ def of(run: Run, c: Compilation) -> list[Prediction]:
     return found
 
 
-def came_back(run: Run, c: Compilation, path: str) -> bool:
+def came_back(run: Run, c: Compilation, path: str, of: Callable[[LeafFacts], object] | None = None) -> bool:
     """Return whether a function itself changed the sharding of its argument, as in ``state = f(state)``.
 
     True if each argument of call ``c`` at or below ``path`` whose sharding is new has the sharding of a
     result of the earlier call with which ``c`` is compared, and no line other than those of the two calls
     created it.
+
+    Args:
+      of: returns another property of a leaf to ask about, such as its dtype, or None if it is unknown.
     """
+    of = of or _placed
     comparison = causes.compared(run, c)
     if comparison is None or comparison.nearest is None or comparison.nearest_facts is None:
         return False
@@ -99,20 +103,22 @@ def came_back(run: Run, c: Compilation, path: str) -> bool:
     moved = [
         p
         for p, leaf in now.items()
-        if (p == path or below(p, {path}))
-        and p in before.leaves
-        and leaf.sharding != before.leaves[p].sharding
+        if (p == path or below(p, {path})) and p in before.leaves and of(leaf) != of(before.leaves[p])
     ]
     feds = fed_back(before, results_of(run, comparison.nearest))
-    returned = {p: leaf.sharding for fed in feds for p, leaf in fed.leaves.items()}
+    returned = {p: of(leaf) for fed in feds for p, leaf in fed.leaves.items()}
     here = {(f.file, f.line) for f in (c.site, comparison.nearest.site) if f is not None}
     for p in moved:
-        actual, expected, origin = now[p].sharding, returned.get(p), c.made_at(p)
-        if actual is None or expected is None or placed(actual) != placed(expected):
+        actual, expected, origin = of(now[p]), returned.get(p), c.made_at(p)
+        if actual is None or actual != expected:
             return False
         if origin is not None and (origin.file, origin.line) not in here:
             return False
     return bool(moved)
+
+
+def _placed(leaf: LeafFacts) -> tuple[object, ...] | None:
+    return placed(leaf.sharding) if leaf.sharding is not None else None
 
 
 def _causes(now: Facts, expected: Facts) -> list[Cause]:

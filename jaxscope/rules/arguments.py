@@ -149,6 +149,9 @@ def changing_dtype(group: Group) -> Fix | None:
     path = group.cause.path
     if _a_precision_each(group):
         return None  # for example a model in bfloat16 and one in float32
+    if group.came_back and path is not None:
+        words = message("fix-return-same-dtype", path=root(path), function=group.name)
+        return Fix(words, "astype", {"path": path})
     values = [v for v in (group.cause.before, group.cause.after) if isinstance(v, ArrayType)]
     number = message("or-write-a-float") if any(v.shape == () for v in values) else None
     return Fix(message("fix-one-dtype", path=path or "them", number=number), "astype", {"path": path})

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 import msgspec
 
@@ -61,7 +61,7 @@ class Group(msgspec.Struct, frozen=True):
     Attributes:
       compilations: the calls, in order of time.
       causes: the decisive cause of each call.
-      came_back: whether the array whose device or sharding changed is a result of the function itself.
+      came_back: whether the array whose dtype, device or sharding changed is a result of the function itself.
       lengthened: whether the array whose size changed is a result of the function itself, in most of the
         latest calls.
       source: returns the text of one of the user's files, or None if it is not available.
@@ -103,8 +103,12 @@ def group_of(run: Run, compilations: list[Compilation], decisive: list[Cause]) -
     """Return ``compilations``, at least one call of one function that recompiled for the same reason, as a
     ``Group``. ``decisive`` has for each call the difference to an earlier call that made the cache miss."""
     last, cause = compilations[-1], decisive[-1]
-    moved = cause.kind in ("sharding", "mesh") and cause.path not in (None, "context")
-    back = moved and cause.path is not None and predictions.came_back(run, last, cause.path)
+    of = {"sharding": None, "mesh": None, "dtype": attrgetter("dtype")}
+    back = (
+        cause.kind in of
+        and cause.path not in (None, "context")
+        and predictions.came_back(run, last, cause.path, of[cause.kind])
+    )
     longer = growing_args.mostly(run, list(zip(compilations, decisive, strict=True)))
     return Group(last.function, compilations, decisive, back, longer, sources.of(run))
 
