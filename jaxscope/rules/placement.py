@@ -4,8 +4,9 @@ memory than in an earlier call."""
 from __future__ import annotations
 
 from jaxscope.analysis.paths import root
+from jaxscope.model.call_places import one_for_each_place
 from jaxscope.model.records import Function
-from jaxscope.rules.recompiles import Group, one_for_each_place, recompile_rule
+from jaxscope.rules.recompiles import Group, recompile_rule
 from jaxscope.schema.causes import Cause, Placement, Setting
 from jaxscope.schema.findings import WARNING, Fix
 from jaxscope.schema.messages import message

@@ -76,7 +76,7 @@ def not_as_asked(run: Run) -> Iterator[Finding]:
             rank = len(i.shape or ())
             lost = [_lost(i, d) for i, d in members]
             known = sum(n or 0 for n in lost)
-            more = message("and-more", n=len(members) - 1) if len(members) > 1 else None
+            more = and_more(len(members))
             times = message("times-the-memory", n=d.times) if d.times is not None and d.times > 1 else None
             by_caller = i.of == ARGUMENT and i.by == CONSTRAINT
             if by_caller:

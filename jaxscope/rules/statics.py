@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Hashable
 
 from jaxscope.analysis import mutation
 from jaxscope.model.call_places import static_for_each_place

@@ -13,7 +13,7 @@ from jaxscope.present import findings as words
 from jaxscope.rules import registry
 from jaxscope.schema.events import SourceSeen
 from jaxscope.schema.findings import NOTE, WARNING
-from jaxscope.schema.keys import Static
+from jaxscope.schema.keys import Frame, Static
 
 STEP = function("step")
 FILTERED = function("step", wrappers=["equinox.filter_jit"])

@@ -80,7 +80,7 @@ TEMPLATES = {
         "create {path} with its final length before the loop, write into it with {how}, and mask the part"
         " that is not written yet"
     ),
-    "fix-one-dtype": "give {path} one dtype in every call: x.astype(...){number}",
+    "fix-one-dtype": "convert {path} to the same dtype before every call, with x.astype(...){number}",
     "fix-return-same-dtype": (
         "{function} itself returns {path} with the other dtype: compute with Python floats instead of NumPy"
         " numbers (float(np.sqrt(n))), or convert the result to the dtype of the argument before it is"
