@@ -7,7 +7,7 @@ import re
 
 from jaxscope.present.render import short, text
 from jaxscope.present.spans import Span
-from jaxscope.present.text import Places
+from jaxscope.present.text import Places, seconds
 from jaxscope.schema.findings import CERTAIN, ERROR, NOTE, Contexts, Evidence, Finding, fix_of
 from jaxscope.schema.messages import Message, Names, Parts, message
 
@@ -44,6 +44,15 @@ def place(f: Finding, places: Places, words: str) -> str | None:
     beside which the line would be printed, contains it already."""
     where = places.frame(f.source)
     return None if where is None or re.search(rf"{re.escape(where)}(?!\d)", words) else where
+
+
+def cost(f: Finding) -> str:
+    """Return the seconds that a finding costs, as ``9.6 s``, or ``up to 9.6 s`` if the fix may save less;
+    empty if there are none or they are unknown.
+    """
+    if not f.seconds:
+        return ""
+    return f"up to {seconds(f.seconds)}" if f.at_most else seconds(f.seconds)
 
 
 def fix_text(f: Finding) -> str | None:

@@ -1284,6 +1284,8 @@ class Finding(Entry):
       function: id of the function.
       fix: what to do, in words.
       seconds: seconds lost so far; null: unknown.
+      at_most: whether the fix may save less than ``seconds``, because other lines need some of the programs
+        that took them.
       path: the argument or array that the finding is about.
       targets: names of the targets (machines compiled for) whose programs have the finding.
       settings: the settings of ``--vary`` that have the finding.
@@ -1307,6 +1309,7 @@ class Finding(Entry):
     evidence: list[Evidence]
     fix: str | None
     seconds: float | None
+    at_most: bool
     path: str | None
     targets: list[str]
     settings: list[str]

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from jaxscope.model import observed_sizes
 from jaxscope.model.run import Run
 from jaxscope.present.escape import escape
-from jaxscope.present.findings import fix_text, mark, place, sentence
-from jaxscope.present.text import Places, count, function_name, listed, seconds
+from jaxscope.present.findings import cost, fix_text, mark, place, sentence
+from jaxscope.present.text import Places, count, function_name, listed
 from jaxscope.report.layout import BLANK, Line, line
 from jaxscope.schema.findings import ERROR, WARNING, Finding
 
@@ -43,7 +43,7 @@ def entry(f: Finding, places: Places) -> Iterator[Line]:
         (f" {f.code}", "name"),
         f"  {escape(words, LONGEST)}",
         (f"  ({where})" if where else "", "path"),
-        right=(seconds(f.seconds), "figure") if f.seconds else None,
+        right=(cost(f), "figure") if f.seconds else None,
         indent=2,
         hang=9,
     )

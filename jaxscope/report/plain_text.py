@@ -8,8 +8,7 @@ from pathlib import PurePath
 
 from jaxscope.log import store
 from jaxscope.present.escape import escape
-from jaxscope.present.findings import fix_text, sentence
-from jaxscope.present.text import seconds
+from jaxscope.present.findings import cost, fix_text, sentence
 from jaxscope.schema.findings import Finding
 from jaxscope.schema.keys import Frame
 
@@ -27,7 +26,7 @@ def render(found: Sequence[Finding]) -> str:
 def lines(f: Finding) -> list[str]:
     """Return the lines of one finding: its code and title, its place and cost, and its fix."""
     written = [f"{f.code} {escape(sentence(f), 600)}"]
-    around = ", ".join(filter(None, (place(f.source), seconds(f.seconds) if f.seconds else None)))
+    around = ", ".join(filter(None, (place(f.source), cost(f))))
     if around:
         written.append(f"    {around}")
     if f.fix:

@@ -210,6 +210,7 @@ def _finding(
         fix=fix,
         seconds=seconds,
         subject=(line.file, line.line),
+        at_most=True,
     )
 
 

@@ -111,6 +111,8 @@ class Finding(msgspec.Struct, frozen=True):
       contexts: the targets and settings for which the problem was found.
       subject: distinguishes the finding from others of the same rule and function. None: path, line and title
         distinguish it.
+      at_most: whether the fix may save less than ``seconds``, because other lines need some of the programs
+        that took them: operations that several lines apply are compiled for the first of these lines.
     """
 
     code: str
@@ -125,6 +127,7 @@ class Finding(msgspec.Struct, frozen=True):
     path: str | None = None
     contexts: Contexts = Contexts()
     subject: Hashable = None
+    at_most: bool = False
 
     @property
     def identity(self) -> Identity:

@@ -628,3 +628,16 @@ def test_an_object_that_is_created_again_for_other_sizes_is_not_compiled_again(t
     assert len(found) == again
     [line] = as_json(load(run))["outside_jit"]
     assert (line["compilations"], line["recompiles"]) == (2, again)
+
+
+def test_the_seconds_of_operations_that_other_lines_may_need_are_an_upper_bound(run):
+    log = Log(run)
+    log.say(ADD)
+    for n in range(25):
+        log.compiled(ADD, key(leaf("x", n)), (0.0, 0.0, 0.1), line=12)
+    log.end()
+    model = load(run)
+    [finding] = [entry for entry in as_json(model)["findings"] if entry["code"] == "JX133"]
+    assert finding["at_most"] and finding["seconds"] == pytest.approx(2.4)
+    print_report(model, file=(to := io.StringIO()))
+    assert "up to 2.4 s" in " ".join(to.getvalue().split())

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable
 
 from jaxscope.model import sources
 from jaxscope.present.escape import escape
-from jaxscope.present.findings import fix_text
+from jaxscope.present.findings import cost, fix_text
 from jaxscope.present.findings import title as title_of
-from jaxscope.present.text import seconds
 from jaxscope.report.formats.concise import headline, seen, where
 from jaxscope.report.formats.placed import Placed
 
@@ -29,8 +28,8 @@ def render(findings: Iterable[Placed], text: Callable[[str], str | None] = sourc
 
 def entry(p: Placed, text: Callable[[str], str | None]) -> list[str]:
     f = p.finding
-    cost = f" [{seconds(f.seconds)}]" if f.seconds else ""
-    lines = [f"{headline(p)}{cost}"]
+    spent = f" [{cost(f)}]" if f.seconds else ""
+    lines = [f"{headline(p)}{spent}"]
     margin = " " * len(str(p.line or ""))
     if p.file is not None:
         lines.append(f"{margin}--> {where(p)}")

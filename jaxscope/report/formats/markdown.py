@@ -13,8 +13,8 @@ import re
 from collections.abc import Sequence
 
 from jaxscope.present.escape import escape
-from jaxscope.present.findings import fix_text
-from jaxscope.present.text import count, seconds
+from jaxscope.present.findings import cost, fix_text
+from jaxscope.present.text import count
 from jaxscope.report.formats.concise import seen, title, where
 from jaxscope.report.formats.placed import Placed
 from jaxscope.schema.findings import ERROR, NOTE
@@ -69,9 +69,8 @@ def _cell(text: str) -> str:
 
 def _row(p: Placed) -> str:
     f = p.finding
-    cost = seconds(f.seconds) if f.seconds else ""
     line = _cell(where(p)) if p.file is not None else ""
-    return f"| {_SIGNS.get(f.severity, '⚠️')} {f.code} | {_cell(title(p))} | {cost} | {line} |"
+    return f"| {_SIGNS.get(f.severity, '⚠️')} {f.code} | {_cell(title(p))} | {cost(f)} | {line} |"
 
 
 def _details(p: Placed) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from jaxscope.model import payers
 from jaxscope.model.run import Run
-from jaxscope.present.findings import evidence, fix_text, headline, mark, place, sentence, stable_id
+from jaxscope.present.findings import cost, evidence, fix_text, headline, mark, place, sentence, stable_id
 from jaxscope.present.text import Places, count, seconds
 from jaxscope.report import sections
 from jaxscope.report.html import source
@@ -39,13 +39,18 @@ def section(run: Run, found: Sequence[Finding], places: Places) -> Html:
 
 
 def entry(run: Run, f: Finding, places: Places, n: int, *, open_: bool) -> Html:
-    """Return one finding as HTML, unfolded when the page is opened if ``open_`` is set. ``n`` is the position
-    of the finding in the report, from 0. Only the first SOURCES findings show their source lines. ``places``
-    shortens file names."""
-    cost = el("span", seconds(f.seconds), class_="right bold") if f.seconds else None
+    """Return one finding as HTML.
+
+    Args:
+      places: shortens file names.
+      n: the position of the finding in the report, from 0. Only the first SOURCES findings show their source
+        lines.
+      open_: whether the finding is unfolded when the page is opened.
+    """
+    spent = el("span", cost(f), class_="right bold") if f.seconds else None
     where = place(f, places, headline(f))
     summary = el(
-        "summary", cost, spans([mark(f)]), " ", el("span", f.code, class_="bold"), " ", headline(f),
+        "summary", spent, spans([mark(f)]), " ", el("span", f.code, class_="bold"), " ", headline(f),
         el("span", f" ({where})", class_="dim") if where else None,
     )  # fmt: skip
     body = [
@@ -96,7 +101,7 @@ def first(run: Run, f: Finding, places: Places) -> Html:
     where = places.inside(f.source)
     return el(
         "div",
-        el("span", f"costs {seconds(f.seconds)}", class_="right bold") if f.seconds else None,
+        el("span", f"costs {cost(f)}", class_="right bold") if f.seconds else None,
         el("p", spans([mark(f)]), " ", el("a", f.code, href=f"#{stable_id(f)}"), " ", text(sentence(f))),
         el("p", where, class_="dim") if where else None,
         source.around(run, f.source),

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from jaxscope.errors import UsageError
-from jaxscope.present.findings import evidence, fix_text, headline, mark, sentence
+from jaxscope.present.findings import cost, evidence, fix_text, headline, mark, sentence
 from jaxscope.present.findings import title as title_of
 from jaxscope.present.text import Places, count, seconds
 from jaxscope.rules import registry
@@ -72,7 +72,7 @@ def seen(f: Finding, places: Places) -> list[list[Part]]:
     made: list[list[Part]] = [[mark(f), " ", (f.code, "name"), f"  {sentence(f)}"]]
     facts = [f.severity, f.certainty]
     if f.seconds:
-        facts.append(f"cost {seconds(f.seconds)} so far")
+        facts.append(f"cost {cost(f)} so far")
     at = places.frame(f.source)
     if at:
         facts.append(at)
