@@ -294,13 +294,13 @@ def small(p: Program) -> float:
 
 @rule("JX303", "float64", WARNING)
 def float64(run: Run) -> Iterator[Finding]:
-    for p, f, texts in users(run):
+    programs = list(users(run))
+    mixed = any({*_floats(p)} - {"float64"} for p, _, _ in programs)
+    for p, f, texts in programs:
         doubles = texts.stablehlo.doubles if texts.stablehlo is not None else None
-        if doubles is None or not doubles.operations or _all_double(p, run):
+        if doubles is None or not doubles.operations or _is_requested(p, run, mixed=mixed):
             continue
-        source = (
-            next((o.source for o in doubles.origins if o.source is not None), None) or p.compilations[-1].site
-        )
+        source = _first_double(p, texts)
         arguments = tuple(a for a in doubles.arguments if a)
         text = message(
             "float64",
@@ -312,12 +312,37 @@ def float64(run: Run) -> Iterator[Finding]:
         yield Finding("JX303", WARNING, CERTAIN, text, f.id, source, evidence(p, text, source), fix)
 
 
-def _all_double(p: Program, run: Run) -> bool:
-    """Return whether the program runs on a CPU and all its floating-point arguments are float64. Then float64
-    is the precision that the user wants, and a CPU computes in it."""
+def _is_requested(p: Program, run: Run, *, mixed: bool) -> bool:
+    """Return whether the program runs on a CPU and float64 is the precision that the user wants: all its
+    floating-point arguments are float64. Such a program without floating-point arguments, for example one
+    that draws initial values, is meant so if no program of the run takes other floats.
+
+    Args:
+      mixed: whether a program of the run takes floats other than float64.
+    """
+    floats = _floats(p)
+    return run.platform == "cpu" and (floats == {"float64"} or (not floats and not mixed))
+
+
+def _floats(p: Program) -> set[str]:
+    """Return the dtypes of the floating-point arguments of ``p``."""
     key = p.compilations[-1].key
-    floats = {leaf.dtype for leaf in key.arguments if leaf.dtype and "float" in leaf.dtype} if key else set()
-    return run.platform == "cpu" and floats == {"float64"}
+    return {leaf.dtype for leaf in key.arguments if leaf.dtype and "float" in leaf.dtype} if key else set()
+
+
+def _first_double(p: Program, texts: Texts) -> Frame | None:
+    """Return the line that makes the program compute in float64: the largest conversion of other floats, else
+    another operation inside the function; the call if no such line is known.
+    """
+    read, call = texts.stablehlo, p.compilations[-1].site
+    if read is None or read.doubles is None:
+        return call
+    converted = [u.source for u in read.upcasts if u.after in ("f64", "float64") and not u.backward]
+    # JAX gives the constants of a program the line of its call.
+    made = [o.source for o in read.doubles.origins]
+    at_call = (call.file, call.line) if call is not None else None
+    inside = (at for at in (*converted, *made) if at is not None and (at.file, at.line) != at_call)
+    return next(inside, call)
 
 
 @rule("JX401", "inserted-communication", WARNING)
