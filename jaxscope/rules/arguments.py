@@ -32,7 +32,11 @@ def changing_shape(group: Group) -> Fix | None:
     if group.lengthened or (cause.kind == "shape" and (_a_size_each(group) or _chosen(group))):
         return None  # for example a training set and a test set, each with its own program
     if cause.kind == "rank":
-        return Fix(message("fix-same-rank", path=cause.path or "it"), "same_rank", {"path": cause.path})
+        path = cause.path or "it"
+        words = message("fix-same-rank", path=path)
+        if not _differ_by_ones(cause):
+            words = message("fix-same-shape", path=path)
+        return Fix(words, "same_rank", {"path": cause.path})
     shapes = _shapes(group)
     seen = Counter(shapes)
     if max(len(seen), len({value for c in group.causes for value in (c.before, c.after)})) > 2:
@@ -50,6 +54,16 @@ def changing_shape(group: Group) -> Fix | None:
     larger = [max(b, a) for b, a in zip(before, after, strict=True)]
     words = message("fix-larger-size", path=cause.path or "it", size=_size(cause.after, larger))
     return Fix(words, "pad", {"path": cause.path, "sizes": larger})
+
+
+def _differ_by_ones(cause: Cause) -> bool:
+    """Return whether the two shapes that ``cause`` compares differ only in axes of size 1: ``f32[1,8]`` and
+    ``f32[8]``. If a shape is unknown, the result is True.
+    """
+    shapes = [
+        v.shape for v in (cause.before, cause.after) if isinstance(v, ArrayType) and v.shape is not None
+    ]
+    return len(shapes) < 2 or len({tuple(n for n in shape if n != 1) for shape in shapes}) == 1
 
 
 def _preallocate(path: str, how: str) -> Fix:

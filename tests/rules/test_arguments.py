@@ -93,6 +93,18 @@ def test_keys_that_come_instead_of_others_do_not_grow(found):
     assert [f for _, f in found(*trees)] == [SAME]
 
 
+@pytest.mark.parametrize(
+    ("shapes", "start"),
+    [
+        ([(1, 8), (8,)], "pass x with the same number of axes"),
+        ([(32, 8), (8,)], "pass x with one shape in every call"),
+    ],
+)
+def test_another_number_of_axes_is_another_size_unless_the_axis_is_of_size_1(shapes, start, found):
+    [fix] = [f for _, f in found(*(x(*shape) for shape in shapes))]
+    assert fix.startswith(start)
+
+
 @pytest.mark.parametrize("array_first", [False, True])
 @pytest.mark.parametrize(
     ("value", "shape", "fix"),

@@ -66,6 +66,10 @@ TEMPLATES = {
     ),
     # -- fixes: array arguments --------------------------------------------------------------------------
     "fix-same-rank": "pass {path} with the same number of axes in every call",
+    "fix-same-shape": (
+        "pass {path} with one shape in every call: as many axes, and padded to the same sizes with a mask; if"
+        " you need both shapes, change nothing: each is compiled once"
+    ),
     "fix-settled-sizes": (
         "change nothing if you pad to these sizes already; otherwise pad to a few sizes and mask the padding"
         " (jaxscope report lists sizes to choose from)"
