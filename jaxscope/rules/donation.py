@@ -4,19 +4,18 @@
 from __future__ import annotations
 
 import ast
-import functools
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from jaxscope.analysis import loop_calls
-from jaxscope.analysis.paths import common_prefix, root, split, tokens
+from jaxscope.analysis import rewrap_site
+from jaxscope.analysis.paths import root
 from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.stablehlo.donation import Donation
 from jaxscope.model import sources
-from jaxscope.model.records import Compilation, Function, Program
+from jaxscope.model.records import Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import of_compiled, users
 from jaxscope.rules.programs import MIB, and_more, evidence, small
@@ -27,6 +26,7 @@ from jaxscope.schema.messages import Bytes, Message, Names, message
 
 IN_PLACE = "flax.nnx.jit"  # puts the arrays that a call returns into the objects that it was passed
 FILTER_JIT = "equinox.filter_jit"  # it has no donate_argnames
+PMAP = "jax.pmap"  # it has no donate_argnames
 FEW_BYTES = 1024  # a donation that is lost and does not matter
 LARGE = 0.1  # share of the bytes: an argument that is worth naming
 
@@ -134,7 +134,9 @@ def _possible(run: Run, p: Program, f: Function, texts: Texts) -> Iterator[tuple
     them = "it" if len(names) == 1 else "them"
     argnames = repr(names[0] if len(names) == 1 else names)
     if _objects_of_nnx(p, f, names):
-        words = message("fix-donate-in-place", function=f.display_name, argnames=argnames, names=Names(names))
+        words = message("fix-donate-in-place", argnames=argnames, names=Names(names))
+    elif PMAP in f.seen.wrappers:
+        words = message("fix-donate-to-pmap", names=Names(names), them=them)
     elif FILTER_JIT in f.seen.wrappers:
         words = message("fix-donate-except-first", names=Names(names))
     else:
@@ -227,10 +229,24 @@ def captured_constant(run: Run) -> Iterator[Finding]:
             text = message(
                 "captured-constant", function=f.display_name, constant=c.name or unnamed, bytes=Bytes(c.bytes)
             )
-            fix = Fix(
-                message("fix-pass-as-argument", constant=c.name or "it"), "pass_argument", {"name": c.name}
-            )
+            words = message("fix-pass-as-argument", constant=c.name or "it")
+            if c.name is not None and not _is_written(run, f, root(c.name)):
+                words = message("fix-pass-inner", constant=c.name, function=f.display_name)
+            fix = Fix(words, "pass_argument", {"name": c.name})
             yield _finding("JX507", WARNING, CERTAIN, text, p, f, fix, c.source)
+
+
+def _is_written(run: Run, f: Function, name: str) -> bool:
+    """Return whether the file of the user's function ``f`` names the variable or attribute ``name``. If not,
+    a function that ``f`` calls captures it, such as the data loader of a library. True if the file cannot be
+    read.
+    """
+    source = sources.of(run)(f.seen.file) if f.seen.file is not None else None
+    found = rewrap_site.syntax(source) if source is not None else None
+    if found is None:
+        return True
+    nodes = ast.walk(found.tree)
+    return any(name in (getattr(n, "id", None), getattr(n, "attr", None)) for n in nodes)
 
 
 def _donation(texts: Texts) -> Sequence[Donation]:

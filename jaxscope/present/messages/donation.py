@@ -17,6 +17,10 @@ TEMPLATES = {
         "{copy} begins as the same arrays as {original}, which XLA cannot donate twice: copy them wherever"
         " {copy} is set to {original}, with jax.tree.map(jnp.copy, {original}); then {fix}"
     ),
+    "fix-donate-to-pmap": (
+        "call jax.pmap with donate_argnums, the positions of {names}, if your code does not read {names}"
+        " after the call, not even under another name: the call deletes {them}"
+    ),
     "fix-donate-except-first": (
         'use eqx.filter_jit(donate="all-except-first"), if your code does not read {names} after the call,'
         " not even under another name: the call deletes all arrays except those in the first argument (to"
@@ -34,4 +38,8 @@ TEMPLATES = {
     "one-of": "one of {names}",
     "unnamed-array": "an array without a name",
     "fix-pass-as-argument": "pass {constant} as an argument",
+    "fix-pass-inner": (
+        "a function that {function} calls captures {constant}: pass the array to {function} as an argument,"
+        " and select from it there (x[i]) instead of calling that function"
+    ),
 }

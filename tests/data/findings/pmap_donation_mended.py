@@ -1,0 +1,18 @@
+# Mended: they are donated
+# applies: fix-donate-to-pmap
+import jax
+import jax.numpy as jnp
+from jax.sharding import NamedSharding, PartitionSpec
+
+
+def step(w, x):
+    return w - 0.1 * jax.lax.pmean(jax.grad(lambda w: (jnp.tanh(x @ w) ** 2).mean())(w), "batch")
+
+
+p_step = jax.pmap(step, axis_name="batch", donate_argnums=0)
+sharding = NamedSharding(jax.sharding.Mesh(jax.devices(), ("batch",)), PartitionSpec("batch"))
+w = jax.device_put(jnp.ones((jax.device_count(), 640, 640)), sharding)
+x = jax.device_put(jnp.ones((jax.device_count(), 8, 640)), sharding)
+for _ in range(5):
+    w = p_step(w, x)
+print(w.sum())
