@@ -186,7 +186,7 @@ WORDS = {
     "dtype": r"dtype|changed from \w+\[.* to \w+\[",
     "weak_type": r"weak",
     "prng": r"key|uint32",
-    "tree": r"changed from|none|no longer|new|keys|more|fewer|tuple|list",
+    "tree": r"changed from|none|no longer|added|keys|more|fewer|tuple|list",
     "tree_static": r"changed from .* to |changed, but",
     "static_value": r"the static argument .* changed from .* to ",
     "static_identity": r"identity|another object|new object|equal",

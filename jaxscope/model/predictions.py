@@ -276,7 +276,8 @@ def _placement(leaf: LeafFacts, name: str) -> object:
 def sentence(p: Prediction) -> Message:
     """Return the prediction as a message to the user.
 
-    ``if its result [0] is passed as state, the next call recompiles: ...``
+    ``if the result [0] of step is passed as state, the next call recompiles: ...``
     """
     result = f" {p.result}" if p.result else ""
-    return message("prediction", result=result, argument=p.argument, cause=p.causes[0])
+    function = p.after.function.display_name
+    return message("prediction", result=result, function=function, argument=p.argument, cause=p.causes[0])

@@ -76,10 +76,12 @@ def _contexts(c: Contexts) -> str:
     parts: list[Message] = []
     if c.programs:
         programs = Names(tuple(f"#{n}" for n in c.programs))
+        noun = "compilation" if len(c.programs) == 1 else "compilations"
         if c.latest is None:
-            parts.append(message("in-programs", programs=programs))
+            parts.append(message("in-programs", noun=noun, programs=programs))
         else:
-            parts.append(message("in-programs-not-latest", programs=programs, latest=f"#{c.latest}"))
+            latest = f"#{c.latest}"
+            parts.append(message("in-programs-not-latest", noun=noun, programs=programs, latest=latest))
     if c.targets and not c.in_title:
         targets = Parts(tuple(c.targets[:NAMED])), _more(c.targets)
         named = Parts(targets, between="")

@@ -28,12 +28,11 @@ def carried_state(run: Run) -> Iterator[Finding]:
             # Confirmed: the recompile itself is a finding. A single array that was never passed again may
             # be no state at all.
             continue
-        name = p.after.function.display_name
         yield Finding(
             code="JX130",
             severity=WARNING,
             certainty=LIKELY,
-            title=message("carried-state", function=name, prediction=predictions.sentence(p)),
+            title=predictions.sentence(p),
             function=p.after.function.id,
             source=p.after.site,
             evidence=[

@@ -244,7 +244,7 @@ def _like(tree: str, copied: _Copied) -> Message | None:
     path, axis = copied.like[0].path, copied.axis
     if not more:
         return message("one-is-sharded", path=path, axis=axis)
-    return message("several-are-sharded", path=path, more=more, tree=tree, axis=axis)
+    return message("several-are-sharded", path=path, more=Count(more, "other array"), tree=tree, axis=axis)
 
 
 def _copied(g: Group, look: Snapshot, tree: list[Group]) -> _Copied | None:

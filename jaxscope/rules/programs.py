@@ -426,7 +426,9 @@ def _of_constraint(p: Program, f: Function, collectives: Sequence[Collective]) -
         **_collectives(collectives),
     )
     compiled_at = dict.fromkeys(o.source for o in collectives if o.source not in (None, c.constrained_at))
-    listed = [e for at in compiled_at for e in evidence(p, message("collective-here", kind=c.kind), at)]
+    listed = [
+        e for at in compiled_at for e in evidence(p, message("collective-here", kind=c.kind, line=at), at)
+    ]
     axes = _axes(collectives)
     if c.kind != "all-gather":
         fix = Fix(message("fix-constrain-as-before"), "remove_constraint")

@@ -182,8 +182,9 @@ def _loop_of_calls(run: Run, t: Transfer) -> str | None:
 
 
 def _in_each_step(run: Run, t: Transfer) -> Message | None:
-    """Return how often the line ``t`` copies between host and device, as text: ``in each of 200 steps``,
-    ``in each of 100 steps (301 to 400)``, ``200 times``. None if that is not often enough for a finding."""
+    """Return how often the line ``t`` copies between host and device, as text: ``in each of 200 steps``, ``in
+    each of 100 steps (steps 301 to 400)``, ``200 times``. None if that is not often enough for a finding.
+    """
     if t.steps is not None:
         first = max(t.first_step or 1, 1)
         total = model.steps(run, t.process) or first + t.steps - 1

@@ -246,10 +246,8 @@ def record(tmp_path, clean_env):
 def test_a_program_that_succeeded_leaves_with_3_where_its_check_fails(record):
     code, err = record("no-recompiles-after=2", "0", "4", "4", "3")
     assert code == 3
-    assert (
-        "train_step was traced and compiled in step 3, but nothing may compile after step 2: x" in err
-        and "to f32[3]" in err
-    )
+    assert "train_step was traced and compiled in step 3, but nothing may" in err
+    assert "compile after step 2: x" in err and "to f32[3]" in err
     assert record("no-recompiles-after=2", "0", "4", "3", "3") == (0, "")
 
 

@@ -62,7 +62,7 @@ def test_what_its_siblings_are_split_over_is_distinguished_from_plain_data_paral
         found(look(array("params['emb']", 0, 8), *siblings)), key=lambda f: "emb" in words.title(f)
     )
     assert words.title(mistake) == (
-        "params['emb'] is replicated 8 times over mesh axes 'dp' and 'tp' (params['up'] and 1 more of params are sharded "
+        "params['emb'] is replicated 8 times over mesh axes 'dp' and 'tp' (params['up'] and 1 other array of params are sharded "
         "over 'tp'): it takes 8.0 MiB on each device, and 4.0 MiB less if it is sharded over 'tp'"
     )
     assert (

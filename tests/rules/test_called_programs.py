@@ -69,7 +69,7 @@ def test_where_nothing_was_called_what_was_compiled_ahead_of_time_is_looked_at(w
 def test_what_the_latest_program_has_not_is_reported_of_those_that_have_it(written):
     found = inserted(written((SHARDED, 1, "call"), (PLAIN, 1, "call")))
     assert found and all(
-        words.title(f).endswith(" (in #1, but not in the latest program, #2)") for f in found
+        words.title(f).endswith(" (in compilation #1, but not in the latest, #2)") for f in found
     )
 
 

@@ -144,7 +144,7 @@ def test_a_phase_that_waits_in_each_of_its_steps_is_found(log):
     log.say(ev.Step(index=500))
     log.say(copied(count=100, steps=100, first_step=301, last_step=400))
     [f] = found(log, "JX601")
-    assert "in each of 100 steps (301 to 400)" in words.title(f) and f.severity == "warning"
+    assert "in each of 100 steps (steps 301 to 400)" in words.title(f) and f.severity == "warning"
 
 
 def test_a_loop_inside_a_step_that_waits_is_found(log):

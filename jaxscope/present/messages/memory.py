@@ -49,7 +49,7 @@ TEMPLATES = {
     "arrays-of-shape": "the {aval} arrays of {tree}",
     "array-in": "{path} in {container}",
     "one-is-sharded": " ({path} is sharded over {axis!r})",
-    "several-are-sharded": " ({path} and {more} more of {tree} are sharded over {axis!r})",
+    "several-are-sharded": " ({path} and {more} of {tree} are sharded over {axis!r})",
     "replicated-bytes": "{path}: {bytes} on each device, dimension {dimension} can be sharded",
     "fix-shard-dimension": (
         "shard dimension {dimension} of {path} over the mesh axis {axis!r} in the PartitionSpec{like}{others}"

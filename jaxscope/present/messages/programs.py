@@ -69,7 +69,7 @@ TEMPLATES = {
     "collective-size": "{count}{bytes}{times}",
     "count-of": "{n} of ",
     "collective-times": " {n} times",
-    "collective-here": "the constraint causes an {kind} at this line",
+    "collective-here": "the constraint causes an {kind} at {line}",
     "fix-match-shardings": (
         "give the operands of this line matching shardings (jax.lax.with_sharding_constraint, in_shardings)"
     ),

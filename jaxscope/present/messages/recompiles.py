@@ -12,8 +12,9 @@ TEMPLATES = {
     "eager-operations": "{n} eager operations",
     "off-fast-path": "{calls} of {function} missed JAX's fast path and were slower: {cause}{than}",
     "evicted-from-fast-path": "{function} missed JAX's fast path: {cause}",
-    "carried-state": "{function}: {prediction}",
-    "prediction": "if its result{result} is passed as {argument}, the next call recompiles: {cause}",
+    "prediction": (
+        "if the result{result} of {function} is passed as {argument}, the next call recompiles: {cause}"
+    ),
     "keeps-recompiling": "{function} keeps recompiling: {rate}",
     "recompiled-of-calls": "{n} of the last {window} calls of {function} recompiled",
     "recompiled-so-often": "{n} recompiles",

@@ -16,7 +16,7 @@ TEMPLATES = {
     "in-most-steps": "{times}in {steps} of {since} steps{phase}",
     "saved": ", of which the advice saves at most {seconds}",
     "helper-line": " ({line}, called at {caller})",
-    "phase-of-steps": " ({first} to {last})",
+    "phase-of-steps": " (steps {first} to {last})",
     "times-a-step": "{n} times ",
     "so-often": "{n} times",
     "copies": (
