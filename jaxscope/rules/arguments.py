@@ -224,6 +224,9 @@ def changing_tree(group: Group) -> Fix | None:
         return Fix(message("fix-growing-tree"), "preallocate", {"path": container(cause)})
     if one_for_each_place(group.function, lambda key: tuple(leaf.path for leaf in key.arguments)):
         return None  # for example the parameters of two models
+    added_or_removed = {c.path for c in group.causes if c.count == 1 and None in (c.before, c.after)}
+    if cause.path is not None and added_or_removed == {c.path for c in group.causes} == {cause.path}:
+        return Fix(message("fix-always-or-never", path=cause.path), "same_tree", {"path": cause.path})
     return Fix(message("fix-same-tree"), "same_tree", {"path": cause.path})
 
 

@@ -86,6 +86,11 @@ def test_containers_of_other_kinds_do_not_grow(found):
     assert [f for _, f in found(*(tree({"t": kind}, path) for kind, path in kinds))] == [SAME]
 
 
+def test_an_array_that_only_some_calls_have_is_passed_always_or_never(found):
+    trees = [tree({"t": "dict"}, *paths) for paths in (["t['a']"], ["t['a']", "t['b']"])]
+    assert [f for _, f in found(*trees)] == ["pass t['b'] in every call, or in no call"]
+
+
 def test_keys_that_come_instead_of_others_do_not_grow(found):
     trees = [
         tree({"t": "dict"}, *paths) for paths in (["t['a']"], ["t['a']", "t['b']"], ["t['a']", "t['c']"])

@@ -101,6 +101,7 @@ TEMPLATES = {
     "fix-number-as-array": "pass {path} as an array in every call, including the first: {typed}",
     "fix-none-or-array": "pass an array for {path} in every call, or None in every call",
     "fix-growing-tree": "use one array of the final size instead of a collection that grows",
+    "fix-always-or-never": "pass {path} in every call, or in no call",
     "fix-same-tree": "pass the same containers, with the same dict keys and the same lengths, in every call",
     "fix-same-call-form": "pass {path} in the same way in every call: by position, or by keyword",
     # -- fixes: static values ----------------------------------------------------------------------------

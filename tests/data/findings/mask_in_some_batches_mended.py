@@ -1,5 +1,5 @@
 # Mended: each batch has a mask
-# applies: fix-same-tree
+# applies: fix-always-or-never
 import jax
 import jax.numpy as jnp
 
