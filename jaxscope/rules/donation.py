@@ -4,18 +4,19 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from jaxscope.analysis import rewrap_site
-from jaxscope.analysis.paths import root
+from jaxscope.analysis import loop_calls, rewrap_site
+from jaxscope.analysis.paths import common_prefix, root, split, tokens
 from jaxscope.analysis.programs import Texts
 from jaxscope.analysis.stablehlo.donation import Donation
 from jaxscope.model import sources
-from jaxscope.model.records import Function, Program
+from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
 from jaxscope.rules.each_program import of_compiled, users
 from jaxscope.rules.programs import MIB, and_more, evidence, small
@@ -134,7 +135,7 @@ def _possible(run: Run, p: Program, f: Function, texts: Texts) -> Iterator[tuple
     them = "it" if len(names) == 1 else "them"
     argnames = repr(names[0] if len(names) == 1 else names)
     if _objects_of_nnx(p, f, names):
-        words = message("fix-donate-in-place", argnames=argnames, names=Names(names))
+        words = message("fix-donate-in-place", function=f.display_name, argnames=argnames, names=Names(names))
     elif PMAP in f.seen.wrappers:
         words = message("fix-donate-to-pmap", names=Names(names), them=them)
     elif FILTER_JIT in f.seen.wrappers:
