@@ -24,8 +24,10 @@ from jaxscope.schema.messages import Count, Field, Message, Names, Seconds, mess
 
 WINDOW = 50  # the latest calls of a function, among which recompiles are counted
 FEWEST = 10  # recompiles that are worth a finding
-SHARE = 0.1  # of all seconds of the run: a line that costs less is not reported
-BARRAGE, SOME = 20, 0.2  # a line with so many compilations is reported if it costs this part of SHARE
+SHARE = 0.1  # of all seconds of the run: a line with fewer recompiles that costs less is not reported
+# A line with so many recompiles has a warning. A line with so many compilations has a note if it costs this
+# part of SHARE.
+BARRAGE, SOME = 20, 0.2
 SEVERAL = 10  # compilations of one line from which it is worth replacing them by one program
 LISTED = 5  # functions in the evidence of one line
 LINES = 4  # line numbers in a title
@@ -126,8 +128,11 @@ def eager_barrage(run: Run) -> Iterator[Finding]:
 
 def _by_line(run: Run) -> Iterator[tuple[Payer, Finding]]:
     """Yield (line, finding) for each line of the user's code that makes JAX compile operations outside jit,
-    if that can be avoided and costs enough seconds. The line is a ``Payer``, which has the compilations that
-    it causes."""
+    if that can be avoided. The line is a ``Payer``, which has the compilations that it causes.
+
+    A line that recompiles at least BARRAGE times has a warning, whatever its seconds are: two runs of one
+    program have the same warnings, on any machine. Another line has a note if it costs enough seconds.
+    """
     least, resized = SHARE * payers.total_seconds(run), payers.resized_lines(run)
     called = {
         (c.site.file, c.site.line)
@@ -144,15 +149,15 @@ def _by_line(run: Run) -> Iterator[tuple[Payer, Finding]]:
         if imports(sources.of(run)(p.line.file), p.line.line):
             continue  # a package that computes while it is imported: no change of this line helps
         why, fix, cost = _what_to_do(run, p)
-        if fix is None or cost < (least * SOME if len(p.compilations) >= BARRAGE else least):
+        severity = WARNING if len(p.again) >= BARRAGE else NOTE
+        enough = least * SOME if len(p.compilations) >= BARRAGE else least
+        if fix is None or (severity == NOTE and cost < enough):
             continue
         if p.again and why in (SIZES, None) and _beside_a_resized_function(run, p, resized):
             continue
         title = message("compiled-outside-jit", lines="one line", again=_repeats(p, why), **_compiled([p]))
-        if _creates(p):
-            yield p, _finding(run, [p], title, extended(fix, "fix-if-faster") or fix, cost, NOTE)
-        else:
-            yield p, _finding(run, [p], title, fix, cost)
+        fix = (extended(fix, "fix-if-faster") or fix) if _creates(p) else fix
+        yield p, _finding(run, [p], title, fix, cost, severity)
 
 
 def _beside_a_resized_function(run: Run, p: Payer, resized: set[tuple[str, int]]) -> bool:
@@ -196,7 +201,7 @@ def _compiled(lines: Sequence[Payer]) -> dict[str, Field]:
 
 
 def _finding(
-    run: Run, lines: Sequence[Payer], title: Message, fix: Fix, seconds: float, severity: str = WARNING
+    run: Run, lines: Sequence[Payer], title: Message, fix: Fix, seconds: float, severity: str
 ) -> Finding:
     line = lines[0].line
     return Finding(
@@ -279,7 +284,8 @@ def _of_iteration(
     then that of the first finding: to keep the sizes equal.
     """
     seconds, fix = sum(f.seconds or 0.0 for f in findings), fix_of(findings[0])
-    repeats = Count(sum(len(p.again) for p in lines), *RECOMPILES)
+    severity = WARNING if any(f.severity == WARNING for f in findings) else NOTE
+    repeats = Count(sum(len(p.again) for p in lines), "repeat")
     sizes = fix is not None and _slug(findings[0]) == ONE_SIZE
     again = message("of-them-again", n=repeats, why=SIZES) if sizes else message("compiled-again", n=repeats)
     title = message(
@@ -294,7 +300,7 @@ def _of_iteration(
         **_compiled(lines),
     )
     if fix is not None and sizes:
-        return _finding(run, lines, title, fix, seconds)
+        return _finding(run, lines, title, fix, seconds, severity)
     how = "jit" if all(p.library != "equinox" for p in lines) else jit_decorators.MODULES["equinox"]
     if iteration.function is not None:
         words = message(
@@ -302,7 +308,7 @@ def _of_iteration(
         )
     else:
         words = message("fix-jit-step", how=how)
-    return _finding(run, lines, title, Fix(words, "jit"), seconds)
+    return _finding(run, lines, title, Fix(words, "jit"), seconds, severity)
 
 
 def _numbers(lines: Sequence[Payer]) -> str:
@@ -334,16 +340,15 @@ def _of_one_cause(run: Run, repeats: list[Compilation]) -> recompiles.Group | No
 
 
 def _creates(p: Payer) -> bool:
-    """Return whether the line of ``p`` seems to create the parameters of a model: it compiles nothing again,
-    and at least half of its compile seconds are those of random draws. Its finding is then only a note.
+    """Return whether a line seems to create the parameters of a model: it compiles nothing again, and at
+    least a quarter of its compilations are random draws, which take most of its seconds.
 
     jit may not help on such a line, because one program would contain all these draws. Measured for ten
     models (benchmarks/README.md), creation with jit took between half and 2.3 times as long as without.
     """
     if p.again:
         return False
-    draws = (c for c in p.compilations if library_calls.draws(c.function))
-    return 2 * sum(c.seconds for c in draws) >= p.seconds
+    return 4 * sum(_draws(c.function) for c in p.compilations) >= len(p.compilations)
 
 
 def _what_to_do(run: Run, p: Payer) -> tuple[Message | None, Fix | None, float]:

@@ -380,20 +380,34 @@ def test_lines_that_each_turn_of_a_loop_runs_are_one_finding(tmp_path, run, line
     assert ("24 compilations outside jit come from 2 source lines (" in words.title(found[0])) is one
 
 
-@pytest.mark.parametrize(("draws", "severity"), [(8, "note"), (3, "warning")])
-def test_the_creation_of_parameters_is_a_note(run, draws, severity):
+@pytest.mark.parametrize(("draws", "created"), [(3, True), (2, False)])
+@pytest.mark.parametrize("seconds", [0.01, 100.0])  # of a draw: a measured time decides nothing
+def test_jit_may_not_help_where_parameters_are_created(run, draws, created, seconds):
     """Random draws have to be compiled under jit, too."""
     log = Log(run)
     for n in range(12):
-        module = "jax._src.random.core" if n < draws else "jax._src.dispatch"
+        module, spent = ("jax._src.random.core", seconds) if n < draws else ("jax._src.dispatch", 1.0)
         op = function(f"op{n}", None, None, library=True, module=module)
         log.say(op)
-        log.compiled(op, key(leaf("x", n)), (0.0, 0.0, 1.0), line=12, into_library=0, library="flax")
+        log.compiled(op, key(leaf("x", n)), (0.0, 0.0, spent), line=12, into_library=0, library="flax")
     log.end()
     (f,) = barrage(run)
-    assert f.severity == severity and ("random number generation" in words.fix_text(f)) is (
-        severity == "note"
-    )
+    assert f.severity == "note" and ("random number generation" in words.fix_text(f)) is created
+
+
+@pytest.mark.parametrize("share", [0.0001, 0.5])
+@pytest.mark.parametrize(("repeats", "severities"), [(19, ["note"]), (20, ["warning"])])
+def test_the_number_of_recompiles_decides_what_fails_a_check_and_no_clock(run, repeats, severities, share):
+    log = Log(run)
+    log.say(STEP)
+    log.say(WHILE)
+    log.compiled(STEP, key(leaf("x", 1)), (0.0, 0.0, 100.0), line=30)
+    for body in range(1 + repeats):
+        made = key(leaf("x", 1), function_object=1 + body)
+        log.compiled(WHILE, made, (0.0, 0.0, 100.0 * share / (1 + repeats)), line=12)
+    log.end()
+    shown = severities == ["warning"] or share > 0.1
+    assert [f.severity for f in barrage(run)] == (severities if shown else [])
 
 
 def of_library(run, library, sizes):
