@@ -23,18 +23,17 @@ def draws(f: Function) -> bool:
     return _is_of(f, RANDOM, DRAWS)
 
 
-def computes(run: Run, p: Payer) -> bool:
-    """Return whether the library that the line of ``p`` calls computes with JAX itself. Otherwise the library
-    may only read arrays (a plot), and NumPy arrays would do.
+def computes(run: Run, library: str | None) -> bool:
+    """Return whether the library ``library`` computes with JAX itself. Otherwise it may only read arrays (a
+    plot), and NumPy arrays would do.
 
-    It computes with JAX if it jits a function, or calls functions of JAX that are not reached by an array's
-    methods and operators, such as random draws.
+    It computes with JAX if, in the run, it jits a function, or calls functions of JAX that are not reached by
+    an array's methods and operators, such as random draws.
     """
-    own = any(_package(f) == p.library for f in run.functions.values() if not f.seen.eager)
+    own = any(_package(f) == library for f in run.functions.values() if not f.seen.eager)
     return own or any(
-        _is_of(c.function, IMPORTED, DRAWS)
-        for c in p.compilations
-        if c.missed is not None and c.missed.library == p.library
+        c.missed is not None and c.missed.library == library and _is_of(c.function, IMPORTED, DRAWS)
+        for c in run.compilations.values()
     )
 
 

@@ -459,7 +459,7 @@ def _for_library(
         return MADE, Fix(message("fix-make-once", library=p.library), "make_once"), repeat_seconds
     if p.library in WRAPPER_ROOTS:
         return None, None, 0.0
-    if not library_calls.computes(run, p):
+    if not library_calls.computes(run, p.library):
         return None, Fix(message("fix-numpy-or-jit", library=p.library), "numpy"), all_seconds
     if not jit_decorators.calls_a_function(sources.of(run)(p.line.file), p.line.line):
         return None, None, 0.0  # an object of the library's is created, or computes an attribute

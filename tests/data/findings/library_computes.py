@@ -7,9 +7,10 @@ import jax
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "site-packages"))
 
-from physics_library import Grid, random_field
+from physics_library import Grid, Spectrum, random_field
 
 grid = Grid(64, 0.1)
 key = jax.random.key(0)
 field = random_field(key, grid, 2.0, 4)  # must: JX133 first ~ static_argnums=3\)\(...\), with static
-print(field.sum())
+spectrum = Spectrum(grid)
+print(field.sum(), spectrum.steps.sum())

@@ -7,8 +7,9 @@ import jax
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "site-packages"))
 
-from physics_library import Grid, random_field
+from physics_library import Grid, Spectrum, random_field
 
 grid = Grid(64, 0.1)
 field = jax.jit(random_field, static_argnums=(1, 3))(jax.random.key(0), grid, 2.0, 4)
-print(field.sum())
+spectrum = Spectrum(grid)
+print(field.sum(), spectrum.steps.sum())
