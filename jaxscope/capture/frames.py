@@ -18,7 +18,7 @@ from jaxscope.jax_internals.frame_reading import module_of as module_of
 from jaxscope.jax_internals.frame_reading import root as root
 from jaxscope.jax_internals.frame_reading import walk as walk
 from jaxscope.jax_internals.names import TRIMS_TRACEBACKS
-from jaxscope.schema.file_owner import Standing, standing_of, standings
+from jaxscope.schema.file_owner import GENERATED, GLUE, Standing, standing_of, standings
 from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import DECORATOR_ROOTS, JAX_ROOTS, OWN_ROOT, WRAPPER_ROOTS
 
@@ -187,11 +187,11 @@ def _between(frame: FrameType) -> bool:
     """Return whether the frame only passes a call on: the wrapper of a watched function, Python's import
     system, a method that a decorator generated (the ``__init__`` of a dataclass), or the function by which
     JAX shortens tracebacks."""
-    module, code = module_of(frame), frame.f_code
-    if root(module) == OWN_ROOT or module == TRIMS_TRACEBACKS:
-        return True
-    # Code that the user passed to exec has a file name in angle brackets, too: <string>, <stdin>.
-    return code.co_filename.startswith(GENERATED_FILES) or code.co_qualname.startswith(OF_A_DATACLASS)
+    module = module_of(frame)
+    own = root(module) == OWN_ROOT or module == TRIMS_TRACEBACKS
+    file = frame.f_code.co_filename
+    generated = file == "<string>" and frame.f_code.co_qualname.startswith(GENERATED)
+    return own or generated or GLUE.match(file) is not None
 
 
 def into_library(frame: FrameType | None, callbacks: Container[str] = frozenset()) -> tuple[int, str | None]:
