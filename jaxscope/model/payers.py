@@ -101,6 +101,7 @@ def _again(run: Run, members: list[Compilation]) -> list[Compilation]:
     """
     # The costs of the programs compiled so far, by function and user's lines
     met: dict[tuple[object, ...], list[dict[str, float]]] = {}
+    elsewhere: dict[tuple[object, ...], list[dict[str, float]]] = {}  # by function and innermost line
     found = []
     for c in members:
         if c.missed is None or c.site is None:
@@ -110,10 +111,38 @@ def _again(run: Run, members: list[Compilation]) -> list[Compilation]:
         work = c.compiled.cost if c.compiled is not None else {}
         earlier = met.setdefault(place, [])
         another = c.function.seen.eager and _of_other_work(run, c, work, earlier)
-        if earlier and not another and (causes.created_again(run, c) or not ran_once(run, c)):
+        again = earlier and not another and (kind(run, c) in MADE_ANEW or not ran_once(run, c))
+        if again or (not earlier and _only_created_again(run, c, work, elsewhere)):
             found.append(c)
         earlier.append(work)
+        elsewhere.setdefault(_innermost(c), []).append(work)
     return found
+
+
+def _innermost(c: Compilation) -> tuple[object, ...]:
+    """Return a value that is equal for two calls of one function by one line, whatever lines led to it."""
+    site, column = c.site, c.missed.column if c.missed is not None else None
+    return (c.process.id, c.function.id, c.entry, column, site and (site.file, site.line))
+
+
+def _only_created_again(
+    run: Run,
+    c: Compilation,
+    work: dict[str, float],
+    elsewhere: dict[tuple[object, ...], list[dict[str, float]]],
+) -> bool:
+    """Return whether ``c`` calls a library's function with an object that its line created again, after other
+    lines had led to the same line, and does the same work as then. Such an object, as the vector field of a
+    differential equation that a function defines in each call, could be created once.
+
+    Args:
+      work: the costs of the program of ``c`` (XLA's cost analysis: flops, bytes, ...).
+      elsewhere: the costs of the earlier programs by line.
+    """
+    if c.function.seen.eager or not work or work not in elsewhere.get(_innermost(c), ()):
+        return False
+    kinds = [cause.kind for cause in causes.of(run, c)]
+    return kinds[0] in MADE_ANEW and not SHAPES.intersection(kinds)
 
 
 def _of_other_work(run: Run, c: Compilation, work: dict[str, float], earlier: list[dict[str, float]]) -> bool:
@@ -144,6 +173,23 @@ def ran_once(run: Run, c: Compilation) -> bool:
         return False
     text = sources.of(run)
     return all((source := text(f.file)) is not None and not in_a_loop(source, f.line) for f in lines)
+
+
+def repeated_by_library(run: Run, p: Payer) -> bool:
+    """Return whether the library that ``line`` calls compiles its functions again within one call: all lines
+    that lead there run once, and they are the same for each compilation of such a function.
+    """
+    functions = {c.function.id for c in p.again}
+    calls = [c for c in p.compilations if c.function.id in functions]
+    ways = {
+        tuple(
+            (f.file, f.line)
+            for f in (c.site, *(c.missed.stack if c.missed is not None else ()))
+            if f is not None
+        )
+        for c in calls
+    }
+    return bool(calls) and len(ways) == 1 and all(ran_once(run, c) for c in calls)
 
 
 def total_seconds(run: Run) -> float:

@@ -390,7 +390,7 @@ def _what_to_do(run: Run, p: Payer) -> tuple[Message | None, Fix | None, float]:
         return BODIES, Fix(words, "jit"), again
     if jax and changing and not p.within:
         return SIZES, Fix(message("fix-one-size-or-numpy"), "pad"), again
-    if anew and not jax and all(payers.ran_once(run, c) for c in p.again):
+    if anew and not jax and payers.repeated_by_library(run, p):
         return (MADE, *library_calls.cache_programs(run, p))  # the library makes the functions, in a loop
     if objects and not jax:
         words = message("fix-make-object-once", path=objects[-1], library=p.library)

@@ -201,6 +201,25 @@ def test_an_object_that_a_librarys_function_is_given_anew_is_named(run):
     )
 
 
+@pytest.mark.parametrize(
+    ("sizes", "fixes"),
+    [((3, 3), ["create terms.vector_field once"]), ((3, 4), [])],
+    ids=["of equal inputs", "of others"],
+)
+def test_what_two_calls_of_one_function_create_again_could_be_created_once(run, sizes, fixes):
+    solve = function("diffeqsolve", "/lib/site-packages/diffrax/solve.py", 9, library=True)
+    log = Log(run)
+    log.say(solve)
+    for n, size in enumerate(sizes):
+        field = Static("terms.vector_field", "<function f>", "function", compares="identity", serial=n)
+        made = key(leaf("y0", size), static=[field])
+        above = [Frame(f"{CWD}/train.py", 40 + n, "<module>")]
+        log.compiled(solve, made, (0.0, 0.0, 1.0), line=12, stack=above, into_library=0, library="diffrax")
+    log.end()
+    found = [words.fix_text(f) for f in barrage(run)]
+    assert [f.startswith(start) for f, start in zip(found, fixes, strict=True)] == [True] * len(fixes)
+
+
 def test_operations_beside_a_function_that_recompiles_for_its_size_are_part_of_that_finding(run):
     log = Log(run)
     log.say(STEP)
