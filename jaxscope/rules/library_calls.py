@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from jaxscope.analysis.jit_decorators import Jitted
 from jaxscope.model import transfers
 from jaxscope.model.payers import Payer
-from jaxscope.model.records import Function
+from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.schema.findings import Fix
 from jaxscope.schema.keys import Frame
+from jaxscope.schema.libraries import COMPUTING_ROOTS
 from jaxscope.schema.messages import message
 
 RANDOM = frozenset({"random", "prng"})  # JAX's modules of random draws
@@ -92,6 +95,15 @@ def cache_programs(run: Run, p: Payer) -> tuple[Fix | None, float]:
     if 2 * repeated < len(p.again):
         return None, 0.0
     return Fix(message("fix-cache-programs", library=p.library), "compilation_cache"), seconds
+
+
+def package_of(calls: Sequence[Compilation], called: str | None) -> str | None:
+    """Return the package whose function was compiled in the last of ``calls``: diffrax for its
+    ``diffeqsolve``, although the user's line calls a wrapper of Equinox. If that is no library's, return
+    ``called``, the library that the line calls.
+    """
+    package = _package(calls[-1].function)
+    return package if package in COMPUTING_ROOTS else called
 
 
 def _package(f: Function) -> str:

@@ -393,7 +393,8 @@ def _what_to_do(run: Run, p: Payer) -> tuple[Message | None, Fix | None, float]:
     if anew and not jax and payers.repeated_by_library(run, p):
         return (MADE, *library_calls.cache_programs(run, p))  # the library makes the functions, in a loop
     if objects and not jax:
-        words = message("fix-make-object-once", path=objects[-1], library=p.library)
+        given_to = library_calls.package_of([c for c, _ in made_anew], p.library)
+        words = message("fix-make-object-once", path=objects[-1], library=given_to)
         return MADE, Fix(words, "make_once", {"path": objects[-1]}), again
     if jax or p.library in TRACED_WHOLE:
         # Other sizes may be those of the layers that one call makes.
