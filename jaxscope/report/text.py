@@ -152,12 +152,16 @@ def _page(
         yield BLANK
         yield from folded
     yield from sections.blind_spots(run, directory)
-    yield from _next(run, directory, users)
+    yield from _next(run, directory, users, width)
 
 
-def _next(run: Run, directory: RunDir | None, users: list[Function]) -> Iterator[Line]:
+def _next(run: Run, directory: RunDir | None, users: list[Function], width: int) -> Iterator[Line]:
     """Yield lines with commands that are useful after reading this report, each with what it prints.
-    ``users`` are the user's functions, slowest first."""
+
+    Args:
+      users: the user's functions, slowest first.
+      width: columns of the page. What a command prints follows it in the same line, if all lines fit.
+    """
     name = which(directory, latest="")
     commands = []
     again = next((f for f in users if recompilations(f, run)), None)
@@ -188,9 +192,14 @@ def _next(run: Run, directory: RunDir | None, users: list[Function]) -> Iterator
             break
     if commands:
         yield BLANK
-    width = max((len(c) for c, _ in commands), default=0)
+    longest = max((len(c) for c, _ in commands), default=0)
+    beside = all(longest + 3 + len(what) <= width for _, what in commands)
     for command, what in commands:
-        yield line(command.ljust(width), (f"   {what}", "dim"), hang=4)
+        if beside:
+            yield line(command.ljust(longest), (f"   {what}", "dim"))
+        else:
+            yield line((f"{what}:", "dim"))
+            yield line(command, indent=4, hang=4)
 
 
 def _quick_to_check(parts: Sequence[variants.Variant]) -> bool:

@@ -414,3 +414,10 @@ def test_in_a_notebook_a_report_is_one_output(directory, monkeypatch, coloured):
     assert len(written) == 1
     assert "Your functions, slowest first" in written[0]
     assert ("\x1b[" in written[0]) == coloured
+
+
+def test_a_command_that_is_too_long_stands_below_what_it_prints(directory):
+    run = load(directory)
+    assert "cache keys of train_step, compared:\n    jaxscope report" in printed(run, directory, width=60)
+    [line] = [x for x in lines(printed(run, directory, width=300)) if "cache keys of train_step" in x]
+    assert line.startswith("jaxscope report") and line.endswith("   cache keys of train_step, compared")
