@@ -50,6 +50,9 @@ def compared(run: Run, c: Compilation) -> Comparison | None:
         before, was = index.compilations[at], index.facts[at]
         around = _circumstances(run, c, before, level)
         found = Comparison(level, facts, before, was, causes.between(was, facts, around))
+        retraced = _trace_since(c, before)
+        if retraced is not None and (why := of(run, retraced))[0].kind not in ("first", "transform"):
+            found = Comparison(level, facts, before, was, why)
     run.comparisons[c.id] = found
     return found
 
@@ -142,13 +145,15 @@ def recompiled(run: Run, c: Compilation) -> bool:
     """
     if c.reached == ["fast_path"] or c.entry in ("aot", "nested"):
         return False
-    caches, key, earlier, done = _served_by(c), _transform_key(c), False, 0
+    caches, key, earlier, done = _served_by(c), _transform_key(c, _latest_trace(c)), False, 0
+    trace: Compilation | None = None
     for other in c.function.compilations:
         if other is c:
             break
+        before, trace = trace, _newer_trace(c, other, trace)
         if not other.reached_phases or other.entry == "nested" or _served_by(other) != caches:
             continue
-        if key is not None and _transform_key(other) == key:
+        if key is not None and _transform_key(other, before) == key:
             return False
         earlier = True
         done |= other.reached_phases
@@ -184,14 +189,14 @@ def recompilations(function: Function, run: Run) -> list[Compilation]:
     """
     before: dict[object, set[object]] = {}
     done: dict[object, int] = {}
-    objects: set[object] = set()  # function objects and static objects of the calls so far
+    traces: dict[str, Compilation] = {}  # the latest trace under a transform, by process
     found = []
     for c in function.compilations:
         if c.reached == ["fast_path"] or c.entry == "nested":
             continue
-        new = _objects(c) - objects  # comparing keys takes long: only if there is another object
-        objects |= new
-        caches, key = _served_by(c), _transform_key(c)
+        caches, key = _served_by(c), _transform_key(c, traces.get(c.process.id))
+        if _traced_under_transform(c):
+            traces[c.process.id] = c
         known, phases = before.setdefault(caches, set()), done.get(caches, 0)
         again = known and c.entry != "aot" and (key is None or key not in known) and not _failed_trace(c)
         if again and not _only_goes_on(c, phases) and not (new and is_of_another_object(run, c)):
@@ -228,13 +233,69 @@ def _served_by(c: Compilation) -> object:
     return (c.process.id, _transformed(c)) if c.entry == "transform" else c.process.id
 
 
-def _transform_key(c: Compilation) -> object:
+def _transform_key(c: Compilation, trace: Compilation | None) -> object:
     """Return a value that is equal for all programs that one call under a transform makes JAX compile. A call
     of ``jax.grad(f)`` compiles a forward and a backward program with equal keys. By this value, the second
-    one is not counted as a recompile. None: ``c`` is not under a transform; then each compilation counts."""
+    one is not counted as a recompile. None: ``c`` is not under a transform; then each compilation counts.
+
+    Args:
+      trace: the latest trace of the function under a transform before ``c``. If ``c`` compiles what it
+        traced, it is part of the value: the keys of ``c`` and of an earlier program may be equal, because the
+        static arguments are no part of them any more.
+    """
     if c.entry != "transform" or c.key is None or c.missed is None:
         return None
-    return (tuple(c.key.arguments), tuple(c.key.static), c.key.tree, c.key.context, c.missed.cleared)
+    of = trace.call if trace is not None and _continues(c, trace) else None
+    return (tuple(c.key.arguments), tuple(c.key.static), c.key.tree, c.key.context, c.missed.cleared, of)
+
+
+def goes_on(c: Compilation) -> bool:
+    """Return whether ``c`` compiled what another call of the function traced under a transform: one call of
+    ``jax.grad(f)`` makes JAX trace ``f`` and then compile two programs, each a ``Compilation`` of its own.
+    """
+    return c.entry == "transform" and not c.reached_phases & 1
+
+
+def _traced_under_transform(c: Compilation) -> bool:
+    return c.entry == "transform" and bool(c.reached_phases & 1)
+
+
+def _continues(c: Compilation, trace: Compilation) -> bool:
+    """Return whether ``c`` compiled, under a transform and without a trace of its own, in the same call of
+    the user's as ``trace``: its lines on the stack are among those of ``trace``.
+    """
+    if c.entry != "transform" or _traced_under_transform(c):
+        return False
+    lines, around = (
+        {(f.file, f.line) for f in (o.site, *(o.missed.stack if o.missed is not None else ())) if f}
+        for o in (c, trace)
+    )
+    return bool(lines) and lines <= around
+
+
+def _newer_trace(c: Compilation, other: Compilation, trace: Compilation | None) -> Compilation | None:
+    """Return ``other`` if it traced under a transform in the process of ``c``, else ``trace``."""
+    return other if other.process is c.process and _traced_under_transform(other) else trace
+
+
+def _latest_trace(c: Compilation) -> Compilation | None:
+    """Return the latest trace of the function of ``c`` under a transform before ``c``, in its process."""
+    trace: Compilation | None = None
+    for other in c.function.compilations if c.entry == "transform" else ():
+        if other is c:
+            break
+        trace = _newer_trace(c, other, trace)
+    return trace
+
+
+def _trace_since(c: Compilation, before: Compilation) -> Compilation | None:
+    """Return the trace under a transform that ``c`` compiles, if it came after ``before``; else None. The
+    cause of this trace is then that of ``c``, too.
+    """
+    trace = _latest_trace(c)
+    if trace is None or trace.call < before.call or before.entry != c.entry or not _continues(c, trace):
+        return None
+    return trace
 
 
 def _transformed(c: Compilation) -> object:

@@ -83,6 +83,11 @@ class Group(msgspec.Struct, frozen=True):
         return sum(c.seconds for c in self.compilations)
 
     @property
+    def calls(self) -> list[Compilation]:
+        """The calls without the programs that a transform (``jax.grad``) made JAX compile for one of them."""
+        return [c for c in self.compilations if not causes.goes_on(c)] or self.compilations
+
+    @property
     def name(self) -> str:
         return self.function.display_name
 
@@ -111,6 +116,29 @@ def group_of(run: Run, compilations: list[Compilation], decisive: list[Cause]) -
     )
     longer = growing_args.mostly(run, list(zip(compilations, decisive, strict=True)))
     return Group(last.function, compilations, decisive, back, longer, sources.of(run))
+
+
+def one_for_each_place(group: Group, value_of: Callable[[Key], Hashable], *, callers: bool = True) -> bool:
+    """Return whether each place in the program (a line with its callers) that calls the function passes
+    always the same value, and there are few such places. For example, one line passes a training set and
+    another line a test set. Such recompiles are not avoidable.
+
+    Args:
+      group: the recompiles of the function.
+      value_of: returns the value to compare from the cache key of a call.
+      callers: whether the same line with other callers is another place.
+    """
+    values: dict[Hashable, Hashable] = {}
+    for c in group.function.compilations:
+        if causes.goes_on(c):
+            continue
+        if c.key is None or c.entry == "nested" or c.missed is None or c.site is None:
+            return False
+        lines = [(f.file, f.line) for f in (c.site, *(c.missed.stack if callers else ()))]
+        value = value_of(c.key)
+        if values.setdefault((c.process.id, c.missed.column, *lines), value) != value or len(values) > PLACES:
+            return False
+    return len(values) > 1
 
 
 def container(cause: Cause) -> str | None:
@@ -236,7 +264,8 @@ def finding(
       title: replaces the usual title (``train_step recompiled 3 times, ...``).
       also: further functions that recompiled because of the same change of size.
     """
-    last = group.compilations[-1]
+    last, shown = group.calls[-1], {c.id for c in group.calls}
+    pairs = [(c, why) for c, why in zip(group.compilations, group.causes, strict=True) if c.id in shown]
     return Finding(
         code=code,
         severity=severity if severity == NOTE or group.cause.kind != "unknown" else NOTE,
@@ -246,7 +275,7 @@ def finding(
         source=last.site,
         evidence=[
             Evidence(_call(run, c, cause), compilation=c.id, source=c.site, step=c.step)
-            for c, cause in list(zip(group.compilations, group.causes, strict=True))[-EVIDENCE:]
+            for c, cause in pairs[-EVIDENCE:]
         ]
         + [e for _, e in (root_cause.evidence(run, also) if also is not None else [])]
         + _maker(last, group.cause),
@@ -259,9 +288,12 @@ def finding(
 
 def _title(run: Run, group: Group, also: Change | None) -> Message:
     """Return the title of the finding about a group of recompiles: ``train_step recompiled 3 times, most
-    recently: batch['x'] changed from f32[64] to f32[29]``. ``also`` are further functions that recompiled
-    because of the same change of size; None: none."""
-    n, last = len(group.compilations), group.compilations[-1]
+    recently: batch['x'] changed from f32[64] to f32[29]``.
+
+    Args:
+      also: further functions that recompiled because of the same change of size; None: none.
+    """
+    n, last = len(group.calls), group.calls[-1]
     fields: dict[str, Field] = {
         "function": group.name,
         "cause": group.cause,
@@ -290,7 +322,7 @@ def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
     addition is ``; do the same for ys``, otherwise `` (xs also changed dtype in 2 of these)``."""
     found: Counter[tuple[str, str]] = Counter()  # paths and what changed of them: a key of CHANGED
     alike = _changed(group.cause)
-    for c in group.compilations:
+    for c in group.calls:
         decisive, *others = causes.of(run, c)
         if decisive.kind in FOLLOWED:
             continue
@@ -311,7 +343,7 @@ def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
         found.update(change for change in dict.fromkeys(changed) if change not in known)
     if not found:
         return fix
-    n = len(group.compilations)
+    n = len(group.calls)
     same = [path for (path, kind), times in found.items() if kind == alike and times == n]
     if len(same) == len(found) and group.cause.path != "context":
         return extended(fix, "fix-same-for", paths=Names(tuple(same), TOO))

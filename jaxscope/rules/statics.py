@@ -24,7 +24,7 @@ _DIGITS = re.compile(r"\d+")
 
 
 def _static(group: Group) -> Static | None:
-    key = group.compilations[-1].key
+    key = group.calls[-1].key
     return next((s for s in key.static if s.path == group.cause.path), None) if key is not None else None
 
 

@@ -117,7 +117,7 @@ def test_a_transform_of_other_shapes_from_the_same_line_is_a_recompile_and_so_is
     assert told["inner"] == []
     assert [(c.kind, c.path) for c in told["outer"]] == [("shape", "x")] * 2
     assert [(c.kind, c.path) for c in told["total"]] == [("shape", "x")] * 2
-    assert {(c.kind, c.path) for c in told["loss"]} == {("shape", "x"), ("shape", "args[0]")}
+    assert {(c.kind, c.path) for c in told["loss"]} == {("shape", "x")}
     for f in model.functions.values():
         assert [c for c in f.compilations if recompiled(model, c)] == recompilations(f, model)
 
@@ -154,6 +154,29 @@ def test_under_a_transform_only_other_arguments_are_a_recompile(log):
         4,
         5,
     ]
+
+
+def test_what_a_transform_compiles_of_a_trace_has_the_cause_of_the_trace(log):
+    log.say(F)
+    for serial in (1, 2, 3):
+        traced = log.missed(
+            F,
+            key(leaf("x", 8), static=[static("vf", "f", compares="identity", serial=serial, hash=None)]),
+            entry="transform",
+        )
+        log.phase(traced, "trace", 0.01)
+        for path in ("x", "args[0]"):  # forward and backward: their keys have no static arguments
+            call = log.missed(F, key(leaf(path, 8)), entry="transform")
+            log.phase(call, "lower", 0.1)
+            log.phase(call, "compile", 1.0)
+    run = load(log.run)
+    [f] = run.functions.values()
+    assert recompilations(f) == [c for c in f.compilations if recompiled(c)] == f.compilations[3:]
+    assert {(c.path, c.kind) for c in (of(run, c)[0] for c in f.compilations[3:])} == {
+        ("vf", "static_identity")
+    }
+    [finding] = [x for x in registry.findings(run) if x.code == "JX108"]
+    assert words.title(finding).startswith("f recompiled 2 times") and round(finding.seconds, 1) == 4.4
 
 
 def test_a_call_that_fails_while_it_is_traced_makes_nothing_again(tmp_path):
