@@ -10,6 +10,7 @@ import msgspec
 
 MOST = 6  # the most sizes in one choice
 CREEPING = 4  # so many calls that grow by the same amount are not a coincidence
+A_RESTART = 3  # calls that grow for each call that starts again
 MAX_SIZES = 400  # of more distinct sizes, neighbours are merged
 
 
@@ -28,9 +29,11 @@ class Choice(msgspec.Struct, frozen=True):
 def creeps(sizes: Sequence[int]) -> bool:
     """Return whether the size of an axis grows by the same amount in each call, for at least ``CREEPING``
     calls. Then padding to a fixed size only delays the next compilation. ``sizes`` has the size in each call,
-    in order."""
-    steps = {b - a for a, b in pairwise(sizes)}
-    return len(sizes) >= CREEPING and len(steps) == 1 and steps.pop() > 0
+    in order. A few calls may start again with a smaller size, as a second text that is generated does."""
+    steps = [b - a for a, b in pairwise(sizes)]
+    longer = [n for n in steps if n > 0]
+    restarts = len(steps) - len(longer)
+    return len(set(longer)) == 1 and len(longer) >= max(CREEPING - 1, A_RESTART * restarts)
 
 
 def choices(observed: Mapping[int, int]) -> list[Choice]:

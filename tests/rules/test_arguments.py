@@ -162,6 +162,8 @@ def test_what_changes_beside_it_is_named_in_the_order_of_the_arguments(tmp_path)
     ("shapes", "creeps"),
     [
         ([(2, n, 16) for n in range(2, 8)], True),
+        ([(1, n) for n in (9, 10, 11, 12, 13, 5, 6, 7, 8)], True),
+        ([(n,) for n in (5, 6, 4, 5, 7, 8, 6, 7)], False),
         ([(n,) for n in (3, 9, 4, 12)], False),
         ([(n, n) for n in range(2, 8)], False),
         ([(n,) for n in range(8, 2, -1)], False),
