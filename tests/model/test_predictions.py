@@ -6,7 +6,15 @@ from written import ONE_CPU, TWO_CPU, Log, function, key, leaf
 
 from jaxscope.log import store
 from jaxscope.model.load import load
-from jaxscope.model.predictions import CONFIRMED, PENDING, WITHDRAWN, predictions, results_of, sentence
+from jaxscope.model.predictions import (
+    CONFIRMED,
+    PENDING,
+    WITHDRAWN,
+    came_back,
+    predictions,
+    results_of,
+    sentence,
+)
 from jaxscope.present import findings as words
 from jaxscope.present.render import text
 from jaxscope.report.live import Follower
@@ -100,6 +108,23 @@ def test_what_another_line_made_is_no_result_that_came_back(run, log):
         came = {"made": [made], "made_by": [0, 0, -1]}
         compiled(log, key(W, STRONG, BATCH), RESULTS, of=other, site=here, **came)
         assert predictions(load(run))[-1].status == status
+
+
+@pytest.mark.parametrize(
+    ("wrappers", "line", "back"), [(["flax.nnx.jit"], 9, True), (["flax.nnx.jit"], 4, False), ([], 9, False)]
+)
+def test_a_module_that_nnx_jit_updates_comes_back_if_the_call_made_it(run, log, wrappers, line, back):
+    train, site = function("train", line=30, wrappers=wrappers), Frame("train.py", 9, "main")
+    log.say(train)
+    results = [out("[0][0].states[0][0]", 4)]
+    compiled(log, key(leaf("model.w", 4), shardings=[ONE_CPU]), results, SPLIT, of=train, site=site)
+    second = key(leaf("model.w", 4), shardings=[SPLIT])
+    compiled(
+        log, second, results, SPLIT, of=train, site=site, made=[Frame("train.py", line, "main")], made_by=[0]
+    )
+    model = load(run)
+    [*_, last] = model.compilations.values()
+    assert came_back(model, last, "model.w") == back
 
 
 def test_a_state_that_comes_back_on_the_mesh_is_reported_by_its_sharding(run, log):
