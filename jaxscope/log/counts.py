@@ -1,9 +1,10 @@
-"""Store numbers that grow on every call in a small mapped file beside the log of a process.
+"""Keep the counters of a process (of calls, steps and others) in a small mapped file beside its log.
 
 Storing a number needs no system call: the kernel has it at once, so that no number is lost when the program
 is killed, and readers see the current value. The file, ``<pid>-<id>.counts``, is an array of unsigned 64-bit
-little-endian numbers ("cells"). Events in the log have the index of their cell (``cell`` of Called and
-others). The first cell contains the index of the cell that counts the steps (``step_now``).
+little-endian numbers ("cells"). An event in the log says in its field ``cell`` at which index its counter is
+(``Called`` and others). The first cell is no counter: it says which cell counts the training steps
+(``step_now``).
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ _FS_IOC_SETFLAGS, _FS_NOCOW_FL = 0x40086602, 0x00800000
 
 
 class Cells:
-    """The cells (numbers that grow on every call) of this process, in a file that is mapped into memory.
-    Pages of the file stay mapped, because a late call may still store its number."""
+    """The counters of this process, each in one cell (an unsigned 64-bit number) of a file that is mapped
+    into memory. The pages of the file stay mapped until the process ends, because a late call may still store
+    its number."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -37,8 +39,9 @@ class Cells:
         self._taken = 0
 
     def take(self) -> tuple[int, memoryview, int]:
-        """Reserve a cell, in which ``page[index] = number`` then stores a growing number. Return (cell,
-        page, index): its index in the file, the mapped page that contains it, its index in that page.
+        """Reserve a cell of the file for one counter. The caller then stores each new value by ``page[index]
+        = number``. Return (cell, page, index): the index of the cell in the file, the mapped page that
+        contains it, and its index in that page.
 
         Raises:
           OSError: the file cannot be created or mapped, or is full.
@@ -93,11 +96,12 @@ def _mapped(fd: int, offset: int) -> memoryview:
 
 
 def step_now(log: Path) -> int:
-    """Return the current training step of the process that writes ``log``; 0 before its first step.
+    """Return the current training step of the process that writes ``log``; 0 before its first step. It is
+    read from the ``.counts`` file beside the log.
 
-    The first number in the file beside the log is twice the index of the cell that counts the steps, plus one
-    if that cell counts calls of ``jaxscope.step()``, which end steps, and not calls of a function, which
-    begin steps.
+    The first number in that file is twice the index of the cell that counts the steps. It is one more if this
+    cell counts calls of ``jaxscope.step()``: such a call ends a step, so the current step is the count plus
+    one. Otherwise the cell counts calls of a function, each of which begins a step.
     """
     numbers = read(log)
     where, marks = divmod(numbers[0], 2) if len(numbers) else (0, 0)
@@ -105,8 +109,8 @@ def step_now(log: Path) -> int:
 
 
 def read(log: Path) -> memoryview:
-    """Return the growing numbers stored in the file beside ``log``, by index of their cell; empty if there is
-    no such file."""
+    """Return all cells of the ``.counts`` file beside ``log``: the item at an index is the value of the
+    counter that has this index as ``cell`` in the log. Empty if there is no such file."""
     try:
         with files.open_regular(log.with_suffix(SUFFIX), within=log.parent.parent) as f:
             data = f.read(MAX_BYTES)

@@ -22,7 +22,9 @@ from jaxscope.schema.events import MAIN, AnyEvent, RunStarted, Unknown
 
 
 class _Kind(msgspec.Struct):
-    """The only field that is read from a very long event of an unknown kind."""
+    """What is decoded of a very long line whose event has a kind that this version does not know: only the
+    kind, and in ``_Timed`` also the time and the process id. The other fields are skipped, whatever their
+    size."""
 
     kind: str
 
@@ -133,15 +135,15 @@ class _File:
 
     def read(self, progress: Callable[[int], None] | None = None) -> list[AnyEvent | Unknown]:
         """Return the events that were added to the log since the last call. ``progress``, if any, is called
-        with the number of bytes of each part that was read."""
+        after each part that was read, with the number of bytes of this part."""
         return [event for piece in self.pieces(progress) for event in piece]
 
     def pieces(
         self, progress: Callable[[int], None] | None = None, size: int = CHUNK
     ) -> Iterator[list[AnyEvent | Unknown]]:
         """Yield the events that were added to the log since the last call, as lists, each read from about
-        ``size`` bytes. Between two lists the file is closed. ``progress``, if any, is called with the number
-        of bytes of each list."""
+        ``size`` bytes. Between two lists the file is closed. ``progress``, if any, is called before each list
+        with the number of bytes that were read for it."""
         before = self.offset
         while (text := self._lines(size)) is not None:
             events = _decoded(text, self._decoder)
@@ -256,8 +258,8 @@ class Reader:
     may have had the same process id.
 
     Args:
-      decoder: a decoder of a union of events with the same kinds as AnyEvent, but only some of their fields;
-        None: all fields are decoded.
+      decoder: a decoder that reads only some fields of the events, which is faster. It must know all kinds of
+        events in AnyEvent. None: all fields are decoded.
 
     Attributes:
       damaged: number of lines so far that are not events.
@@ -334,9 +336,9 @@ class Reader:
                 yield path.stem, piece
 
     def _begin(self, progress: Callable[[int, int], None] | None) -> Callable[[int], None] | None:
-        """Look for new logs in the run. Return a function that is to be called with each number of bytes
-        read, and that passes (bytes read so far, bytes to read) to ``progress``. Return None if ``progress``
-        is None."""
+        """Look for new logs in the run. Return a function to be called with the number of bytes of each part
+        that is read; it adds them up and calls ``progress`` with (bytes read so far, bytes to read). Return
+        None if ``progress`` is None."""
         for path in self.run.logs():
             self._files.setdefault(path, _File(path, self.run.path, decoder=self._decoder))
         room = _room()
@@ -354,8 +356,8 @@ class Reader:
         return counted
 
     def counts(self) -> dict[str, memoryview]:
-        """Return the numbers that grow on every call, as they are now: name of a log -> the numbers in the
-        file beside it, by index of their cell."""
+        """Return the present values of the counters that the processes keep in ``.counts`` files beside their
+        logs (log.counts): name of a log -> the numbers in its file, by index of their cell."""
         return {path.stem: found for path in self._files if len(found := counts.read(path))}
 
     def _unread(self) -> int:

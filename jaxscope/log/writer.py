@@ -50,8 +50,8 @@ class Writer:
     file.
 
     Args:
-      first: returns the first event of a log. Its argument is whether this is a forked child, whose log is
-        created with its first event.
+      first: returns the first event of a log. Its argument is True in a forked child, which writes a log of
+        its own.
       of_program: whether this is a process of the recorded program. If so, its log is locked until the
         process ends, which shows that it is alive, and the file for the event RecordingStopped is created.
 
@@ -134,9 +134,9 @@ class Writer:
         return blob, size
 
     def cell(self) -> tuple[int, memoryview, int] | None:
-        """Reserve a cell (a place for a growing number) in the file that is mapped into memory. Return (its
-        index in the file, the mapped page that contains it, its index in the page); None if that is not
-        possible."""
+        """Reserve a cell, a place for one counter, in the file of counters that is mapped into memory
+        (log.counts). Return (its index in the file, the mapped page that contains it, its index in the page);
+        None if that is not possible."""
         with self._lock:
             if self.stopped is None and self._fd is None:
                 self._open()
@@ -150,9 +150,9 @@ class Writer:
                 return None
 
     def steps_in(self, cell: int, *, marks: bool) -> None:
-        """Record, for other processes, that ``cell`` (an index) of the mapped file counts the training steps
-        of this process. With ``marks`` it counts calls of ``jaxscope.step()``, which end steps; else calls of
-        the step function, which begin steps."""
+        """Record, for other processes, which cell of the file of counters (log.counts) counts the training
+        steps of this process: the one with the index ``cell``. If ``marks``, it counts calls of
+        ``jaxscope.step()``, which end steps; else calls of the step function, which begin steps."""
         if self._pointer is not None:
             _, page, index = self._pointer
             page[index] = cell * 2 + marks
