@@ -200,14 +200,15 @@ def make_new_directory(path: Path, *, within: Path | None = None, mode: int = PR
 
 def remove(path: Path, *, within: Path | None = None) -> None:
     """Remove the file ``path``. If it is a link, the link is removed, not its target. ``within`` is the run
-    directory that contains it, below which no link is followed."""
+    directory that contains it, below which no link is followed; None: follow links in the directories."""
     with _directory(path, within) as (directory, name):
         os.unlink(name, dir_fd=directory)
 
 
 def rename(path: Path, name: str, *, within: Path | None = None) -> None:
     """Give the file ``path`` the new name ``name`` in the same directory. An earlier file with that name is
-    replaced. ``within`` is the run directory that contains it, below which no link is followed."""
+    replaced. ``within`` is the run directory that contains it, below which no link is followed; None: follow
+    links in the directories."""
     with _directory(path, within) as (directory, old):
         os.replace(old, _plain(name, path), src_dir_fd=directory, dst_dir_fd=directory)
 
@@ -224,8 +225,8 @@ def status(path: Path, *, within: Path | None = None) -> os.stat_result:
 
 
 def is_regular(path: Path, *, within: Path | None = None) -> bool:
-    """Return whether ``path`` is a regular file. ``within`` is the run directory that contains it; a file
-    that is reached through a link below ``within`` does not count."""
+    """Return whether ``path`` is a regular file. ``within`` is the run directory that contains it: a file
+    that is reached through a link below ``within`` does not count. None: links are followed."""
     try:
         status(path, within=within)
     except OSError:

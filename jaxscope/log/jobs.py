@@ -162,8 +162,8 @@ class Queue:
 
     def done(self, id: str, *, keep: bool = False) -> None:
         """Remove the files of the job ``id`` (a program compiled for a target), whose result is in the log of
-        the run. With ``keep``, keep the module and mark the job as lost, because the compiler crashed or took
-        too long: ``again`` can then queue the job once more."""
+        the run. ``keep`` is for a job whose compiler crashed or took too long: its module is kept and the job
+        is marked as lost, so that ``again`` can queue it once more."""
         with contextlib.suppress(OSError):
             files.touch(self._file(id, "done"), within=self._run)
         with contextlib.suppress(OSError):
@@ -174,8 +174,8 @@ class Queue:
                 files.remove(self._file(id, kind), within=self._run)
 
     def again(self) -> int:
-        """Queue the lost jobs again (whose compiler crashed or took too long), and set the count of attempts
-        at all jobs to 0. Return the number of jobs that are in the queue now."""
+        """Put the lost jobs, whose compiler crashed or took too long, back into the queue, and forget how
+        often each job in the queue was attempted. Return the number of jobs that are in the queue now."""
         for path in self._all(".lost"):
             with contextlib.suppress(OSError):
                 files.rename(path, f"{path.stem}.job", within=self._run)

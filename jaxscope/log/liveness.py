@@ -92,10 +92,14 @@ def locked(path: Path) -> bool | None:
 
 
 def holds(path: Path, where: str | None, took: bool) -> bool | None:
-    """Return whether the process that should have locked ``path`` is alive, which is whether the file is
-    locked. Return None if this machine cannot know it. ``where`` is the machine of that process, as
-    ``machine`` returns it (None: unknown), and ``took`` whether that process did lock the file: some file
-    systems have no locks."""
+    """Return whether a process is alive: True if the file ``path``, which it locks while it runs, is locked;
+    None if this machine cannot know it.
+
+    Args:
+      where: the machine of that process, as ``machine`` returns it; None: unknown. A free lock proves only on
+        that machine that the process has ended.
+      took: whether that process did lock the file. Some file systems have no locks.
+    """
     found = locked(path)
     if found is False and not (took and where == machine()):
         return None
@@ -109,9 +113,9 @@ def recent(seconds: float) -> bool:
 
 
 class Heartbeat:
-    """Writes a heartbeat file, a line with the time, which shows that this process is alive. It is used by
-    the process that watches a recorded program, which calls ``beat`` every second. ``hold`` says whether to
-    lock the file, until this process ends or until ``close``."""
+    """Writes a heartbeat file: a line with the time, which shows that this process is alive. The process that
+    watches a recorded program calls ``beat`` every second. If ``hold``, the file is also locked, until
+    ``close`` or until this process ends."""
 
     def __init__(self, path: Path, *, hold: bool = True) -> None:
         self._path = path
@@ -139,11 +143,11 @@ class Heartbeat:
 
 
 class Beat(NamedTuple):
-    """A heartbeat, the line that a process writes to a file every second, as it was read from the file.
+    """The contents of a heartbeat file, in which a process writes a line every second.
 
     Attributes:
-      at: when it was last written, in seconds since 1970.
-      going: whether its process is alive; None: this machine cannot know it, so only ``at`` can be used.
+      at: when the line was last written, in seconds since 1970.
+      going: whether the process is alive; None: this machine cannot know it, so only ``at`` can be used.
     """
 
     at: float

@@ -81,8 +81,8 @@ def join(
 
 
 def launches(path: Path) -> Iterator[RunDir]:
-    """Yield the run directories that repeated launches of one job use: ``path``, ``path~2``, ``path~3``, ...
-    They need not exist."""
+    """Yield the run directories that a job uses when it is launched several times, one for each launch:
+    ``path``, ``path~2``, ``path~3``, ... They need not exist."""
     yield RunDir(path)
     for n in range(2, MOST_LAUNCHES):
         yield RunDir(path.with_name(f"{path.name}~{n}"))
@@ -140,11 +140,11 @@ def _describe(whole: RunDir, job: str, size: int | None, name: str, started: flo
 
 
 def _recent(whole: RunDir) -> bool:
-    """Return whether more processes of the launch that made the run ``whole`` may still start, so that a new
-    process belongs to it.
+    """Return whether a process that starts now may belong to the same launch of the job as the processes that
+    record to the run ``whole``. If not, it belongs to a later launch.
 
-    That is so while one of its processes is alive, and for OVER_S seconds after the last heartbeat (a line
-    that is written every second). In a run without heartbeats, it is so for JOIN_S seconds after the start.
+    It may while one of these processes is alive, and for OVER_S seconds after the last heartbeat (a line that
+    is written every second). In a run without heartbeats, it may for JOIN_S seconds after the start.
     """
     beats = [b for r in store.rank_runs(whole) if (b := liveness.beat_of(r.heartbeat)) is not None]
     if any(b.going or time.time() - b.at < OVER_S for b in beats):
@@ -189,11 +189,12 @@ def was_ended(whole: RunDir, places: Iterable[RunDir]) -> bool:
 
 
 def write_agreed(whole: RunDir, calls: Mapping[str, Sequence[int]]) -> None:
-    """Record in ``whole``, the run of a job, which programs all ranks (processes) of the job have compiled,
-    for ranks that wait before they run such a program (``--stop-on-divergence``).
+    """Record in ``whole``, the run of a job, which calls may run their programs under
+    ``--stop-on-divergence``: all ranks (processes) of the job have compiled the program of such a call. Each
+    rank waits for this.
 
     Args:
-      calls: name of a rank's directory -> numbers of its latest calls that compiled such a program.
+      calls: name of a rank's directory -> the numbers of such calls of this rank, the latest ones only.
 
     Raises:
       OSError: the file cannot be written.
@@ -202,9 +203,9 @@ def write_agreed(whole: RunDir, calls: Mapping[str, Sequence[int]]) -> None:
 
 
 def agreed(whole: RunDir) -> dict[str, list[int]] | None:
-    """Return which programs all ranks (processes) of a job have compiled: name of a rank's directory ->
-    numbers of its calls that compiled such a program. Return None if nothing is recorded yet in ``whole``,
-    the run of the job."""
+    """Return what ``write_agreed`` last recorded in ``whole``, the run of a job: name of a rank's directory
+    -> the numbers of those calls of this rank whose programs all ranks (processes) have compiled, the latest
+    ones only. None if nothing is recorded yet."""
     try:
         found = json.loads(files.read(whole.path / AGREED, MOST_AGREED, within=whole.path))
     except (OSError, ValueError, RecursionError):

@@ -174,9 +174,10 @@ class Piece(NamedTuple):
 
     Attributes:
       name: the path of the object in the store.
+      path: the file.
       within: the run directory that contains ``path``.
       offset: where the part begins in the file, in bytes.
-      length: the bytes of the part.
+      length: the number of bytes of the part.
       stamp: (size, modification time). If a piece with this name and stamp was uploaded, the piece is not
         sent again. The time is 0 for a file whose bytes never change once they are written.
     """

@@ -158,8 +158,8 @@ def _unless_gone(action: Callable[..., None]) -> Each:
 
 
 def _walk(fd: int, above: str, file: Each, directory: Each) -> Iterator[str]:
-    """Call ``file`` for each file that jaxscope wrote in a run directory, and ``directory`` for each of its
-    directories in which nothing else is left. Yield the relative paths of all other files.
+    """Call ``file`` for each file that jaxscope wrote in a run directory, and ``directory`` for each
+    directory in it that contains nothing but such files. Yield the relative paths of all other files.
 
     Both functions are called with a name and ``fd``, a descriptor of the directory that contains it. A
     directory comes after its contents. ``above`` is the path of the run directory relative to the outermost
@@ -191,15 +191,15 @@ def _nested(
     at: int, name: str, above: str, ours: Sequence[re.Pattern[str]], file: Each, directory: Each
 ) -> Iterator[str]:
     """Call ``file`` for each file with an allowed name in the directory ``name``, at any depth, and
-    ``directory`` for each directory in which nothing else is left. Yield the relative paths of all other
-    files. Both functions are called with (name, descriptor of the directory that contains it), ``directory``
-    after the contents of the directory.
+    ``directory`` for each directory that contains nothing but such files (``name`` itself too), after its
+    contents. Yield the relative paths of all other files. Both functions are called with (name, descriptor of
+    the directory that contains it).
 
     Args:
       at: a descriptor of the directory that contains ``name``.
       above: the path of ``name``, relative to the outermost run, with a slash at the end.
-      ours: the allowed names at each depth, from the entries of ``name`` itself on: of directories, and at
-        the last depth of files.
+      ours: the allowed names, one pattern for each depth, beginning with the entries of ``name``. The last
+        one is for files, those before it for directories.
     """
     fd = os.open(name, _OPEN, dir_fd=at)
     left: list[str] = []
@@ -228,10 +228,16 @@ def _plain(fd: int, above: str, ours: re.Pattern[str], file: Each) -> Iterator[s
 
 
 def _subs(fd: int, above: str, file: Each, directory: Each) -> Iterator[str]:
-    """Do for each run in the directory ``sub`` or ``ranks`` of a run (descriptor ``fd``) what ``_walk`` does
-    for one: call ``file`` and ``directory`` with (name, descriptor of the directory that contains it) for
-    what jaxscope wrote, a directory after its contents, and yield the relative paths of all other files.
-    ``above`` is the path of the directory ``fd``, relative to the outermost run, with a slash at the end."""
+    """Do what ``_walk`` does, for each run in the directory ``sub`` or ``ranks`` of a run. Yield the relative
+    paths of all files that jaxscope did not write.
+
+    Args:
+      fd: a descriptor of the directory ``sub`` or ``ranks``.
+      above: its path relative to the outermost run, with a slash at the end.
+      file: called with (name, descriptor of the directory that contains it) for each file that jaxscope
+        wrote.
+      directory: called likewise, after ``file``, for each directory that contains nothing but such files.
+    """
     for name, kind in _entries(fd):
         if not stat.S_ISDIR(kind):
             yield above + name
