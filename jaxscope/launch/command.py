@@ -92,7 +92,8 @@ def parse(words: list[str]) -> Command:
 
 def interpreter_flags() -> list[str]:
     """Return the flags with which the Python of this process was started: ``["-O", "-X", "dev"]``. The
-    program is started with the same flags, so that ``python -O -m jaxscope run train.py`` has an effect."""
+    program is started with the same flags: ``python -O -m jaxscope run train.py`` runs ``train.py`` with
+    ``-O``, too."""
     # A private function, with which multiprocessing builds the command lines of its child processes.
     flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     given = {flags[i + 1].partition("=")[0] for i, flag in enumerate(flags[:-1]) if flag == "-X"}
@@ -116,9 +117,14 @@ def ignores_pythonpath() -> str | None:
 
 
 def environment(run: Path, options: dict[str, Any], more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment for the program, with which each Python process in it starts a recording in
-    ``run``: ``options``, those of the recording, are passed as JSON in JAXSCOPE_OPTIONS; ``more`` are further
-    variables."""
+    """Return the environment for the program: the present one, and what makes each Python process in it
+    record.
+
+    Args:
+      run: the run directory, into which the processes record (JAXSCOPE_RUN).
+      options: the options of the recording, as JSON values (JAXSCOPE_OPTIONS).
+      more: further environment variables; None: there are none.
+    """
     env = {**os.environ, **(more or {})}
     # Python ignores an empty PYTHONPATH, but "boot:" would add the current directory to sys.path.
     given = env.get("PYTHONPATH")

@@ -67,8 +67,11 @@ def _end() -> None:
 
 def _follow(directory: str) -> None:
     """Start a process that prints a line to stderr for each recompile in the run ``directory``, and ends when
-    this process ends. The new process is started through a shell that ends at once, so that it is no child of
-    this process. The program may wait for all its children, and this wait would not end."""
+    this process ends.
+
+    It is started through a shell that ends at once, and so is no child of this process. If it were one, a
+    program that waits for all its children would never end.
+    """
     words = [sys.executable, "-m", "jaxscope", "_follow", directory, str(os.getpid())]
     env = {k: v for k, v in os.environ.items() if k not in (VARIABLE, "JAXSCOPE_RUN")}
     # fmt: off

@@ -62,10 +62,12 @@ def create_run(
     """Create the directory into which this process records, and return it.
 
     For a process of a job, this directory is inside the run directory of the job, which the first process
-    creates. If ``job`` is None, this process belongs to no job.
+    creates. If ``job`` is None, the process belongs to no job, and the directory is a run of its own.
 
     Args:
       path: the run directory; None: a new directory among the other runs.
+      name: the name of the run; None: it is made from ``path``.
+      overwrite: replace a run that is there already.
       meta: further values for the run's ``meta.json``.
 
     Raises:
@@ -98,8 +100,8 @@ def _short(id: str) -> str:
 
 
 def _number(environ: Environment, *names: str) -> int | None:
-    """Return the value of the first of the variables ``names`` that is a number of at most nine digits. None:
-    none of the variables is such a number."""
+    """Return the first number among the values of the environment variables ``names``, in this order; None if
+    there is none. A value counts if it has one to nine digits and nothing else."""
     for name in names:
         text = environ.get(name, "").strip()
         if text.isascii() and text.isdigit() and len(text) <= 9:
@@ -219,8 +221,9 @@ def _coordinator(environ: Environment) -> Job | None:
 
 
 def _restart(environ: Environment, *names: str) -> str | None:
-    """Return ``restart2`` for the second restart of a job, as a part of the job's id; None: not restarted.
-    ``names`` are variables that may have the number of restarts; the first one with a number counts."""
+    """Return ``restart2`` if the job was restarted for the second time, as a part of the job's id; None if it
+    was not restarted. ``names`` are the environment variables in which launchers count the restarts; the
+    first one with a number counts."""
     count = _number(environ, *names)
     return f"restart{count}" if count else None
 

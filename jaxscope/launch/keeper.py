@@ -44,9 +44,14 @@ def start(argv: list[str], env: dict[str, str], run: RunDir, *, beside: Beside |
     """Start the program ``argv`` under a new keeper, and return as soon as the program runs (``--detach``).
 
     The keeper is a separate process that waits for the end of the program and copies its output to the file
-    ``output.log``. Call this only while this process has a single thread. ``beside`` is a function that runs
-    in a thread of the keeper while the program runs (see ``runner.run``). Its stderr, as that of the keeper,
-    is the file ``output.log``.
+    ``output.log``. The keeper's own stderr is that file, too. Call this only while this process has a single
+    thread.
+
+    Args:
+      env: the environment of the program.
+      run: the run directory.
+      beside: a function that runs in a thread of the keeper while the program runs (see ``runner.run``);
+        None: there is none.
 
     Raises:
       JaxscopeError: the program could not be started, or its output cannot be written.

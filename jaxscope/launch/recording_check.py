@@ -41,8 +41,8 @@ class Evidence(NamedTuple):
 
 
 def look(run: RunDir, program: int) -> Evidence:
-    """Return what was recorded in the run directory, as Evidence for ``explain``. ``program`` is the
-    program's process id."""
+    """Return what was recorded in the run directory, as the Evidence from which ``explain`` finds out why the
+    recording is empty. ``program`` is the program's process id."""
     marks: set[str] = set()
     try:
         for name in files.names(run.path / "boot", within=run.path):
@@ -63,9 +63,13 @@ def look(run: RunDir, program: int) -> Evidence:
 
 
 def explain(seen: Evidence, ended: Ended) -> list[str]:
-    """Return lines for the user: why nothing was recorded (``seen`` is the result of ``look``, ``ended`` how
-    the program ended), and what to do. The list is empty if something was recorded, or if the start-up file
-    failed and has already printed the reason."""
+    """Return lines for the user: why nothing was recorded, and what to do. The list is empty if something was
+    recorded, or if the start-up file failed and has already printed the reason.
+
+    Args:
+      seen: what ``look`` found in the run directory.
+      ended: how the program ended.
+    """
     nothing = "nothing was recorded: "
     failed = ended.exit_code != 0
     if seen.something:

@@ -29,7 +29,8 @@ QUIET_S = 0.3
 
 
 class Tee:
-    """The process that copies the program's stderr, as seen by the process that starts the program.
+    """A separate process that copies the program's stderr. The process that starts the program uses this
+    object.
 
     Args:
       pid: id of the copying process.
@@ -107,8 +108,15 @@ def copy_size(source: int, target: int) -> None:
 
 
 def _copy(source: int, log: int, run: RunDir, env: Mapping[str, str], *, terminal: bool) -> None:
-    """Run as the copying process: copy from ``source``, which with ``terminal`` is a pseudo-terminal, to
-    ``log`` and stderr until the end of file. ``env`` is the program's environment."""
+    """Run as the copying process: copy the program's stderr to a file and to stderr until the end of file.
+
+    Args:
+      source: file descriptor to read from.
+      log: file descriptor of the file.
+      run: the run directory, for the events of XLA's warnings in the output.
+      env: the program's environment.
+      terminal: whether ``source`` is a pseudo-terminal. It then follows the size of the user's terminal.
+    """
     if terminal:
         signal.signal(signal.SIGWINCH, lambda *_: copy_size(STDERR, source))
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGWINCH])

@@ -63,8 +63,8 @@ def start(record: RunDir, url: str, *, overwrite: bool = False) -> subprocess.Po
 
 
 def finish(process: subprocess.Popen[bytes] | None, record: RunDir) -> State:
-    """Wait until ``process``, which ``start`` returned, has uploaded the rest of a run whose program has
-    ended. Return the final state. None for ``process``: it could not be started.
+    """Wait until a run whose program has ended is uploaded completely, and return the final state.
+    ``process`` is the uploading process that ``start`` returned; None: it could not be started.
 
     The wait is at most END_S seconds, and at most QUIET_S seconds without progress; then the uploading
     process is killed. Ctrl-C kills it at once.
@@ -99,7 +99,8 @@ def finish(process: subprocess.Popen[bytes] | None, record: RunDir) -> State:
 
 
 def read(record: RunDir) -> State:
-    """Return how much of the run is uploaded, as ``upload.json`` states; nothing if there is no such file."""
+    """Return how much of the run is uploaded, as its file ``upload.json`` states. If the file cannot be read,
+    all numbers are 0."""
     with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
         found: Any = json.loads(files.read(record.path / removal.UPLOAD, MOST_STATE, within=record.path))
         return State(**found)
@@ -138,9 +139,13 @@ def _in_use(record: RunDir) -> bool:
 
 
 def _round(record: RunDir, upload: remote.Upload, *, last: bool = False) -> None:
-    """Upload what has changed in the run since the last call (``upload`` knows it), and write
-    ``upload.json``. ``last`` means that the program has ended: then try once more after a failure, and mark
-    the state as final."""
+    """Upload what has changed in the run since the last call, and write ``upload.json``.
+
+    Args:
+      upload: knows what is uploaded already.
+      last: whether the program has ended. Then a failed upload is tried once more, and the state is marked as
+        final.
+    """
     _write(record, upload)
     error = None
     for again in (True, False):
@@ -163,9 +168,13 @@ def _round(record: RunDir, upload: remote.Upload, *, last: bool = False) -> None
 
 
 def _write(record: RunDir, upload: remote.Upload, error: str | None = None, *, final: bool = False) -> None:
-    """Write how much is uploaded, which ``upload`` knows, to the file ``upload.json`` of the run. ``error``
-    is that of the last request (None: no error); ``final`` says whether the program had ended before this
-    upload."""
+    """Write to the file ``upload.json`` of the run how much is uploaded and what is left.
+
+    Args:
+      upload: knows both numbers.
+      error: the error of the last request; None: there was none.
+      final: whether the program had ended before this upload.
+    """
     number, size = upload.left
     state = State(upload.sent, number, size, error, final)
     with contextlib.suppress(OSError):
