@@ -22,19 +22,19 @@ def array_class() -> Any:
 @functools.cache
 def staging() -> tuple[list[Any], CodeType | None, Any]:
     """Return the parts of JAX with which ``jnp.asarray`` and ``jnp.array`` copy a host array to a device:
-    (the two primitives, the code object of the function that runs them outside of traces, the class of the
-    host arrays that they receive)."""
+    ([the primitives ``stage_p`` and ``convert_element_type_p``], the code object of the function that runs
+    primitives outside of traces, the class of the host arrays that the primitives receive)."""
     primitives = [attributes.STAGE.needed(), attributes.CONVERT.needed()]
     return primitives, frames.EagerFrame.code(), attributes.HOST_ARRAY.needed()
 
 
 def staged_bytes(frame: FrameType) -> int | None:
-    """Return the size in bytes of the host array that ``frame`` is about to copy to a device, as
-    ``jnp.asarray`` and ``jnp.array`` do.
+    """Return the size in bytes of the host array that ``jnp.asarray`` or ``jnp.array`` is about to copy to a
+    device.
 
-    Return None if ``frame`` is another function's, or passes a device array or a single number. JAX creates
-    such numbers itself: the 0 in ``x[0]``. ``frame`` is the frame of the function of JAX that runs a
-    primitive (``EagerFrame``).
+    ``frame`` is a frame of the function of JAX that runs a primitive (``EagerFrame``). Return None for the
+    frame of any other function, and for a primitive that gets a device array or a single number. JAX creates
+    such numbers itself: the 0 in ``x[0]``.
     """
     _, code, host_array = staging()
     if frame.f_code is not code:
@@ -58,10 +58,14 @@ def committed(value: Any) -> bool | None:
 
 
 def stands_for(kind: type, value: Any) -> str | None:
-    """Return the name of the type that ``value``, an argument of ``f.lower()``, probably had before JAX
-    replaced it. Return None if JAX has not replaced it. JAX 0.10 and 0.12 replace the arguments of
-    ``f.lower()`` by objects of the class ``MetaTy``. One with ``is_np_array`` set was a NumPy array, another
-    one without a sharding a ``jax.ShapeDtypeStruct``, any other a ``jax.Array``."""
+    """Return the type that ``value``, an argument of ``f.lower()``, probably had before JAX replaced it:
+    ``numpy.ndarray``, ``jax.ShapeDtypeStruct`` or ``jax.Array``. Return None if JAX has not replaced it.
+    ``kind`` is the type of ``value``.
+
+    JAX 0.10 and 0.12 replace the arguments of ``f.lower()`` by objects of the class ``MetaTy``. One with
+    ``is_np_array`` set was a NumPy array, another one without a sharding a ``jax.ShapeDtypeStruct``, any
+    other a ``jax.Array``.
+    """
     if kind.__qualname__ != "MetaTy":
         return None
     if getattr(value, "is_np_array", False):
@@ -104,13 +108,12 @@ def made_at(array: Any) -> Any:
 
 
 def buffers(array: Any) -> list[tuple[int, int]] | None:
-    """Return (device id, address) of each shard of ``array`` in this process; None if reading the addresses
-    would mean to wait.
+    """Return (device id, address) of each shard of ``array`` in this process; None while ``array`` is still
+    being computed.
 
-    The addresses of an array that is still being computed are not read, because JAX may then wait until all
-    programs queued before have ended, on CPU as well (checked on 0.10.2 and 0.12.0.1). The shards of an array
-    on several devices are read from a clone, which shares the memory and is released afterwards. An array
-    whose own shards are read would keep them alive.
+    To read addresses then, JAX may wait until all programs queued before have ended, on CPU as well (checked
+    on 0.10.2 and 0.12.0.1). The shards of an array on several devices are read from a clone, which shares the
+    memory and is released afterwards, because an array keeps its shards alive once they have been read.
 
     Raises:
       RuntimeError: the array was deleted meanwhile, or this platform has no addresses.

@@ -194,8 +194,8 @@ class EagerFrame(JaxFrame):
 
 @declared
 class DeviceCopyFrame(JaxFrame):
-    """The frame of JAX's ``_array_shard_arg``, which copies a call's arguments to other devices and keeps
-    their sharding."""
+    """The frame of JAX's ``_array_shard_arg``, which copies array arguments of a call to the devices that the
+    call needs, if the arrays are on other devices. Their sharding stays the same."""
 
     module, function = "jax._src.array", "_array_shard_arg"
     batch_xs: Any = private("Transferred.bytes")

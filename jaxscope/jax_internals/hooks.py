@@ -78,8 +78,8 @@ def is_listening(listener: Any) -> bool:
 
 
 def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
-    """Have ``called(function)`` called after each fast-path call of a jitted function. Return a function that
-    ends this. It costs about 0.5 us a call.
+    """Have ``called(function)`` called after each fast-path call of a jitted function, which costs about 0.5
+    us a call. Return a function that ends this.
 
     The hook for this is JAX's ``_post_hook_state``, made for ``jax_debug_nans`` and ``jax_debug_infs``. If
     there is a hook already, our hook calls it first. Whenever one of the two settings changes, JAX assigns
@@ -142,9 +142,9 @@ def on_fast_path(called: Callable[[Any], None]) -> Callable[[], None]:
 
 
 def _checks() -> list[Any]:
-    """Return JAX's settings ``debug_nans`` and ``debug_infs``. When one of them changes, JAX assigns its own
-    hook for calls on the fast path again. Raises LookupError if the installed JAX has none of the functions
-    that it calls at such a change."""
+    """Return JAX's settings ``debug_nans`` and ``debug_infs``. When one of them changes, JAX replaces its
+    hook for calls on the fast path, and with it ours. Raises LookupError if the installed JAX does not have
+    the functions that it calls at such a change."""
     found = [attributes.DEBUG_NANS.needed(), attributes.DEBUG_INFS.needed()]
     for flag in found:
         if not hasattr(flag, "_update_global_hook") or not hasattr(flag, "_update_thread_local_hook"):
@@ -153,9 +153,9 @@ def _checks() -> list[Any]:
 
 
 def _after_changes(flag: Any, everywhere: Callable[[], None], here: Callable[[], None]) -> Callable[[], None]:
-    """Have functions called whenever JAX's setting ``flag`` changes, after JAX's own reaction to the change.
-    Return a function that ends this. ``everywhere`` is called after a change for all threads. ``here`` is
-    called after a change for the current thread."""
+    """Have ``everywhere`` called whenever JAX's setting ``flag`` was changed for all threads, and ``here``
+    whenever it was changed for one thread, in that thread. JAX's own reaction to the change comes first.
+    Return a function that ends this."""
     before = flag._update_global_hook, flag._update_thread_local_hook
 
     def chained(first: Any, then: Callable[[], None]) -> Callable[[Any], None]:

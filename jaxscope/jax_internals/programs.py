@@ -39,8 +39,8 @@ def function_source(jaxpr: Any) -> tuple[str, str | None, int | None]:
 
 
 def is_trace_of(jaxpr: Any, info: JitInfo) -> bool:
-    """Return whether ``jaxpr`` was traced from the same function to which the options ``info`` of jit belong.
-    The two are compared by the name, file and line of the function, which JAX stores in both."""
+    """Return whether ``jaxpr`` was traced from the jitted function whose options of jit are ``info``. JAX
+    stores the name, file and line of the function in both; these are compared."""
     traced = debug_info(jaxpr).func_src_info
     return known(traced) and known(info.fun_sourceinfo) and bool(traced == info.fun_sourceinfo)
 
@@ -125,8 +125,11 @@ def in_shardings_by_position(
 
 def _executable_in_shardings(executable: Any, frame: ExecutableFrame) -> list[Any] | None:
     """Return the sharding of each argument that XLA keeps, captured constants first; None if the shardings
-    cannot be read. If a sharding was passed to jit, or the argument is committed, it is that sharding.
-    Otherwise XLA has chosen it. If JAX can do so, all are expressed in the axes of the user's mesh."""
+    cannot be read.
+
+    It is the sharding that was passed to jit or, for a committed argument, the argument's own. In all other
+    cases XLA has chosen it. If possible, all are expressed in the axes of the user's mesh.
+    """
     avals, given = frame.global_in_avals, frame.in_shardings
     needed = (frame.device_list, avals, given, *_around(frame))
     if not all(map(known, needed)):
@@ -145,8 +148,9 @@ def _executable_in_shardings(executable: Any, frame: ExecutableFrame) -> list[An
 
 
 def _around(frame: ExecutableFrame) -> tuple[Any, Any, Any]:
-    """Return (ordered effects, intermediate shardings, mesh) from ``frame``, which JAX's functions for
-    shardings need as arguments. A value that cannot be read is a ``Missing``."""
+    """Return (ordered effects, intermediate shardings, mesh) of a program, which are arguments of the
+    functions of JAX that compute its shardings. They are read from ``frame``; one that cannot be read is a
+    ``Missing``."""
     return frame.ordered_effects, frame.intermediate_shardings, frame.context_mesh
 
 
@@ -171,8 +175,9 @@ def recovered_out_shardings(executable: Any, frame: ExecutableFrame) -> list[Any
 
 
 def _on_one_device(sharding: Any, devices: Any) -> Any:
-    """Return ``sharding``, that of a result of a program on one device, as JAX reports it: a GSPMDSharding of
-    the executable is replaced by a SingleDeviceSharding on the device of ``devices``."""
+    """Return ``sharding``, that of a result of a program on one device, as JAX reports it for the result
+    array: a GSPMDSharding, as the executable has it, becomes a SingleDeviceSharding. ``devices`` contains
+    that device."""
     import jax
 
     if type(sharding).__name__ != "GSPMDSharding":

@@ -131,10 +131,13 @@ def source(stack: Stack, frame: FrameType | None) -> dict[str, Any]:
 
 
 def _of_call(frame: FrameType, tracing: TraceFrame | None) -> dict[str, Any]:
-    """Return what ``frame``, that of a call, shows: ``fun`` (the function that was passed to jit),
-    ``jit_info`` (the options of jit), ``args`` and ``kwargs``. A key is missing if its value cannot be read.
-    Where it lacks a variable, ``tracing``, the frame that traces the function (None: there is none), is
-    read."""
+    """Return what ``frame``, the frame of a call, shows: a dict with ``fun`` (the function that was passed to
+    jit), ``jit_info`` (the options of jit), ``args`` and ``kwargs``. A key is missing if its value cannot be
+    read.
+
+    What ``frame`` does not show is read from ``tracing``, the frame in which JAX traces the function; None:
+    there is none.
+    """
     name = frame.f_code.co_name
     if name == TransformFrame.function:
         return {}
