@@ -57,9 +57,14 @@ def type_name(value: Any) -> str:
 
 
 def leaf(path: str, value: Any, shardings: Shardings) -> Leaf:
-    """Return one leaf of a call's arguments, ``value`` at ``path`` (``state.params['w']``), as data: type,
-    shape, dtype, sharding and so on. Fields that cannot be read are None. ``shardings`` is the table to which
-    its sharding is added."""
+    """Return one leaf of a call's arguments as data: type, shape, dtype, sharding and so on. Fields that
+    cannot be read are None.
+
+    Args:
+      path: where the leaf is: ``state.params['w']``.
+      value: the leaf.
+      shardings: the table to which the sharding of the leaf is added.
+    """
     import jax
 
     kind = type_name(value)
@@ -203,8 +208,8 @@ def _option_sharding(value: Any) -> str:
 
 
 def statics_of(info: JitInfo | JitOptions, args: tuple[Any, ...]) -> tuple[set[int], set[str]]:
-    """Return which arguments of a call of a jitted function with the positional arguments ``args`` are
-    static: (their positions, their keywords). ``info`` has the options of jit.
+    """Return which arguments of a call of a jitted function are static: ({their positions}, {their
+    keywords}). ``info`` has the options of jit, ``args`` the positional arguments of the call.
 
     Raises:
       LookupError: the options cannot be read in the installed JAX.
@@ -333,10 +338,15 @@ def of_call(
 def _leaves(
     call: Flat, users_names: dict[paths.Identity, list[str]], shardings: Shardings
 ) -> tuple[list[Leaf], list[tuple[int, weakref.ref[Any]]]]:
-    """Return the leaves of a call with the flattened arguments ``call`` as data, and (position, weak
-    reference) of each jax.Array among these leaves. Their shardings are added to ``shardings``.
-    ``users_names`` are the paths of the arrays in the user's own call, by ``paths.identity``; empty: use
-    JAX's paths."""
+    """Return (the leaves of a call's arguments as data, [(position among these leaves, weak reference) of
+    each jax.Array]).
+
+    Args:
+      call: the flattened arguments of the call.
+      users_names: for a call by a library's wrapper: ``paths.identity`` of an array -> its paths in the
+        user's own call. Leaves that are not in this dict keep JAX's paths.
+      shardings: the table to which the shardings of the leaves are added.
+    """
     leaves: list[Leaf] = []
     refs: list[tuple[int, weakref.ref[Any]]] = []
     for position, (path, value) in enumerate(call.leaves):
@@ -359,10 +369,16 @@ def _tree_text(tree: Any) -> str | None:
 def _behind_wrapper(
     call: Flat, user: UserCall, hashed: Hashed, serials: Serials
 ) -> tuple[paths.Found, list[Static]]:
-    """Name the arguments of ``user``, the user's call of a library's wrapper such as ``nnx.jit``. Return the
-    paths of the arrays in these arguments, and, as data, those values in them that the wrapper passes to jit
-    as static. ``call`` has the arguments that the wrapper passes to jit, ``hashed`` the static values that
-    JAX compares, and ``serials`` numbers objects that are compared by identity."""
+    """Find the user's arguments in a call of jit that a library's wrapper such as ``nnx.jit`` made. Return
+    (the paths of the arrays in the user's arguments, a description of each value in them that the wrapper
+    passes to jit as static).
+
+    Args:
+      call: the flattened arguments that the wrapper passes to jit.
+      user: the user's call of the wrapper.
+      hashed: the static values that JAX compares in the call of jit.
+      serials: numbers objects that are compared by identity.
+    """
     found = _users_names(user, hashed)
     traced = {path for path, _ in call.leaves}
     # The walk finds the shortest paths first: of too many values, those deep in a model are left out.
@@ -372,8 +388,9 @@ def _behind_wrapper(
 
 
 def _users_names(user: UserCall, hashed: Hashed) -> paths.Found:
-    """Return the paths of the arrays and other values in the arguments of the user's call. ``hashed`` has the
-    values that JAX compares as a whole, which are not searched."""
+    """Return the paths of the arrays and other values in the arguments of the user's call. Nothing is
+    searched inside a value that JAX compares as one object, as ``hashed`` knows, because its contents do not
+    matter for JAX's cache."""
     roots = list(zip(parameter_names(user.signature, len(user.args)), user.args, strict=True))
     roots += [(keyword_name(user.signature, k), v) for k, v in user.kwargs.items()]
     return paths.walk(roots, is_array, whole=hashed.whole)
@@ -389,10 +406,15 @@ def _is_concrete(value: Any) -> bool:
 def of_flat(
     values: list[Any], names: list[str] | tuple[str, ...] | None, context: str | None, serial: int | None
 ) -> Read:
-    """Return the cache key of a call of which only the flat arguments ``values`` and their ``names`` are
-    known, because it is under a transform (grad, vmap) or was lowered ahead of time. ``context`` is the id in
-    the log of JAX's configuration at this call, ``serial`` the number of the function object (``Serials``).
-    None: unknown."""
+    """Return the cache key, and weak references to the arrays, of a call of which only the flat arguments are
+    known, because it is under a transform (grad, vmap) or was lowered ahead of time.
+
+    Args:
+      values: the flat arguments.
+      names: their names; None: unknown.
+      context: the id in the log of JAX's configuration at this call; None: unknown.
+      serial: the number of the function object (``Serials``); None: unknown.
+    """
     shardings = Shardings()
     known = list(names or ())
     leaves = [

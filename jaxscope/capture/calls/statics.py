@@ -52,8 +52,8 @@ BRACKETS: dict[type, tuple[str, str]] = {
 
 
 def limited(text: str) -> str:
-    """Return ``text``; if it has more than MAX_TEXT characters, only its beginning, followed by a hash of the
-    whole text. So two different texts stay different."""
+    """Return ``text`` if it has at most MAX_TEXT characters. Otherwise return its beginning, followed by a
+    hash of the whole text, so that two different texts stay different."""
     if len(text) <= MAX_TEXT:
         return text
     return f"{text[:MAX_TEXT]}… sha256:{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"
@@ -312,8 +312,8 @@ def compared_parts(path: str, value: Any) -> list[tuple[str, Any]]:
 
 
 def opaque(path: str, value: Any) -> Static:
-    """Describe the static value at ``path`` by its type and hash only. It is used where other entries
-    describe the parts of this value."""
+    """Describe the static value at ``path`` by its type and hash only, not by its contents. It is used for a
+    value whose parts are each described by a ``Static`` of their own."""
     hashed = _hash(value)
     return Static(
         path=path, repr="(see the fields above)", type=type(value).__qualname__, compares="value", hash=hashed

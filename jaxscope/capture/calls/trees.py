@@ -147,9 +147,15 @@ def named_parts(aux: Any, named: list[tuple[str, Any]]) -> list[tuple[str, Any]]
 
 
 def _take(value: Any, left: list[tuple[str, Any]], found: list[tuple[str, Any]], depth: int) -> None:
-    """Find the attribute in ``left``, the (name, value) pairs not found yet, whose value is ``value``, a part
-    of the static data of a pytree node, and move it to ``found``. If there is none and ``value`` is a
-    container, do this for each item. ``depth`` is the number of containers around ``value``."""
+    """Find out which attributes of an object have ``value``, a part of its static data, or items of it as
+    their values. If an attribute in ``left`` has ``value``, move it to ``found``. If none has and ``value``
+    is a container, do this for each item.
+
+    Args:
+      left: (name, value) of the attributes that are not found yet.
+      found: (name, value) of those that are.
+      depth: the number of containers around ``value``.
+    """
     for i, (name, held) in enumerate(left):
         plain = issubclass(type(value), paths.PLAIN) and type(held) is type(value)
         if held is value or (plain and held == value):
@@ -182,9 +188,14 @@ def key_path(value: Any, keys: tuple[Any, ...], leaf: Any) -> str:
 
 
 def _child(value: Any, keys: tuple[Any, ...], leaf: Any) -> tuple[str, Any]:
-    """Return (the step to the child of the pytree node ``value`` that ``keys[0]`` leads to, the child):
-    ``(".w", array)``. The child is None if it cannot be read. ``leaf`` is a leaf below the child; it shows
-    which attribute a numbered child is."""
+    """Return (step, child) for the child of the pytree node ``value`` to which a key path leads: ``(".w",
+    array)``. The child is None if it cannot be read.
+
+    Args:
+      keys: the key path from ``value`` on; its first entry leads to the child.
+      leaf: the leaf at the end of the key path. If JAX has only numbered the child, it is the attribute of
+        ``value`` that leads to this leaf.
+    """
     import jax
 
     if not keys:
@@ -218,9 +229,14 @@ def _leads(value: Any, keys: tuple[Any, ...], leaf: Any) -> bool:
 
 
 def _fallback(kind: type, aux: Any, index: int) -> str:
-    """Return the step to child number ``index`` of a pytree node of the class ``kind``, such as ``['opt']``
-    or ``[2]``. It is used for a child without leaves, to which no key path leads. ``aux`` is the node's
-    static data; for a dict, its keys."""
+    """Return the step to a child of a pytree node that has no leaves, such as an empty dict: ``['opt']`` or
+    ``[2]``. No key path leads to such a child.
+
+    Args:
+      kind: the class of the node.
+      aux: the static data of the node; for a dict, its keys.
+      index: the number of the child.
+    """
     if issubclass(kind, dict):
         keys = aux[1] if isinstance(aux, tuple) and len(aux) == 2 and not isinstance(aux[0], str) else aux
         try:

@@ -40,6 +40,7 @@ class UserCall(NamedTuple):
 
     Attributes:
       function: the user's function, which the wrapper passes to jit in a changed form.
+      args, kwargs: the arguments that the user passed.
       signature: the signature of the function; None: unknown.
       wrapper: the name of the wrapper: ``flax.nnx.jit``.
       options_are_its_own: whether the wrapper chose the options of jit, not the user.
@@ -203,11 +204,12 @@ def user_call(function: object, frame: FrameType | None) -> UserCall | Missing |
 
 
 class Hashed:
-    """The values that JAX compares in the cache key of a call: its static arguments, and the static data of
-    its tree. ``value in hashed`` tests whether a value is one of these.
+    """The static values that JAX compares when it looks up a call in its cache: the static arguments, the
+    static data of the arguments' tree, and what is inside these. ``value in hashed`` tests whether a value is
+    one of them.
 
-    Containers of a library's wrapper (graph definitions, partitions) are divided into their parts, and so are
-    other values that are compared by their parts. An object that is compared by identity is not divided.
+    Containers are taken apart, also those of a library's wrapper (graph definitions, partitions), and so are
+    other objects that are compared by their contents. An object that is compared by identity is not.
 
     Args:
       tree: the PyTreeDef of the arguments.
@@ -241,8 +243,9 @@ class Hashed:
         return (kind, value) in self._plain if kind in paths.PLAIN else id(value) in self._objects
 
     def whole(self, value: Any) -> bool:
-        """Return whether JAX compares ``value`` in the cache key as one object, so that its contents do not
-        matter."""
+        """Return whether ``value`` is one of these static values and JAX compares it without looking inside:
+        a function, or an object that is equal only to itself. A search for arrays does not enter such a
+        value."""
         return id(value) in self._objects and _whole(value)
 
 
@@ -261,9 +264,10 @@ def _hashed_with(value: Any) -> list[Any]:
 
 
 def _whole(value: Any) -> bool:
-    """Return whether ``value`` is one entry of a cache key, whose contents need not be searched: a number, a
-    string, a function, or an object that JAX compares by identity, because its class has no ``__eq__``. A
-    container of a library, such as a module of flax, is searched."""
+    """Return whether JAX compares the static value ``value`` as a whole, and not by what is inside it: a
+    number, a string, a function, or an object whose class has no ``__eq__``, which is compared by identity.
+    An object of a library, such as a module of flax, does not count as such, so that its attributes are
+    searched."""
     kind = type(value)
     if issubclass(kind, (*paths.PLAIN, *paths.CODE)):
         return True
