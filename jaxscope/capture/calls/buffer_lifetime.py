@@ -19,8 +19,8 @@ MAX_PENDING = 64
 
 
 class BufferLifetimes:
-    """The calls whose array arguments have not been checked yet for deletion or release. ``bool()`` of this
-    object is True if there are such calls.
+    """The calls whose array arguments are still to be checked: whether the call deleted them, or they were
+    released. ``bool()`` of this object is True if there are such calls.
 
     Attributes:
       fresh: whether a call was added since the last check.
@@ -51,10 +51,14 @@ class BufferLifetimes:
         self._pending = []
 
     def look(self, seen: str, running: set[int]) -> None:
-        """Check the array arguments of the calls that this thread has made and that are not among ``running``
-        (numbers of the calls in progress); at exit, those of all threads. For each call, write an event
-        ``ArgumentFate``: which arrays were deleted, released or kept. ``seen`` is the occasion: next_call,
-        next_event or exit."""
+        """Check the array arguments of calls that are over, and write for each call an event
+        ``ArgumentFate``: which arrays were deleted, released or kept. At exit all calls are checked, else
+        only those of this thread.
+
+        Args:
+          seen: the occasion: next_call, next_event or exit.
+          running: the numbers of the calls in progress, which are not checked before exit.
+        """
         here = threading.get_ident()
         self.fresh = False
         waiting, self._pending = self._pending, []

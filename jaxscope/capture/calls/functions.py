@@ -39,9 +39,9 @@ class Layers(NamedTuple):
     Attributes:
       wrappers: the names of the wrappers, outermost first: ``["jax.vmap", "functools.partial"]``.
       form: what was wrapped: def, lambda, partial, method or callable (an object with ``__call__``).
-      bound: the arguments that partials pass to the function, by name or position. For a method, ``self``
-        with the object's class, if this class inherits the method, and ``self.loss`` with the object's
-        attribute of this name, if it is or contains a function.
+      bound: the values that the wrappers add to a call. For a partial: keyword, or position as text -> value.
+        For a method of an object: ``self.loss`` -> the object's attribute ``loss``, for each attribute that
+        is or contains a function; and ``self`` -> the object's class, if this class inherits the method.
     """
 
     function: Any
@@ -73,9 +73,10 @@ class Serials:
         return name if len(known) == 1 else f"{name} (class #{len(known)})"
 
     def equal_with_another_hash(self, path: str, value: Any, hashed: int | None) -> bool:
-        """Return whether ``value`` is equal to the last value of its class at ``path`` in the arguments but
-        has another hash (``hashed``; None: it has none). JAX's cache then misses although the values are
-        equal, because the class's ``__hash__`` contradicts ``__eq__``.
+        """Return whether the class of ``value`` has a ``__hash__`` that contradicts its ``__eq__``: ``value``
+        is equal to the value of the same class that was seen before at ``path`` in the arguments, but has
+        another hash. JAX's cache then misses although the values are equal. ``hashed`` is the hash of
+        ``value``; None: it has none.
 
         This calls an ``__eq__`` that the value's class defines in Python, as JAX has done before.
         """
@@ -205,8 +206,8 @@ def _step_in(layer: Any) -> tuple[Any, str] | None:
 
 def unwrap(function: Any) -> Layers:
     """Remove the wrappers (partials, methods, transforms, library wrappers) from ``function``, an object that
-    was passed to jit. Return the user's function inside, the names of the wrappers, and the arguments that
-    they bind."""
+    was passed to jit. Return, as Layers, the user's function inside, the names of the wrappers, and the
+    values that the wrappers add to a call."""
     wrappers: list[str] = []
     bound: dict[str, Any] = {}
     form = "def"
@@ -334,9 +335,9 @@ def _captures(function: Any) -> dict[str, Any]:
 
 
 def _code_of(value: Any, seen: list[Any]) -> str:
-    """Return a text that is equal for two captured values (lists and tuples are searched) that contain the
-    same functions (compared by their code) and callable objects (compared by their class). The text is empty
-    for a value without functions.
+    """Return a text that shows which functions a captured value is or contains. For two values with the same
+    functions it is equal; for a value without functions it is empty. Functions are compared by their code,
+    callable objects by their class; lists and tuples are searched.
 
     Numbers, arrays and other data do not count. So a function that is defined again for each learning rate
     counts as one function, but a function that is defined again for another loss function as a new one.
@@ -363,8 +364,9 @@ def _code_of(value: Any, seen: list[Any]) -> str:
 
 
 def _functions_of(instance: Any) -> dict[str, Any]:
-    """Return the attributes of an object that are or contain functions: ``{"self.loss": squared}``. Its own
-    methods, jitted ones too, are left out: they are those of its class."""
+    """Return those attributes stored in an object that are or contain functions: ``{"self.loss": squared}``.
+    A method of the object itself that is stored in it, bound or jitted, is left out: it belongs to the
+    class."""
     attributes = _own(instance, "__dict__")
     found = {}
     for name, value in itertools.islice(

@@ -103,10 +103,13 @@ class Calls(threading.local):
         self._over = over
 
     def find(self, frame: FrameType, rank: int) -> Call | None:
-        """Return the call in progress whose frame is ``frame``, if an event of this rank can be its next
-        event; else None. A call that has had this event or a later one already is over: another call has got
-        its frame. ``rank`` is the position of the event in the order of a call's events: TRACE_RANK,
-        MISS_RANK, ..."""
+        """Return the call in progress that an event announced at ``frame`` belongs to; None if the event
+        begins a new call.
+
+        The events of a call come in the order TRACE_RANK, MISS_RANK, ... ``rank`` is the position of this
+        event in it. If the call at ``frame`` has had this event or a later one already, that call is over,
+        and another call has got its frame.
+        """
         here = place(frame)
         for i in range(len(self.open) - 1, -1, -1):
             call = self.open[i]

@@ -64,8 +64,9 @@ class Introductions:
         return self._by_place.get((seen.file, seen.line, seen.name)) or self.introduce(seen)
 
     def wrapped(self, function: Any, seen: ev.FunctionSeen) -> None:
-        """Note that the jaxprs traced from ``function``, a wrapper of a library, are those of the user's
-        function ``seen``: under a transform only the name and line of ``function`` are known."""
+        """Remember that ``function``, a wrapper of a library, runs the user's function, which the event
+        ``seen`` describes. Under a transform such as grad, JAX names only ``function`` and its line;
+        ``traced`` then returns ``seen`` for its jaxprs."""
         code = getattr(function, "__code__", None)
         if code is not None:
             name = str(function.__qualname__).rpartition(".")[2]

@@ -2,7 +2,7 @@
 describing each.
 
 A function with effects (``debug.print``, callbacks, Refs) misses the fast path in every call. After UNCHANGED
-such calls in a row with arguments of the same types, each further call is only counted, by a dictionary
+repetitions in a row with arguments of the same types, each further call is only counted, by a dictionary
 look-up and an addition. No change is overlooked: other shapes, dtypes or weak types give another jaxpr, and
 JAX announces lowerings and compilations by other events.
 """
@@ -20,14 +20,15 @@ UNCHANGED = 3
 
 
 class Repeat(NamedTuple):
-    """The calls that missed the fast path with the same jaxpr, up to the present one.
+    """What is known of the calls with one jaxpr that missed the fast path and are described in the log. From
+    it follows whether the next such call is only counted.
 
     Attributes:
       jaxpr: a weak reference to the jaxpr.
-      types: the types of the arguments in the last call.
+      types: the types of the arguments in the last of these calls.
       function: the id of the function.
-      misses: the count of those calls of the function that were only counted, not described.
-      same: how many calls in a row have had these types.
+      misses: counts the further calls of the function, which are not described.
+      same: how many calls in a row, up to the last one, had the same types as the call before.
     """
 
     jaxpr: weakref.ref[Any]
@@ -38,12 +39,13 @@ class Repeat(NamedTuple):
 
 
 class RepeatedMisses:
-    """Counts, for each jaxpr, the calls in a row that missed the fast path with the same argument types. The
-    first ones are described in the log. All further ones are only counted, by function.
+    """Decides which calls that miss the fast path are described in the log. Of calls in a row with the same
+    jaxpr and the same argument types, the first ones are; all further ones are only counted, by function.
 
     Attributes:
-      known: the jaxprs whose next call is only counted if its arguments have the same types, by ``id`` of
-        the jaxpr. The id of a jaxpr that died can be used again: compare ``Repeat.jaxpr``, too.
+      known: ``id`` of a jaxpr -> its Repeat, for those jaxprs whose next call is only counted if its
+        arguments have the same types. The id of a jaxpr that died can be used again: compare
+        ``Repeat.jaxpr``, too.
     """
 
     def __init__(self, writer: Writer) -> None:
@@ -53,9 +55,9 @@ class RepeatedMisses:
         self._misses: dict[str, Count] = {}  # by function, because the counts outlive the jaxprs
 
     def counted(self, jaxpr: Any, arguments: tuple[Any, ...]) -> str | None:
-        """Count a call that missed JAX's fast path, and return the id of its function, if the last few calls
-        with the same ``jaxpr`` had arguments of the same types. Otherwise return None: the caller has to
-        write this call to the log in full."""
+        """Count a call that missed JAX's fast path and return the id of its function, if enough calls in a
+        row with the same ``jaxpr`` and the same types of arguments are described in the log already.
+        Otherwise return None: the caller has to describe this call in the log."""
         repeat = self.known.get(id(jaxpr))
         if repeat is None or repeat.jaxpr() is not jaxpr or repeat.types != (*map(type, arguments),):
             return None
@@ -63,8 +65,8 @@ class RepeatedMisses:
         return repeat.function
 
     def note(self, jaxpr: Any, arguments: tuple[Any, ...], function: str) -> None:
-        """Remember that a call of ``function`` missed the fast path with ``jaxpr`` and ``arguments`` and was
-        described in the log. After UNCHANGED such calls in a row with the same types of arguments,
+        """Remember that a call of ``function`` (an id) missed the fast path with ``jaxpr`` and ``arguments``
+        and was described in the log. After UNCHANGED repetitions in a row with the same types of arguments,
         ``counted`` only counts the next ones."""
         number, types = id(jaxpr), (*map(type, arguments),)
         repeat = self.known.pop(number, None) or self._described.pop(number, None)
@@ -88,7 +90,8 @@ class RepeatedMisses:
             misses.flush()
 
     def _count(self, function: str) -> Count:
-        """Return the count of those calls of ``function`` that were only counted, not described."""
+        """Return the object that counts those calls of ``function`` (an id) that are only counted, not
+        described."""
         if function not in self._misses:
             self._misses[function] = Count(
                 self._writer, lambda count, cell: MissesCounted(function=function, count=count, cell=cell)
