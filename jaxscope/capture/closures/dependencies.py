@@ -46,8 +46,9 @@ class Found(NamedTuple):
     Attributes:
       place: the path to the value from the traced function.
       name: the expression in the code, such as ``config['lr']``.
-      where: the kind of the variable. ``closure``; ``global``; ``static``: an argument that is part of the
-        cache key; ``global of helper``: a global of the function ``helper`` that the traced function calls.
+      where: the kind of the variable with which ``name`` begins: ``closure``, ``global`` or ``static`` (an
+        argument that stays the same from call to call). ``global of helper`` is a global that is read by
+        ``helper``, a function that the traced function calls.
       value: the present value.
       line: the first line that reads the value.
       certain: whether every run of the traced function executes that line.

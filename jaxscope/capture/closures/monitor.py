@@ -38,20 +38,20 @@ CALL, STEP, EXIT = "call", "step", "exit"  # the occasion of a check
 
 class Guard:
     """Checks whether the values that one watched object (``jaxscope.watch``) captured have changed since its
-    trace. The checks are made after those calls that its counter selects.
+    trace. This is done after some of its calls; each check decides when the next one is made.
 
     Args:
-      counter: counts the calls of the object.
+      counter: counts the calls of the object, and says after which of them a check is due.
       inside: the attribute of this name.
 
     Attributes:
       function: the id of the watched function.
       inside: whether the object is not jitted itself but called by a jitted function, so that its calls on
         JAX's fast path are not seen.
-      static: position of the argument for each of whose values there is a separate trace, such as a static
-        ``self``; None: there is no such argument.
-      snapshots: the values that the newest trace read: ``id()`` of that static argument -> (reference to the
-        argument, Snapshot). The id is 0 if there is no such argument.
+      static: position of an argument, such as a static ``self``, for each of whose values the function is
+        traced again; None: there is no such argument.
+      snapshots: ``id()`` of the value of that argument -> (reference to it, Snapshot of the values that the
+        newest trace for it read). The id is 0 if there is no such argument.
       pending: a trace that has begun and not ended; None: there is none.
       interval: the number of calls until the next check.
     """
@@ -243,9 +243,10 @@ class Pending:
 
     Args:
       bound: name -> a function that returns the value, for arguments that stay the same from call to call.
-      static: position of the argument for each of whose values there is a separate trace, such as a static
-        ``self``; None: there is none.
-      owner: a function that returns the value of the argument at ``static``; None: there is none.
+      static: position of an argument, such as a static ``self``, for each of whose values the function is
+        traced again; None: there is none.
+      owner: a function that returns the value of that argument; None: there is none.
+      call: the number of the call in which the trace began.
     """
 
     def __init__(
@@ -291,8 +292,13 @@ class ClosureMonitor:
 
     def began(self, call: int, source: dict[str, Any], frame: FrameType | None) -> None:
         """Note that the trace of the call number ``call`` begins, for the guards of the traced function. Do
-        nothing if the function is not watched. ``source`` is what JAX's ``frame`` of the call and those
-        around it show: function, options of jit, arguments (``jax_internals.source``)."""
+        nothing if the function is not watched.
+
+        Args:
+          source: what JAX's frames show of the call: function, options of jit, arguments
+            (``jax_internals.source``).
+          frame: the frame of the call; None: unknown.
+        """
         given = source.get("fun")
         user = wrappers.user_call(given, frame.f_back) if given is not None and frame is not None else None
         if isinstance(user, jax_internals.Missing):
@@ -358,8 +364,9 @@ class ClosureMonitor:
     # -- steps ----------------------------------------------------------------------------------------
 
     def check_soon(self) -> None:
-        """Have the guards check at the end of this step, and then at the ends of steps at growing intervals.
-        This is called when there are values that checks after calls do not cover."""
+        """Have all guards check at the end of this step, and from then on at the ends of steps at growing
+        intervals. This is called after a trace that captured NumPy arrays, or whose function is called by a
+        jitted function: checks after calls are then not enough."""
         if self.tracker is not None:
             self._since = self.tracker.ended
             self.tracker.look_after(1)

@@ -1,8 +1,8 @@
 """Remember the values that one trace read besides its arguments, and find the variables that have another
 object now.
 
-Numbers and strings are kept themselves, other values by weak reference. Of the function's closure, the cells
-are kept.
+Numbers and strings are kept themselves, other values by weak reference. The closure cells of the function are
+kept, too, to read the present values from them.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ class Snapshot:
 
     Args:
       bound: name -> a function that returns the value, for arguments that stay the same from call to call.
+      call: the number of the call in which the trace was made.
       calls: the number of calls of the function so far.
       constants: identifies the arrays that the trace captured (``paths.identity``).
 
@@ -59,7 +60,7 @@ class Snapshot:
       calls: the number of calls of the function when the contents of arrays were last compared.
       contents_at: the number of the call after which the contents of arrays are compared next.
       reported: whether a change was written to the log.
-      reads: all values, by their path.
+      reads: path -> value, for all values (each a Read).
       cells: (closure cell, value) for the values in closure cells.
       names: (name, value) for the values in globals.
       deep: the values that are reached through attributes or items.
@@ -153,7 +154,7 @@ class Snapshot:
 
 
 def _is_one_of(value: Any, constants: set[paths.Identity]) -> bool:
-    """Return whether ``value`` is one of several arrays. ``constants`` has what identifies these arrays
+    """Return whether ``value`` is an array that is among ``constants``, which identifies arrays
     (``paths.identity``)."""
     try:
         return bool(constants) and paths.identity(value) in constants
