@@ -31,9 +31,10 @@ _METHODS = (FunctionType, staticmethod, classmethod)
 
 
 def target(function: Any) -> tuple[FunctionType | None, list[Any], dict[str, Any]]:
-    """Return (the user's function inside ``function``, the positional arguments, the keyword arguments that
-    partials and methods bind to it). ``function`` is an object that was passed to jit. If no function of the
-    user is inside, the result is (None, [], {})."""
+    """Return (the user's function inside ``function``, the positional arguments, the keyword arguments). The
+    arguments are those that partials and methods around the user's function pass to it in each call, such as
+    ``self``. ``function`` is an object that was passed to jit. If no function of the user is inside, the
+    result is (None, [], {})."""
     positional: list[Any] = []
     keywords: dict[str, Any] = {}
     for _ in range(functions.MAX_LAYERS):

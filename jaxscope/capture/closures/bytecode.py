@@ -43,8 +43,7 @@ class Name(NamedTuple):
 
 
 class Reads(NamedTuple):
-    """The names that the code of one function reads and writes, including functions that are defined inside
-    it.
+    """The names that the code of one function, and of the functions defined inside it, reads and writes.
 
     Attributes:
       read: name -> (the line that reads it first, whether every run of the function executes that line).
@@ -96,8 +95,10 @@ class _Scan:
     reads and writes to ``found``.
 
     Args:
-      local: parameter -> the name by which the value is known: ``self`` or ``self.layer``.
-      outer: closure variable -> the name by which the value is known; None: unknown.
+      local: parameter -> the Name under which a read of it is noted. Empty for a function that is defined
+        inside another one.
+      outer: closure variable -> the Name under which a read of it is noted, such as ``self.layer`` for a
+        variable ``layer`` of the function around; None: unknown.
       found: the result, which is extended.
       straight: whether every run of the outermost function executes this code, up to the first jump.
       depth: how many functions are around this one.

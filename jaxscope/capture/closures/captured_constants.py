@@ -108,9 +108,15 @@ def _reached(function: FunctionType) -> list[tuple[str, str, Any]]:
 
 
 def _attributes(name: str, where: str, owner: Any, wanted: set[str]) -> list[tuple[str, str, Any]]:
-    """Return (``name.attribute``, ``where``, value) for those attributes of ``owner``, a module or class,
-    that code may read. ``name`` is its name in the code, ``where`` the kind of variable that refers to it
-    (closure or global), and ``wanted`` has the attribute names that occur in the code."""
+    """Return (name, kind, value) of those attributes of a module or class ``owner`` that some code may read:
+    ``("config.lr", "global", 0.1)``.
+
+    Args:
+      name: the name of ``owner`` in the code.
+      where: the kind of the variable that refers to ``owner``: closure, global or attribute. It becomes the
+        kind of each attribute.
+      wanted: the attribute names that occur in the code.
+    """
     found: dict[str, Any] = {}
     for holder in getattr(owner, "__mro__", (owner,)):
         space = vars(holder)
@@ -137,8 +143,9 @@ class Drawn(NamedTuple):
         that each call draws the same numbers.
       arguments: positions, among the flat arguments, of keys that are not combined with another argument.
       of: the number of flat arguments.
-      on_devices: positions, among the flat arguments, of keys that a shard_map passes whole to every device.
-        All devices then draw equal numbers, and combine them element by element with a part of a split array.
+      on_devices: positions, among the flat arguments, of keys from which all devices in a shard_map draw
+        equal numbers, although the program combines these element by element with a split array, as in a
+        dropout mask.
     """
 
     constants: frozenset[int] | None = None
@@ -172,9 +179,14 @@ def keys_drawn_from(jaxpr: Any) -> Drawn:
 
 
 def _draws_alike(body: Any, keys: dict[int, int], found: set[int]) -> None:
-    """Add to ``found`` the positions of those arguments that are random keys from which a shard_map in the
-    jaxpr ``body`` draws equal numbers on all devices. ``keys`` is ``id()`` of a variable of ``body`` -> the
-    position of the argument whose value it has."""
+    """Find random keys from which all devices in a shard_map draw equal numbers for a split array
+    (``Drawn.on_devices``). Add to ``found`` the positions of the arguments that are such keys.
+
+    Args:
+      body: a jaxpr, which may contain a shard_map.
+      keys: for the variables of ``body`` that are arguments and may be keys: ``id()`` of the variable -> the
+        position of the argument.
+    """
     for equation in body.eqns if keys else ():
         if equation.primitive.name == "shard_map":
             inner, specs = equation.params["jaxpr"], equation.params["in_specs"]
@@ -292,7 +304,7 @@ def _bodies(equation: Any) -> Iterator[Any]:
 
 
 def inner_programs(jaxpr: Any, left: int = MAX_INNER) -> Iterator[Any]:
-    """Yield the jaxprs of the jitted functions that ``jaxpr`` calls and that have captured arrays themselves.
+    """Yield the jaxprs of those jitted functions called in ``jaxpr`` that have captured arrays of their own.
     Calls inside calls are searched up to ``left`` levels."""
     for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns if left else ():
         if equation.primitive.name in CALLING:
@@ -306,12 +318,14 @@ def inner_programs(jaxpr: Any, left: int = MAX_INNER) -> Iterator[Any]:
 def of_trace(
     function: Any, constants: list[Any], is_array: Any, jaxpr: Any = None, drawn: frozenset[int] | None = None
 ) -> list[Captured]:
-    """Describe each of ``constants``, the arrays that a trace of ``function`` (or a jitted function called in
-    it) captured: name of the variable, kind of the variable, shape, dtype and bytes. The largest array comes
-    first. ``is_array`` returns whether an object is an array.
+    """Describe the arrays that a trace of ``function`` captured: name and kind of the variable, shape, dtype
+    and bytes. The largest array comes first.
 
     Args:
-      jaxpr: the result of the trace; None: jitted functions called in it are not searched.
+      constants: the arrays that ``function`` itself captured.
+      is_array: returns whether an object is an array.
+      jaxpr: the result of the trace, in which the arrays that jitted functions called by ``function``
+        captured are found; None: these are left out.
       drawn: positions among ``constants`` of random keys from which the trace draws; None: unknown.
     """
     if jaxpr is not None:
