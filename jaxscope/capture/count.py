@@ -16,10 +16,14 @@ INTERVAL_NS = 100_000_000
 
 
 class Count(Tick):
-    """A count that starts at 0, with its copy in a cell of a file that is mapped into memory.
-    ``cells[index] = value`` stores the count, where ``cells`` is the mapped file, or an object in its place
-    while there is no such cell. ``event`` returns the event that writes the count to the log. Its parameters
-    are the count, and the number of the cell in which later counts are stored (None: they are not stored)."""
+    """A count that starts at 0 and is also stored, after each change, by ``cells[index] = value``. ``cells``
+    is a file that is mapped into memory, so that the count is not lost when the process is killed. Until a
+    place in the file is reserved, ``cells`` is an object that reserves it.
+
+    Args:
+      event: returns the event that writes the count to the log, from (the count, the index in the file of the
+        cell in which later counts are stored; None: they are not stored).
+    """
 
     __slots__ = ("_event", "_writer", "_written", "cell")
 
@@ -56,7 +60,8 @@ class Count(Tick):
 
     def place(self) -> None:
         """Reserve a cell (a place for one number) in the mapped file, and store the count there from now on.
-        Write the index of the cell to the log."""
+        If no file can be mapped, the count is written to the log from time to time instead. Write the index
+        of the cell to the log."""
         cell = self._writer.cell()
         if cell is None:
             self.cells = _InTheLog(self)

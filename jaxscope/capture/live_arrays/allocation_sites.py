@@ -30,9 +30,13 @@ def line(stack: Any) -> Frame | None:
 
 
 def lines_of(refs: list[tuple[int, weakref.ref[Any]]], count: int) -> tuple[list[Frame], list[int]]:
-    """Return the lines that created the arrays among a call's arguments, and for each of the ``count`` leaves
-    of the arguments the index of its line in this list: -1 if the line is unknown or the leaf is no
-    jax.Array. ``refs`` are (position of the leaf, weak reference) of each array."""
+    """Return (the lines that created the arrays in a call's arguments, [for each leaf of the arguments the
+    index of its line among these lines]). The index is -1 if the line is unknown or the leaf is no jax.Array.
+
+    Args:
+      refs: (position of the leaf, weak reference) of each array.
+      count: the number of leaves.
+    """
     lines: dict[Frame | None, int] = {None: -1}
     line_of_stack: dict[Any, int] = {}
     indices = [-1] * count

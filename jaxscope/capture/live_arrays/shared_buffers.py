@@ -20,8 +20,13 @@ MAX_SHARDS = 4096  # shards of arrays on several devices whose addresses one sna
 
 
 class SameSize(msgspec.Struct, frozen=True, eq=False):
-    """Live ``arrays`` (their ``id()``) that have the same size and are on the same ``devices``, ids of those
-    of this process that have a shard of them; ``bytes`` is the size of one array on each device."""
+    """Live arrays that have the same size and are on the same devices.
+
+    Attributes:
+      devices: the ids of those devices that belong to this process.
+      bytes: the size of one of the arrays on each device.
+      arrays: the ``id()`` of each array.
+    """
 
     devices: tuple[int, ...]
     bytes: int
@@ -46,8 +51,11 @@ class SharedBuffers:
 
         One of the arrays that share memory owns it: the one on the most devices; of several, one to which a
         variable leads. The ids of the others are added to ``within``. Where an array shares the memory of
-        another on some of its devices only, these bytes are added to ``overlap``, by device. ``sizes`` are
-        the live arrays by size and devices; ``named`` contains the ids of those to which a variable leads.
+        another on some of its devices only, these bytes are added to ``overlap``, by device.
+
+        Args:
+          sizes: the live arrays, grouped by size and devices.
+          named: contains the ids of the arrays to which a variable leads.
         """
         arrays_of_size: collections.Counter[tuple[int, int]] = collections.Counter()
         sizes = [s for s in sizes if s.bytes]
@@ -82,16 +90,17 @@ class SharedBuffers:
     def _without_addresses(
         self, array: Any, s: SameSize, unknown_shards: set[Any], named: Container[int]
     ) -> None:
-        """Find out whether ``array``, of size and devices ``s`` and at an unknown address, is a shard that
-        was taken of another array. If so, add it to ``within``.
+        """Find out whether ``array``, whose address is unknown, is a shard that was taken of another array.
+        If so, add it to ``within``.
 
         JAX gives such a shard the stack object (the record of where an array was created) of the array that
         it was taken of.
 
         Args:
-          unknown_shards: (stack, dtype, shape, device) of each shard of the arrays on several devices whose
-            addresses are unknown; such an ``array`` is added here. Arrays on several devices are examined
-            first.
+          s: the size and the devices of ``array``.
+          unknown_shards: (``id()`` of the stack, dtype, shape, device) of each shard of the arrays on several
+            devices whose addresses are unknown. If ``array`` is one of these arrays, its shards are added
+            here. They are examined before the arrays on one device.
           named: contains the ids of the arrays to which a variable leads.
         """
         stack = id(jax_internals.made_at(array))

@@ -331,8 +331,8 @@ _NUMBERED = re.compile(r"[^0-9]*[0-9]+")
 
 
 def _step(step: Any, raw: bool) -> str:
-    """Return one step of a path as text, with ``[*]`` for an index. ``step`` is text or, if ``raw``, the key
-    of a dict; None: at some index."""
+    """Return one step of a path as text, with ``[*]`` for each index. ``step`` is such a text already
+    (``.params``) or, if ``raw``, the key of a dict. None stands for any index of a sequence."""
     if step is None:
         return "[*]"
     if not raw:
@@ -378,8 +378,12 @@ def _slots(value: Any, kind: type) -> list[tuple[str, Any]]:
 def _held_in_c(value: Any, kind: type, attributes: bool) -> Iterable[tuple[Any, Any]]:
     """Return (step of the path, child) for the objects to which ``value``, of type ``kind``, refers in
     another way than by attributes: the items of an object array, the variables of a frame, what a C object
-    such as an iterator holds. For a C object, these are the objects that the garbage collector visits, which
-    calls no code of the program. A C object that has ``attributes`` is not searched in this way."""
+    such as an iterator holds.
+
+    For a C object, these are the objects that the garbage collector visits, which calls no code of the
+    program. ``attributes`` says whether ``value`` has attributes; a C object that has some is not searched in
+    this way.
+    """
     if issubclass(kind, BaseException):
         return [
             (f".{n}", paths._slot(value, n)) for n in ("args", "__traceback__", "__cause__", "__context__")

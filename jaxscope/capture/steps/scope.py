@@ -71,7 +71,8 @@ class RecordingScope:
       alarm: checks the calls that missed the fast path. It is called at the end of a step, or before a call
         of a watched function, if there was such a call since the last check. It returns whether it could
         check, and may raise RecompileError. None: nothing is checked.
-      own: whether calls in other blocks and in other asyncio tasks are left out.
+      own: whether only calls inside this block count. If False, all calls made while it is open count, also
+        those in other blocks and in other asyncio tasks.
 
     Attributes:
       calls: number of each call that missed the fast path -> the counts at that time.
@@ -129,9 +130,9 @@ class RecordingScope:
         return Counting(self._tracker.marks - self._marks, called, steppers)
 
     def steps(self, inside: Callable[[int, str], bool] = lambda call, function: False) -> dict[int, Step]:
-        """Return, for each call that missed the fast path in this block: number of the call -> the step of
-        the block that it belongs to. ``inside`` returns whether the call with a number was made within a call
-        of the function with an id."""
+        """Return to which step of this block each call belongs that missed the fast path: number of the call
+        -> step. ``inside`` is called with the number of a call and the id of a function, and returns whether
+        the call was made while a call of the function was running."""
         counting = self.counting
         return {
             call: counting.step(

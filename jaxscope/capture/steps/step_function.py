@@ -24,9 +24,8 @@ from jaxscope.schema.events import FunctionSeen
 
 
 class StepFunction:
-    """Counts the calls of the function called ``name`` as training steps. If a function watched with
-    ``jaxscope.watch`` counts the steps, nothing is counted here. ``name`` is the name or the qualified name
-    of the function."""
+    """Counts the calls of one function as training steps. ``name`` is its name or its qualified name. If a
+    function wrapped by ``jaxscope.watch`` counts the steps already, nothing is counted here."""
 
     def __init__(self, name: str, tracker: StepTracker, introductions: Introductions) -> None:
         self._name = name

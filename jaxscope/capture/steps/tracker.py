@@ -181,8 +181,8 @@ class StepTracker:
 
     Attributes:
       stepper: the counter whose calls are the steps; None: not known yet.
-      waits: whether the next call of a watched function is the first one in the recording or in an open
-        block.
+      waits: whether ``first_called`` is due at the next call of a watched function: it is the first one in
+        the recording, or in a block that is open.
       blocks: the open blocks, such as ``no_recompiles``.
       alarmed: whether the alarms of the blocks run at the next mark or call of a watched function.
       after_step: is called with the number of a step that has ended, and returns after how many more steps to
@@ -365,13 +365,13 @@ class StepTracker:
                 counter.set_due()
 
     def began(self, counter: Counter) -> None:
-        """Handle the first call of the function of ``counter``: if its calls are the steps, tell other
-        processes where they are counted."""
+        """Handle the first call of the function of ``counter``. If the calls of this function are the steps,
+        tell other processes in which cell of the mapped file they are counted."""
         if counter is self.caller:
             self._count_in(counter)
 
     def _count_in(self, count: Count) -> None:
-        """Store, for other processes, that ``count`` counts the steps, and in which cell of the mapped
+        """Tell other processes that ``count`` counts the steps: store the index of its cell in the mapped
         file."""
         if count.cell is not None:
             self.writer.steps_in(count.cell, marks=count is self._marks)

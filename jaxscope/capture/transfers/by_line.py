@@ -95,7 +95,7 @@ class WayToCallback(NamedTuple):
     """Two code objects of JAX by which the stack shows that a copy is made for a callback of the program.
 
     Attributes:
-      above: how many frames ``function`` is above the one that announces the copy.
+      above: how many frames further out ``function`` is than the frame that announces the copy.
       function: the function that is about to call the callback.
       called: the function that ``function`` calls to copy an argument of the callback.
     """
@@ -198,8 +198,12 @@ class Transfers:
     def for_callback(self, frame: FrameType, event_frame: FrameType) -> bool:
         """Return whether JAX is about to call a callback of the program and now copies its arguments. Such
         copies are not counted. The functions of JAX that do so are remembered, so that they are recognized
-        faster next time. ``event_frame`` is ``frame``, one of JAX, or a frame that it called, which announced
-        an event."""
+        faster next time.
+
+        Args:
+          frame: the innermost frame of JAX.
+          event_frame: the frame that announced the copy by an event: ``frame`` itself, or one that it called.
+        """
         for f in frames.walk(frame):
             code = self._code(f)
             if code.owner != _JAX:
@@ -383,8 +387,8 @@ class Transfers:
 
 
 class EndedCall(functools.partial[Any]):
-    """A callable that wraps a function for one call by C code, which then releases it. When it is released,
-    ``ended`` is called. So the end of the call is noted without a Python frame around the call."""
+    """A callable that runs a function once and shows when it is over. C code calls it and then releases it;
+    at the release, ``ended`` is called. So no Python frame is around the call."""
 
     ended: Callable[[], None]
 
