@@ -30,8 +30,8 @@ class MainThread:
     """Observes whether the main thread of this process waits, from ``start`` to ``stop``.
 
     Args:
-      patience_s: seconds without progress after which the waiting ranks are named. It shortens the time
-        between two readings.
+      patience_s: after how many seconds without progress jaxscope names the ranks that wait. If this is
+        short, the main thread is observed more often.
     """
 
     def __init__(self, writer: Writer, patience_s: float) -> None:

@@ -214,11 +214,13 @@ class Phases:
         module: str | None,
         calls_back: bool,
     ) -> None:
-        """Pass on which program ``call`` has compiled (its id, the name of its module; None: unknown), so
-        that it is compared with those of the other ranks (processes of the job).
+        """Report which program ``call`` has compiled, so that it is compared with those of the other ranks
+        (processes of the job).
 
         Args:
           frame: JAX's frame that has the list of devices.
+          program: the id of the program; None: unknown.
+          module: the name of its module; None: unknown.
           calls_back: whether it may contain callbacks.
         """
         devices = known_or_none(frame.device_list)
@@ -286,13 +288,16 @@ _UNKNOWN_SHARDINGS: dict[str, Any] = {"asked": None, "asked_in": None, "asked_ou
 
 
 def _jit_shardings(stack: Stack, paths: list[str] | None) -> dict[str, Any]:
-    """Return the fields of ``Lowered`` that describe jit's in_shardings and out_shardings: ``asked``, a list
-    of shardings, and ``asked_in`` and ``asked_out``, for each flat argument (result) the position of its
-    sharding in this list.
+    """Return the fields of ``Lowered`` that describe jit's in_shardings and out_shardings. ``asked`` lists
+    the shardings, each once. ``asked_in`` has for each flat argument, and ``asked_out`` for each flat result,
+    the position of its sharding in ``asked``; None: jit was given none for it.
 
-    If jit was given no shardings, ``asked`` is an empty list and the others are left out. All fields are None
-    if they are unknown. ``stack`` has JAX's frames by function name, ``paths`` are those of the flat
-    arguments (None: unknown).
+    If jit was given no shardings at all, ``asked`` is an empty list and the others are left out. All fields
+    are None if they are unknown.
+
+    Args:
+      stack: JAX's frames by function name.
+      paths: the paths of the flat arguments; None: unknown.
     """
     both = jax_internals.asked_shardings(stack)
     if both is None:
@@ -318,8 +323,12 @@ def _at(positions: frozenset[int] | None, paths: list[str] | None) -> list[str] 
 
 
 def _donated(flags: list[bool] | None, paths: list[str] | None) -> list[str] | None:
-    """Return the paths of the donated arguments, for which ``flags`` (of the flat arguments at ``paths``) is
-    True; empty if there are none, None if either is unknown."""
+    """Return the paths of the donated arguments; empty if there are none, None if they are unknown.
+
+    Args:
+      flags: for each flat argument whether it is donated; None: unknown.
+      paths: the path of each flat argument; None: unknown.
+    """
     if flags is None:
         return None
     positions = [i for i, flag in enumerate(flags) if flag]

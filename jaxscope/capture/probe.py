@@ -402,11 +402,13 @@ class Probe:
         earlier: Call | None,
     ) -> ev.FunctionSeen | None:
         """Return the event ``FunctionSeen`` for the function of a new call, and write it when the function
-        first appears. ``source`` is what JAX's frames show of the call (``jax_internals.source``), ``user``
-        the user's call of a library's wrapper such as ``nnx.jit`` that made it (None: no such wrapper).
-        Return None if that fails, or if the call continues ``earlier``, whose function is known.
+        first appears. Return None if that fails, or if the call continues ``earlier``, whose function is
+        known.
 
         Args:
+          source: what JAX's frames show of the call (``jax_internals.source``).
+          user: the user's call of a library's wrapper such as ``nnx.jit``, if such a wrapper made the new
+            call; None: no such wrapper.
           outermost: the frame of the call, or JAX's innermost frame; None: unknown.
           earlier: the call that traced the program ahead of time; None: there is none.
         """
@@ -501,8 +503,8 @@ def _user_call(
 
 
 def _origins(read: signature.Read) -> tuple[list[Frame], list[int]] | None:
-    """Return (the user's lines that created the arrays among the arguments, for each argument the index of
-    its line in this list). The index is -1 if the line is unknown. Return None if this fails."""
+    """Return ([the user's lines that created the arrays in a call's arguments], [for each argument the index
+    of its line in the first list]). The index is -1 if the line is unknown. Return None if this fails."""
     return shield.attempt("array_origin", allocation_sites.lines_of, read.refs, len(read.key.arguments))
 
 

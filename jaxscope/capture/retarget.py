@@ -33,8 +33,8 @@ class Retarget:
     own.
 
     Args:
-      ends_at: for ``--dry-run``: returns whether the process ends after the function with this id was
-        lowered. None: it never does.
+      ends_at: for ``--dry-run``, which ends the process early: returns whether the process is to end once the
+        function with the given id was lowered. None: it never is.
     """
 
     def __init__(
@@ -76,12 +76,16 @@ class Retarget:
         jaxpr: Any,
         lower: Callable[[Target], jax_internals.Retargeting],
     ) -> str | None:
-        """Lower a program, traced by ``call`` to ``jaxpr``, by ``lower(target)``, queue the result for the
-        target's compiler, and write ``Retargeted``.
+        """Lower a program for ``target``, queue the result for the target's compiler, and write
+        ``Retargeted``. Return the id of the program for the target; None if it cannot be lowered, or needs
+        other devices than the target has.
 
-        Return the id of the program for the target; None if it cannot be lowered, or needs other devices than
-        the target has. ``original`` is its id as lowered for the platform that this process runs on; None:
-        unknown.
+        Args:
+          call: the call that traced the program.
+          original: the id of the program as lowered for the platform that this process runs on; None:
+            unknown.
+          jaxpr: the result of the trace.
+          lower: lowers the program for a target.
         """
         began = time.perf_counter()
         try:

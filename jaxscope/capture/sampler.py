@@ -2,9 +2,9 @@
 
 Snapshots are taken at the ends of the first training steps, then of steps whose number doubles each time. In
 between, one is taken when the number of arrays has grown. In a program without steps, snapshots are taken at
-compilations and transfers; the time since the beginning must be APART times what it was at the last one. A
-snapshot that the user requests, the one at exit and one when memory runs out are always taken. Because they
-also cost time, the next snapshots are taken later.
+compilations and transfers, at growing intervals: after a snapshot at 10 s, the next one is taken at APART
+times 10 s or later. A snapshot that the user requests, the one at exit and one when memory runs out are
+always taken. Because they also cost time, the next snapshots are taken later.
 """
 
 from __future__ import annotations
