@@ -39,9 +39,9 @@ class Cells:
         self._taken = 0
 
     def take(self) -> tuple[int, memoryview, int]:
-        """Reserve a cell of the file for one counter. The caller then stores each new value by ``page[index]
-        = number``. Return (cell, page, index): the index of the cell in the file, the mapped page that
-        contains it, and its index in that page.
+        """Reserve a cell of the file for one counter. The caller then stores each new value by
+        ``page[index] = number``. Return (cell, page, index): the index of the cell in the file, the mapped
+        page that contains it, and its index in that page.
 
         Raises:
           OSError: the file cannot be created or mapped, or is full.

@@ -220,7 +220,7 @@ class Upload:
         self._pending()
 
     def round(self, progress: Callable[[], None] = lambda: None) -> None:
-        """Upload everything that has changed since the last round. ``progress`` is called after each request
+        """Upload everything that has changed since the last call. ``progress`` is called after each request
         to the store.
 
         Raises:
@@ -241,8 +241,8 @@ class Upload:
             progress()
 
     def again(self) -> None:
-        """Have the next round upload the ``.counts`` files again. These files are mapped into memory, so that
-        their content changes while their time and size stay."""
+        """Make the next call of ``round`` upload the ``.counts`` files again. These files are mapped into
+        memory, so that their content changes while their time and size stay."""
         self._there = {name: stamp for name, stamp in self._there.items() if ".counts" not in name}
 
     def _begin(self, store: Store) -> None:

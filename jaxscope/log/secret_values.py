@@ -1,7 +1,8 @@
 """Remove secrets from command lines and settings: values of options that are named like a secret
 (``--api-token``), and texts that have the form of one (``ghp_...``).
 
-A secret is replaced by MARK. In doubt a value is removed, because nothing is computed from these texts.
+A secret is replaced by ``<left out>``. In doubt a value is removed, because nothing is computed from these
+texts.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ def _surely(name: str) -> bool:
 
 
 def value(name: str, text: str) -> str:
-    """Return ``text``, the value of the option or variable ``name``, with each secret replaced by MARK."""
+    """Return ``text``, the value of the option or variable ``name``, with each secret replaced by
+    ``<left out>``."""
     if text and named_like_one(name):
         parts = [part.casefold() for part in _PART.findall(name)]
         harmless = parts[-1:] == ["key"] and _NUMBER.fullmatch(text)  # ``--key 0`` is a random seed
@@ -74,7 +76,7 @@ def value(name: str, text: str) -> str:
 
 
 def words(argv: Sequence[str]) -> list[str]:
-    """Return the words of a command line, with each secret replaced by MARK: ``["--api-token", "abc"]`` ->
+    """Return the words of a command line, with each secret replaced: ``["--api-token", "abc"]`` ->
     ``["--api-token", "<left out>"]``."""
     found: list[str] = []
     before = ""  # the option whose value may come next
@@ -93,8 +95,8 @@ def words(argv: Sequence[str]) -> list[str]:
 
 
 def without(text: str) -> str:
-    """Return ``text`` with MARK in place of parts that have the form of a secret, such as ``ghp_...`` or the
-    password in a URL."""
+    """Return ``text`` with ``<left out>`` in place of parts that have the form of a secret, such as
+    ``ghp_...`` or the password in a URL."""
     text = _URL_PASSWORD.sub(rf"\1{MARK}", text)
     for pattern in (_QUOTED, _QUERY):
         text = pattern.sub(_of_its_name, text)

@@ -224,7 +224,7 @@ class Writer:
             return self._encoder.encode(_spelled_out(msgspec.to_builtins(written))) + b"\n"
 
     def _put(self, line: bytes) -> None:
-        """Append ``line`` to the log, completely or not at all (OSError)."""
+        """Append ``line`` to the log, completely or not at all. In the second case an OSError is raised."""
         # A program may close all descriptors (os.closerange), and then open another file with the number of
         # this one.
         if self._fd is None or _file(self._fd) != self._file:
