@@ -198,11 +198,13 @@ def into_library(frame: FrameType | None, callbacks: Container[str] = frozenset(
     """Find the user's line that called a library which uses JAX, such as flax, so that the library's
     compilations are attributed to this line. The user cannot add jit to the library's code.
 
-    Return (position, library): the position of the outermost such line in ``user_frames(frame)``, where 0 is
-    the innermost line, and the name of the library. If no line called such a library: 0, and the name of the
-    installed package that the innermost line called, or None. Decorators, Python's own modules and pytest do
-    not count, although they call the user's code. A line inside a function that a library calls back, as in
-    ``hk.transform(f)``, does not count; the line that called the transformed function does.
+    Return (position, library): the index of this line in ``user_frames(frame)``, whose first line is the
+    innermost one, and the name of the library. Of several such lines the outermost one counts. If there is
+    none, return 0 and the name of the installed package that the innermost line called, or None.
+
+    Decorators, Python's own modules and pytest do not count, although they call the user's code. A line
+    inside a function that a library calls back, as in ``hk.transform(f)``, does not count; the line that
+    called the transformed function does.
 
     Args:
       callbacks: names of functions of JAX that run the user's functions for a compiled program. Lines further

@@ -35,8 +35,12 @@ class PythonTick:
 
 
 class PythonCall:
-    """Wraps a watched function (``_jaxscope_function``) and counts its calls with the ``Tick``
-    ``_jaxscope_counter``, which is None while there is no recording."""
+    """Wraps a watched function and counts its calls.
+
+    Attributes:
+      _jaxscope_function: the watched function.
+      _jaxscope_counter: the counter, a ``Tick``; None while there is no recording.
+    """
 
     __slots__ = ("_jaxscope_counter", "_jaxscope_function")
 

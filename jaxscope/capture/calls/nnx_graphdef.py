@@ -34,12 +34,14 @@ def attributes(definition: Any) -> list[tuple[str, Any]]:
 
 
 def _read(node: Any, nodes: Any, items: Any, path: str, found: list[tuple[str, Any]], depth: int) -> None:
-    """Add to ``found`` (path, value) of the static attributes of ``node``, which is at ``path`` in a graph
-    definition with ``depth`` nodes around it, and of the nodes inside it.
+    """Add to ``found`` the static attributes of ``node``, a node of a graph definition, and of the nodes
+    inside it, as (path, value) pairs.
 
     Args:
       nodes: an iterator over the nodes that follow ``node`` in the definition.
       items: an iterator over the attributes that are not read yet.
+      path: the path of ``node`` in the definition.
+      depth: the number of nodes around ``node``.
 
     Raises:
       ValueError: the definition has another form.

@@ -188,8 +188,8 @@ def key_path(value: Any, keys: tuple[Any, ...], leaf: Any) -> str:
 
 
 def _child(value: Any, keys: tuple[Any, ...], leaf: Any) -> tuple[str, Any]:
-    """Return (step, child) for the child of the pytree node ``value`` to which a key path leads: ``(".w",
-    array)``. The child is None if it cannot be read.
+    """Return (step, child) for the child of the pytree node ``value`` to which a key path leads:
+    ``(".w", array)``. The child is None if it cannot be read.
 
     Args:
       keys: the key path from ``value`` on; its first entry leads to the child.

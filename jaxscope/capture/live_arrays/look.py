@@ -286,10 +286,14 @@ class _Kinds:
     def _unnamed_groups(
         self, counts: list[_Counted], holders: dict[UnnamedKey, str | None]
     ) -> list[ArrayGroup]:
-        """Return in groups the arrays of ``counts`` (of each batch by path) to which no variable leads, by
-        properties and by the line that created them. Shards in the memory of other arrays are in no group and
-        are added to ``parts``. ``holders`` is ``unnamed_key`` -> a description of the object that refers to
-        the arrays, for suspected leaks."""
+        """Return those arrays to which no variable leads, in groups by properties and by the line that
+        created them. Shards in the memory of other arrays are in no group and are added to ``parts``.
+
+        Args:
+          counts: all live arrays, counted by path.
+          holders: for suspected leaks: ``unnamed_key`` -> a description of the object that refers to the
+            arrays.
+        """
         unnamed: collections.Counter[tuple[_Kind, Frame | None]] = collections.Counter()
         for counted in counts:
             own_memory = sum(n not in self.shared.within for n in counted.unnamed)
@@ -302,8 +306,9 @@ class _Kinds:
         ]
 
     def _count(self, named: variable_paths.VariablePaths, most: int | None) -> list[_Counted] | None:
-        """Return how many arrays of each batch are at each path; None if there are more than ``most``
-        different paths. If ``most`` is None, numbers in paths are written ``*``, which makes fewer paths."""
+        """Count the live arrays by the path of the variable that leads to them: one entry for each batch
+        (arrays with equal properties and one origin). Return None if there are more than ``most`` different
+        paths. If ``most`` is None, numbers in paths are written ``*``, which makes fewer paths."""
         counts: list[_Counted] = []
         distinct: set[tuple[_Kind, str]] = set()
         within = self.shared.within
@@ -323,8 +328,12 @@ class _Kinds:
         self, counts: list[_Counted], suspects: Collection[UnnamedKey]
     ) -> dict[UnnamedKey, str | None]:
         """Describe the objects that refer to suspected leaks: ``unnamed_key`` -> description, such as
-        ``a list of 40``. ``counts`` are the arrays of each batch by path. For each of ``suspects``, which
-        identify the leaks, at most MAX_SUSPECTS arrays are examined."""
+        ``a list of 40``; None if unknown. At most MAX_SUSPECTS arrays are examined for each leak.
+
+        Args:
+          counts: all live arrays, counted by path.
+          suspects: the ``unnamed_key`` of each suspected leak.
+        """
         samples: dict[UnnamedKey, set[int]] = {}
         for counted in counts if suspects else ():
             key = unnamed_key(counted.batch.kind, counted.batch.origin)
@@ -341,7 +350,8 @@ class _Kinds:
 
 
 class _Counted(NamedTuple):
-    """The arrays of one batch, counted by the path of the variable that leads to them.
+    """The arrays of one batch (with equal properties and one origin), counted by the path of the variable
+    that leads to them.
 
     Attributes:
       paths: path -> the number of arrays.

@@ -70,8 +70,8 @@ class VariablePaths:
     would start a full garbage collection (measured: 60 ms).
 
     Args:
-      wanted: the ids (``id()``) of the arrays to search for. The objects with ids in ``skip`` are not
-        searched.
+      wanted: the ids (``id()``) of the arrays to search for.
+      skip: the ids of objects that are not searched; None: all are.
 
     Attributes:
       cut: whether the search stopped at a limit.

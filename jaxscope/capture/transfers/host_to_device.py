@@ -34,7 +34,7 @@ class DevicePuts(threading.local):
 
     Attributes:
       open: for each copy, outermost first: (when it began by ``time.perf_counter_ns``, [(totals of a line,
-        bytes)]). A copy for a callback is left out if no other copy is in progress.
+        bytes)]). The list is empty for a copy that is not counted.
       ways_to_callbacks: where JAX was seen to copy the arguments of a callback; such copies are not counted.
     """
 
@@ -108,10 +108,11 @@ class DevicePuts(threading.local):
 
 
 class StagedArrays:
-    """Counts the host arrays that ``jnp.asarray`` and ``jnp.array`` copy, from ``install`` to ``remove``, in
-    the totals by line ``transfers``.
+    """Counts the host arrays that ``jnp.asarray`` and ``jnp.array`` copy to devices, from ``install`` to
+    ``remove``.
 
     Args:
+      transfers: adds up the copies by the program's line.
       events: returns the number of JAX's events so far. If this number grows during a copy, JAX compiled the
         primitive first, so the time is not that of a copy.
     """
