@@ -45,8 +45,9 @@ class Tee:
 
     @classmethod
     def start(cls, run: RunDir, env: Mapping[str, str]) -> Tee | None:
-        """Start the process that copies into the directory of ``run``. Return None if stderr is closed or
-        copying is not possible; the program then writes to stderr directly."""
+        """Start the process that copies the program's stderr into the directory of ``run``. Return None if
+        stderr is closed or copying is not possible; the program then writes to stderr directly. ``env`` is
+        the program's environment."""
         fds: list[int] = []
         try:
             log = files.append(run.output, within=run.path)

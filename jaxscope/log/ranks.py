@@ -54,6 +54,8 @@ def join(
       job: the id of the job, which is the same in all processes.
       rank: the number of this process in the job; None: unknown. The directory is then named after the
         machine and the process id.
+      size: the number of processes of the job; None: unknown.
+      name: the name of the run.
       overwrite: replace an existing directory of this process.
       meta: further entries of ``meta.json``, as JSON values.
 
@@ -90,8 +92,13 @@ def launches(path: Path) -> Iterator[RunDir]:
 
 def _joined(whole: RunDir, job: str, size: int | None, name: str, *, overwrite: bool) -> bool:
     """Create the run of a job, ``whole``, if it is missing. Return whether this process belongs to this run;
-    False if the run was made by another launch of the job. ``job`` is the id of the job, and ``size`` the
-    number of its processes (None: unknown); ``overwrite`` replaces the run of another launch.
+    False if another launch of the job has made it.
+
+    Args:
+      job: the id of the job.
+      size: the number of its processes; None: unknown.
+      name: the name of the run, if it is created.
+      overwrite: replace the run of another launch, and return True.
 
     Raises:
       LogError: the directory contains something other than the run of a job.
@@ -126,10 +133,16 @@ def _joined(whole: RunDir, job: str, size: int | None, name: str, *, overwrite: 
 
 
 def _describe(whole: RunDir, job: str, size: int | None, name: str, started: float | None = None) -> None:
-    """Write the ``meta.json`` of ``whole``, the run of a job with the id ``job`` and ``size`` processes
-    (None: unknown), and remove files that an earlier run at this place has left. ``started`` is in seconds
-    since 1970; None: now. Ranks (processes of the job) that start at the same time write the same content,
-    each atomically, so the last one stays."""
+    """Write the ``meta.json`` of ``whole``, the run of a job, and remove files that an earlier run at this
+    place has left. Ranks (processes of the job) that start at the same time write the same content, each
+    atomically, so the last one stays.
+
+    Args:
+      job: the id of the job.
+      size: the number of its processes; None: unknown.
+      name: the name of the run.
+      started: when the job started, in seconds since 1970; None: now.
+    """
     begun = time.time() if started is None else started
     record = {"schema": store.SCHEMA, "name": name, "started": begun, "job": job, "ranks": size}
     files.write(whole.path / removal.META, json.dumps(record, indent=1) + "\n", within=whole.path)

@@ -98,8 +98,8 @@ def _decoded(text: bytes, decoder: Decoder | None) -> list[AnyEvent | Unknown] |
 
 
 def main_log(run: RunDir) -> Path | None:
-    """Return the path of the log of that process of the run which the user started; None if it does not exist
-    yet."""
+    """Return the path of the log of the process that the user started, not of one of its children; None if it
+    does not exist yet."""
     for path in run.logs():
         try:
             with files.open_regular(path, within=run.path) as f:
