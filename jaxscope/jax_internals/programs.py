@@ -53,9 +53,9 @@ def equation_count(jaxpr: Any) -> int | None:
 
 
 def out_paths(out_avals: Any) -> tuple[str, list[tuple[str, Any]]]:
-    """Return (the tree of a trace's results as text, [(path, aval) of each result]), from the FlatTree of
-    their avals, which JAX's ``_trace_for_jit`` has as a local variable. A path is written ``['loss'][0]``. If
-    JAX gives no paths, it is the position: ``[3]``."""
+    """Return (the tree of a trace's results as text, [(path, aval) of each result]). A path is written
+    ``['loss'][0]``. If JAX gives no paths, it is the position: ``[3]``. ``out_avals`` is the FlatTree of the
+    results' avals, a local variable of JAX's ``_trace_for_jit``."""
     import jax
 
     avals = list(out_avals)
@@ -95,9 +95,13 @@ def asked_shardings(stack: dict[str, FrameType]) -> tuple[list[Any], list[Any]] 
 
 
 def dropped_arguments(frame: ExecutableFrame, constants: int | None) -> list[int] | None:
-    """Return the positions, in the flat list of the call's arguments, of those that XLA drops because the
-    program does not use them. Return None if they are unknown. ``constants`` is the number of captured
-    constants, which JAX counts as the first arguments; None: unknown."""
+    """Return the positions, in the flat list of a call's arguments, of those that XLA drops because the
+    program does not use them. Return None if they are unknown.
+
+    Args:
+      frame: the frame of JAX that makes the executable.
+      constants: the number of captured constants, which JAX counts as the first arguments; None: unknown.
+    """
     avals = known_or_none(ArgumentsInfo(frame.all_args_info).in_avals)
     kept = known_or_none(frame.kept_var_idx)
     if avals is None or kept is None or constants is None:
@@ -108,10 +112,14 @@ def dropped_arguments(frame: ExecutableFrame, constants: int | None) -> list[int
 def in_shardings_by_position(
     executable: Any, frame: ExecutableFrame, constants: int | None
 ) -> list[Any] | None:
-    """Return the sharding that the program of ``executable`` requires for each flat argument of the call. An
+    """Return the sharding that the program of ``executable`` requires for each flat argument of the call; an
     entry is None for an argument that XLA drops. Return None if the shardings are unknown, or if there is
-    only one device. ``constants`` is the number of captured constants, which JAX counts as the first
-    arguments; None: unknown."""
+    only one device.
+
+    Args:
+      frame: the frame of JAX that makes ``executable``.
+      constants: the number of captured constants, which JAX counts as the first arguments; None: unknown.
+    """
     avals = known_or_none(ArgumentsInfo(frame.all_args_info).in_avals)
     kept, devices = known_or_none(frame.kept_var_idx), known_or_none(frame.device_list)
     if avals is None or kept is None or constants is None or devices is None or len(devices) < 2:
