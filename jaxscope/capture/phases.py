@@ -34,6 +34,7 @@ class Lowering:
     """What is remembered of a lowered program until it is compiled, perhaps much later.
 
     Attributes:
+      call: the call that lowered the program.
       program: the program's id; None: unknown.
       constants: the number of captured constants, which JAX counts as the first arguments; None: unknown.
     """
@@ -72,8 +73,8 @@ class Phases:
         self.modules = Weak()  # MLIR module -> its Lowering
 
     def traced(self, call: Call, stack: Stack, seconds: float, *, complete: bool) -> None:
-        """Write ``Traced`` at the end of a trace that took ``seconds``, or ``TraceReused`` if JAX found it in
-        its cache.
+        """Write ``Traced`` at the end of the trace of ``call``, which took ``seconds``. If JAX found the
+        trace in its cache, write ``TraceReused``.
 
         Args:
           stack: JAX's frames by function name.

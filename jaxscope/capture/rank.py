@@ -81,12 +81,15 @@ class Rank:
         *,
         calls_back: bool,
     ) -> None:
-        """Handle the compilation, in the call number ``call`` of ``function`` (an id), of a program for
-        several processes: have it compared with those of the other ranks. With ``--stop-on-divergence``, wait
-        until the other ranks have compiled it. ``program`` is its id and ``module`` the name of its module;
-        None: unknown.
+        """Handle the compilation of a program for several processes: have it compared with those of the other
+        ranks. With ``--stop-on-divergence``, wait until the other ranks have compiled it. Programs that
+        another thread than the main thread compiles are ignored.
 
         Args:
+          call: the number of the call that compiled the program.
+          function: the id of the function.
+          program: the id of the program; None: unknown.
+          module: the name of its module; None: unknown.
           processes: the number of processes on whose devices it runs. Programs of one process are ignored.
           calls_back: whether it may contain callbacks.
         """

@@ -33,9 +33,9 @@ def project(script: str) -> list[str]:
     """Return the directories of the project, in which a redacted recording keeps paths: one for the current
     directory and one for the directory of the program's file ``script``.
 
-    For each of the two, this is the nearest directory, from it upwards, that has a ``.git``,
-    ``pyproject.toml`` or the like; if there is none, the directory itself. The root and the home directory do
-    not count.
+    From each of these two, the search goes upwards to the nearest directory that has a ``.git``,
+    ``pyproject.toml`` or the like. If none has, the directory where the search began is taken. The root and
+    the home directory are never taken.
     """
     projects = []
     for folder in (_cwd(), Path(os.path.abspath(script)).parent if script else None):  # noqa: PTH100

@@ -48,9 +48,12 @@ class Retarget:
         shield.attempt("hide_frames", jax_internals.hide_frames, OURS)
 
     def lowered(self, call: Call, frame: FrameType, original: str | None) -> None:
-        """Lower the program of ``call`` for all targets, after JAX has lowered it for its own platform in
-        ``frame``, that of its ``_resolve_and_lower``. ``original`` is the id of the program that JAX has
-        lowered; None: unknown.
+        """Lower the program of ``call`` for all targets, after JAX has lowered it for the platform of this
+        process.
+
+        Args:
+          frame: the frame of JAX's ``_resolve_and_lower``, which has lowered it.
+          original: the id of the program that JAX has lowered; None: unknown.
 
         Raises:
           SystemExit: for ``--dry-run``, if the process ends after this function.
@@ -63,9 +66,14 @@ class Retarget:
             raise SystemExit(0)  # like sys.exit() in the program: exit handlers run, nothing is computed
 
     def computed(self, call: Call, target: Target, jaxpr: Any, lower: Callable[[], Any]) -> str | None:
-        """Lower a program, traced by ``call`` to ``jaxpr``, by ``lower()``, which returns jax's ``Lowered``,
-        and queue the result for the compiler of ``target``. Return the id of the program; None if it cannot
-        run on the target."""
+        """Lower a program for ``target`` and queue the result for the target's compiler. Return the id of the
+        program; None if it cannot run on the target.
+
+        Args:
+          call: the call that traced the program.
+          jaxpr: the result of the trace.
+          lower: lowers the program for the target, and returns JAX's object ``Lowered``.
+        """
         return self._one(call, target, None, jaxpr, lambda _: jax_internals.retargeting_of(lower()))
 
     def _one(

@@ -148,8 +148,9 @@ class Look:
 
 
 def unnamed_key(kind: _Kind | ArrayGroup, origin: Frame | None) -> UnnamedKey:
-    """Return what identifies, in several snapshots, arrays to which no variable leads: (shape, dtype, the
-    line that created them)."""
+    """Return the key by which arrays that no variable leads to are recognized in several snapshots: (shape,
+    dtype, the line that created them). ``kind`` has the shape and dtype, ``origin`` is the line; None:
+    unknown."""
     return kind.shape, kind.dtype, origin
 
 
@@ -308,7 +309,13 @@ class _Kinds:
     def _count(self, named: variable_paths.VariablePaths, most: int | None) -> list[_Counted] | None:
         """Count the live arrays by the path of the variable that leads to them: one entry for each batch
         (arrays with equal properties and one origin). Return None if there are more than ``most`` different
-        paths. If ``most`` is None, numbers in paths are written ``*``, which makes fewer paths."""
+        paths.
+
+        Args:
+          named: the paths of the arrays to which variables lead.
+          most: the largest number of paths. None: there is no limit; numbers in paths are written ``*``,
+            which makes fewer paths.
+        """
         counts: list[_Counted] = []
         distinct: set[tuple[_Kind, str]] = set()
         within = self.shared.within

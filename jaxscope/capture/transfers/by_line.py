@@ -64,7 +64,14 @@ class _Code(NamedTuple):
 class Row:
     """The totals of the copies in one direction (to host, to device, between devices) that one line of the
     program has caused. The fields are those of the event ``Transferred``. Times are in ns of
-    ``time.perf_counter_ns``."""
+    ``time.perf_counter_ns``.
+
+    Args:
+      direction: TO_HOST, TO_DEVICE or BETWEEN.
+      via: the kind of the copies, such as ``item``.
+      site: the program's line; None: no line of the program.
+      text: the expression on this line; None: unknown.
+    """
 
     __slots__ = (
         "ahead", "bytes", "caller", "checks", "close", "count", "direction", "due", "first", "first_step",

@@ -124,9 +124,15 @@ class HostCopies:
         return call
 
     def _item_called(self, row: Row, array: Any, before: int, began: int) -> None:
-        """Count a call of ``item`` of ``array`` that has ended, in ``row``, the totals of the program's line,
-        unless another replaced method has counted the copy meanwhile: ``before`` is the number of copies
-        counted in this thread when the call began, at ``began`` by ``time.perf_counter_ns``."""
+        """Count a call of ``item`` of ``array`` that has ended, in ``row``, the totals of the program's line.
+        If ``item`` called another of the replaced methods, that one has counted the copy, and nothing is
+        counted here.
+
+        Args:
+          before: the number of copies counted in this thread when the call began. A larger number now shows
+            that another method has counted the copy.
+          began: when the call began, by ``time.perf_counter_ns``.
+        """
         ns = time.perf_counter_ns() - began
         if getattr(self._noted, "copies", 0) == before and self._first_reading(array):
             self._transfers.add(row, 1, int(array.nbytes), ns, began=began, view=True)
