@@ -33,12 +33,18 @@ class Rank(NamedTuple):
 
 
 def environment(environ: Mapping[str, str], rank: int, size: int, port: int, name: str) -> dict[str, str]:
-    """Return the environment variables for the process ``rank`` of a job of ``size`` processes called
-    ``name``: ``environ``, those of this process, and more.
+    """Return the environment variables for one process of a job.
 
     Without arguments, ``jax.distributed.initialize()`` finds the number of processes and the rank only under
     a launcher that it knows. So the variables of Slurm's ``srun`` are set, and JAX_COORDINATOR_ADDRESS, which
-    has priority over Slurm's address. It has ``port``, at which rank 0 runs JAX's coordinator.
+    has priority over Slurm's address.
+
+    Args:
+      environ: the variables of this process, almost all of which are passed on.
+      rank: the number of the process in the job.
+      size: the number of processes.
+      port: the port of this machine at which rank 0 runs JAX's coordinator.
+      name: the name of the job.
     """
     own = {
         job.NAME: name,

@@ -35,7 +35,7 @@ def write(
 ) -> None:
     """Write ``data`` to the file ``path`` in UTF-8, completely or not at all. Lone surrogates are escaped.
     The new file gets ``mode`` less the umask. Below ``within``, the run directory that contains it, no link
-    is followed; if that is None, links are followed.
+    is followed; None: follow links.
 
     Raises:
       OSError: ``path`` cannot be written; an earlier file at ``path`` is unchanged.
