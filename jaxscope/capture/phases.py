@@ -230,10 +230,16 @@ class Phases:
             self.rank.compiled(call.number, call.function, program, module, processes, calls_back=calls_back)
 
     def _stablehlo(self, call: Call, module: Any, options: Any, platforms: Any, devices: int) -> str | None:
-        """Return the id of a program lowered by ``call``: a hash of the StableHLO of the MLIR ``module``,
-        jit's compiler ``options``, the ``platforms`` that it was lowered for and the number of ``devices``;
-        None if it cannot be computed. Also store the StableHLO, if the function is the user's and ``ir`` says
-        so."""
+        """Return the id of a program that ``call`` lowered: a hash of its StableHLO and of the other
+        arguments. Return None if it cannot be computed. Also store the StableHLO, if the function is the
+        user's and ``ir`` says so.
+
+        Args:
+          module: the program's StableHLO as an MLIR module.
+          options: the compiler options of jit.
+          platforms: the platforms that it was lowered for.
+          devices: the number of devices.
+        """
         text = texts.stablehlo(module)
         constants = shield.attempt("constants", texts.elided, module, text)
         if constants is None:

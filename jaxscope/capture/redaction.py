@@ -34,8 +34,8 @@ def project(script: str) -> list[str]:
     directory and one for the directory of the program's file ``script``.
 
     From each of these two, the search goes upwards to the nearest directory that has a ``.git``,
-    ``pyproject.toml`` or the like. If none has, the directory where the search began is taken. The root and
-    the home directory are never taken.
+    ``pyproject.toml`` or the like. If none has, or if it is the home directory, the directory where the
+    search began is taken. No search begins in the root or the home directory.
     """
     projects = []
     for folder in (_cwd(), Path(os.path.abspath(script)).parent if script else None):  # noqa: PTH100

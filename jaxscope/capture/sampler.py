@@ -220,10 +220,15 @@ class Sampler:
         return None if now is None else max(0, now - 1)
 
     def _take(self, look: Any, frame: FrameType, why: str, step: int | None, **more: Any) -> None:
-        """Complete ``look``, a snapshot of the live arrays that was begun already, and pass it to ``emit``,
-        with ``more`` fields of the event. The search for variables that lead to arrays starts at ``frame``.
-        ``why`` is the reason (STEP, GROWTH, ...), ``step`` the training step that has ended; None: steps are
-        not counted."""
+        """Complete a snapshot of the live arrays that was begun already, and pass it to ``emit``.
+
+        Args:
+          look: the snapshot.
+          frame: where the search for variables that lead to arrays starts.
+          why: the reason for the snapshot: STEP, GROWTH, ...
+          step: the training step that has ended; None: steps are not counted.
+          more: further fields of the event.
+        """
         # The search for the objects that refer to arrays visits all objects of the program. Before the end
         # it is made only if the program has run for long enough.
         costly = why in (STEP, GROWTH, MISS, TIME) and not self.budget.allows(REFERRERS_S)

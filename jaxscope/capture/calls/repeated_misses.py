@@ -55,8 +55,8 @@ class RepeatedMisses:
         self._misses: dict[str, Count] = {}  # by function, because the counts outlive the jaxprs
 
     def counted(self, jaxpr: Any, arguments: tuple[Any, ...]) -> str | None:
-        """Count a call that missed JAX's fast path and return the id of its function, if enough calls in a
-        row with the same ``jaxpr`` and the same types of arguments are described in the log already.
+        """Count a call that missed JAX's fast path, and return the id of its function. Do this only if the
+        log already describes enough calls in a row with the same ``jaxpr`` and the same types of arguments.
         Otherwise return None: the caller has to describe this call in the log."""
         repeat = self.known.get(id(jaxpr))
         if repeat is None or repeat.jaxpr() is not jaxpr or repeat.types != (*map(type, arguments),):

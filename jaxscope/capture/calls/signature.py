@@ -406,8 +406,8 @@ def _is_concrete(value: Any) -> bool:
 def of_flat(
     values: list[Any], names: list[str] | tuple[str, ...] | None, context: str | None, serial: int | None
 ) -> Read:
-    """Return the cache key, and weak references to the arrays, of a call of which only the flat arguments are
-    known, because it is under a transform (grad, vmap) or was lowered ahead of time.
+    """Return the cache key of a call of which only the flat arguments are known, with weak references to the
+    arrays. This is so for a call under a transform (grad, vmap), and for one that was lowered ahead of time.
 
     Args:
       values: the flat arguments.

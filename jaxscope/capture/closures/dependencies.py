@@ -125,10 +125,15 @@ class _Walk:
     def _variable(
         self, function: FunctionType, place: Place, bound: dict[str, Variable], name: bytecode.Name
     ) -> Variable | None:
-        """Return the variable that the expression ``name`` in the code of ``function`` begins with:
-        ``config`` for ``config.lr``. Return None if the variable has no value, or is an argument that may be
-        different in each call. ``place`` is the path to ``function`` from the traced function, and ``bound``
-        has its parameters whose values are known, by name."""
+        """Return the variable with which an expression begins: ``config`` for ``config.lr``. Return None if
+        the variable has no value, or is an argument that may be different in each call.
+
+        Args:
+          function: the function whose code has the expression.
+          place: the path to ``function`` from the traced function.
+          bound: parameter -> variable, for those parameters of ``function`` whose values are known.
+          name: the expression.
+        """
         if name.kind == bytecode.PARAMETER:
             return bound.get(name.name)
         key: Any = name.name
@@ -226,9 +231,9 @@ class _Walk:
             )
 
     def _children(self, found: Found, depth: int) -> None:
-        """Note the parts of the object ``found`` (inside ``depth`` containers) that the code reads as a
-        whole: the items of a container, or those attributes of another object whose names occur in the
-        code."""
+        """Note the parts of an object that the code reads as a whole: the items of a container, or those
+        attributes of another object whose names occur in the code. ``found`` is the object, ``depth`` the
+        number of containers around it."""
         value = found.value
         kind = type(value)
         pairs: list[tuple[Step, str, Any]] = []

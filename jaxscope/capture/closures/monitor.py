@@ -170,9 +170,17 @@ class Guard:
             read.remember(value)  # another object with an equal value: compare with this one from now on
 
     def report(self, snapshot: Snapshot, read: Read, value: Any, seen: str, how: str) -> None:
-        """Write the event ``CaptureChanged``: the captured value ``read`` of ``snapshot`` is now ``value``.
-        Then check it no more. ``seen`` is the occasion (CALL, STEP or EXIT), and ``how`` is ``rebound`` (the
-        variable has another object) or ``in place`` (the contents of the array changed)."""
+        """Write the event ``CaptureChanged``, which says that a captured value is different now. Then check
+        it no more.
+
+        Args:
+          snapshot: the values that the trace read.
+          read: the one of them that has changed.
+          value: the present value.
+          seen: the occasion: CALL, STEP or EXIT.
+          how: ``rebound`` (the variable has another object) or ``in place`` (the contents of the array
+            changed).
+        """
         if not snapshot.drop(read):
             return
         snapshot.reported = True

@@ -152,9 +152,13 @@ class StagedArrays:
         return call
 
     def _ended(self, row: Row, size: int, events: int, began: int) -> None:
-        """Add a copy of ``size`` bytes that has ended to ``row``, the totals of its line. ``began`` is its
-        beginning by ``time.perf_counter_ns``. ``events`` is the number of JAX's events at that time: if it
-        has grown since, JAX compiled meanwhile, and the time does not count."""
+        """Add a copy of ``size`` bytes that has ended to ``row``, the totals of its line.
+
+        Args:
+          events: the number of JAX's events when the copy began. If it has grown since, JAX compiled
+            meanwhile, and the time does not count.
+          began: when the copy began, by ``time.perf_counter_ns``.
+        """
         ns = time.perf_counter_ns() - began if self._events() == events else 0
         self._transfers.add(row, 1, size, ns, began=began)
 
