@@ -53,9 +53,13 @@ def first_known(*values: Any) -> Any:
 
 
 def private(*fills: str, optional: bool = False) -> Any:
-    """Declare a field that is read under a private name of JAX, in the body of a dataclass. ``fills`` are the
-    fields of log events, such as ``Missed.key``, that stay empty if JAX does not have the name. ``optional``
-    says whether some supported versions of JAX lack the name and no field stays empty then."""
+    """Declare a field that is read under a private name of JAX, in the body of a dataclass.
+
+    Args:
+      fills: the fields of log events, such as ``Missed.key``, that stay empty if JAX does not have the name.
+      optional: whether some supported versions of JAX lack the name, and no field stays empty because of
+        that.
+    """
     return dataclasses.field(metadata={"fills": fills, "optional": optional})
 
 

@@ -15,7 +15,8 @@ class Gauge(NamedTuple):
     Attributes:
       misses: the number of misses since the caches were last cleared. ``jax.clear_caches()`` and
         ``f.clear_cache()`` both set it to 0 (0.10.2 and 0.12.0.1).
-      full: name of a cache -> (entries, capacity), for each cache whose part in use is at least NEARLY_FULL.
+      full: name of a cache -> (entries, capacity), for the caches that are nearly full (at least NEARLY_FULL,
+        a fraction).
     """
 
     misses: int

@@ -35,9 +35,9 @@ def fork_apart(body: Callable[[], None], *, keep: Iterable[int] = ()) -> int:
 
 
 def _close_all_but(keep: set[int]) -> None:
-    """Close all file descriptors except ``keep``, and connect closed standard streams to /dev/null. For
-    example, if this process kept the writing end of a pipe open, the reader would never see the end of
-    file."""
+    """Close all file descriptors except ``keep``, and connect closed standard streams to /dev/null. Otherwise
+    this process might keep the writing end of a pipe open, and the reader of the pipe would never see the end
+    of file."""
     try:
         # /dev/fd is there on Linux and macOS; a closerange up to RLIMIT_NOFILE may be a million calls.
         found = [int(name) for name in os.listdir("/dev/fd")]  # noqa: PTH208

@@ -94,9 +94,12 @@ class Witness:
 
 
 def _testify(link: socket.socket) -> None:
-    """Run as the witness process: answer messages from ``link`` until the message LEAVE or the end of
-    ``jaxscope run``. ASK: send the pending signals as a bit mask. GUARD: store the program's process id, to
-    kill the program if ``jaxscope run`` ends without LEAVE."""
+    """Run as the witness process: answer messages from ``link`` until the message LEAVE, or until
+    ``jaxscope run`` ends and so closes the connection.
+
+    At the message ASK, the numbers of the pending signals are sent back, as a bit mask. The message GUARD
+    brings the program's process id: this program is killed if ``jaxscope run`` ends without LEAVE.
+    """
     program = 0
     while True:
         word = link.recv(1)

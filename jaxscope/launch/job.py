@@ -110,9 +110,9 @@ def _number(environ: Environment, *names: str) -> int | None:
 
 
 def _address(environ: Environment, *names: str) -> str | None:
-    """Return the value of the first of the variables ``names`` that is set: a coordinator's address. For an
-    address of this machine (``localhost:1234``), the host name is put before it, so that jobs of different
-    machines get different ids. None: none of the variables is set."""
+    """Return the address of a job's coordinator: the value of the first of the variables ``names`` that is
+    set. None: none of them is set. For an address of this machine (``localhost:1234``), the host name is put
+    before it, so that jobs of different machines get different ids."""
     found = next((environ[name] for name in names if environ.get(name)), None)
     if found is not None and found.startswith(LOOPBACK):
         return f"{socket.gethostname()}-{found}"

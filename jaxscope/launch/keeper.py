@@ -85,10 +85,12 @@ def start(argv: list[str], env: dict[str, str], run: RunDir, *, beside: Beside |
 
 
 def _spawn_on(terminal: int, argv: list[str], env: dict[str, str], mask: set[int]) -> int:
-    """Start the program with its output on ``terminal`` (a file descriptor of its end of the
-    pseudo-terminal), no input, and the signals of ``mask`` blocked. Return the process id. The program gets a
-    new process group, so that a signal to the group reaches the program and its children, and not the
-    keeper."""
+    """Start the program with its output on ``terminal``, no input, and the signals of ``mask`` blocked.
+    Return the process id. ``terminal`` is a file descriptor of the program's end of the pseudo-terminal.
+
+    The program gets a new process group, so that a signal to the group reaches the program and its children,
+    and not the keeper.
+    """
     return spawn(
         argv,
         env,
@@ -206,11 +208,12 @@ def _drain_until_the_end(pid: int, pty: int, signals: int, run: RunDir, listener
 
 
 def _drain(pty: int, quiet: float | None, listener: Listener) -> bool:
-    """Copy output of the program from ``pty``. Return whether there may be more output. If there is none for
-    ``quiet`` seconds, stop; None: stop only at the end of the output.
+    """Copy output of the program until there is no more, or none for ``quiet`` seconds. Return whether there
+    may be more later.
 
     Args:
       pty: file descriptor of the keeper's end of the pseudo-terminal.
+      quiet: the longest wait for output, in seconds; None: there is no limit.
       listener: finds XLA's warnings in the output.
     """
     while select.select([pty], [], [], quiet)[0]:

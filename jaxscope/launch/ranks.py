@@ -132,9 +132,9 @@ def _send(rank: Rank, number: int) -> None:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill the program that ``process`` runs. ``process`` is a ``jaxscope run`` that then records the end. If
-    ``process`` does not end within RECORDED_S seconds, or its children are unknown (macOS), its whole process
-    group is killed."""
+    """Kill the program that ``process``, a ``jaxscope run``, has started. ``process`` itself then records the
+    end of the program and ends. If it does not end within RECORDED_S seconds, or if its children are unknown
+    (macOS), its whole process group is killed."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     with contextlib.suppress(OSError, ValueError):
         for pid in children.read_text().split():
