@@ -237,9 +237,9 @@ def unwrap(function: Any) -> Layers:
 
 
 def _place(code: Any, line: int | None) -> int | str | None:
-    """Return what distinguishes a function from others in its file, for the function's id: its first line,
+    """Return the part of a function's id that tells it from the other functions of its file: its first line,
     ``12``. For a lambda, the column is added: ``12:8``. For code that was run by ``exec``, a hash of the code
-    is added: ``1#1f0c9a``. ``code`` and ``line``, its first line, are None if unknown."""
+    is added: ``1#1f0c9a``. ``code`` is the function's code and ``line`` its first line; None: unknown."""
     if code is None:
         return line
     if code.co_name == "<lambda>":
@@ -255,9 +255,9 @@ def is_jitted_where_defined(function: Any) -> bool:
     """Return whether the name of ``function``, in its module, class or object, refers to a jitted function,
     as after ``@jax.jit``. If so, the author of the function passed it to jit, and not the code that calls it.
 
-    For a function of JAX, the name may refer to any object that is no plain function or class, because some
-    of JAX's jitted functions are inside a ufunc. The result is False for a function that is defined inside
-    another function (``<locals>``), because its name cannot be looked up from outside.
+    For a function of JAX, the result is also True if the name refers to another object, such as a ufunc,
+    which may contain the jitted function. The result is False for a function that is defined inside another
+    function (``<locals>``), because its name cannot be looked up from outside.
     """
     if isinstance(function, MethodType):
         own = vars(function.__self__) if hasattr(function.__self__, "__dict__") else {}

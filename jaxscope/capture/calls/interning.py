@@ -44,9 +44,13 @@ class Introductions:
         self._files: set[str] = set()
 
     def describe(self, function: Any, user: UserCall | None = None) -> ev.FunctionSeen:
-        """Return the event ``FunctionSeen`` for the object ``function`` that was passed to jit. The event is
-        not written. If a library's wrapper such as ``nnx.jit`` made ``function``, ``user`` is the user's call
-        of it, and the event describes the user's function."""
+        """Return the event ``FunctionSeen`` for an object that was passed to jit. The event is not written.
+
+        Args:
+          function: the object.
+          user: if a library's wrapper such as ``nnx.jit`` made ``function``, the user's call of this wrapper.
+            The event then describes the user's function. None: no such wrapper.
+        """
         subject = user.function if user is not None else function
         around = user.wrapper if user is not None else ""
         known: dict[str, ev.FunctionSeen] | None = self._by_object.get(subject)

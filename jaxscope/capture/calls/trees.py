@@ -110,7 +110,8 @@ class Nodes:
 
     def _add(self, path: str, value: Any, depth: int) -> None:
         """Add a static value at ``path``. A tuple that contains anything but numbers and strings is added
-        item by item, up to MAX_DEPTH levels deep, of which ``depth`` are passed already."""
+        item by item, and so are tuples inside it, up to MAX_DEPTH levels deep. ``depth`` is the number of
+        tuples around ``value``."""
         if len(self.static) >= MAX_STATICS:
             return
         kind = type(value)
@@ -138,9 +139,13 @@ def attributes(value: Any) -> list[tuple[str, Any]]:
 
 
 def named_parts(aux: Any, named: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """Return (attribute, part) for each part of the static data ``aux`` that is also the value of an
-    attribute of the object. Containers in ``aux`` are searched too. ``named`` are (name, value) of the
-    attributes of the object that was flattened."""
+    """Find the attributes of an object whose values are parts of its static data. Return (name of the
+    attribute, part) for each.
+
+    Args:
+      aux: the static data that flattening the object has given. Containers in it are searched too.
+      named: (name, value) of the object's attributes.
+    """
     found: list[tuple[str, Any]] = []
     _take(aux, list(named), found, 0)
     return found

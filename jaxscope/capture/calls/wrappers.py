@@ -130,13 +130,16 @@ LOOK = 12  # frames that may be between the jitted function's call and the wrapp
 
 
 def jitted_by_user(function: object, frame: FrameType | None) -> bool:
-    """Return whether the user, and not the library, passed ``function``, which a library defines, to jit.
+    """Return whether the user, and not the library, passed a function that a library defines to jit.
 
     The user did if two conditions hold. First, a line of the user calls the jitted function, perhaps through
     a wrapper of jit or a transform of JAX. Second, the library has no jitted function of this name. A call
     that comes from no Python line (``atexit``) is the user's. If there is no line of the user on the stack, a
-    line of an installed package counts as the user's. ``function`` is None if it is unknown, under a
-    transform; ``frame`` is the frame of the call.
+    line of an installed package counts as the user's.
+
+    Args:
+      function: the function; None: unknown, because the call is under a transform.
+      frame: the frame of the call.
     """
     strict = frames.root(_made_by(function)[0]) in JAX_ROOTS  # a function that JAX jits is called by JAX
     own = frames.users(frames.walk(frame))

@@ -207,7 +207,8 @@ class _Uniform(NamedTuple):
 
     Attributes:
       sources: positions of the operands of the shard_map from which the value is computed.
-      drawn: the size of the largest array of random numbers from which the value is computed; 0: of none.
+      drawn: the size of the largest array of random numbers from which the value is computed; 0: it is
+        computed from none.
     """
 
     sources: frozenset[int] = frozenset()
@@ -271,12 +272,13 @@ def _may_be_key(aval: Any) -> bool:
 
 
 def _draws(body: Any, known: dict[int, frozenset[int]], found: set[frozenset[int]]) -> None:
-    """Add to ``found`` one set for each draw of random numbers in ``body``: the positions of the keys from
-    which the drawn key is made. Positions count the constants and arguments of the outermost jaxpr.
+    """Find the draws of random numbers in ``body``. For each draw, add to ``found`` the positions of the
+    random keys from which the drawn key is made, as one set.
 
     Args:
       known: ``id()`` of a variable -> the positions of the keys from which alone the variable is computed. A
-        variable that also depends on another value, or on no key, is not in this dict.
+        variable that also depends on another value, or on no key, is not in this dict. The positions are
+        those in [*constants, *arguments] of the outermost jaxpr.
     """
     for equation in body.eqns:
         sources = [known.get(id(v)) for v in equation.invars]

@@ -349,13 +349,13 @@ class ClosureMonitor:
                 guard.take(pending, constants)
 
     def ended(self, call: int, returned: bool) -> None:
-        """Handle the end of a trace, of the call number ``call``, that JAX does not announce, such as one
-        inside another trace. ``returned`` is False if it raised an exception."""
+        """Handle the end of a trace that JAX does not announce, such as one inside another trace. ``call`` is
+        the number of the call that was traced; ``returned`` is False if its trace raised an exception."""
         if self:
             (self.traced if returned else self.failed)(call)
 
     def failed(self, call: int) -> None:
-        """Handle a trace, of the call number ``call``, that raised an exception. The values that the previous
+        """Handle a trace that raised an exception, in the call number ``call``. The values that the previous
         trace read remain the ones to check."""
         for guard in self._guards():
             if guard.pending is not None and guard.pending.call == call:

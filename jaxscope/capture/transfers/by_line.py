@@ -154,8 +154,8 @@ class Transfers:
         self._places.clear()
 
     def row(self, frame: FrameType | None, direction: str, via: str, *, in_calls: bool = True) -> Row | None:
-        """Return the Row (the totals of one line) to which a copy by JAX is added: that of the program's line
-        that called JAX. The search takes about 1 us, from a cache.
+        """Return the Row (the totals of one line) to which a copy by JAX is to be added: the Row of the
+        program's line that called JAX. The search for the line takes about 1 us, from a cache.
 
         Return None for a copy that is not counted because JAX makes it for itself, for example before it
         calls a callback.

@@ -91,13 +91,14 @@ class HostCopies:
     def _note(
         self, row: Row, array: Any, shard: int | None, whole: int | None, time: tuple[int, int], result: Any
     ) -> None:
-        """Add a copy of ``array`` to ``row``, the totals of its line, unless JAX only read memory without
-        copying that was read before. ``result`` is (NumPy array, whether it was copied).
+        """Add a copy of ``array`` to ``row``, the totals of its line. Nothing is added if JAX copied nothing
+        and the array's memory was read before.
 
         Args:
           shard: the number of the shard that was copied; None: the whole array was.
           whole: the bytes of the whole array; None: take those of the result.
           time: (when the copy began, how long it took) in ns.
+          result: (NumPy array, whether it was copied).
         """
         began, ns = time
         self._noted.copies = getattr(self._noted, "copies", 0) + 1

@@ -63,8 +63,9 @@ class DevicePuts(threading.local):
             self._transfers.add(row, 1, size, ended - began, began=began)
 
     def _moved(self, frame: FrameType) -> list[tuple[Row, int]]:
-        """Return [(totals of the program's line, bytes)] for what one copy, by JAX's ``batched_device_put``
-        at ``frame``, moves: one pair for the bytes from the host, one for those from other devices."""
+        """Return [(totals of the program's line, bytes)] for one copy, which JAX's ``batched_device_put``
+        makes at ``frame``. There is one pair for the bytes that come from the host, and one for those from
+        other devices."""
         local = jax_internals.DevicePutFrame(frame)
         if not jax_internals.known(local.xs) or not jax_internals.known(local.devices):
             return []

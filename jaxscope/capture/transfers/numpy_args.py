@@ -57,9 +57,14 @@ class Arguments:
 
     def missed(self, given: tuple[Any, Any], leaves: int, calls: int) -> None:
         """Examine a call that missed the fast path: if it passes another number of bytes than the calls
-        before, begin to count the calls by their bytes. ``given`` is (positional arguments, keyword
-        arguments), with ``leaves`` NumPy arrays in the cache key; ``calls`` is the number of calls so far,
-        including this one (0 if jit wraps the watched function)."""
+        before, begin to count the calls by their bytes.
+
+        Args:
+          given: (positional arguments, keyword arguments) of the call.
+          leaves: the number of NumPy arrays in the cache key of the call.
+          calls: the number of calls so far, including this one. It is 0 if jit wraps the watched function;
+            then nothing is examined.
+        """
         args, kwargs = given
         if self._lost or calls == 0:
             return
