@@ -25,8 +25,9 @@ Identity = int | tuple[int, int]
 
 
 def identity(value: Any) -> Identity:
-    """Return what identifies an array, equal for all references to it: ``id()``; for a NumPy array (address,
-    bytes) of its memory, because JAX makes views of NumPy arrays, which are other objects."""
+    """Return what identifies an array: equal for two references to the same array. This is its ``id()``, and
+    for a NumPy array (address, bytes) of its memory, because JAX makes views of NumPy arrays, which are other
+    objects."""
     if issubclass(type(value), np.ndarray):
         return value.__array_interface__["data"][0], value.nbytes
     return id(value)

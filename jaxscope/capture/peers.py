@@ -162,13 +162,15 @@ class Peers:
         after_ns: int,
         behind: Sequence[int] = (),
     ) -> None:
-        """Record a ``difference`` between ranks at a ``position`` among the programs for the devices of all
-        processes, once, when it has lasted for ``after_ns``.
-
-        It is recorded only if the ranks ``behind`` have published something since then. If one of them was
-        killed, that explains why it compiles nothing more and why others leave.
+        """Record, once, that ranks differ at one position in the list of programs for the devices of all
+        processes. This is done when the difference has lasted for ``after_ns``, and only if the ranks
+        ``behind`` have published something since then: if one of them was killed, that explains why it
+        compiles nothing more and why others leave.
 
         Args:
+          difference: identifies the difference.
+          now: the present time, in ns.
+          position: where the ranks differ.
           program_of: rank -> its program at this position.
           after_ns: how long the difference must have lasted, in ns.
           behind: the ranks that must be alive: those without a program at this position, or those that stay.
@@ -197,11 +199,13 @@ class Peers:
 
 
 def digest(program: str | None, module: str | None, *, calls_back: bool) -> str:
-    """Return a text that identifies a program and is equal for equal programs in all ranks: the id
-    ``program``, or for a program with callbacks (``calls_back``) a checksum of the name ``module`` of its
-    module. None: unknown.
+    """Return a text that is equal for equal programs in all ranks. This is the id of the program. The id of a
+    program with callbacks is different in each rank, because it depends on the callbacks' addresses. Then it
+    is a checksum of the module's name.
 
-    The id of a program with callbacks is different in each rank, because it depends on the callbacks'
-    addresses.
+    Args:
+      program: the id of the program; None: unknown, so that the checksum is used.
+      module: the name of its module; None: unknown.
+      calls_back: whether it has callbacks.
     """
     return program if program is not None and not calls_back else f"{zlib.crc32((module or '').encode()):08x}"

@@ -106,9 +106,15 @@ class Probe:
     # -- callbacks: each begins with the cheapest possible check -----------------------------------
 
     def received(self, name: str, args: tuple[Any, ...], event_frame: FrameType) -> None:
-        """Handle an event called ``name`` that JAX sends, with ``args``, from ``event_frame`` to the listener
-        for its own tests, then call the listener that was there before the recording. The listener of this
-        recording (``on_test``) calls this for events that it does not handle itself."""
+        """Handle an event that JAX sends to the listener for its own tests, then call the listener that was
+        there before the recording. The listener of this recording (``on_test``) calls this for events that it
+        does not handle itself.
+
+        Args:
+          name: the name of the event.
+          args: what JAX passes with the event.
+          event_frame: the frame of JAX that sends it.
+        """
         if getattr(self._passing, "on", False):
             return  # the listener that we called with this event calls ours back
         handle = self.handlers.get(name)
@@ -289,9 +295,9 @@ class Probe:
         return call, stack
 
     def _steps(self) -> tuple[int | None, int | None]:
-        """Return (the current step of this process, the current step of the program's first process). Also
-        write the counts of steps to the log. A value is None if it is unknown; the second is also None if
-        this is the first process itself."""
+        """Return (the current step of this process, the current step of the process that the user started).
+        Also write the counts of steps to the log. A value is None if it is unknown; the second is also None
+        if the user started this process itself."""
         if self.tracker is None:
             return None, None
         self.tracker.flush()
@@ -509,9 +515,14 @@ def _origins(read: signature.Read) -> tuple[list[Frame], list[int]] | None:
 
 
 def _lines(outermost: FrameType | None, seen: ev.FunctionSeen, detail: bool) -> dict[str, Any]:
-    """Return the fields of ``Missed`` about the lines of the program that made a call of the function
-    ``seen`` (``detail``: a function of the user): site, stack, column, library and into_library.
-    ``outermost`` is the frame of the call, or JAX's innermost frame if there is no call."""
+    """Return the fields of ``Missed`` about the lines of the program that made a call: site, stack, column,
+    library and into_library.
+
+    Args:
+      outermost: the frame of the call, or JAX's innermost frame if there is no call.
+      seen: the event that describes the called function.
+      detail: whether this is a function of the user.
+    """
     above = frames.users(frames.walk(outermost))
     stack = [frames.location(f) for f in above]
     if not stack:

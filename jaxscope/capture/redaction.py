@@ -98,9 +98,9 @@ class Redaction:
         return value
 
     def _path(self, path: str) -> str:
-        """Return ``path`` without the directories outside the project: ``/home/ann/x.py`` ->
-        ``<outside>/x.py``. Paths in the project are kept, and the part of a path from ``site-packages`` on.
-        """
+        """Return ``path`` without directories outside the project: ``/home/ann/x.py`` -> ``<outside>/x.py``.
+        A path in the project is returned unchanged. Of the path of an installed package, the part from
+        ``site-packages`` on is kept."""
         if path.startswith(self._roots) or f"{path}/" in self._roots:
             return path
         kept = _KEEP.search(path)

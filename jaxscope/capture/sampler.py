@@ -241,9 +241,9 @@ class Sampler:
         self.budget.taken(look.seconds, look.count)
 
     def _remember(self, snapshot: ArraysSeen, searched: Collection[UnnamedKey]) -> None:
-        """Count, for arrays to which no variable leads, in how many snapshots in a row, up to the newest
-        ``snapshot``, their number has grown. If this happens RISES times, the next snapshot searches for the
-        objects that refer to these arrays, because they may be a leak.
+        """Note for how many snapshots in a row, up to the newest one, ``snapshot``, the number of certain
+        arrays has grown: arrays of one shape, dtype and origin to which no variable leads. After RISES times
+        they may be a leak, and the next snapshot searches for the objects that refer to them.
 
         Args:
           searched: identifies the arrays for which this search was already made (``unnamed_key``). The search

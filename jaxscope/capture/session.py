@@ -475,7 +475,7 @@ def stop(how: str = "stop", certain: bool = False) -> None:
 
     Args:
       how: why the recording ends: ``exit`` (the program ends) or ``stop``.
-      certain: whether the process certainly ends now, so that this is not checked.
+      certain: whether it is certain that the process ends now. If not, this is checked first.
     """
     with _lock:
         session = current()

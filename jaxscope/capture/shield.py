@@ -160,8 +160,8 @@ def busy() -> bool:
 
 
 def leave(token: object) -> None:
-    """Remove the mark that ``enter`` made for the same ``token``. Do nothing if ``enter`` returned False. It
-    must be called even if ``enter`` did not return, because Ctrl-C may interrupt ``enter`` after the mark was
+    """Remove the mark that ``enter`` made for the same ``token``. Do nothing if ``enter`` returned False.
+    Call this even if ``enter`` did not return, because Ctrl-C may interrupt ``enter`` after the mark was
     made."""
     if thread.inside is token:
         thread.inside = None

@@ -161,8 +161,8 @@ def _sums(profile: Any) -> tuple[list[InstructionTime], int | None, float | None
 
 
 def _union(spans: list[tuple[int, int]]) -> int:
-    """Return the total time that ``spans``, (begin, end) of each instruction in ns, cover, without counting
-    overlaps twice. Instructions overlap, because they run at the same time and inside others."""
+    """Return for how many ns at least one instruction ran. ``spans`` are (begin, end) of each instruction in
+    ns. They overlap, because instructions run at the same time and inside others."""
     total = end = 0
     for begin, until in sorted(spans):
         total += max(0, until - max(begin, end))

@@ -128,8 +128,8 @@ class VariablePaths:
         return counts, unnamed
 
     def _node_text(self, node: Node | None, short: bool) -> str:
-        """Return the path from a variable to the object of ``node`` as text: ``state.params``; empty if
-        ``node`` is None. If ``short``, numbers are written ``*``."""
+        """Return the path from a variable to an object as text: ``state.params``. ``node`` is the object's
+        place in the search; None gives empty text. If ``short``, numbers are written ``*``."""
         texts = self._texts[short]
         unwritten: list[Node] = []
         text = ""
