@@ -58,9 +58,9 @@ def committed(value: Any) -> bool | None:
 
 
 def stands_for(kind: type, value: Any) -> str | None:
-    """Return the type that ``value``, an argument of ``f.lower()``, probably had before JAX replaced it:
-    ``numpy.ndarray``, ``jax.ShapeDtypeStruct`` or ``jax.Array``. Return None if JAX has not replaced it.
-    ``kind`` is the type of ``value``.
+    """Return the name of the type that ``value``, an argument of ``f.lower()``, probably had before JAX
+    replaced it: ``numpy.ndarray``, ``jax.ShapeDtypeStruct`` or ``jax.Array``. Return None if JAX has not
+    replaced it. ``kind`` is the type of ``value``.
 
     JAX 0.10 and 0.12 replace the arguments of ``f.lower()`` by objects of the class ``MetaTy``. One with
     ``is_np_array`` set was a NumPy array, another one without a sharding a ``jax.ShapeDtypeStruct``, any

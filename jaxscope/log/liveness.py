@@ -93,7 +93,7 @@ def locked(path: Path) -> bool | None:
 
 def holds(path: Path, where: str | None, took: bool) -> bool | None:
     """Return whether a process is alive: True if the file ``path``, which it locks while it runs, is locked;
-    None if this machine cannot know it.
+    False if it has ended; None if this machine cannot know it.
 
     Args:
       where: the machine of that process, as ``machine`` returns it; None: unknown. A free lock proves only on

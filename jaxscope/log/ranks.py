@@ -156,8 +156,9 @@ def _recent(whole: RunDir) -> bool:
     """Return whether a process that starts now may belong to the same launch of the job as the processes that
     record to the run ``whole``. If not, it belongs to a later launch.
 
-    It may while one of these processes is alive, and for OVER_S seconds after the last heartbeat (a line that
-    is written every second). In a run without heartbeats, it may for JOIN_S seconds after the start.
+    The result is True while one of these processes is alive, and for OVER_S seconds after the last heartbeat
+    (a line that is written every second). In a run without heartbeats, it is True for JOIN_S seconds after
+    the start.
     """
     beats = [b for r in store.rank_runs(whole) if (b := liveness.beat_of(r.heartbeat)) is not None]
     if any(b.going or time.time() - b.at < OVER_S for b in beats):
@@ -203,8 +204,8 @@ def was_ended(whole: RunDir, places: Iterable[RunDir]) -> bool:
 
 def write_agreed(whole: RunDir, calls: Mapping[str, Sequence[int]]) -> None:
     """Record in ``whole``, the run of a job, which calls may run their programs under
-    ``--stop-on-divergence``: all ranks (processes) of the job have compiled the program of such a call. Each
-    rank waits for this.
+    ``--stop-on-divergence``: all ranks (processes) of the job have compiled the program of such a call. A
+    rank waits for this before it runs the program.
 
     Args:
       calls: name of a rank's directory -> the numbers of such calls of this rank, the latest ones only.
