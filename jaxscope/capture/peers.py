@@ -199,12 +199,12 @@ class Peers:
 
 
 def digest(program: str | None, module: str | None, *, calls_back: bool) -> str:
-    """Return a text that is equal for equal programs in all ranks. This is the id of the program. The id of a
-    program with callbacks is different in each rank, because it depends on the callbacks' addresses. Then it
-    is a checksum of the module's name.
+    """Return a text that is equal for equal programs in all ranks: the id of the program. For a program with
+    callbacks it is a checksum of the name of the module, because the id depends on the callbacks' addresses,
+    which are different in each rank.
 
     Args:
-      program: the id of the program; None: unknown, so that the checksum is used.
+      program: the id of the program; None: unknown, so that the checksum is returned.
       module: the name of its module; None: unknown.
       calls_back: whether it has callbacks.
     """

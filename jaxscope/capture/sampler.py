@@ -241,8 +241,8 @@ class Sampler:
         self.budget.taken(look.seconds, look.count)
 
     def _remember(self, snapshot: ArraysSeen, searched: Collection[UnnamedKey]) -> None:
-        """Note for how many snapshots in a row, up to the newest one, ``snapshot``, the number of certain
-        arrays has grown: arrays of one shape, dtype and origin to which no variable leads. After RISES times
+        """For arrays to which no variable leads, by shape, dtype and origin: note how often their number has
+        grown from one snapshot to the next since it last fell. ``snapshot`` is the newest. After RISES times
         they may be a leak, and the next snapshot searches for the objects that refer to them.
 
         Args:

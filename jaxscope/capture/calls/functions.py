@@ -255,9 +255,9 @@ def is_jitted_where_defined(function: Any) -> bool:
     """Return whether the name of ``function``, in its module, class or object, refers to a jitted function,
     as after ``@jax.jit``. If so, the author of the function passed it to jit, and not the code that calls it.
 
-    For a function of JAX, the result is also True if the name refers to another object, such as a ufunc,
-    which may contain the jitted function. The result is False for a function that is defined inside another
-    function (``<locals>``), because its name cannot be looked up from outside.
+    For a function of JAX, the result is also True if the name refers to any object that is no plain function
+    or class, such as a ufunc, which may contain the jitted function. The result is False for a function that
+    is defined inside another function (``<locals>``), because its name cannot be looked up from outside.
     """
     if isinstance(function, MethodType):
         own = vars(function.__self__) if hasattr(function.__self__, "__dict__") else {}

@@ -269,7 +269,7 @@ def _hashed_with(value: Any) -> list[Any]:
 def _whole(value: Any) -> bool:
     """Return whether JAX compares the static value ``value`` as a whole, and not by what is inside it: a
     number, a string, a function, or an object whose class has no ``__eq__``, which is compared by identity.
-    An object of a library, such as a module of flax, does not count as such, so that its attributes are
+    For an object of a library, such as a module of flax, the result is False, so that its attributes are
     searched."""
     kind = type(value)
     if issubclass(kind, (*paths.PLAIN, *paths.CODE)):

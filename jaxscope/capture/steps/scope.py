@@ -130,9 +130,9 @@ class RecordingScope:
         return Counting(self._tracker.marks - self._marks, called, steppers)
 
     def steps(self, inside: Callable[[int, str], bool] = lambda call, function: False) -> dict[int, Step]:
-        """Return to which step of this block each call belongs that missed the fast path: number of the call
-        -> step. ``inside`` is called with the number of a call and the id of a function, and returns whether
-        the call was made while a call of the function was running."""
+        """Return, for each call in this block that missed the fast path, the step of the block that it
+        belongs to: number of the call -> step. ``inside`` is called with the number of a call and the id of a
+        function, and returns whether the call was made while a call of the function was running."""
         counting = self.counting
         return {
             call: counting.step(

@@ -119,7 +119,7 @@ _TOOLS = (3, 4)  # the tool numbers that sys.monitoring does not suggest for a p
 
 
 def listen(began: Callable[[CodeType], bool]) -> Callable[[], None]:
-    """Call ``began`` with the code of a Python function whenever a function begins to run. Return a function
+    """From now on, call ``began`` with the code of each Python function that begins to run. Return a function
     that ends this. If ``began`` returns False, it is not called again for this code, so that further calls
     cost no time.
 

@@ -394,8 +394,8 @@ class Transfers:
 
 
 class EndedCall(functools.partial[Any]):
-    """A callable that runs a function once and shows when it is over. C code calls it and then releases it;
-    at the release, ``ended`` is called. So no Python frame is around the call."""
+    """A callable that runs a function once and shows when this function has ended. C code calls it and then
+    releases it; at the release, ``ended`` is called. So no Python frame is around the function."""
 
     ended: Callable[[], None]
 
