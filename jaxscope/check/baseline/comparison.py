@@ -36,7 +36,7 @@ class Comparison(msgspec.Struct, frozen=True):
       findings: figures that became worse (errors), and figures that became better or were not compared
         (notes).
       new: findings of jaxscope's rules (problems such as JX101) that the baseline does not have. If
-        ``comparable``, notes among them become warnings.
+        ``comparable``, notes among them are made warnings, which fail the check.
       known: findings of the rules that the baseline has, too.
       comparable: whether the baseline is from the same JAX minor version, platform and devices. If not, the
         figures were not compared.
@@ -165,8 +165,8 @@ def _environment_differences(before: Baseline, after: Baseline) -> list[Message]
 
 def merged(found: list[Finding]) -> list[Finding]:
     """Return ``found`` without findings that report the same recompiles a second time. The comparison with a
-    baseline reports recompiles as JX701. If a rule (JX10x to JX12x) reports them, too, its finding is
-    removed, and JX701 gets its advice."""
+    baseline reports recompiles as JX701. If a finding of a rule (JX10x to JX12x) reports the same ones, it is
+    removed, and its advice goes to the JX701 finding."""
     reported: dict[str | None, int] = {}
     for n, f in enumerate(found):
         if f.code == COMPILATIONS:
@@ -183,8 +183,8 @@ def merged(found: list[Finding]) -> list[Finding]:
 
 def _split(baseline: Baseline, now: Extracted, *, raised: bool) -> tuple[list[Finding], list[Finding]]:
     """Divide the findings of the rules in a run into new ones, which the baseline does not have, and known
-    ones. Return both lists. If the run has a finding more often than the baseline, only the surplus is new.
-    With ``raised``, new notes become warnings."""
+    ones. Return both lists. If the run has a finding 3 times and the baseline once, 2 of them are new. With
+    ``raised``, new notes become warnings."""
     new: list[Finding] = []
     known: list[Finding] = []
     for key, members in now.findings.items():
@@ -228,11 +228,12 @@ def _functions(baseline: Baseline, now: Extracted) -> Iterator[Finding]:
 
 
 def _with_unmatched_programs(counts: list[Finding], unmatched: Finding | None) -> Iterator[Finding]:
-    """Yield the findings about one function, so that additional compilations are reported once.
+    """Yield ``counts``, findings about how often one function was compiled, and ``unmatched``, the finding
+    about its programs that the baseline does not have (or None).
 
-    If ``counts`` says that there are more compilations than in the baseline, ``unmatched``, the finding about
-    programs that the baseline does not have (or None), becomes part of its evidence, because the additional
-    programs come from these compilations.
+    If one of ``counts`` says that there are more compilations than in the baseline, the evidence of
+    ``unmatched`` is added to it and ``unmatched`` is not yielded: the additional compilations made these
+    programs, and are reported once.
     """
     for f in counts:
         if unmatched is not None and f.code == COMPILATIONS:

@@ -23,8 +23,8 @@ from jaxscope.schema.keys import Frame
 
 
 class ProgramEntry(msgspec.Struct):
-    """One program of a run that is compared with a baseline: its figures (``metrics``), its record, and its
-    parsed StableHLO and HLO."""
+    """One program of a run that is compared with a baseline: its figures (``metrics``), its record in the run
+    (``program``), and its parsed StableHLO and HLO (``texts``)."""
 
     metrics: ProgramMetrics
     program: Program
@@ -38,8 +38,8 @@ class FunctionEntry(msgspec.Struct):
     Attributes:
       saved: the figures in the form in which a baseline file keeps them.
       programs: the function's compiled programs, in the order in which they were compiled.
-      recompiles: cause, as in ``saved.causes`` -> the compilations with this cause, each with the cause
-        itself.
+      recompiles: cause as text, ``shape of batch['x'] (trace)`` as in ``saved.causes`` -> (compilation, its
+        cause as a record) for each recompile with this cause.
     """
 
     saved: schema.Function
