@@ -51,9 +51,9 @@ def over(
       part: the compilations of a test or a block; None: check the whole run.
       programs: whether to check each program, too; False if the programs for a target (another machine) are
         checked instead.
-      late: findings about compilations after step N, which the caller reports. Limits that only these
-        compilations exceed are left out, so that nothing is reported twice; ``with_counts`` names them in the
-        evidence of ``late``.
+      late: findings about compilations after step N, which the caller reports. Limits on the number of
+        compilations that are met without these compilations are left out, so that nothing is reported twice;
+        ``with_counts`` names such limits in the evidence of ``late``.
     """
     functions = functions or {}
     reported = {id for item in late for id in item.compilations}
@@ -69,9 +69,9 @@ def with_counts(
     run: Run, limits: Limits, functions: Mapping[str, Limits] | None, late: Sequence[Late]
 ) -> list[Finding]:
     """Return the findings of ``late``, those about compilations after step N, the last step that may compile.
-    If a limit on the number of compilations is exceeded only because of these compilations, their evidence
-    names the limit. ``limits`` are those on the whole run, ``functions`` those by name or pattern of
-    functions."""
+    If a limit on the number of compilations is exceeded only because of these compilations, the limit is
+    named in the evidence of one of these findings. ``limits`` are those on the whole run, ``functions`` those
+    by name or pattern of functions."""
     reported = {id for item in late for id in item.compilations}
     extra: dict[int, list[Evidence]] = {}
     for count in _counts(run, limits, functions or {}, None):
@@ -237,8 +237,8 @@ def _evidence(run: Run, c: Compilation) -> Evidence:
 
 
 def _advice(run: Run, compilations: Sequence[Compilation], cause: Cause) -> Fix:
-    """Return advice on how to avoid ``compilations``, all of one function: those with ``cause``, the cause of
-    the last one."""
+    """Return advice on how to avoid those of ``compilations`` that have the same cause as the last one,
+    ``cause``. All are of one function."""
     if cause.kind == "first":
         return Fix(message("fix-one-jit"))
     same = [(c, why) for c in compilations if _alike(why := causes.of(run, c)[0], cause)]

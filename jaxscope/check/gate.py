@@ -369,8 +369,8 @@ def _when(n: int, group: Sequence[Miss]) -> Message:
 
 def _unplaced(n: int, compilations: Sequence[Compilation], part: Part) -> Iterator[Finding]:
     """Yield an error about ``compilations`` of which it is unknown whether they were before or after step
-    ``n``, the last step that may compile. The reason, in ``part``, is that their process does not count
-    steps, or that two ways of counting give different numbers."""
+    ``n``, the last step that may compile. Either their process does not count steps, or two ways of counting
+    give different numbers: ``part`` (id of a compilation -> its step) has what is known."""
     by_reason: dict[object, tuple[Message, list[Compilation]]] = {}
     for c in compilations:
         step, pid = part[c.id], c.process.pid

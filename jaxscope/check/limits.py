@@ -35,8 +35,7 @@ class Limits(msgspec.Struct, frozen=True):
       collective_bytes: which collectives, as in ``collectives`` -> bytes of their results on one device in
         one call, counting the iterations of loops.
       temp_bytes, peak_bytes: temporaries and peak memory of one program, on one device.
-      replicated_bytes: bytes on one device of those arguments of one program of which another device has a
-        copy.
+      replicated_bytes: bytes on one device, in one program, of arguments that other devices have copies of.
       constant_bytes: bytes of the arrays that one program captured.
     """
 

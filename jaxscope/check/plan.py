@@ -128,7 +128,9 @@ class Plan:
         devices).
 
         Args:
-          parts: ``run`` and the other runs, if they are already loaded; None: load them.
+          directory: the directory of ``run``; None: unknown, then the recording is not checked for
+            completeness.
+          parts: ``run`` and the runs inside its directory, if they are already loaded; None: load them.
           job: if ``run`` is one process of a run with several processes, that whole run: differences between
             its processes are then reported, too. Else None.
 
@@ -171,8 +173,8 @@ class Plan:
 
     def _limited(self, *, steps: bool) -> bool:
         """Return whether at least one limit is set, so that findings of the rules are not reported by
-        default. If the steps of the run are not known (``steps``), the limit ``no-recompiles-after`` does not
-        count, because it cannot be checked."""
+        default. ``steps`` says whether the steps of the run are known; if not, the limit
+        ``no-recompiles-after`` does not count, because it cannot be checked."""
         after = steps and self.options.get("no-recompiles-after") is not None
         return bool(after or self._limits or self._functions or self.options.get("targets"))
 
@@ -233,9 +235,9 @@ class Plan:
         return found + chosen.keep(target_limits.over(aim, self._limits, self._functions))
 
     def _not_selected(self, chosen: Filter) -> list[UsageError]:
-        """Return an error for each limit that is set in vain, because the option ``select`` leaves out the
-        code that reports it. If the option ``ignore`` leaves out the code, there is no error, because the
-        user wants that."""
+        """Return an error for each limit that is set in vain, because ``select`` among the options of
+        ``chosen`` leaves out the code that reports it. If ``ignore`` leaves out the code, there is no error,
+        because the user wants that."""
         return [
             UsageError(
                 f"{name} is given, but select excludes {code}, which reports it",

@@ -200,10 +200,12 @@ def _largest(key: Key | None) -> list[tuple[str, int]]:
 
 
 def _on_device(key: Key, c: Compilation | None = None) -> Iterator[tuple[str, int | None, int | None]]:
-    """Yield (path, bytes, copies) for each array argument: its bytes on one device, and the number of devices
-    that have the same part of it. Shapes and shardings are from ``key``, the cache key of the call, shardings
-    of arguments that are no jax.Array (for example NumPy arrays) from the compilation ``c``. A number is None
-    if it is unknown."""
+    """Yield (path, bytes, copies) for each array argument of a call: its bytes on one device, and the number
+    of devices that have the same part of it; None: unknown.
+
+    Shapes and shardings are read from ``key``, the cache key of the call. The key has no shardings of NumPy
+    arrays and others that are no jax.Array: these are read from the compilation ``c``, if it is given.
+    """
     for i, leaf in enumerate(key.arguments):
         if leaf.shape is None or leaf.dtype is None:
             continue

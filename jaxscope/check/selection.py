@@ -88,7 +88,7 @@ def _longest(codes: Sequence[str], code: str) -> int | None:
 
 class Filter:
     """Decides which findings are reported: those whose codes are selected, unless a comment in the source
-    excludes them. It remembers which comments excluded a finding, because other comments are useless.
+    excludes them. It remembers which comments excluded a finding, so that ``unused`` can report the others.
 
     Args:
       chosen: the selected codes.
@@ -124,8 +124,8 @@ class Filter:
 
     def looks_at(self, code: str, source: Frame | None) -> bool:
         """Return whether a finding with ``code`` on the user's line ``source`` (None: unknown) is reported:
-        no option and, if the line is known, no comment excludes it. Single compilations are asked about, too,
-        before they are combined into a finding."""
+        no option and, if the line is known, no comment excludes it. A caller may also ask about a single
+        compilation, to leave it out before it combines compilations into a finding."""
         if not self._chosen.takes(code) or source is None:
             return self._chosen.takes(code)
         path = self._relative(source.file)

@@ -133,8 +133,9 @@ def tables_for(name: str, tables: Mapping[str, Limits]) -> list[Limits]:
 
 
 def alone(text: str) -> str | None:
-    """Return the name of the target (a machine to compile for) that ``text``, a key in the configuration,
-    means: ``2*v5e:4x4``. None if ``text`` is a pattern of several targets (``v5e:*``).
+    """Return the target that ``text``, a key of the tables ``[tool.jaxscope.check.targets]``, names:
+    ``2*v5e:4x4`` (a machine to compile for; here two slices). None if ``text`` is a pattern of several
+    targets (``v5e:*``).
 
     Raises:
       UsageError: ``text`` is neither a target nor a pattern.

@@ -34,8 +34,13 @@ def not_recorded(text: Words) -> Finding:
 
 def program_failed(failure: Words, source: Frame | None, *, surely: bool) -> Finding:
     """Return a warning (JX901) that the program failed, so that only what it did before was checked.
-    ``failure`` says how it failed; ``source`` is the line that raised the exception, None: unknown. If it is
-    not certain that it failed (``surely``; an exit code may be intended), the finding is a note."""
+
+    Args:
+      failure: how the program failed.
+      source: the line that raised the exception; None: unknown.
+      surely: whether the program certainly failed. If not, the finding is a note: an exit code may be
+        intended.
+    """
     found = not_known(message("checked-until-failure", failure=failure))
     return msgspec.structs.replace(found, severity=WARNING if surely else NOTE, source=source)
 
