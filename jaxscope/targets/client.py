@@ -44,10 +44,11 @@ def main(directory: str) -> None:
 
 
 def serve(run: RunDir, queue: Queue, path: Path, topologies: dict[str, list[Any]]) -> Result:
-    """Compile one program for one target and return the result; the compiled HLO is written to the directory
-    ``run``. If the compiler raises an exception, the result has its message.
+    """Compile one program for one target and return the result. The compiled HLO is written to the directory
+    of ``run``. If the compiler raises an exception, the result has its message.
 
     Args:
+      queue: the compile jobs of the run, from which the job and its program are read.
       path: the file that describes the job: the program, the target and compile options.
       topologies: name of a target -> its devices, kept for later jobs. This function adds the target of this
         job.

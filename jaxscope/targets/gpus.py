@@ -25,7 +25,7 @@ class Card(msgspec.Struct, frozen=True):
       lanes: floating-point units per multiprocessor.
       clock: clock rate in GHz.
       shared: bytes of shared memory per multiprocessor.
-      block: largest number of bytes of shared memory per block.
+      block: bytes of shared memory that one CUDA thread block can use.
       cache: bytes of the second-level cache.
       bandwidth: the bandwidth of the memory, bytes per second.
       memory: bytes of memory.
