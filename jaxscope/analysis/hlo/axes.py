@@ -34,9 +34,9 @@ def of_groups(groups: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
     ``model:(2)4``. They are in mesh order. ``[]``: every group has one member. ``groups`` has the positions
     in the mesh of each group's members, ``mesh`` (axis, size) in mesh order.
 
-    None: a member is outside of the mesh, or a group is not all devices along some axes, such as devices 0
-    and 7 of an axis of 8 (``axis_index_groups``). The mesh may be larger than the groups: the text of a
-    program for several TPU slices lists the positions in one slice only.
+    None: a member is outside of the mesh, or a group does not consist of all devices along some axes, such as
+    a group of devices 0 and 7 on an axis of 8 (``axis_index_groups``). The mesh may be larger than the
+    groups: the text of a program for several TPU slices lists the positions in one slice only.
     """
     several = list(groups)
     differing = _differing(_from_first(several), mesh)
@@ -65,9 +65,9 @@ def _from_first(groups: Iterable[Sequence[int]]) -> Iterable[tuple[int, int]]:
 
 
 def of_pairs(pairs: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
-    """Return the names of the axes of ``mesh`` (axis, size) along which a permute sends: source and target of
-    at least one of ``pairs``, positions in the mesh, differ there. None: a position is outside of the
-    mesh."""
+    """Return the names of the axes of ``mesh`` (axis, size) along which a permute sends. ``pairs`` are its
+    (source, target) as positions in the mesh; an axis is named if source and target of at least one pair have
+    different coordinates along it. None: a position is outside of the mesh."""
     differing = _differing(((pair[0], pair[1]) for pair in pairs), mesh)
     return None if differing is None else [name for name, _, _ in differing]
 

@@ -18,7 +18,13 @@ MAX_DEPTH = 16
 
 
 class Branch(msgspec.Struct, frozen=True, gc=False):
-    """Branch ``number`` (from 0) of the ``of`` branches of a conditional: ``computation/instruction``."""
+    """One branch of a conditional.
+
+    Attributes:
+      conditional: the conditional instruction: ``computation/instruction``.
+      number: the number of this branch, from 0.
+      of: how many branches the conditional has.
+    """
 
     conditional: str
     number: int
@@ -34,8 +40,9 @@ def paths(graph: CallGraph) -> dict[str, Path]:
     (outermost branch, ..., innermost branch). ``()``: the computation is in no branch and so runs in each
     call.
 
-    For a computation that is called from different branches, the last item stands for a branch that may run
-    or not.
+    A computation that is called from different places has only the branches that all these calls have in
+    common. If the places are in different branches, an invented branch of two follows, which says that the
+    computation may run or not.
     """
     found: dict[str, Path] = {}
     for name in graph.in_call_order:

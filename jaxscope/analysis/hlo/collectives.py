@@ -377,7 +377,7 @@ class Collectives:
 
     def _may_be_manual(self) -> bool:
         """Return whether the program may contain a shard_map or a pmap, whose collectives the user wrote.
-        True if the text has no names of JAX operations to tell."""
+        True also if the text has no names of JAX operations, because it then does not show this."""
         if self._asks is None:
             instructions = (i for c in self._module.computations.values() for i in c.instructions)
             if self._module.mentions_maps:
@@ -404,8 +404,8 @@ def _not_of(arguments: Collection[str], c: Collective) -> Collective:
 
 
 def _is_scattered(body: Computation, reduced: Instruction) -> bool:
-    """Return whether a TPU fusion, with the computation ``body`` and an all-reduce ``reduced``, uses only
-    slices of its result. Then the fusion is in fact a reduce-scatter."""
+    """Return whether a TPU fusion is in fact a reduce-scatter: whether its computation ``body`` uses only
+    slices of the result of ``reduced``, an all-reduce in it."""
     if body.name.startswith("all-reduce-scatter"):
         return True
     waiting, seen, sliced = [reduced.name], {reduced.name}, False

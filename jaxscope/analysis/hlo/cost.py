@@ -109,7 +109,8 @@ def total_flops(
     a shape that cannot be read.
 
     Args:
-      graph: the calls of the module; created with ``also=(*WORK, *CUSTOM_CALLS)``.
+      graph: the calls of the module; created with ``also=(*WORK, *CUSTOM_CALLS)``, the opcodes of dots,
+        convolutions and custom calls.
       executions: name of a computation -> how often it runs in one call; None: unknown.
       paths: name of a computation -> the branches of conditionals that contain it.
     """
@@ -180,7 +181,8 @@ def by_line(
     text. Products for which no line is known are left out.
 
     Args:
-      graph: the calls of the module; created with ``also=(*WORK, *CUSTOM_CALLS)``.
+      graph: the calls of the module; created with ``also=(*WORK, *CUSTOM_CALLS)``, the opcodes of dots,
+        convolutions and custom calls.
       executions: name of a computation -> how often it runs in one call; None: unknown.
       paths: name of a computation -> the branches of conditionals that contain it.
     """

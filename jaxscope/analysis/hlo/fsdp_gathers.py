@@ -295,9 +295,9 @@ class Weights:
                     waiting.append((next_computation, next_one))
 
     def _made_of(self, computation: Computation, name: str, axes: set[str]) -> Iterator[Instruction]:
-        """Yield the inputs of the program from which the value ``name`` in ``computation`` is computed.
-        Instructions that make a value differ between devices in another way are yielded too: a collective
-        along ``axes``, whose operands are not followed, and the ids of partition and replica."""
+        """Yield the instructions that decide whether the value ``name`` in ``computation`` differs between
+        devices: the inputs of the program from which it is computed, the ids of partition and replica, and
+        collectives along one of the mesh axes ``axes``. What goes into such a collective is not followed."""
         waiting, seen = [(computation, name)], {(computation.name, name)}
         while waiting and len(seen) < MAX_STEPS:
             place, current = waiting.pop()

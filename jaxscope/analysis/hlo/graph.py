@@ -139,9 +139,12 @@ def _edges(
     computation: Computation, i: Instruction, calls: CallGraph, groups: dict[str, tuple[str, ...]]
 ) -> list[Edge]:
     """Return the edges that end at the instruction ``i``, or at parameters of the computation that it calls.
-    A computation that is called several times is drawn inside its first call (``groups``, see ``_groups``).
-    Its other calls are instructions like any other: with edges into one computation from several calls, the
-    graph would have a circle where one call reads the result of another."""
+
+    Each computation is drawn inside the first instruction that calls it: ``groups`` is name of a computation
+    -> names of the fusions, loops and calls around it. Its other calls are drawn as plain instructions,
+    without edges into the computation. Otherwise the graph would have a circle where one call reads the
+    result of another.
+    """
     if i.opcode in ("parameter", "constant"):
         return []
     found = [

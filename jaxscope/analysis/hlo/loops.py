@@ -75,9 +75,14 @@ Value = Constant | Element | Comparison | None
 
 
 class Inside(NamedTuple):
-    """The call, an instruction in ``caller``, through which the evaluation of a value went into a called
-    computation; ``outer`` is the call that led to ``caller``, or None. The parameters of the called
-    computation have the values of the call's operands."""
+    """The way by which the evaluation of a value went into a called computation, whose parameters have the
+    values of the call's operands.
+
+    Attributes:
+      caller: the computation that contains the call.
+      call: the calling instruction.
+      outer: the call through which the evaluation went into ``caller``; None: it began there.
+    """
 
     caller: Computation
     call: Instruction

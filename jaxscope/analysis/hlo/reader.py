@@ -158,7 +158,8 @@ def _foreign(text: str, begin: int, end: int, problems: _Problems) -> None:
 
 
 def _set_lines(text: str, computations: dict[str, Computation]) -> None:
-    """Replace the offset in ``Computation.line`` by the line number, for all computations in one pass."""
+    """Replace ``Computation.line``, which so far is an offset in ``text``, by the line number, for all
+    computations in one pass."""
     line, position = 1, 0
     for computation in computations.values():
         line += text.count("\n", position, computation.line)

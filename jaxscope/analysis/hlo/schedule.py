@@ -18,8 +18,8 @@ MAX_UPDATES = 1_000
 
 
 def computes(instruction: Instruction) -> bool:
-    """Return whether an instruction keeps the device busy. Names and views of values (``tuple``, ``bitcast``)
-    and the ends of transfers (``-start``, ``-done``) do not."""
+    """Return whether an instruction keeps the device busy. False for one that only names, groups or views
+    values (``tuple``, ``bitcast``), and for the start and the end of a transfer (``-start``, ``-done``)."""
     opcode = instruction.opcode
     return opcode not in _NO_WORK and not opcode.endswith(("-start", "-done", "-update"))
 

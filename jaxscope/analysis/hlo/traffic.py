@@ -66,7 +66,7 @@ class Traffic:
         self._left = MAX_STEPS
 
     def total(self) -> int | None:
-        """Return the least number of bytes that one call moves between memory and cores; None: the program
+        """Return a lower bound on the bytes that one call moves between memory and cores; None: the program
         has no entry computation, or is too large to follow."""
         entry = self._graph.module.entry
         if entry is None or entry.root is None:
@@ -76,10 +76,14 @@ class Traffic:
         return total if self._left > 0 else None
 
     def _read(self, computation: Computation, name: str, size: int, times: int, depth: int) -> int:
-        """Return the least number of bytes that are read of the value ``name`` in ``computation``, at most
-        ``size``, the bytes of the whole value. ``times`` is how often ``computation`` runs in one call of the
-        program (slices count that often), ``depth`` the number of views and loops that were followed to get
-        here."""
+        """Return a lower bound on the bytes of a value that its readers read in one call of the program.
+
+        Args:
+          computation, name: the computation, and the instruction in it that is the value.
+          size: the bytes of the whole value, which the result does not exceed.
+          times: how often ``computation`` runs in one call of the program; slices count that often.
+          depth: the number of views and loops that were followed to get here.
+        """
         most = 0
         for reader in computation.readers(name):
             self._left -= 1
@@ -144,9 +148,14 @@ class Traffic:
     def _in_loops(
         self, computation: Computation, packed: Instruction, name: str, size: int, depth: int
     ) -> int:
-        """Return the least number of bytes that loops in ``computation`` read of the value ``name`` of
-        ``size`` bytes, which they get as a member of the tuple ``packed``. ``depth`` is the number of views
-        and loops that were followed to get here."""
+        """Return a lower bound on the bytes of a value that loops read in one call of the program. The loops
+        get the value as a member of the tuple ``packed``.
+
+        Args:
+          computation, name: the computation with the loops, and the instruction in it that is the value.
+          size: the bytes of the whole value.
+          depth: the number of views and loops that were followed to get here.
+        """
         places = [i for i, o in enumerate(operands(packed.tail)) if o == name]
         most = 0
         for loop in computation.readers(packed.name):
