@@ -32,8 +32,8 @@ class Constant(msgspec.Struct, frozen=True):
         None: unknown.
       names: all variables with this shape and dtype whose arrays the traced function closed over.
       splat: whether all elements are equal, so that XLA stores only one.
-      argument: newer versions of JAX pass the array to the program as an argument: the position of this
-        argument; None: the array is a constant in the text.
+      argument: the position of the argument by which the program gets the array, as in newer versions of JAX;
+        None: the array is a constant in the text.
     """
 
     type: str
@@ -49,8 +49,8 @@ class Constant(msgspec.Struct, frozen=True):
 
 
 def find(module: Module, sources: Sources, captured: Sequence[Captured] = ()) -> list[Constant]:
-    """Return the constants of a program with more than SMALL elements, the largest first. ``captured`` are
-    the arrays that the traced function closed over, which give the constants their names."""
+    """Return the constants of a program with more than ``SMALL`` (16) elements, the largest first.
+    ``captured`` are the arrays that the traced function closed over, which give the constants their names."""
     found: list[tuple[int | None, Constant]] = []
     wanted = {
         index

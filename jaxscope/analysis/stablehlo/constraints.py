@@ -105,8 +105,8 @@ class Constraints:
       arguments: position of an argument of the program -> (requested sharding, line of the user's code or
         None).
       results: position of a result of the program -> (requested sharding, line of the user's code or None).
-      also_without: positions of the arguments of the program that operations read, too, which are no sharding
-        constraints.
+      also_without: positions of the program's arguments that are read not only by sharding constraints, but
+        also by other operations, without the constraint.
     """
 
     def __init__(self, module: Module, sources: Sources, meshes: Mapping[str, Mesh]) -> None:
@@ -330,12 +330,12 @@ def attach(
     requests: Mapping[int, Request],
     also_without: Container[int] = (),
 ) -> tuple[values.Value, ...]:
-    """Return the arguments or results of a program, with the shardings that constraints in the program
-    request for them in ``asked``.
+    """Return ``program_values`` with their fields ``asked``, ``asked_at`` and ``also_without`` filled, where
+    a sharding constraint in the program requests a sharding for the value.
 
     Args:
       program_values: the arguments or the results of the program.
-      requests: position -> (requested sharding, line of the user's code or None).
+      requests: position of a value -> (requested sharding, line of the user's code or None).
       also_without: positions of values that the program also uses without the constraint.
     """
     return tuple(

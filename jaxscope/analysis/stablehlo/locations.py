@@ -164,9 +164,13 @@ class Locations:
         raise _Unread
 
     def _fused(self, text: str, at: int, depth: int) -> tuple[_Node, int]:
-        """Parse the locations of fused operations, ``[a, b]``, behind the word ``fused`` that ends at index
-        ``at``, inside ``depth`` other locations. Return (the first of them with frames, else the first with a
-        name; index behind the bracket)."""
+        """Parse the locations of operations that were fused into one, ``fused[a, b]``. Return (the first of
+        them with frames, else the first with a name; index behind the bracket).
+
+        Args:
+          at: the index in ``text`` behind the word ``fused``.
+          depth: the number of other locations around this one.
+        """
         if text.startswith("<", at):
             end = lexing.closing(text, at)
             if end < 0:
@@ -184,7 +188,7 @@ class Locations:
 
 
 class _Unread(Exception):
-    """The text is not a location as MLIR prints it."""
+    """The error that a text is not a location as MLIR prints it."""
 
 
 def _after(text: str, at: int, expected: str) -> int:

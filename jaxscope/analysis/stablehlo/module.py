@@ -34,11 +34,11 @@ class Op(msgspec.Struct, frozen=True, gc=False):
       operands: indices of the operations that produce the operands; -1 - k is argument k of the function.
         Operands that are arguments of regions are left out.
       inputs, outputs: types of the operands and results, as text.
-      detail: the rest of the line, with ``%`` for each value.
+      detail: the text behind the operation's name, up to the types, with ``%`` for each value's name.
       location: the text in ``loc(...)``.
       callee: the called function, or the target of a custom call; None: the operation calls nothing.
-      picks: only for a return: for each operand, the number of the result if its operation has several; empty
-        if each operand is a first result.
+      picks: for each operand of a return, which result of its operation it is: 2 for ``%5#2``. Empty if all
+        are first results, and for operations other than a return.
     """
 
     name: str

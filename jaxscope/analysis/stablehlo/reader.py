@@ -110,8 +110,8 @@ class _Reader:
             self.names[name] = None
 
     def _edge(self, number: int, line: str) -> None:
-        """Begin a region of the last operation, at a line (``number``) like ``cond {`` or
-        ``reducer(...) {``."""
+        """Begin a region of the last operation, at a line like ``cond {`` or ``reducer(...) {``. ``number``
+        is the number of the line in the text."""
         self._define(line)
         owner = self.open[-1].last if self.open else None
         if owner is None:
@@ -133,8 +133,8 @@ class _Reader:
         return left
 
     def _close(self, number: int, line: str) -> None:
-        """End a region at a line (``number``) like ``}``, ``} do {``, ``}, {`` or
-        ``}) : (A) -> B loc(...)``."""
+        """End a region at a line like ``}``, ``} do {``, ``}, {`` or ``}) : (A) -> B loc(...)``. ``number``
+        is the number of the line in the text."""
         if not self.open:
             self.modules -= 1
             if self.modules < 0:
@@ -215,10 +215,10 @@ class _Reader:
     def _operands(self, head: str, name: str) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
         """Parse the operands of the operation ``name`` from ``head``, the line behind that name, without
         types and location. Return (number of operands, indices of the operations that produce them, for each
-        operand the number of the result that it is).
+        of these which result of the operation it is: 2 for ``%5#2``).
 
-        Operands that are arguments of regions are counted, but have no index. The third item is empty except
-        for a return.
+        Operands that are arguments of regions are counted, but are in neither list. The third item is empty
+        if all are first results, and always except for a return.
         """
         values = lexing.OPERAND.findall(lexing.STRING.sub('""', head) if '"' in head else head)
         names = self.names
