@@ -91,7 +91,8 @@ def of_program(
       partitions: number of devices on which the program runs; None: unknown.
       in_order: whether the mesh has the devices in the target's order. If not, it is unknown which devices
         are in the same TPU slice or host.
-      uncounted: why ``flops`` is None or incomplete; None: unknown.
+      uncounted: why ``flops`` is None or incomplete, as text for the result; None: it is complete, or the
+        reason is unknown.
     """
     machine = MACHINES.get(target.machine)
     if machine is None:
@@ -177,8 +178,8 @@ def _compute(machine: Machine, flops: Mapping[str, int] | None) -> float | None:
 
 def _rate(machine: Machine, kind: str) -> float | None:
     """Return the peak rate of one chip for an element type, such as ``bf16``, in operations per second; None:
-    unknown. For a product of two types, ``kind`` is ``bf16 x s8``, and the faster of the two rates is
-    returned."""
+    unknown. If the operands of a product differ in type, ``kind`` is ``bf16 x s8``, and the faster of the two
+    rates is returned."""
     found = []
     for one in kind.split(" x "):
         names = ("tf32" if machine.platform == GPU else "bf16",) if one == "f32" else _RATES.get(one, ())

@@ -27,18 +27,16 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 def creeps(sizes: Sequence[int]) -> bool:
-    """Return whether the size of an axis grows by the same amount in each call, for at least ``CREEPING``
-    calls. Then padding to a fixed size only delays the next compilation. ``sizes`` has the size in each call,
-    in order. A few calls may start again with a smaller size, as a second text that is generated does."""
-    steps = [b - a for a, b in pairwise(sizes)]
-    longer = [n for n in steps if n > 0]
-    restarts = len(steps) - len(longer)
-    return len(set(longer)) == 1 and len(longer) >= max(CREEPING - 1, A_RESTART * restarts)
+    """Return whether an axis grows by the same amount from each call to the next, as in 64, 65, 66, 67. Then
+    padding to a fixed size only delays the next compilation. ``sizes`` has the size in each call, in order;
+    fewer than ``CREEPING`` (4) may be a coincidence and give False."""
+    steps = {b - a for a, b in pairwise(sizes)}
+    return len(sizes) >= CREEPING and len(steps) == 1 and steps.pop() > 0
 
 
 def choices(observed: Mapping[int, int]) -> list[Choice]:
-    """Return the best set of 1 size to pad to, of 2 sizes, and so on, up to ``MOST`` sizes. The best set of k
-    sizes is the one with the least padding.
+    """Return the best set of 1 size to pad to, of 2 sizes, and so on, up to ``MOST`` (6) sizes. The best set
+    of k sizes is the one with the least padding.
 
     If fewer sizes were observed, there are fewer results. Every observed size is padded to the next chosen
     size that is not smaller. One of the best sets consists of observed sizes only, because lowering a chosen

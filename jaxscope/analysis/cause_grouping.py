@@ -14,7 +14,7 @@ from jaxscope.schema.causes import ArrayType, AxisSizes, Cause, Commitment, Func
 
 def folded(found: list[tuple[str, Cause]]) -> list[Cause]:
     """Merge the causes of a cache miss that are the same change of several leaves of one argument, such as
-    dtype f32 -> bf16. Fewer than ``FOLD_FROM`` such causes stay separate.
+    dtype f32 -> bf16. One or two such causes stay separate.
 
     Args:
       found: (path of the leaf, its cause). A merged cause has the common prefix of the leaves' paths and the

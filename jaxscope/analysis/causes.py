@@ -214,9 +214,9 @@ def _explains(c: Cause, miss: Circumstances) -> bool:
 
 
 def _at_the_level(found: list[Cause], miss: Circumstances) -> list[Cause]:
-    """Return the causes ``found`` with one correction: the decisive cause, the first, gets the cache that in
-    fact missed (``miss.level``) as its level. If this changes the level, the cause becomes only likely. Its
-    fact is in the key of an earlier cache, which was a hit."""
+    """Return the causes ``found`` of a cache miss with one correction. If the fact of the first, decisive
+    cause is in the key of an earlier cache than ``miss.level``, the one that in fact missed, the cause gets
+    ``miss.level`` as its level. It then becomes only likely, because the earlier cache was a hit."""
     head = found[0]
     if _explains(head, miss) and head.level != miss.level:
         # The fact belongs to the key of an earlier cache, and that cache was a hit: the cause is only likely.
@@ -269,9 +269,14 @@ def _new_function(before: str | None, after: str | None, miss: Circumstances) ->
 
 
 def _context(level: str, name: str, before: str | None, after: str | None) -> Cause:
-    """Return the cause of a cache miss if the setting ``name`` of JAX changed: a mesh around the call, or a
-    configuration option. ``level`` is the first cache whose key contains it. ``name`` is empty if only the
-    ids of the settings were recorded; ``before`` and ``after`` are None if there was none."""
+    """Return the cause of a cache miss if a setting of JAX changed: a mesh around the call, or a
+    configuration option.
+
+    Args:
+      level: the first of JAX's caches whose key contains the setting: trace, lower, compile or fast_path.
+      name: the name of the setting; empty if only ids of all settings together were recorded.
+      before, after: the values as text; None: the setting was not set or not recorded.
+    """
     a, b = _setting(before), _setting(after)
     if _MESH_SETTING.search(name):
         return Cause("mesh", level, "context", a, b, CERTAIN, detail=MeshSetting(name == MESH_DEVICES))
@@ -322,9 +327,13 @@ def _statics(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
 
 
 def _whole_statics(before: Facts, after: Facts) -> list[Cause]:
-    """Return the cause of a cache miss if static data is unequal although all its recorded fields are equal.
-    The list is empty if there is no such data. Such data is a pytree node compared as a whole, or data that a
-    library's wrapper adds to the cache key. The path of the latter begins with ``<``."""
+    """Return the cause of a cache miss if static data differs although all fields that were recorded of it
+    are equal, as a list with at most one cause.
+
+    Two kinds of data are examined: pytree nodes that JAX compares as a whole, while their fields were
+    recorded one by one; and data that a library's wrapper adds to the cache key, whose path begins with
+    ``<``.
+    """
     if before.static is after.static:
         return []
     for path in union(before.static, after.static):

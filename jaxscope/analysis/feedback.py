@@ -70,9 +70,9 @@ def fed_back(facts: Facts, results: Results) -> list[Fed]:
     """Return the arguments of a compiled call, whose cache key is ``facts``, that can get parts of its
     ``results`` in the next call, with their leaves as they will be in that call.
 
-    Each argument gets the first subtree of the result that has the argument's structure and that overlaps no
-    subtree of an earlier argument. An argument that is a single Python scalar (a learning rate, a
-    temperature) gets only the result at the same position.
+    Each argument gets the first subtree of the result that has the argument's structure and of which no
+    earlier argument gets a part. An argument that is a single Python scalar (a learning rate, a temperature)
+    gets only the result at the same position.
     """
     arguments: dict[str, dict[str, LeafFacts]] = {}
     for path, leaf in facts.leaves.items():
@@ -126,8 +126,8 @@ def _plausible(leaves: dict[str, LeafFacts], below: dict[str, Result]) -> bool:
     """Return whether ``below``, a subtree of the result, may be passed as the argument with these ``leaves``
     (both by the same paths) in the next call. Shapes must be equal, for a single leaf also dtypes.
 
-    If there are several leaves, more than half must stay integer or stay floating point: an image is not the
-    result of the function that normalized it.
+    If there are several leaves, more than half of them must be integers in both, or floating point in both: a
+    function that takes integer images and returns normalized ones does not get these as its next images.
     """
     if any(leaves[s].shape != below[s].leaf.shape for s in leaves):
         return False

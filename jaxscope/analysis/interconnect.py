@@ -36,8 +36,13 @@ Mesh = Sequence[tuple[str, int]]
 
 
 class Links(msgspec.Struct, frozen=True):
-    """How many links connect a chip to the other chips of its slice: of the chip with the fewest, on average,
-    and of the chip with the most. Chips at the edge may have fewer."""
+    """How many links connect a chip to the other chips of its slice. Chips at the edge of the slice may have
+    fewer than others.
+
+    Attributes:
+      least, mean, most: the links of the chip with the fewest, of a chip on average, and of the chip with the
+        most.
+    """
 
     least: float
     mean: float
@@ -80,8 +85,8 @@ class Load(msgspec.Struct, frozen=True):
 
 def links_of(machine: Machine, grid: Sequence[int]) -> Links | None:
     """Return the numbers of links of the chips in one slice with ``grid`` chips along each axis. None:
-    unknown, because it is not known whether the two ends of such a slice are connected to a ring. For GPUs it
-    is one link."""
+    unknown, because it is not known whether the ends of an axis of such a slice are connected to each other.
+    For GPUs it is one link."""
     if machine.platform == GPU:
         return Links(1, 1, 1)
     if machine.wraps == CUBES:
@@ -100,8 +105,8 @@ def links_of(machine: Machine, grid: Sequence[int]) -> Links | None:
 
 
 def parts_of(target: Target) -> int:
-    """Return the number of slices of a TPU target, or of hosts of a GPU target; 0 if a damaged log has no
-    grid."""
+    """Return the number of slices of a TPU target, or of hosts of a GPU target; 0: the target has no grid,
+    which only a damaged log contains."""
     return target.slices if target.platform != GPU else target.grid[0] if target.grid else 0
 
 

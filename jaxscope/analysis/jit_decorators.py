@@ -150,8 +150,8 @@ def _for_python(node: ast.expr) -> bool:
 
 
 def _of_python(called: ast.expr) -> bool:
-    """Return whether a call is one of a builtin function, or of a method of Python's containers and strings:
-    neither computes with arrays."""
+    """Return whether a call computes nothing with arrays, because ``called``, the expression that it calls,
+    is a builtin function or a method of Python's containers and strings: ``len``, ``names.append``."""
     if isinstance(called, ast.Attribute):
         return called.attr in OF_CONTAINERS
     return isinstance(called, ast.Name) and called.id in BUILTINS

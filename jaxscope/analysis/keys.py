@@ -71,8 +71,8 @@ def flatten(key: Key, contexts: Contexts | None = None) -> Facts:
     """Return the facts of a recorded cache key.
 
     Args:
-      contexts: id of JAX's settings, which a key contains -> (name of a setting -> value); None: unknown,
-        then the id is the fact.
+      contexts: a key has only one id for all settings of JAX. This is id -> (name of a setting -> value), to
+        have one fact for each setting; None: unknown, then the id is the fact.
     """
     leaves: dict[str, LeafFacts] = {}
     seen: dict[str, int] = {}
@@ -180,9 +180,13 @@ def _rank(leaf: LeafFacts) -> int | None:
 
 
 def unread(name: str, x: str | None, y: str | None, before: Facts, after: Facts) -> bool:
-    """Return whether the fact ``name`` (``tree``, ``options.inline``, ...) differs between the keys
-    ``before`` and ``after``, where it is ``x`` and ``y`` (None: the key does not have it), only because it
-    could not be read for one of them. Such a difference is no cause of a cache miss."""
+    """Return whether a fact differs between two cache keys only because it could not be read for one of them.
+    Such a difference is no cause of a cache miss.
+
+    Args:
+      name: the name of the fact: ``tree``, ``options.inline``, ...
+      x, y: the fact in the key ``before`` and in the key ``after``; None: the key does not have it.
+    """
     part = name.partition(".")[0]
     if part in before.unread or part in after.unread:
         return True

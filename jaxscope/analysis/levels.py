@@ -120,9 +120,9 @@ def leaf_level(field: str, a: LeafFacts, b: LeafFacts) -> str:
 
 
 def whole_level(name: str) -> str:
-    """Return the first of JAX's caches (trace, lower, compile or fast_path) that is missed if a fact changes
-    that belongs to no single argument: ``tree``, ``function_object``, ``options.inline``, ``context.`` and
-    the name of a setting."""
+    """Return the first of JAX's caches (trace, lower, compile or fast_path) that is missed if the fact
+    ``name``, which belongs to no single argument, changes. Names are ``tree``, ``function_object``,
+    ``options.inline`` (an option of jit), ``context.`` and the name of a setting of JAX."""
     group, _, option = name.partition(".")
     if name == f"context.{MESH_DEVICES}":
         return COMPILE

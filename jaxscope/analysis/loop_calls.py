@@ -68,9 +68,13 @@ class LoopCall(NamedTuple):
 
 def find(source: str | None, line: int, column: int | None, name: str) -> LoopCall | None:
     """Return the call of a function on ``line`` if a loop repeats it; else None. A loop outside the Python
-    function that contains the line does not count. ``column`` is where the call begins on the line, in bytes;
-    None: unknown. Then ``name``, that of the called function, decides; the program may call it by another
-    name."""
+    function that contains the line does not count.
+
+    Args:
+      column: where the call begins on the line, in bytes; None: unknown.
+      name: the name of the called function. If ``column`` is None, only a call by this name is found; else
+        also a call by another name (``f = step``) that begins there.
+    """
     found = syntax(source) if source is not None else None
     if found is None:
         return None

@@ -57,7 +57,8 @@ class Machine(msgspec.Struct, frozen=True):
       flops: element type (``bf16``, ``int8``, ...) -> peak operations per second, without sparsity.
       hbm: bytes per second between the chip and its memory.
       links: number of links of one chip.
-      wraps: which slices are connected at their ends, ``CUBES`` or ``RINGS_OF_16``; None: unknown.
+      wraps: along which axes the first and the last chip of a slice are connected: ``CUBES`` (all axes, if
+        each has a multiple of 4 chips) or ``RINGS_OF_16`` (axes of 16 chips); None: unknown.
       link: bytes per second that one link of the torus transfers in one direction; for a GPU, bytes per
         second that it sends to the other GPUs of its host.
       network: bytes per second that a chip sends to other slices or hosts.

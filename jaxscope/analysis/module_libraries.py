@@ -15,7 +15,8 @@ class Spelling(NamedTuple):
 
     Attributes:
       scan: the function for a loop over stacked inputs: ``nnx.scan``.
-      same: the function for a loop whose iterations differ in nothing.
+      same: the function for a loop that does the same in each iteration, without stacked inputs:
+        ``nnx.fori_loop``.
       value_and_grad: the function for a value and its gradient.
       layers: what ``scan`` needs, or what is used instead of it, if each iteration has parameters of its own;
         None: nothing.
@@ -50,9 +51,9 @@ def spelling(library: str | None) -> Spelling:
 
 
 def of_gradients(source: str | None, wrappers: Iterable[str]) -> str | None:
-    """Return the library whose functions the gradients of a jitted function are computed with; None: JAX's
-    own, or unknown. The library is that of the gradients in the function's file, if all are of one library,
-    else that of its jit.
+    """Return the library with whose functions the gradients of a jitted function are computed: ``flax.nnx``;
+    None: JAX's own functions, or unknown. If all gradients in the function's file are computed with one
+    library, it is that library, else the library of the jit around the function.
 
     Args:
       source: the text of the file that defines the function; None: unknown.

@@ -41,8 +41,9 @@ def changed(source: str, name: str) -> bool | None:
 
 
 def holds_itself(source: str, name: str) -> bool:
-    """Return whether the class ``name`` assigns attributes in its own ``__init__`` (or ``__new__``,
-    ``__post_init__``). A frozen dataclass does not allow this."""
+    """Return whether the methods that create an object of the class ``name`` (``__init__``, ``__new__``,
+    ``__post_init__``) assign attributes themselves. A frozen dataclass does not allow this, so the class
+    cannot be made one without changes."""
     tree = parsed(source)
     return tree is not None and any(
         isinstance(m, ast.FunctionDef) and m.name in MAKING and _assigned(m)

@@ -294,7 +294,8 @@ def reached_now_and_then(source: str | None, line: int) -> bool:
 
     This is so if the line is inside an ``if`` (or after an ``if`` with ``continue`` or ``return``) whose
     condition has a remainder (``i % 50``) or a name that the ``if`` sets (``if now() > due: due = ...``). It
-    is also so if the line is in an outer loop, next to an inner loop, whose iterations are then meant.
+    is also so if the innermost loop around the line contains another loop: most iterations are those of the
+    inner loop, and they do not reach the line.
     """
     found = syntax(source) if source is not None else None
     if found is None:
