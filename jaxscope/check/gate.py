@@ -297,8 +297,9 @@ def _finding(run: Run, n: int, change: Change, since: str | None) -> Finding:
 
 
 def _shown(group: Sequence[Miss], change: Change) -> list[Miss]:
-    """Return the compilations of ``group`` that the finding lists: the first few and the last. Fewer are
-    shown if the finding also lists other functions that ``change``, the common cause, recompiled."""
+    """Return the compilations of ``group`` that the finding lists: the first few and the last. There are
+    fewer if the finding also lists other functions (``change.others``) that were recompiled for the same
+    reason."""
     most = EVIDENCE_AMONG_OTHERS if change.others else EVIDENCE
     return [*group[: most - 1], *group[most - 1 :][-1:]]
 

@@ -192,6 +192,7 @@ class Plan:
         Args:
           runs: the run with this setting, then the runs on other numbers of devices, of which only the
             programs for targets (machines to compile for) are checked.
+          chosen: decides which findings are reported.
           argv: the program's command line, for hints.
           path: the baseline file to compare with; None: no comparison.
           unchecked: errors about options that cannot be checked are appended to this list.

@@ -95,9 +95,9 @@ def compare(baseline: Baseline, now: Extracted) -> Comparison:
 
 
 def _with_current_names(baseline: Baseline, now: Extracted) -> tuple[Baseline, dict[str, str]]:
-    """Rename the functions in a baseline whose file has been moved since, or was run from another directory,
-    so that they can be compared with those of the run. Return the baseline with the new names, and a dict
-    from each old name to its new one: ``old.py::step`` -> ``new.py::step``."""
+    """Rename those functions of a baseline whose file was moved since it was written, or is now run from
+    another directory, so that they can be compared with the functions of the run. Return the baseline with
+    the new names, and a dict from each old name to its new one: ``old.py::step`` -> ``new.py::step``."""
     moved = {
         **_moved(baseline.functions, now.functions),
         **_moved(baseline.eager, now.eager),

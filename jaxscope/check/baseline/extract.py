@@ -114,7 +114,8 @@ def minor(version: str | None) -> str | None:
 
 def finding_key(names: Names, run: Run, f: Finding) -> str:
     """Return the key of a finding in a baseline file: ``JX101 train.py::step batch['x']``. The key consists
-    of the code, the function and the argument, which do not change when lines move."""
+    of the code, the function and the argument, which do not change when lines move. ``names`` gives the
+    functions their names."""
     where = names.function(run.functions.get(f.function or ""))
     if where is None and f.source is not None:
         where = f"{names.file(f.source.file)}::{clean(f.source.function)}"
