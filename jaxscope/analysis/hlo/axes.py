@@ -50,9 +50,9 @@ def of_groups(groups: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
 
 
 def around(groups: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
-    """Return the names of the mesh axes along which the members of any group of a collective differ; None: a
-    member is outside of the mesh. ``groups`` has the positions in the mesh of each group's members, ``mesh``
-    (axis, size) in mesh order.
+    """Return the names of the mesh axes along which members of a group of a collective have different
+    coordinates, in at least one of its groups; None: a member is outside of the mesh. ``groups`` has the
+    positions in the mesh of each group's members, ``mesh`` (axis, size) in mesh order.
 
     This is for groups that are only a part of the devices along these axes (``axis_index_groups``), for which
     ``of_groups`` returns None.
@@ -75,9 +75,9 @@ def of_pairs(pairs: Iterable[Sequence[int]], mesh: Mesh) -> list[str] | None:
 def _differing(
     pairs: Iterable[tuple[int, int]], mesh: Mesh
 ) -> list[tuple[str, int, set[tuple[int, int]]]] | None:
-    """Return (axis, size, coordinates) for each axis of ``mesh`` (axis, size) along which one of ``pairs`` of
-    devices (positions in the mesh) differs; None: a position is outside of the mesh. ``coordinates`` has the
-    coordinates along this axis of the pairs that differ there: {(first, second)}."""
+    """Return (axis, size, coordinates) for each axis of ``mesh`` (axis, size) along which the two devices of
+    at least one of ``pairs``, positions in the mesh, have different coordinates. ``coordinates`` are those of
+    all such pairs along the axis: {(first, second)}. None: a position is outside of the mesh."""
     total = math.prod(size for _, size in mesh)
     unique = set(pairs)
     if total < 1 or any(not (0 <= a < total and 0 <= b < total) for a, b in unique):
@@ -92,8 +92,9 @@ def _differing(
 
 
 def _along(size: int, pairs: set[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the smallest parts of a mesh axis of ``size`` along which ``pairs`` of devices, (first, second)
-    coordinates, differ: [(2, 4)] is the part of size 4 behind factors of the axis size with the product 2."""
+    """Return the smallest parts of a mesh axis of ``size`` along which the devices of ``pairs`` differ. A
+    pair is the coordinates of its two devices along the axis. ``[(2, 4)]`` is the part of size 4 behind
+    factors of the axis size with the product 2."""
     best: list[tuple[int, int]] = [(1, size)]
     for cut in itertools.islice(_cuts(size), MAX_CUTS):
         runs = _varying(cut, size, pairs)
@@ -113,8 +114,9 @@ def _cuts(size: int) -> Iterable[tuple[int, ...]]:
 
 def _varying(cut: tuple[int, ...], size: int, pairs: set[tuple[int, int]]) -> list[tuple[int, int]]:
     """Split a mesh axis of ``size`` into the prime factors ``cut``, in order, and return the parts along
-    which any of ``pairs``, (first, second) coordinates of two devices, differs: [(2, 4)] is the part of size
-    4 behind factors with the product 2. Neighbouring factors form one part."""
+    which the two devices of at least one of ``pairs`` differ: [(2, 4)] is the part of size 4 behind factors
+    with the product 2. Neighbouring factors form one part. A pair is the coordinates of its two devices along
+    the axis."""
     runs: list[tuple[int, int]] = []
     before, stride, joined = 1, size, False
     for factor in cut:

@@ -284,16 +284,18 @@ class _Reading:
     def unchanged(
         self, caller: Computation, loop: Instruction, body: Computation, value: Value
     ) -> Constant | None:
-        """Return the constant ``value`` of an element of the tuple that ``loop`` in ``caller`` carries, if no
-        iteration (``body``) changes the element; None: an iteration does, or the value is unknown."""
+        """Return ``value`` as a constant if it is the same in every iteration of ``loop`` in ``caller``: an
+        element of the tuple that the loop carries, perhaps plus a constant, that no iteration (``body``)
+        changes. None: it may change, or is unknown."""
         if not isinstance(value, Element) or value.parameter != 0 or self.step(body, value.member) != 0:
             return None
         start = self.initial(caller, loop, value.member)
         return None if start is None else Constant(start.value + value.offset)
 
     def initial(self, caller: Computation, loop: Instruction, index: int, depth: int = 0) -> Constant | None:
-        """Return the value that element ``index`` of the tuple that ``loop`` in ``caller`` carries has when
-        the loop is entered; None: unknown. ``depth`` is the number of outer loops that were followed."""
+        """Return the constant value that element ``index`` of the tuple has, which ``loop`` (in ``caller``)
+        carries from iteration to iteration, when the loop is entered; None: unknown. ``depth`` is the number
+        of outer loops that were followed."""
         if depth > MAX_DEPTH:
             return None
         value = self._of(caller, _operand(caller, loop, 0), index)

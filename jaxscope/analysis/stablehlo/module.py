@@ -34,7 +34,8 @@ class Op(msgspec.Struct, frozen=True, gc=False):
       operands: indices of the operations that produce the operands; -1 - k is argument k of the function.
         Operands that are arguments of regions are left out.
       inputs, outputs: types of the operands and results, as text.
-      detail: the text behind the operation's name, up to the types, with ``%`` for each value's name.
+      detail: the text behind the operation's name, without types and location, with ``%`` for each value's
+        name.
       location: the text in ``loc(...)``.
       callee: the called function, or the target of a custom call; None: the operation calls nothing.
       picks: for each operand of a return, which result of its operation it is: 2 for ``%5#2``. Empty if all
@@ -103,7 +104,8 @@ class Module(msgspec.Struct, frozen=True):
       functions: the functions, in the order of the text.
       ops: the operations of all functions, in the order of the text.
       locations: ``#loc`` name -> the text of its location.
-      symbols: symbol -> line, for operations of the module that are no functions (``sdy.mesh @mesh``).
+      symbols: name -> text, for what the module defines besides functions and locations: ``@mesh`` -> the
+        line that defines the mesh, ``#map`` -> the attribute for which the name stands.
       problems: the lines that could not be read.
     """
 

@@ -115,6 +115,7 @@ def of_module(
     """Analyse a parsed StableHLO module.
 
     Args:
+      sources: the lines of the user's code that cause each operation of the module.
       captured: arrays that the traced function closed over, which give the constants their names.
       paths: the paths of all the caller's arguments, in order.
       dropped: positions in ``paths`` of the arguments that the program does not take.
