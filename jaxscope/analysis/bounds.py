@@ -50,6 +50,8 @@ class Bounds(msgspec.Struct, frozen=True):
     seconds. There is one bound for each resource; None: unknown.
 
     Attributes:
+      compute: the time of the floating-point operations.
+      memory: the time to move bytes between the device's cores and its memory.
       axes: mesh axes, joined with a comma (``data,model``; ``?``: unknown axes) -> time of the collectives
         along them; None: the time is unknown.
       least: the largest of these bounds, which is the least possible time; None: all are unknown.

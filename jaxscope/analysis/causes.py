@@ -327,8 +327,8 @@ def _statics(before: Facts, after: Facts, miss: Circumstances) -> list[Cause]:
 
 
 def _whole_statics(before: Facts, after: Facts) -> list[Cause]:
-    """Return the cause of a cache miss if static data differs although all fields that were recorded of it
-    are equal, as a list with at most one cause.
+    """Return the cause of a cache miss if static data differs between two keys although all fields that were
+    recorded of it are equal, as a list with at most one cause.
 
     Two kinds of data are examined: pytree nodes that JAX compares as a whole, while their fields were
     recorded one by one; and data that a library's wrapper adds to the cache key, whose path begins with
@@ -500,9 +500,10 @@ def _moved(a: Sharding | None, b: Sharding | None) -> bool:
 
 
 def _sharding(a: Sharding | None, b: Sharding | None, miss: Circumstances) -> tuple[str, str]:
-    """Classify the difference between two shardings: return (kind of the cause, first of JAX's caches that
-    misses because of it). The kind is ``mesh``, ``device``, ``equal_sharding`` (the fast path alone treats
-    them as different) or ``sharding`` (any other difference)."""
+    """Classify the difference between two shardings of an argument, in the earlier call and in the call that
+    missed a cache (``miss``): return (kind of the cause, first of JAX's caches that misses because of it).
+    The kind is ``mesh``, ``device``, ``equal_sharding`` (the fast path alone treats them as different) or
+    ``sharding`` (any other difference)."""
     level = sharding_level(a, b)
     if level == TRACE and (a is None or b is None or a.mesh != b.mesh):
         return "mesh", TRACE
@@ -516,9 +517,9 @@ def _sharding(a: Sharding | None, b: Sharding | None, miss: Circumstances) -> tu
 
 
 def _without_consequences(found: list[Cause], before: Facts, after: Facts) -> list[Cause]:
-    """Return ``found`` without causes for static values that only follow from another cause: the values
-    appeared or disappeared because a container changed, or because an argument is passed by name instead of
-    position."""
+    """Return ``found``, causes of a cache miss, without those for static values that only follow from another
+    cause: the values appeared or disappeared because a container changed, or because an argument is passed by
+    name instead of position. ``before`` and ``after`` are the two cache keys that are compared."""
     if not any(c.kind in ("tree_static", "static_value") for c in found):
         return found
     trees = {c.path for c in found if c.kind == "tree" and c.path}

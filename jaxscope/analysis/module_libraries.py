@@ -14,12 +14,12 @@ class Spelling(NamedTuple):
     """The functions with which code of one library writes loops and gradients.
 
     Attributes:
-      scan: the function for a loop over stacked inputs: ``nnx.scan``.
-      same: the function for a loop that does the same in each iteration, without stacked inputs:
+      scan: the function for a loop over stacked inputs or parameters: ``nnx.scan``.
+      same: the function for a loop whose iterations all use the same inputs and parameters:
         ``nnx.fori_loop``.
       value_and_grad: the function for a value and its gradient.
-      layers: what ``scan`` needs, or what is used instead of it, if each iteration has parameters of its own;
-        None: nothing.
+      layers: if each iteration has parameters of its own, the argument that ``scan`` needs
+        (``variable_axes={'params': 0}``), or the function to use instead (``hk.layer_stack``); None: neither.
       maker: the function that creates such layers with stacked parameters; None: there is none.
     """
 

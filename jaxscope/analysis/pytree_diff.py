@@ -23,6 +23,7 @@ def structure(before: Facts, after: Facts, signature: str | None, *, statics_dif
     that were added, removed or changed their kind, and a changed call form (by position or by keyword).
 
     Args:
+      before, after: the cache keys of the earlier call and of the call that missed a cache.
       signature: the function's parameters as text; None: unknown.
       statics_differ: whether static values differ. If so, a difference in the text of the tree is a
         consequence and no separate cause.
