@@ -256,8 +256,8 @@ def argv_of(directory: RunDir | None) -> list[str]:
 
 
 def _incomplete(run: Run, directory: RunDir, parts: Sequence[Variant]) -> list[Finding]:
-    """Return findings that say why the check may not see everything: the run has not ended, the program
-    failed, or a part was not recorded (an error). ``parts`` are the run, then the runs inside its
+    """Return findings that say why the check may not see everything: the run has not ended (a note), the
+    program failed, or a recording is incomplete (an error). ``parts`` are the run, then the runs inside its
     directory."""
     found = []
     died = deaths.of_run(run)

@@ -46,9 +46,13 @@ class Aim(msgspec.Struct, frozen=True):
 
 
 def aim(runs: Sequence[Run], given: Iterable[str], tables: Mapping[str, Limits]) -> Aim:
-    """Parse the names of the targets (``v5e:4x4``) that a check is about, ``given`` on the command line and
-    in ``tables``, those in ``[tool.jaxscope.check.targets]`` (target or pattern -> limits), and return them
-    with the runs to check: the run, then the runs of the same program on other numbers of devices.
+    """Parse the names of the targets (``v5e:4x4``) that a check is about, and return them with the runs to
+    check.
+
+    Args:
+      runs: the run, then the runs of the same program on other numbers of devices.
+      given: the names on the command line.
+      tables: the tables ``[tool.jaxscope.check.targets]``: target or pattern (``v5e:*``) -> limits.
 
     Raises:
       UsageError: a name in ``given`` or ``tables`` is not a target.

@@ -125,8 +125,8 @@ def _with_current_names(baseline: Baseline, now: Extracted) -> tuple[Baseline, d
 
 def _moved(before: Collection[str], after: Collection[str]) -> dict[str, str]:
     """Return the functions whose file was moved between the baseline (``before``) and the run: old name ->
-    new name, ``old.py::step`` -> ``new.py::step``. A function was moved if ``before`` has one name with
-    ``::step`` that ``after`` lacks, and ``after`` has one name with ``::step`` that ``before`` lacks."""
+    new name, ``old.py::step`` -> ``new.py::step``. ``step`` was moved if exactly one name with ``::step`` is
+    only in ``before``, and exactly one is only in ``after``."""
 
     def by_tail(names: Iterable[str]) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
@@ -296,8 +296,8 @@ def _recompiled(f: Function, surplus: Sequence[tuple[Compilation, Cause]], total
 
 
 def _counts(old: schema.Function, entry: FunctionEntry) -> Iterator[Finding]:
-    """Yield findings if a function (``entry``) was traced, lowered or compiled more often than in the
-    baseline (``old``), or for other causes (errors), or less often (a note)."""
+    """Yield errors if a function (``entry``) was traced, lowered or compiled more often than in the baseline
+    (``old``), or for other causes. If it was so less often, yield a note."""
     f, new = entry.function, entry.saved
     name = f.display_name
     counts = [

@@ -42,7 +42,7 @@ def updated(old: Baseline | None, now: Baseline) -> Baseline:
 
 
 def _previous(path: Path) -> Baseline | None:
-    """Return the existing baseline at ``path``, whose tolerances are kept; None if it is damaged, and can be
+    """Return the existing baseline at ``path``, whose tolerances are kept; None: it is damaged, and may be
     overwritten.
 
     Raises:
