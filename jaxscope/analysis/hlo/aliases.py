@@ -134,7 +134,8 @@ def read(module: Module) -> Memory:
 
 
 def _outputs(module: Module, header: dict[str, str]) -> list[str]:
-    """Return the shapes of the results as text, one for each member of the result tuple."""
+    """Return the shapes of the results of ``module`` as text, one for each member of the result tuple.
+    ``header`` is the attributes of the module's ``HloModule`` line by name."""
     text = _result(module, header)
     shape = shapes.parse(text) if text else None
     if isinstance(shape, tuple):

@@ -79,7 +79,7 @@ class Weights:
 
     Args:
       mesh: (axis, size) of each axis of the mesh; None: unknown.
-      axes_of: a function that returns the mesh axes of a collective; None: unknown.
+      axes_of: a function that returns the mesh axes of a collective, or None if they are unknown.
       end_of: a function that returns the last fusion of a collective that a TPU executes as a chain of
         fusions (module ``async_chains``); None for any other collective.
     """
@@ -334,8 +334,8 @@ class Weights:
         self, computation: Computation, instruction: Instruction
     ) -> list[tuple[Computation, str] | None]:
         """Return (computation, name) of each value that ``instruction``, a get-tuple-element in
-        ``computation``, may select. For the state of a loop these are the initial value and the value after
-        an iteration."""
+        ``computation``, may select; None in the list: a value that is unknown. For the state of a loop these
+        are the initial value and the value after an iteration."""
         at, inputs = number(attribute(instruction.tail, "index")), operands(instruction.tail)
         carried = computation.find(inputs[0]) if inputs else None
         if at is None or carried is None:

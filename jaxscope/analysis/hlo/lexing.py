@@ -37,8 +37,8 @@ def number(text: str | None, digits: int = 9) -> int | None:
 
 
 def closing(text: str, start: int) -> int:
-    """Return the position of the bracket that closes the one before the position ``start``; -1: there is
-    none."""
+    """Return the position of the bracket that closes the bracket directly before the position ``start``; -1:
+    there is none."""
     if start == 0:  # the usual operand list holds no bracket of its own
         end = text.find(")")
         if end < 0 or not ("(" in text[:end] or "{" in text[:end] or '"' in text[:end]):
