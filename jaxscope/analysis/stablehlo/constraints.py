@@ -191,7 +191,7 @@ class Constraints:
 
     def listed(self) -> list[Constraint]:
         """Return the sharding constraints whose line and size are known, in the order of the text; at most
-        MAX_LISTED."""
+        MAX_LISTED (500)."""
         found = []
         readers: dict[int, list[int]] = {
             i: [] for i, op in enumerate(self._module.ops) if self._is_request(op)
@@ -287,7 +287,7 @@ class Constraints:
 
     def uneven(self) -> list[Uneven]:
         """Return the sharding constraints that split a dimension into unequal parts, those on the largest
-        values first; at most MAX_UNEVEN."""
+        values first; at most MAX_UNEVEN (200)."""
         found: dict[tuple[object, ...], Uneven] = {}
         for index, op in enumerate(self._module.ops):
             times = self._sources.times[op.function]

@@ -226,8 +226,9 @@ class Sources:
             self._backward[f] = by_call.pop() if len(by_call) == 1 else None
 
     def _times(self) -> list[int]:
-        """Return how many copies of each function the program has once all calls are inlined, at most MANY. A
-        call in a loop counts once. A private function that nobody calls has 0 copies."""
+        """Return how many copies of each function the program has once all calls are inlined, at most
+        ``MANY`` (a billion). A call in a loop counts once. A private function that nobody calls has 0
+        copies."""
         times = [0] * len(self.module.functions)
         main = self.module.main()
         for f in self.order:
