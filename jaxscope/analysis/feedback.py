@@ -67,8 +67,8 @@ class Fed(msgspec.Struct, frozen=True):
 
 
 def fed_back(facts: Facts, results: Results) -> list[Fed]:
-    """Return the arguments of a compiled call, whose cache key is ``facts``, that can get parts of its
-    ``results`` in the next call, with their leaves as they will be in that call.
+    """Return the arguments of a compiled call that can get parts of the call's ``results`` in the next call,
+    each with its leaves as they will be there. ``facts`` is the cache key of the call.
 
     Each argument gets the first subtree of the result that has the argument's structure and of which no
     earlier argument gets a part. An argument that is a single Python scalar (a learning rate, a temperature)

@@ -54,7 +54,7 @@ class Facts(msgspec.Struct, frozen=True):
       static: path -> value that JAX compares by the value's own equality.
       whole: the facts that belong to no single argument, by name: ``tree`` (the text of the pytree),
         ``call_form`` (what is passed by position and by keyword), ``function_object`` (a serial number),
-        ``options.inline`` (an option of jit), ``context.`` and the name of a setting of JAX.
+        ``options.inline`` (an option of jit), ``context.jax_enable_x64`` (a setting of JAX).
       nodes: path of a container -> its kind (dict, list, ...); empty if the containers were not recorded.
       unread: names of the parts of the key that could not be read on this JAX. They never count as a
         difference.

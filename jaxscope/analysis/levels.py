@@ -122,7 +122,7 @@ def leaf_level(field: str, a: LeafFacts, b: LeafFacts) -> str:
 def whole_level(name: str) -> str:
     """Return the first of JAX's caches (trace, lower, compile or fast_path) that is missed if the fact
     ``name``, which belongs to no single argument, changes. Names are ``tree``, ``function_object``,
-    ``options.inline`` (an option of jit), ``context.`` and the name of a setting of JAX."""
+    ``options.inline`` (an option of jit), ``context.jax_enable_x64`` (a setting of JAX)."""
     group, _, option = name.partition(".")
     if name == f"context.{MESH_DEVICES}":
         return COMPILE
@@ -219,7 +219,7 @@ def rank(
 def leaf_differences(old: LeafFacts, new: LeafFacts) -> list[str]:
     """Return the names of the fields that differ between two leaves and that are part of a cache key:
     ``shape``, ``sharding``, ... If a leaf is a ShapeDtypeStruct, only shape, dtype and weak type count, and
-    on a mesh the sharding. It says nothing else about where an array is."""
+    on a mesh the sharding. A ShapeDtypeStruct says nothing else about where an array is."""
     names = differing(old, new)
     if STAND_IN in (old.type, new.type):
         # Without a sharding it is lowered for one device: its abstract value then has no mesh.

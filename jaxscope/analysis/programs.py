@@ -168,8 +168,9 @@ def _with_constraint(c: Collective, stablehlo: lowered.Reading, hlo: compiled.Pr
 
 
 def _with_other_operand(collectives: list[Collective], stablehlo: lowered.Reading) -> list[Collective]:
-    """Return the collectives. A sharding constraint that is known for the all-gather of one operand of a
-    matrix product is also set for the all-gather of the other operand.
+    """Return ``collectives`` with further sharding constraints: if a constraint is known to cause the
+    all-gather of one operand of a matrix product, it is also set as the cause for the all-gather of the other
+    operand.
 
     If a constraint causes an all-gather of one operand of a product over an axis, the partitioner also
     gathers the other operand over that axis. The text then has only the line of the product.

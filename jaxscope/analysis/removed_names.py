@@ -23,8 +23,8 @@ class Removed(NamedTuple):
     Attributes:
       name: ``jax.tree_map``, ``Array.device()``, or ``jax.numpy.clip(a_min=)`` for an argument.
       instead: what to write instead; empty if there is no replacement.
-      version: the release that removed the name (with ``deprecated``, that deprecated it), or NEVER if no
-        release had it.
+      version: the release that removed the name (with ``deprecated``, that deprecated it), or ``NEVER`` (the
+        text ``never``) if no release had the name.
       changelog: the release under which JAX's changelog lists the removal; None: it is not in the changelog.
       deprecated: True if JAX still has the name, but it does less than its replacement.
     """

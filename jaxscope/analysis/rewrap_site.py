@@ -37,7 +37,7 @@ NESTED = 16  # the most nested calls that are examined for one line
 class Maker(NamedTuple):
     """A line of the user's source, counted from 1, that creates a function object again, so that JAX compiles
     the function again. ``certain``: the line was running when the function was called, or it is the first
-    line of the function's code. If not, it is likely."""
+    line of the function's code. Otherwise it probably is the line that creates the object."""
 
     line: int
     certain: bool
@@ -115,7 +115,7 @@ COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def parsed(source: str) -> ast.Module | None:
-    """Parse ``source``; None: it is not Python, or longer than MAX_SOURCE."""
+    """Parse ``source``; None: it is not Python, or longer than MAX_SOURCE (2,000,000) characters."""
     if len(source) > MAX_SOURCE:
         return None
     try:
@@ -149,8 +149,7 @@ class Syntax(NamedTuple):
 @functools.lru_cache(8)  # called for hundreds of lines of one file, and a walk of the syntax takes 0.1 s
 def syntax(source: str) -> Syntax | None:
     """Return the calls, blocks, imports and objects of ``source``; None: it is not Python, or longer than
-    MAX_SOURCE.
-    """
+    MAX_SOURCE (2,000,000) characters."""
     tree = parsed(source)
     if tree is None:
         return None
@@ -178,9 +177,12 @@ def imports(source: str | None, line: int) -> bool:
 
 
 def runs_once(source: str | None, line: int) -> bool:
-    """Return whether the source shows that ``line`` runs only once, so that many copies of arrays there are
-    not copies in a loop. The line must be outside loops and comprehensions. It must be at module level, or in
-    a function that is called from one line only, which itself runs once."""
+    """Return whether the source shows that ``line`` runs only once. If many copies of arrays occur on such a
+    line, a loop within the library that it calls makes them, not a loop of the user.
+
+    The line must be outside loops and comprehensions. It must be at module level, or in a function that is
+    called from one line only, which itself runs once.
+    """
     found = syntax(source) if source is not None else None
     if found is None or not any(_has(n, line) for n in found.tree.body):
         return False

@@ -80,7 +80,8 @@ class Grid(msgspec.Struct, frozen=True):
 
 @functools.lru_cache(1_024)
 def device_ids(text: str | None) -> tuple[int, ...] | None:
-    """Parse device ids: ``"0-3,8"`` -> ``(0, 1, 2, 3, 8)``; None: not readable, or more than MAX_DEVICES."""
+    """Parse device ids: ``"0-3,8"`` -> ``(0, 1, 2, 3, 8)``; None: not readable, or more than MAX_DEVICES
+    (131,072) ids."""
     if not text or len(text) > MAX_TEXT * 10:
         return None
     found: list[int] = []
