@@ -236,9 +236,9 @@ class Plan:
         return found + chosen.keep(target_limits.over(aim, self._limits, self._functions))
 
     def _not_selected(self, chosen: Filter) -> list[UsageError]:
-        """Return an error for each limit that is set in vain, because ``select`` among the options of
-        ``chosen`` leaves out the code that reports it. If ``ignore`` leaves out the code, there is no error,
-        because the user wants that."""
+        """Return an error for each limit that is set in vain, because the option ``select`` in ``chosen``
+        leaves out the code with which an exceeded limit is reported. If the option ``ignore`` leaves out the
+        code, there is no error, because the user wants that."""
         return [
             UsageError(
                 f"{name} is given, but select excludes {code}, which reports it",

@@ -297,7 +297,7 @@ def _recompiled(f: Function, surplus: Sequence[tuple[Compilation, Cause]], total
 
 def _counts(old: schema.Function, entry: FunctionEntry) -> Iterator[Finding]:
     """Yield errors if a function (``entry``) was traced, lowered or compiled more often than in the baseline
-    (``old``), or for other causes. If it was so less often, yield a note."""
+    (``old``), or for other causes. If one of these counts fell and none grew, yield a note."""
     f, new = entry.function, entry.saved
     name = f.display_name
     counts = [
