@@ -214,9 +214,10 @@ def _explains(c: Cause, miss: Circumstances) -> bool:
 
 
 def _at_the_level(found: list[Cause], miss: Circumstances) -> list[Cause]:
-    """Return the causes ``found`` of a cache miss with one correction. If the fact of the first, decisive
-    cause is in the key of an earlier cache than ``miss.level``, the one that in fact missed, the cause gets
-    ``miss.level`` as its level. It then becomes only likely, because the earlier cache was a hit."""
+    """Return the causes ``found`` of a cache miss with one correction. The fact of the first, decisive cause
+    may be in the key of an earlier cache than ``miss.level``, the one that in fact missed. Then
+    ``miss.level`` becomes the level of this cause, and the cause only likely, because the earlier cache was a
+    hit."""
     head = found[0]
     if _explains(head, miss) and head.level != miss.level:
         # The fact belongs to the key of an earlier cache, and that cache was a hit: the cause is only likely.
@@ -274,7 +275,7 @@ def _context(level: str, name: str, before: str | None, after: str | None) -> Ca
 
     Args:
       level: the first of JAX's caches whose key contains the setting: trace, lower, compile or fast_path.
-      name: the name of the setting; empty if only ids of all settings together were recorded.
+      name: the name of the setting; empty if only an id of all settings together was recorded.
       before, after: the values as text; None: the setting was not set or not recorded.
     """
     a, b = _setting(before), _setting(after)
@@ -500,10 +501,10 @@ def _moved(a: Sharding | None, b: Sharding | None) -> bool:
 
 
 def _sharding(a: Sharding | None, b: Sharding | None, miss: Circumstances) -> tuple[str, str]:
-    """Classify the difference between two shardings of an argument, in the earlier call and in the call that
-    missed a cache (``miss``): return (kind of the cause, first of JAX's caches that misses because of it).
-    The kind is ``mesh``, ``device``, ``equal_sharding`` (the fast path alone treats them as different) or
-    ``sharding`` (any other difference)."""
+    """Classify the difference between the shardings of an argument in the earlier call (``a``) and in the
+    call that missed a cache (``b``): return (kind of the cause, first of JAX's caches that misses because of
+    it). The kind is ``mesh``, ``device``, ``equal_sharding`` (the fast path alone treats them as different)
+    or ``sharding`` (any other difference)."""
     level = sharding_level(a, b)
     if level == TRACE and (a is None or b is None or a.mesh != b.mesh):
         return "mesh", TRACE

@@ -105,8 +105,8 @@ def links_of(machine: Machine, grid: Sequence[int]) -> Links | None:
 
 
 def parts_of(target: Target) -> int:
-    """Return the number of slices of a TPU target, or of hosts of a GPU target; 0: the target has no grid,
-    which only a damaged log contains."""
+    """Return the number of slices of a TPU target, or of hosts of a GPU target; 0: a GPU target without a
+    grid, which only a damaged log contains."""
     return target.slices if target.platform != GPU else target.grid[0] if target.grid else 0
 
 

@@ -71,8 +71,8 @@ def flatten(key: Key, contexts: Contexts | None = None) -> Facts:
     """Return the facts of a recorded cache key.
 
     Args:
-      contexts: a key has only one id for all settings of JAX. This is id -> (name of a setting -> value), to
-        have one fact for each setting; None: unknown, then the id is the fact.
+      contexts: id -> (name of a setting of JAX -> value). The key itself has only the id, which stands for
+        all settings; with ``contexts`` there is a fact for each setting, with None the id is the fact.
     """
     leaves: dict[str, LeafFacts] = {}
     seen: dict[str, int] = {}

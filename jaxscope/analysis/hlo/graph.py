@@ -141,9 +141,9 @@ def _edges(
     """Return the edges that end at the instruction ``i``, or at parameters of the computation that it calls.
 
     Each computation is drawn inside the first instruction that calls it: ``groups`` is name of a computation
-    -> names of the fusions, loops and calls around it. Its other calls are drawn as plain instructions,
-    without edges into the computation. Otherwise the graph would have a circle where one call reads the
-    result of another.
+    -> names of the fusions, loops and calls around it. Other instructions that call it are drawn without
+    edges into the computation. Otherwise the graph would have a circle where one call reads the result of
+    another.
     """
     if i.opcode in ("parameter", "constant"):
         return []

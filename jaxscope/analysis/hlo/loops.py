@@ -293,9 +293,9 @@ class _Reading:
         return None if start is None else Constant(start.value + value.offset)
 
     def initial(self, caller: Computation, loop: Instruction, index: int, depth: int = 0) -> Constant | None:
-        """Return the constant value that element ``index`` of the tuple has, which ``loop`` (in ``caller``)
-        carries from iteration to iteration, when the loop is entered; None: unknown. ``depth`` is the number
-        of outer loops that were followed."""
+        """Return the value of element ``index`` of the tuple that ``loop`` (in ``caller``) carries from
+        iteration to iteration, at the time when the loop is entered. None: the value is no constant, or
+        unknown. ``depth`` is the number of outer loops that were followed."""
         if depth > MAX_DEPTH:
             return None
         value = self._of(caller, _operand(caller, loop, 0), index)

@@ -217,8 +217,8 @@ class _Reader:
         types and location. Return (number of operands, indices of the operations that produce them, for each
         of these which result of the operation it is: 2 for ``%5#2``).
 
-        Operands that are arguments of regions are counted, but are in neither list. The third item is empty
-        if all are first results, and always except for a return.
+        Operands that are arguments of regions are counted, but are in neither of the two tuples. The third
+        item is empty if all are first results, and always except for a return.
         """
         values = lexing.OPERAND.findall(lexing.STRING.sub('""', head) if '"' in head else head)
         names = self.names
