@@ -28,7 +28,7 @@ class Snapshots:
     Attributes:
       sums: for each snapshot a dict: variable name or shorter path (``state``, ``state.params``) -> bytes of
         all arrays below it.
-      growing: the growth of each name whose arrays grow from snapshot to snapshot, by name.
+      growing: variable name -> how its arrays grow from snapshot to snapshot; other names are missing.
     """
 
     def __init__(self) -> None:
@@ -317,9 +317,9 @@ def sparkline(values: Sequence[int]) -> str:
 
 
 def title(snapshots: Snapshots, shown: int) -> tuple[str, str]:
-    """Return title and subtitle of the table of the snapshot with the index ``shown``. The title says when
-    the snapshot was taken, and its totals. The subtitle is ``3 of 12 snapshots`` and the bytes of the latest
-    snapshots as bars; empty for a single snapshot."""
+    """Return the title and the subtitle of the table that shows the snapshot with the index ``shown``. The
+    title says when this snapshot was taken, and its totals. The subtitle is ``3 of 12 snapshots`` with the
+    bytes of the latest snapshots as bars; empty for a single snapshot."""
     s = snapshots.found[shown]
     totals = [snapshot.known_bytes for snapshot in snapshots.found]
     line = sparkline(totals[-24:]) if len(totals) > 1 else ""
@@ -369,8 +369,9 @@ def facts(r: Row, snapshots: Snapshots, places: Places) -> list[list[Part]]:
 
 
 def user(run: Run, r: Row) -> Compilation | None:
-    """Return the latest compilation of a user's function that was passed one of the row's arrays: an argument
-    of this function has the same name as the array. None if none of the last 2,000 compilations has one."""
+    """Return the latest compilation of a user's function in whose call an argument has the same name as one
+    of the row's arrays: it shows what the arrays are passed to. None if none of the last 2,000 compilations
+    is such a one."""
     paths = {g.path for g in r.groups}
     for c in reversed(list(run.compilations.values())[-2_000:]):
         if (

@@ -14,15 +14,16 @@ SHORTEST_S = 1e-3  # the shortest part of the run that can be drawn
 
 
 class Axis(msgspec.Struct, frozen=True):
-    """The part of the run that is drawn: its beginning and length in seconds, since the run began."""
+    """The part of the run that is drawn: ``length`` in seconds, and ``begin``, the seconds between the
+    beginning of the run and that of this part."""
 
     length: float
     begin: float = 0.0
 
     def zoomed(self, lane: Lane | None, whole: float, *, closer: bool) -> Axis:
         """Return an axis of half the length (``closer``) or twice the length, within a run of ``whole``
-        seconds. With half the length, the middle of the new axis is the median start of the compilations in
-        ``lane``, the bar of one function, as far as they are on the old axis."""
+        seconds. The middle stays the same. With half the length and a ``lane`` (the drawn times of one
+        function), the middle becomes the median start of its phases that begin on the old axis."""
         length = self.length / 2 if closer else self.length * 2
         if length >= whole or length < SHORTEST_S:
             return Axis(whole) if length >= whole else self
@@ -40,8 +41,9 @@ class Axis(msgspec.Struct, frozen=True):
 
 
 def bar(lane: Lane, axis: Axis, width: int) -> list[Part]:
-    """Draw when a function (or all), with the phases ``lane``, was traced, lowered and compiled, as ``width``
-    characters for the part ``axis`` of the run.
+    """Draw when a function was traced, lowered and compiled (its phases, in ``lane``), as ``width``
+    characters for the part ``axis`` of the run. ``lane`` may also hold the phases of all functions that are
+    not the user's.
 
     Each character shows the phase that took most of its time. If a compilation starts right after another
     one, the two would look like one: the character then shows a tick. If several start in one character, it

@@ -29,7 +29,8 @@ Lines = list[list[Part]]
 
 
 def look_of(shard: int) -> tuple[str, str]:
-    """Return (fill character, style) of the shard with the number ``shard``; the first 64 shards differ."""
+    """Return (fill character, style) for drawing the shard with the number ``shard``. The first 64 shards
+    look different from each other."""
     return FILLS[(shard + shard // 8) % 8], COLOURS[shard % 8]
 
 
@@ -61,9 +62,14 @@ def drawn(g: Group, width: int) -> Lines:
 def _grid(
     axes: Sequence[tuple[str, int]], cells: Sequence[Cell], parts: dict[tuple[int, ...], int], width: int
 ) -> Lines:
-    """Draw the devices of a mesh: columns for the last of its ``axes`` (name, size) and rows for the others.
-    A single axis is broken into rows. ``cells`` says which part of the array each device holds, in mesh
-    order, ``parts`` the number of the shard of each part, which determines its fill and colour."""
+    """Draw the devices of a mesh: columns for its last axis and rows for the others. A single axis is broken
+    into rows.
+
+    Args:
+      axes: (name, size) of each axis of the mesh.
+      cells: for each device, in mesh order, which part of the array it holds.
+      parts: part of the array -> the number of its shard, which determines fill and colour.
+    """
     made: Lines = []
     mesh = " x ".join(f"{name}={n}" for name, n in axes if name)
     if mesh:

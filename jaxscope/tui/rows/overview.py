@@ -49,7 +49,8 @@ def waited(run: Run, places: Places) -> list[Part]:
 
 def step_time(run: Run, places: Places) -> list[Part]:
     """Return how long a training step takes, and the line of the user's code that takes most of it; empty if
-    that is not worth showing."""
+    that is unknown, or not worth showing: the known costs are a small share of the step, and the devices
+    hardly wait."""
     found = step_seconds(run)
     return in_short(found, places) if found is not None and worth_showing(found) else []
 

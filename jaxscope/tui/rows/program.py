@@ -27,8 +27,9 @@ SHOWN = 4  # names of operations in a line
 
 
 def default(run: Run) -> Compilation | None:
-    """Return the compilation to open first: the latest with a recorded text of the user's slowest function.
-    If no text was recorded, the latest compilation of the slowest function; None: nothing was compiled."""
+    """Return the compilation to open first: the latest one with a recorded text. It belongs to the slowest of
+    the user's functions with such a compilation, or else to the slowest other function. If no text was
+    recorded, return the latest compilation of the slowest function; None: nothing was compiled."""
     functions = sorted(run.functions.values(), key=lambda f: (not f.user, -f.seconds, f.id))
     for f in functions:
         for c in reversed(f.compilations):
@@ -38,9 +39,9 @@ def default(run: Run) -> Compilation | None:
 
 
 def neighbour(run: Run, c: Compilation, by: int) -> Compilation | None:
-    """Return the compilation of the same function that is ``by`` places after ``c`` (before ``c``, if
-    negative). None: there is none at that place. If ``c`` compiled nothing, this is the latest
-    compilation."""
+    """Return a later (``by`` positive) or earlier compilation of the function of ``c``: with ``by`` 1 the
+    next one, with -1 the previous one, None if there is none. If ``c`` compiled nothing, return the latest
+    compilation of the function."""
     numbered = [x for _, x in run.numbered(c.function)]
     if c not in numbered:
         return numbered[-1] if numbered else None
@@ -87,10 +88,16 @@ def summary(run: Run, c: Compilation, program: Program | None, texts: Texts | No
 def link(
     links: Links, places: Sequence[Place], stablehlo: Sequence[int], hlo: Sequence[int], shorten: Places
 ) -> list[Part]:
-    """Return the line that links both texts: ``train.py:92 → 3 StableHLO operations → 2 instructions``. The
-    names of the first operations and instructions follow each number. ``places`` are the source lines of the
-    selected line, ``stablehlo`` and ``hlo`` the numbers of the lines of each text that come from them.
-    ``shorten`` shortens file names."""
+    """Return the line that links both texts of a program through the user's source:
+    ``train.py:92 → 3 StableHLO operations → 2 instructions``. The names of the first operations and
+    instructions follow each number.
+
+    Args:
+      links: which source lines each line of the texts comes from, and the names of the operations.
+      places: the source lines that belong to the selected line; empty: none, the compiler made it.
+      stablehlo, hlo: the numbers of the lines of each text that come from ``places``.
+      shorten: shortens file names.
+    """
     if not places:
         return [("made by the compiler: no line of yours", "dim")]
     file, line = places[0]

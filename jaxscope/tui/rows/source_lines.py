@@ -41,9 +41,8 @@ def around(run: Run, frame: Frame | None, count: int, width: int) -> list[list[P
 
 
 def room(facts: Sequence[Sequence[Part]], width: int, height: int) -> int:
-    """Return how many source lines have room below ``facts``, the lines shown above, and an empty line, in a
-    pane of ``width`` characters and ``height`` lines: at most MOST; 0 if there is room for fewer than
-    FEWEST."""
+    """Return how many source lines have room in a pane of ``width`` characters and ``height`` lines, below
+    the lines ``facts`` and an empty line. At most MOST; 0 if there is room for fewer than FEWEST."""
     used = sum(1 + max(0, cell_len(plain(list(fact))) - 1) // max(1, width) for fact in facts)
     left = min(MOST, height - used - 1)
     return left if left >= FEWEST else 0

@@ -38,8 +38,8 @@ class Collectives(ByMachine):
             yield Paragraphs(id="mesh")
 
     def spoken_of(self) -> Compilation | None:
-        """Return the compilation of the main run whose programs for all targets can be compared in a list:
-        that of the row under the cursor, or else the latest of the selected function."""
+        """Return the compilation of the main run that the user can compare across all targets: that of the
+        row under the cursor, or else the latest of the selected function."""
         run, row = self.feed.run, self.table.current
         if row is not None and row.program.compilations:
             c = machines.counterpart(row.program.compilations[0], self.machine().recording.run, run)

@@ -28,7 +28,7 @@ class ByMachine(View):
 
     @abstractmethod
     def spoken_of(self) -> Compilation | None:
-        """Return the compilation, in the main run, whose programs for all targets can be compared in a list;
+        """Return the compilation of the main run for which a list can compare the programs of all targets;
         None: nothing was compiled."""
 
     def machines(self) -> list[rows.Machine]:

@@ -148,11 +148,15 @@ class ProgramView(ByMachine):
             )
 
     def _load(self, shown: object, directory: RunDir, blobs: dict[str, str], large: bool) -> None:
-        """Load the texts of a program (the hash of each is in ``blobs``, by ``stablehlo`` or ``hlo``) from
-        the run ``directory``, which is quick, then the links between their lines and the source. This method
-        runs in a thread of its own. ``shown`` is the value of ``self.shown`` at the start; if that has
-        changed since, the result is not used. ``large`` says whether to make the links in another process,
-        because that would block the screen."""
+        """Load the texts of a program from the run ``directory``, which is quick, then the links between
+        their lines and the source. This method runs in a thread of its own.
+
+        Args:
+          shown: the value of ``self.shown`` at the start; if that has changed since, the result is not used.
+          blobs: the hash of each text, by ``stablehlo`` or ``hlo``.
+          large: whether to make the links in another process, because making them here would block the
+            screen.
+        """
         for stage in ("hlo", "stablehlo"):
             if stage in blobs:
                 try:
