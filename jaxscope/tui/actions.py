@@ -223,8 +223,8 @@ def bindings(scope: str) -> list[Binding]:
 
 
 def spelled(keys: str, *, all_of_them: bool = False) -> str:
-    """Return the first of ``keys`` as displayed: ``slash`` -> ``/``, ``ctrl+p,ctrl+o`` -> ``^p``.
-    ``all_of_them``: all keys, as ``^p or ^o``."""
+    """Return the first key of ``keys`` (Textual's names, separated by commas) as it is displayed: ``slash``
+    -> ``/``, ``ctrl+p,ctrl+o`` -> ``^p``. ``all_of_them``: return all keys, as ``^p or ^o``."""
     found = [_NAMES.get(k, k.replace("ctrl+", "^")) for k in keys.split(",")]
     return " or ".join(found) if all_of_them else found[0]
 

@@ -82,8 +82,10 @@ class App(Verbs):
 
     Args:
       owned: whether this command started the program; if so, the view asks before it closes.
-      alive: returns whether the program still runs, known sooner than from its recording.
-      keys: the configured keys by action id, which replace those of ``actions.ACTIONS``.
+      alive: a function that returns whether the program still runs. It knows this sooner than the recording
+        does. None: only the recording is used.
+      keys: the keys that the user configured, by action id; they replace the default keys in
+        ``actions.ACTIONS``.
     """
 
     CSS = style.CSS
@@ -165,8 +167,7 @@ class App(Verbs):
         super().refresh_css(animate)
 
     def _hear(self) -> None:
-        """Bind the keys of actions for which the user configured other keys than those of
-        ``actions.ACTIONS``."""
+        """Bind the keys that the user configured in place of the default keys in ``actions.ACTIONS``."""
         own = {a.id: a.keys for a in actions.ACTIONS}
         changed = {a.id: a for a in self.actions if a.keys != own[a.id]}
         self.set_keymap({id: a.keys for id, a in changed.items() if own[id]})
@@ -280,8 +281,8 @@ class App(Verbs):
         instruction: str | None = None,
         place: Frame | None = None,
     ) -> None:
-        """Select the function, compilation and HLO instruction that all screens show, and ``place``, their
-        line in the user's source."""
+        """Select what all screens show: a function, and optionally one of its compilations, an HLO
+        instruction and a line of the user's source (``place``). ``function`` and ``compilation`` are ids."""
         self.function, self.compilation, self.instruction, self.place = (
             function,
             compilation,

@@ -136,9 +136,12 @@ class Verbs(textual.app.App[str], metaclass=AbstractMeta):
             self.outside(command, command[0])
 
     def outside(self, command: Sequence[str], name: str, instead: str | None = None) -> None:
-        """Run ``command`` in the terminal and return to the view when that program ends. ``name`` is that of
-        the program in an error message, ``instead`` what to show if the program cannot be run; None: ``name``
-        and the error."""
+        """Run ``command`` in the terminal and return to the view when the command ends.
+
+        Args:
+          name: the name of the command, for an error message.
+          instead: what to show if the command cannot be run; None: ``name`` and the error.
+        """
         trouble: Exception | None = None
         try:
             with self.suspend():  # an exception that leaves this block would leave the app suspended

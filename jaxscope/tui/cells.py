@@ -66,8 +66,13 @@ def number_column(
     wide: int = 0,
     unknown: str = "",
 ) -> Column[T]:
-    """Return a column of numbers, aligned to the right. A cell is the ``text`` of the item's ``value``.
-    Sorted by this column, the table begins with the largest value."""
+    """Return a column of numbers, aligned to the right and sorted with the largest number first.
+
+    Args:
+      value: returns the number of an item.
+      text: returns the text of a cell, from this number.
+      wide, unknown: as in ``Column``.
+    """
     return Column(
         title,
         lambda item, _: text(value(item)),

@@ -47,9 +47,9 @@ def openable(file: str) -> str | None:
 
 
 def command(file: str, line: int, environ: Mapping[str, str] | None = None) -> list[str] | None:
-    """Return the command that opens ``file``, a result of ``openable``, at ``line`` in ``$VISUAL``, or else
-    in ``$EDITOR`` of ``environ`` (None: of this process). None: neither is set. An unknown editor gets the
-    file without the line. None: neither is set. An unknown editor gets the file without the line."""
+    """Return the command that opens ``file``, a result of ``openable``, at ``line``. The editor is that in
+    ``$VISUAL``, or else in ``$EDITOR``, of ``environ`` (None: of this process); if it is unknown, it gets the
+    file without the line. None: neither variable can be used."""
     known = os.environ if environ is None else environ
     try:
         words = shlex.split(known.get("VISUAL") or known.get("EDITOR") or "")

@@ -42,9 +42,9 @@ def report(directory: RunDir, path: Path) -> None:
 
 
 def programs(directory: RunDir, function: str, number: int, out: Path) -> list[str]:
-    """Write the texts of one compilation into the directory ``out``, as ``jaxscope dump`` does: that with the
-    number ``number`` (from 1) among those of ``function`` (an id). Return the paths of the files; empty if
-    the run has no such compilation."""
+    """Write the texts of one compilation into the directory ``out``, as ``jaxscope dump`` does: the
+    compilation with the number ``number`` (from 1) of the function with the id ``function``. Return the paths
+    of the files; empty if the run has no such compilation."""
     from jaxscope.model.load import load
     from jaxscope.report.dump import dump
 
@@ -60,8 +60,8 @@ class RankGroup(NamedTuple):
     Attributes:
       first: the number of the lowest rank of the group.
       directory: the run directory of that rank.
-      programs: how many programs each rank compiled for devices of several processes, which all these
-        processes have to compile alike.
+      programs: how many programs each rank compiled that run on devices of several ranks. All these ranks
+        have to compile such a program alike.
       state: the states of these ranks: running, exited, stopped or lost, separated by commas.
       lane: a time line of the lowest rank, LANE characters wide: ``·`` while it ran, ``█`` where it compiled.
     """

@@ -91,8 +91,8 @@ class Feed:
         return self.tail.run
 
     def places(self, *, whole: bool = False) -> Places:
-        """Return an object that shortens the file names of the run; a new one is made only if the run has
-        grown. ``whole``: keep the part of a path below the working directory, so that the file can be
+        """Return an object that shortens the file names of the run. The same object is returned until the run
+        has grown. ``whole``: keep the part of a path below the working directory, so that the file can be
         opened."""
         known = self._places.get(whole)
         size = (len(self.run.functions), len(self.run.compilations))
@@ -313,9 +313,9 @@ class Feed:
         return [variants.one(feed.run, feed.directory) for feed in feeds]
 
     def _compare(self) -> bool:
-        """Find out the cause of each compilation, a few at a time, so that meanwhile the run can grow and
-        keys work. Return False if the feed was stopped before the end. Afterwards the rules are quick,
-        because they need these causes. The lists show each cause once it is known."""
+        """Find out the cause of each compilation, before the rules, which need the causes, run. This is done
+        a few compilations at a time, so that meanwhile the run can grow and keys work. Return False if the
+        feed was stopped before the end. The lists on the screen show each cause once it is known."""
         compilations = list(self.run.compilations.values())
         shown = time.monotonic()
         while self._compared < len(compilations):

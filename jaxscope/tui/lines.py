@@ -37,9 +37,9 @@ class Lined(Protocol):
     def __len__(self) -> int: ...
     def __getitem__(self, line: int) -> str: ...
     def search(self, needle: str, first: int = 0) -> Iterator[list[int]]:
-        """Yield lists of line numbers, from ``first``, whose lines contain ``needle``. Each list is the
-        result of a few milliseconds of work and may be empty. The case of letters matters only if the needle
-        has a capital."""
+        """Yield the numbers of the lines that contain ``needle``, from line ``first`` on, in several lists.
+        Each list is the result of a few milliseconds of work and may be empty. The case of letters matters
+        only if the needle has a capital."""
 
 
 class Lines:

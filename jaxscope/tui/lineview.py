@@ -100,8 +100,8 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
         return Strip.blank(width)
 
     def mark_of(self, line: int) -> object:
-        """Return a value for line number ``line`` that changes when the line must be drawn again for a reason
-        other than its content, the cursor, the width or scrolling."""
+        """Return a value that changes when line number ``line`` must be drawn again for a reason other than
+        the cursor, the width or scrolling: for example whether the line is linked to another pane."""
         return None
 
     @abstractmethod
@@ -110,8 +110,8 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
 
     @abstractmethod
     def look_for(self, needle: str) -> None:
-        """Search for ``needle``, or show only lines that contain it. This is called at every letter typed; an
-        empty text ends the search."""
+        """Search for ``needle``: a text pane marks the matches, a table shows only the rows that contain it.
+        This is called at every letter typed; an empty text ends the search."""
 
     def under_cursor(self) -> str:
         """Return the full text of the parts of the current line that are cut on the screen; empty if none
@@ -157,7 +157,7 @@ class LineView(ScrollView, can_focus=True, metaclass=AbstractMeta):
 
     def fit(self, width: int = 0) -> None:
         """Set the scrollable size, and keep the cursor within it, when the number of lines has changed.
-        ``width``: characters of the longest line, if the pane scrolls to the side."""
+        ``width``: characters of the longest line, if the pane scrolls to the side; 0: it does not."""
         self.virtual_size = Size(width, self.line_count + self.heading)
         if self.cursor >= self.line_count:
             self.cursor = self.line_count - 1

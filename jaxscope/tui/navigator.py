@@ -60,9 +60,12 @@ class Navigator(Protocol):
         """Select ``function`` and open the functions screen."""
 
     def outside(self, command: Sequence[str], name: str, instead: str | None = None) -> None:
-        """Run ``command`` in the terminal and return to the view when that program ends. ``name`` is that of
-        the program in an error message, ``instead`` what to show if the program cannot be run; None: ``name``
-        and the error."""
+        """Run ``command`` in the terminal and return to the view when the command ends.
+
+        Args:
+          name: the name of the command, for an error message.
+          instead: what to show if the command cannot be run; None: ``name`` and the error.
+        """
 
     def output_tail(self) -> list[str]:
         """Return the last 200 lines that the program printed."""

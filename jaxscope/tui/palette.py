@@ -1,4 +1,5 @@
-"""Define the command palette: the commands that apply now, as ``group: verb``, and every function by name."""
+"""Define the command palette, which lists the commands that apply now, as ``go: Functions``, and every
+function by name."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Choose the colours of a line of HLO, StableHLO, Python or program output.
 
-Each tokeniser is a function that takes a line and returns spans (start, end, kind), with kinds from KINDS and
-BESIDE. Text of no known kind stays plain. A tokeniser takes linear time, whatever the line contains.
+Each tokeniser is a function that takes a line and returns spans (start, end, kind). The kind is one of KINDS,
+such as ``op`` and ``comment``, or in a comparison one of BESIDE. Text of no known kind stays plain. A
+tokeniser takes linear time, whatever the line contains.
 """
 
 from __future__ import annotations
