@@ -139,9 +139,10 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _compiled(args: argparse.Namespace, targets: Sequence[Any], specs: Sequence[Any]) -> Path | str:
-    """Import the user's module and compile its function for each target. Return the run directory into which
-    the compilations are recorded. All ``targets`` have the same number of devices. ``specs`` are the words of
-    ``--args``, each parsed by ``_spec``: a shape, or the name of a function that makes the argument."""
+    """Import the user's module and compile its function for each target, recorded into a run directory.
+    Return the path of that directory. All ``targets`` have the same number of devices. ``specs`` are the
+    words of ``--args``, each parsed by ``_spec``: a shape, or the name of a function that makes the
+    argument."""
     where = args.function.rpartition(":")
     sys.argv = [where[0]]  # the user's module must not see jaxscope's options
     module = _module(where[0] if where[1] else "", args.function)

@@ -100,9 +100,9 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _complete(opts: argparse.Namespace) -> None:
-    """Complete ``opts`` with the configuration and with the place of this process in a job (``launched``;
-    None: no job). Raises JaxscopeError if the options contradict each other or need a package that is not
-    installed: now, not after the program has run for hours."""
+    """Complete ``opts`` with the configuration, and set ``opts.launched`` to the job (a program in several
+    processes) that this process belongs to; None: no job. Raises JaxscopeError if the options contradict each
+    other or need a package that is not installed: now, not after the program has run for hours."""
     if opts.tui and not view.on_a_terminal():
         print_message("--tui needs a terminal and there is none: the program runs without it")
     options.configure(opts)
@@ -341,9 +341,9 @@ def _create(each: Round, opts: argparse.Namespace) -> RunDir:
 
 
 def _recording_options(opts: argparse.Namespace, each: Round) -> dict[str, Any]:
-    """Return the options that the recording in the program needs, with the targets of ``each`` execution, as
-    name on the command line -> value. Options that the user did not give are left out. The program finds the
-    others in its environment."""
+    """Return the options that jaxscope's recording inside the program needs: name on the command line ->
+    value. Options that the user did not give are left out. The targets are those of ``each``, an execution of
+    the program."""
     values = {
         "ir": opts.ir,
         "step-function": opts.step_function,
@@ -422,9 +422,9 @@ def _write_metrics(where: str | None, record: RunDir | None, read: Callable[[], 
 
 
 def _removed_name(died: Died | None, read: Callable[[], Ended]) -> str | None:
-    """Return what to write instead of a name of JAX that the installed JAX has removed, as text, if the use
-    of that name ended the program (``died``; None: no exception did); else None. ``read`` returns the
-    recorded run."""
+    """Return a hint for a program that failed because it used a name that the installed JAX does not have
+    (any more): what to write instead, as text. None in any other case. ``died`` is the exception that ended
+    the program (None: there was none); ``read`` returns the recorded run."""
     if died is None:
         return None
     from jaxscope.present.failures import removed

@@ -103,8 +103,8 @@ def _require_repeatable(opts: argparse.Namespace, program: Command, sizes: bool)
 
 def checks(spec: str, rounds: list[Round]) -> dict[str, Any]:
     """Parse ``spec``, the value of ``--check``, to options with the names of [tool.jaxscope.check]:
-    ``"max-compile-seconds=60"`` -> ``{"max-compile-seconds": 60}``. If it names no target, those of
-    ``rounds``, the executions of the program, are added."""
+    ``"max-compile-seconds=60"`` -> ``{"max-compile-seconds": 60}``. If it has no option ``target``, add one
+    with the names of all targets of ``rounds``, the executions of the program."""
     names = list(dict.fromkeys(t.name for each in rounds for t in each.targets))
     found = config.check_spec(spec)
     return {"target": names, **found} if names else found
