@@ -160,8 +160,8 @@ def _over(traffic: Mapping[str, Traffic], axes: str) -> Traffic | None:
 
 def _executed(found: Sequence[Traffic] | None) -> str:
     """Return the number of collectives in a program, and how often they run in one call of the program:
-    ``16, run 40x``. ``found`` has them summed for each set of mesh axes; if it is None (unknown), the text is
-    empty."""
+    ``16, run 40x``. ``found`` has a sum of the program's collectives for each set of mesh axes. None:
+    unknown; the text is then empty."""
     if found is None:
         return ""
     total, executions = sum(t.count for t in found), [t.executions for t in found]

@@ -43,9 +43,15 @@ def section(
     stated: int | None = None,
 ) -> Iterator[Line]:
     """Yield lines about a compiled program: its instructions, memory, collectives, donated arguments,
-    constants, and what may be slow. ``memory`` are the sizes that the compiler states; None: unknown.
-    ``stated`` is the peak memory that the compiler states, in bytes. ``places`` shortens file names. With
-    ``everything`` (``--all``), shorten nothing."""
+    constants, and what may be slow.
+
+    Args:
+      memory: the sizes of arguments, results and temporaries that the compiler states; None: take what the
+        HLO says.
+      places: shortens file names.
+      everything: shorten nothing (``--all``).
+      stated: the peak memory that the compiler states, in bytes; None: unknown.
+    """
     hlo, lowered = texts.hlo, texts.stablehlo
     if hlo is not None and hlo.module is not None:
         yield line(_instructions(hlo), indent=2, hang=2)

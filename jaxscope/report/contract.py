@@ -682,8 +682,8 @@ class Collective(Entry):
       bytes: bytes of the result on one device (of a reduce-scatter, the part that stays on the device).
       operand_bytes: bytes of the operands on one device.
       wire_bytes: bytes that a device sends in one execution.
-      executions: how often the collective runs in one call of the program, or, in a branch of a conditional,
-        at most runs; null: unknown.
+      executions: how often the collective runs in one call of the program; if it is in a branch of a
+        conditional, how often at most. null: unknown.
       executions_at_least: how often the collective runs at least in one call; null: unknown.
       conditional: the name of the conditional instruction that has the collective in a branch; null: none.
       axes: the mesh axes over which the collective communicates; null: unknown, or its groups of devices are
@@ -834,7 +834,7 @@ class Rematerialization(Entry):
     XLA warns of this as involuntary full rematerialization.
 
     Attributes:
-      name: the HLO instruction that is copied.
+      name: the HLO instruction whose result is the array.
       before, after: (``from`` and ``to`` in JSON) the shardings before and after the change.
       bytes: bytes of the whole array, which every device then has.
       source: the user's line that created the instruction.
@@ -1146,7 +1146,8 @@ class Transfer(Entry):
       caller: the line that called the function of ``source``; null: several lines did, or none of the user's.
       expression: the copied expression in the source.
       views: number of the copies that copied nothing, because host and device share the memory.
-      function: id of the jitted function whose arguments were copied in its call; null: no such function.
+      function: if the copies are those of arguments of a jitted function, made when it was called, id of the
+        function; else null.
       paths: the paths of these arguments.
     """
 
@@ -1284,8 +1285,8 @@ class Finding(Entry):
       function: id of the function.
       fix: what to do, in words.
       seconds: seconds lost so far; null: unknown.
-      at_most: whether the fix may save less than ``seconds``, because other lines need some of the programs
-        that took them.
+      at_most: whether the fix may save less than ``seconds``, because other lines of code need some of the
+        programs whose compilation took this time.
       path: the argument or array that the finding is about.
       targets: names of the targets (machines compiled for) whose programs have the finding.
       settings: the settings of ``--vary`` that have the finding.

@@ -110,10 +110,13 @@ def shardings(
     everything: bool,
 ) -> Iterator[Line]:  # fmt: skip
     """Yield lines with the requested, the compiled and the actual sharding of each argument and result of the
-    latest compilation of ``f``.
+    latest compilation of ``f`` in ``shown``. No lines if the shardings cannot differ, for example because
+    there is one device.
 
-    No lines if the shardings cannot differ, for example because there is one device. ``number`` is the number
-    of the compilation that the user requested; None: all. ``places`` shortens file names.
+    Args:
+      shown: (number, compilation) for each compilation of ``f`` that the page shows.
+      number: the number of the compilation that the user requested; None: all.
+      places: shortens file names.
     """
     n, c = next(((n, c) for n, c in reversed(shown) if c.compiled is not None), (0, None))
     if c is None:
@@ -225,11 +228,12 @@ def _key(
 
 def groups_of(rows: Sequence[Row], *, everything: bool) -> tuple[Groups, Groups]:
     """Divide the rows of several cache keys (the values that JAX compares to find a trace or a program it can
-    reuse) into rows that are equal in all keys, and are printed once, and rows that vary. Return two lists,
-    in which each entry is a label and the names of the rows that it combines.
+    reuse) into those that are equal in all keys, and are printed once, and those that vary. Return both as
+    lists of (label, names of the rows that are printed as one line with this label).
 
-    If there are many rows, rows of one argument that change in the same keys are combined to one row (unless
-    ``everything`` is set). ``rows`` has for each key: name (``state.params['w']``) -> text.
+    A line usually has one row. Four or more rows that change in the same keys are one line if they are
+    settings that never change, or, in a long table, parts of one argument. With ``everything``, each row has
+    a line of its own. ``rows`` has for each key a dict: name of the row (``state.params['w']``) -> text.
     """
     names = list(dict.fromkeys(name for row in rows for name in row))
     groups: dict[tuple[str, tuple[int, ...]], list[str]] = {}

@@ -33,13 +33,14 @@ class Comparison:
     Args:
       whole: the directory of the run with all ranks.
       patience_s: seconds without progress after which a line says where the ranks wait.
-      holds: whether jaxscope stops each rank after a compilation until all ranks have compiled the same
-        program. If so, a program that only one rank compiled is a certain difference after the other ranks
-        have made no progress for ``patience_s``.
+      holds: whether jaxscope lets each rank wait after a compilation until all ranks have compiled the same
+        program. If so, a program that only some ranks compiled is a certain difference once the others have
+        made no progress for ``patience_s``.
 
     Attributes:
-      agreed: name of a rank's directory -> numbers (in that rank's log) of the latest calls whose programs
-        all ranks have compiled.
+      agreed: the calls that may run their program, because all ranks have compiled it: name of a rank's
+        directory -> numbers of the calls in that rank's log, ascending, a limited number of the last ones.
+        Empty unless ``holds`` is set.
       diverged: the line about ranks that certainly run different programs; None: there are no such ranks.
     """
 
@@ -180,10 +181,13 @@ def _all_came(job: Job, d: Divergence) -> bool:
 
 
 def _ahead(d: Divergence) -> Divergence | None:
-    """Return the difference ``d`` between ranks (processes) as a program that a few ranks compiled in
-    addition to the programs of the others; None if it is another kind of difference. The result is also None
-    if the ranks have no program in common before it, or while the others compile something, because they may
-    only be late."""
+    """Return ``d``, a difference between ranks (processes), as one of the kind EXTRA: a few ranks compiled a
+    program that the others did not. If ``d`` says that ranks lack a program, this is the same seen from the
+    other side, provided that at most half of the ranks have the program.
+
+    None if ``d`` is another difference. Also None if the ranks have no program in common before this one, or
+    if one of the others is compiling something: they may only be late.
+    """
     if d.kind == MISSING and d.here is None and len(d.most) <= len(d.ranks):
         d = d._replace(kind=EXTRA, ranks=d.most, most=d.ranks, here=d.there, there=None)
     alone = d.kind == EXTRA and d.here is not None and d.there is None and len(d.ranks) <= len(d.most)

@@ -101,9 +101,9 @@ def section(intents: Sequence[Intent], places: Places, *, everything: bool = Fal
 
 
 def _alike(rows: Sequence[tuple[str, str, str, str, str]]) -> bool:
-    """Return whether each of ``rows`` has its compiled sharding as the only one, and some of them also the
-    requested or the actual one.
-    """
+    """Return whether the table can show one sharding in each row, the compiled one: no row has another
+    sharding, and at least one row also has the requested or the actual one. A row is (argument or result, its
+    type, requested, compiled, actual), all as text; empty: there is none."""
     return all(r[3] and {*r[2:]} <= {"", r[3]} for r in rows) and any(r[2] or r[4] for r in rows)
 
 

@@ -34,8 +34,11 @@ LONGEST_NS = 1 << 62
 
 
 class Recorded(NamedTuple):
-    """What the timeline shows: a run, or the part of it that one rank (a process with this number) recorded.
-    None: the run has only one process."""
+    """One recording that the timeline shows: a run, or what one rank (process) of a job recorded.
+
+    Attributes:
+      rank: the number of the rank; None: the run has only one process.
+    """
 
     run: Run
     directory: RunDir
@@ -163,9 +166,9 @@ def _steps(counted: Sequence[tuple[int, int]]) -> Iterator[Slice]:
 
 
 def _waits(found: Iterable[ev.Transferred], places: Places) -> dict[str, list[Slice]]:
-    """Return bars for the time that the program waited for copies: source line -> bars. The log has only sums
-    of several waits. A bar is as long as all waits that one log entry adds, and ends with the last of
-    them."""
+    """Return bars for the time that the program waited for copies: source line -> bars. A log entry has only
+    the sum of all waits so far. So a bar stands for the waits between two entries: it is as long as all of
+    them together, and ends with the last one."""
     slices: dict[str, list[Slice]] = {}
     before: dict[object, ev.Transferred] = {}
     for e in found:

@@ -166,11 +166,12 @@ class Trial(contract.Entry):
 
 
 class Compared(NamedTuple):
-    """The comparison of a program before and after a change, as JSON and with what the text report needs in
-    addition.
+    """The comparison of a program before and after a change: as JSON, and what the text report needs beside
+    it.
 
     Attributes:
-      facts: the figures in ``page`` in their original form.
+      page: the comparison as it is written in JSON.
+      facts: the same figures as in ``page``, before they were converted for JSON.
       after: the run after the change.
     """
 

@@ -21,8 +21,8 @@ def blocked_since(rank: Rank) -> int | None:
 
 
 def doing(rank: Rank) -> Doing:
-    """Return what the rank (process) does, or did when it was killed, and at which line:
-    ``("rank-waits-at", frame)``. The line is None if it is unknown."""
+    """Return what the rank (process) does, or did when it was killed, as a pair (name of a message about it,
+    line): ``("rank-waits-at", frame)``. The line is None if it is unknown."""
     if rank.left_ns is not None and (rank.left or rank.code in (None, 0)):
         return "rank-has-left", rank.seen[-1].site if rank.seen else None
     if rank.phase is not None:

@@ -14,9 +14,9 @@ from jaxscope.report.json_report import SCHEMA, dumps
 
 
 def render(findings: Sequence[Placed], *, run: str | None, failed: bool) -> str:
-    """Return the findings as JSON, in the form in which the JSON report has them, and with a further key
-    ``place``: the file and line, as ``{"file": "train.py", "line": 88}``. ``failed`` says whether the check
-    failed."""
+    """Return the findings as JSON, in the form in which the JSON report has them. Each has the further key
+    ``place``, its file and line, as ``{"file": "train.py", "line": 88}``; null: no file is known. The JSON
+    also has the name of the run (``run``) and whether the check failed (``failed``)."""
     entries: list[dict[str, Any]] = []
     for p in findings:
         entry = msgspec.to_builtins(contract.Finding.of(p.finding))

@@ -190,8 +190,8 @@ def _words(run: Run, c: Compilation, places: Places, *, recompiled: bool) -> str
 
 def _steps(run: Run, length: float) -> Html | None:
     """Return a row of the timeline with a tick for each step of the training loop whose time is known, on a
-    time axis of ``length`` seconds; None if no time is known. A step's time is known if the step's end was
-    recorded, or a compilation or a snapshot of the live arrays during it."""
+    time axis of ``length`` seconds; None if no time is known. A step's time is known if the log has an event
+    of this step: its end, a compilation, or a snapshot of the live arrays."""
     main = run.main
     if main is None:
         return None
