@@ -32,7 +32,8 @@ class Action(NamedTuple):
         ``table``) or in the screens with this scope (for example ``arrays``).
       keys: its keys in Textual's names, separated by commas; the first is displayed. With an empty text the
         action is only in the command palette, until the user configures a key.
-      does: Textual's name of the action, with arguments: ``zoom`` calls the method ``action_zoom``.
+      does: what the action does, as Textual writes it, with its arguments: ``zoom`` calls the method
+        ``action_zoom``.
       words: its label in the footer and the palette; ``help`` says in one sentence what it does.
       group: its group in the palette; empty: it is not in the palette.
       footer: its priority if the footer has no room for all actions, 1 first; 0: it is never in the footer.

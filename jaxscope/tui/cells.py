@@ -39,9 +39,9 @@ class Column(NamedTuple, Generic[T]):
       cell: returns the text of a cell, from the item and the width of the column in characters.
       width: width in characters; 0: the remaining width, divided among all columns with width 0.
       right: whether the text is aligned to the right.
-      order: returns the number or text by which the column is sorted; None: it cannot be sorted.
+      order: returns the number or text of an item by which the column is sorted; None: it cannot be sorted.
       first: whether the largest value comes first when the table is sorted by this column.
-      wide: the column is shown only if the table is at least this many characters wide.
+      wide: the column is shown only if the table is at least this many characters wide; 0: always.
       found: whether a filter searches this column.
       unknown: why a cell is ``?``; shown in the footer while the cursor is on a row with such a cell.
     """

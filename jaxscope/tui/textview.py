@@ -26,7 +26,7 @@ class TextView(LineView):
     """Show a text.
 
     Attributes:
-      spans: the tokeniser that colours a line.
+      spans: a function that takes a line and returns its coloured parts.
       linked: the numbers of the lines that are marked because they belong to the current line of another
         pane.
       found: the numbers of the lines that the search has found so far, in ascending order.
@@ -67,7 +67,7 @@ class TextView(LineView):
 
     def show(self, text: Lined, spans: tokens.Tokens = tokens.plain, *, name: object = None) -> None:
         """Show ``text`` instead of the previous text. If both have the same ``name``, the cursor and the
-        scroll position stay. ``spans`` is the tokeniser that colours a line."""
+        scroll position stay. ``spans`` is a function that takes a line and returns its coloured parts."""
         same = name is not None and name == self.name_of_text
         self.text, self.spans, self.name_of_text = text, spans, name
         self.linked = frozenset()

@@ -219,8 +219,8 @@ def spelled(g: Group) -> str:
 
 
 def placed(r: Row) -> list[Part]:
-    """Return the sharding of a row's arrays, as ``P(data, None)``, or ``3 shardings`` if they differ. If each
-    part of an array is on four devices, ``●4`` comes first."""
+    """Return the sharding of a row's arrays, as ``P(data, None)``, or ``3 shardings`` if they differ. It
+    begins with ``●4`` if four devices hold equal copies of each part of an array."""
     ways = list(dict.fromkeys(spelled(g) for g in r.groups))
     made: list[Part] = [ways[0] if len(ways) == 1 else (f"{len(ways)} shardings", "dim")]
     copies = {g.replication for g in r.groups}
@@ -328,7 +328,8 @@ def title(snapshots: Snapshots, shown: int) -> tuple[str, str]:
 
 
 def heading(r: Row) -> list[list[Part]]:
-    """Return the lines that name the arrays of a row: the variable, number and size, the largest group."""
+    """Return the lines that name the arrays of a row: the variable, how many arrays it has and their bytes,
+    and the largest group of equal arrays, if there are several groups."""
     g = r.largest
     name = r.prefix if g.path is not None else "no variable refers to these arrays"
     if len(r.groups) > 1:

@@ -80,7 +80,7 @@ def recompiles(run: Run) -> int:
 
 def tabs(current: str, findings: Sequence[Finding], width: int) -> list[Part | Button]:
     """Return the names of the screens, each a button with its key; ``current`` is the screen that is shown.
-    The number of findings other than notes follows in parentheses."""
+    The name of the findings screen is followed by the number of findings that are not notes."""
     serious = sum(f.severity != NOTE for f in findings)
     fit = sum(len(words) + 3 for _, _, words in VIEWS) + len(f" ({serious:,})") + 1 <= width
     made: list[Part | Button] = []

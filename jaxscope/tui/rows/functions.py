@@ -134,7 +134,7 @@ class KeyRow(NamedTuple):
 
 def key_of(run: Run, c: Compilation, against: Compilation | None = None) -> list[KeyRow]:
     """Return the parts of the cache key of ``c`` beside those of an earlier key, changed ones first; empty if
-    the key was not recorded. ``against`` is the call with whose key it is compared. None: the nearest (most
+    the key was not recorded. The earlier key is that of the compilation ``against``; None: the nearest (most
     similar) earlier key of the function."""
     comparison = compared(run, c)
     if comparison is None:
@@ -212,8 +212,8 @@ class Other(NamedTuple):
 
 
 def others(run: Run, c: Compilation, *, same: bool) -> list[Other]:
-    """Return the compilations with which ``c`` can be compared, latest first: those of the same function,
-    then, unless ``same``, those of the user's other functions."""
+    """Return the compilations with which ``c`` can be compared: those of the same function, latest first,
+    then those of the user's other functions. ``same``: only those of the same function."""
     own = [x for _, x in reversed(run.numbered(c.function))]
     rest = (
         []

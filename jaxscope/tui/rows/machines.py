@@ -76,7 +76,7 @@ class Machine(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What exists for one machine (the host or a target) of a compilation of the main run.
+    """A compilation of the main run, and what corresponds to it on one machine (the host or a target).
 
     Attributes:
       asked: the compilation of the main run.
