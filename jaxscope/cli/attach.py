@@ -31,9 +31,9 @@ class Left(NamedTuple):
     runs, or its exit code is unknown.
 
     Attributes:
-      words: what happened to the program, for a message that begins with the program's name: ``keeps running
-        without this terminal``.
-      code: the exit code of jaxscope.
+      words: what happened to the program, for a message that begins with the program's name:
+        ``keeps running without this terminal``.
+      code: the exit code with which jaxscope ends.
     """
 
     words: str

@@ -224,8 +224,9 @@ def _environ() -> Any:
 
 
 def _spec(word: str) -> tuple[str, tuple[int, ...], list[str | None] | None] | str:
-    """Parse one word of ``--args``: ``f32[8,128]@data`` -> ``("f32", (8, 128), ["data"])``. The axes are None
-    without ``@``. The name of a function is returned unchanged.
+    """Parse one word of ``--args`` to (dtype, shape, mesh axis of each dimension): ``f32[8,128]@data`` ->
+    ``("f32", (8, 128), ["data"])``. Without ``@`` the axes are None. The name of a function is returned
+    unchanged.
 
     Raises:
       UsageError: the word is neither a shape nor a name.

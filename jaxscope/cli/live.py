@@ -45,9 +45,9 @@ def handle_follow(args: argparse.Namespace) -> int:
 
 
 def together(besides: list[Beside]) -> Beside | None:
-    """Return one function that runs all functions of ``besides``, each in a thread, and waits for them. None
-    if there are none. Each function has two parameters: the event of the program's end, and the program's
-    process id."""
+    """Return one function that runs all functions of ``besides``, each in a thread, and waits for them; None
+    if there are none. A function in ``besides`` works while the program runs; its parameters are an event
+    that is set when the program ends, and the program's process id."""
     if len(besides) < 2:
         return besides[0] if besides else None
 
