@@ -411,7 +411,8 @@ class Intent(Entry):
       actual: the sharding of the array that the caller passed; null for a result.
       agrees: whether ``asked``, ``compiled`` and ``actual`` are equal, as far as they are known; null:
         unknown.
-      difference: the kind of the difference.
+      difference: the kind of the difference: ``not_as_asked`` (``compiled`` differs from ``asked``) or
+        ``moved`` (``actual`` differs from ``compiled``); null: none.
       reason: why they differ.
       times: how many times as much memory the array needs because of the difference.
     """
@@ -871,7 +872,7 @@ class Buffer(Entry):
     Attributes:
       bytes: bytes on one device; for ``value on all devices``, on all devices together.
       kind: the compiler's kind of buffer; ``value`` or ``value on all devices``: a value of the lowered
-        program.
+        program, because the compiler lists no buffers.
       shape: as HLO writes it: ``f32[8,128]{1,0}``.
       operation: the operation that writes the buffer.
       source: the user's line, as an object with ``file`` and ``line``; null: unknown.

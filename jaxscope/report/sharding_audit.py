@@ -108,8 +108,8 @@ def _alike(rows: Sequence[tuple[str, str, str, str, str]]) -> bool:
 
 
 def _cells(row: Sequence[str], widths: Sequence[int]) -> tuple[str, ...]:
-    """Return the cells of a table row without the cells of columns that are empty in all rows, which have the
-    width 0 in ``widths``."""
+    """Return the cells of a table row without those of columns that are empty in all rows. ``widths`` has the
+    width of each column, which is 0 for an empty one."""
     return tuple(t for t, w in zip(row, widths, strict=True) if w)
 
 

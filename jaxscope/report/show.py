@@ -39,8 +39,8 @@ class Shown(contract.Entry):
       complete: whether ``value`` is the whole part; false: keys, entries or the ends of texts are left out.
       entries: the number of entries, if the part is a list; else null.
       left_out: paths of what is left out (the first ones), each of which can be passed to ``jaxscope show``.
-      below: paths of lists in other parts of the report that belong to this part, as a function's
-        compilations.
+      below: paths of lists in other parts of the report that belong to this part, such as the compilations of
+        a function.
       next: further commands that are useful.
     """
 
@@ -114,8 +114,8 @@ def _value(part: Any, path: str, room: int, left_out: list[str]) -> Any:
 
 
 def _listed(part: Collection, path: str) -> Iterator[dict[str, Any]]:
-    """Yield a short form of each entry of a list in the report, at ``path``: its path, and those of its
-    values that are numbers or texts."""
+    """Yield a dict for each entry of a list in the report: its path, and those of its values that are numbers
+    or texts. ``path`` is the path of the list."""
     for name in part.names:
         at = f"{path}/{escaped(name)}"
         entry = part.entry(name)

@@ -94,10 +94,16 @@ def _chapters(
     *,
     everything: bool,
 ) -> list[tuple[str, str, Html | None]]:
-    """Return the sections of the report with the findings ``found`` in their order, each as (id, heading,
-    content). The content is None or empty if there is nothing to show. ``parts`` are the run, then the runs
-    inside its directory (other settings or numbers of devices). ``places`` shortens file names. With
-    ``everything`` (``--all``), shorten no lists."""
+    """Return the sections of the HTML report in their order, each as (id, heading, content). The content is
+    None or empty if there is nothing to show.
+
+    Args:
+      job: the run with all processes, of which ``run`` is one; None: it is the only one.
+      places: shortens file names.
+      parts: the run, then the runs inside its directory (other settings or numbers of devices).
+      found: the findings to show.
+      everything: shorten no lists (``--all``).
+    """
     return [
         ("timeline-of-the-run", "Timeline", timeline.section(run, job, places)),
         (
