@@ -295,5 +295,6 @@ class App(Verbs):
         self.go("functions")
 
     def go(self, name: str) -> None:
-        """Switch to the screen ``name`` (as in ``actions.VIEWS``) once the keys already typed are handled."""
+        """Switch to the screen with this name, such as ``arrays`` (``actions.VIEWS`` lists them), once the
+        keys already typed are handled."""
         self.call_later(self.action_show, name)

@@ -78,8 +78,8 @@ def of_run(directory: RunDir, hlo: str | None, stablehlo: str | None) -> Links:
 
 def in_pieces(directory: RunDir, hlo: str | None, stablehlo: str | None) -> Iterator[tuple[str, Stage]]:
     """Yield what ``of_run`` returns (which lines of a program's texts come from which source lines) in pieces
-    of PIECE lines, each as (``stablehlo`` or ``hlo``, its links). Another process sends these pieces instead
-    of one large object, because unpickling that would block all threads. ``joined`` merges the pieces."""
+    of PIECE lines, each as (``stablehlo`` or ``hlo``, its links); ``joined`` merges them. Another process
+    sends these pieces, because unpickling one large object would block all threads."""
     found = of_run(directory, hlo, stablehlo)
     for name in ("stablehlo", "hlo"):
         stage: Stage = getattr(found, name)

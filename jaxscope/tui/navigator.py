@@ -54,7 +54,8 @@ class Navigator(Protocol):
         compilations, an HLO instruction and a source line (``place``)."""
 
     def go(self, name: str) -> None:
-        """Switch to the screen ``name`` once the keys already typed are handled."""
+        """Switch to the screen with this name, such as ``arrays``, once the keys already typed are
+        handled."""
 
     def open_function(self, function: str) -> None:
         """Select ``function`` and open the functions screen."""

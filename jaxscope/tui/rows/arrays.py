@@ -98,7 +98,7 @@ class Row(NamedTuple):
       id: distinguishes the row from all others of the snapshot.
       prefix: the full name, for example ``state.params``.
       label: the part of the name that the row above does not show, for example ``.params``.
-      depth: number of rows above this one in the tree.
+      depth: the row's level in the tree, 0 at the top, by which it is indented.
       open: whether the rows below this one are shown; None: there are none.
     """
 
@@ -154,9 +154,13 @@ class _Node:
 
 
 def tree(snapshot: Snapshot, toggled: Collection[str], *, flat: bool = False) -> list[Row]:
-    """Return the names of the arrays in a snapshot as rows, those with the most bytes first. ``toggled`` has
-    the ids of rows that the user opened or closed. ``flat`` returns a row for each group of arrays instead of
-    a tree, for a filter."""
+    """Return the names of the arrays in a snapshot as rows, those with the most bytes first.
+
+    Args:
+      toggled: the ids of the rows that the user opened, if they were closed at first, or closed.
+      flat: return a row for each group of equal arrays, instead of a tree of names. A filter needs this,
+        because it also searches rows that are closed in the tree.
+    """
     if flat:
         ordered = sorted(snapshot.groups, key=_weight)
         return [_leaf(g, g.path if g.path is not None else UNNAMED, 0) for g in ordered]

@@ -37,7 +37,7 @@ class View(Screen[None], metaclass=AbstractMeta):
     """A screen of the app. Subclasses define its panes and fill them whenever the run has changed.
 
     Attributes:
-      NAME: the name of the screen in ``actions.VIEWS``.
+      NAME: the name of the screen in ``actions.VIEWS``, such as ``arrays``.
       SCOPES: the scopes of its own actions (``Action.scope``).
       entered: the panes that had the focus before ``enter`` moved it to a pane with details, the latest last.
       complete: whether all panes exist; Textual may ask for a redraw before.
