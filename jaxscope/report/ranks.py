@@ -107,8 +107,8 @@ def _cached(job: Job) -> Iterator[Line]:
 
 
 def named(group: Sequence[Rank], every: Sequence[Rank]) -> str:
-    """Return the numbers of the ranks in ``group``, some of ``every``, all ranks of the job, as text:
-    ``ranks 0-2``."""
+    """Return the numbers of the ranks in ``group`` as text: ``ranks 0-2``, or ``ranks 0-63 but 37`` if only
+    few of ``every``, all ranks of the job, are missing."""
     return f"{_word(group)} {ranks.numbers(group, every)}"
 
 

@@ -96,7 +96,7 @@ class FirstDifference(contract.Entry):
 
 
 class Outputs(contract.Entry):
-    """How what the program printed on stdout differs before and after the change.
+    """A comparison of what the program printed on stdout before the change and after it.
 
     Attributes:
       equal: the outputs are equal, except for numbers that differ by at most ``tolerance``.
