@@ -157,7 +157,8 @@ def tree(snapshot: Snapshot, toggled: Collection[str], *, flat: bool = False) ->
     """Return the names of the arrays in a snapshot as rows, those with the most bytes first.
 
     Args:
-      toggled: the ids of the rows that the user opened, if they were closed at first, or closed.
+      toggled: the ids of the rows that the user opened or closed, so that they differ from their state at
+        first.
       flat: return a row for each group of equal arrays, instead of a tree of names. A filter needs this,
         because it also searches rows that are closed in the tree.
     """

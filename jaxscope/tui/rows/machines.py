@@ -197,7 +197,9 @@ def strip(
     Args:
       chosen: the selected machine, shown in brackets.
       c: the compilation whose state each target shows; None: show the least finished state of all programs.
+      main: the main run, which has the compilation ``c``.
       keys: the keys that select the next machine and that open the comparison.
+      width: characters of the line.
     """
     if len(found) < 2:
         return []
@@ -270,7 +272,8 @@ def _state(p: Program) -> tuple[str, str]:
 
 
 def verdict(seen: Seen) -> list[Part]:
-    """Return whether a target's program fits into memory, and the lower bounds of its run time. For example
+    """Return whether the program of ``seen`` (a compilation on one machine) fits into the target's memory,
+    and the lower bounds of its run time. For example
     ``3.2 MiB of 15.8 GiB on a device · no call takes less than ...``; empty on the host."""
     if seen.program is None or seen.machine.target is None or seen.texts is None:
         return []

@@ -24,7 +24,8 @@ LATEST = 50  # compilations that are listed
 
 
 def now(run: Run, places: Places, *, running: bool) -> list[Part]:
-    """Return what is being compiled and for how long; if nothing is, the total time spent compiling."""
+    """Return what is being compiled and for how long; if nothing is, the total time spent compiling.
+    ``running`` says whether the program still runs."""
     lines = unfinished(run, places, running=running)
     if not lines:
         return compiling(run)
