@@ -194,8 +194,9 @@ class Brief(contract.Entry):
 
 
 def brief(run: Run, directory: RunDir, name: str, job: Job | None = None) -> Brief:
-    """Return the brief report of a run. As JSON with a newline it takes at most MOST_BYTES. ``job`` is the
-    whole run with several processes of which ``run`` is one; None: it is the only one."""
+    """Return the brief report of a run. As JSON with a newline it takes at most MOST_BYTES. ``name`` is the
+    name of the run, which the commands in the report use, too. ``job`` is the whole run with several
+    processes of which ``run`` is one; None: it is the only one."""
     document = Document(run, directory, job)
     found = document.findings()
     severities = Counter(f.severity for f in found)

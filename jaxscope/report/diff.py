@@ -291,9 +291,9 @@ def _arrow(before: str, after: str) -> str:
 
 
 def as_json(found: RunDiff | CompilationDiff, pair: Pair) -> dict[str, Any]:
-    """Return what differs between two runs, or between two compilations, as plain data for JSON. The
-    differences of two runs are under the key ``functions``, those of two compilations under ``compilation``;
-    the other key is null."""
+    """Return what differs between two runs, or between two compilations, as plain data for JSON. ``pair`` are
+    the two runs. The differences of two runs are under the key ``functions``, those of two compilations under
+    ``compilation``; the other key is null."""
     from jaxscope import __version__
 
     parts: dict[str, Any] = dict.fromkeys(("run", "functions", "compilation"))

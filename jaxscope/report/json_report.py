@@ -286,7 +286,8 @@ def _run(run: Run, directory: RunDir | None) -> contract.RunFacts:
 
 
 def _moment(run: Run, meta: dict[str, Any]) -> str | None:
-    """Return when the run began, as ISO 8601 in UTC; None if unknown."""
+    """Return when the run began, as ISO 8601 in UTC; None if unknown. ``meta`` is the content of the file
+    ``meta.json`` in the run directory."""
     began = run.began_ns
     stamp = began / 1e9 if began else meta.get("started")
     try:
