@@ -29,9 +29,12 @@ class Choice(msgspec.Struct, frozen=True):
 def creeps(sizes: Sequence[int]) -> bool:
     """Return whether an axis grows by the same amount from each call to the next, as in 64, 65, 66, 67. Then
     padding to a fixed size only delays the next compilation. ``sizes`` has the size in each call, in order;
-    fewer than ``CREEPING`` (4) may be a coincidence and give False."""
-    steps = {b - a for a, b in pairwise(sizes)}
-    return len(sizes) >= CREEPING and len(steps) == 1 and steps.pop() > 0
+    fewer than ``CREEPING`` (4) may be a coincidence and give False. A few calls may start again with a
+    smaller size, as a second text that is generated does."""
+    steps = [b - a for a, b in pairwise(sizes)]
+    longer = [n for n in steps if n > 0]
+    restarts = len(steps) - len(longer)
+    return len(set(longer)) == 1 and len(longer) >= max(CREEPING - 1, A_RESTART * restarts)
 
 
 def choices(observed: Mapping[int, int]) -> list[Choice]:

@@ -23,8 +23,6 @@ from jaxscope.schema.keys import Frame
 from jaxscope.schema.libraries import DECORATOR_ROOTS, JAX_ROOTS, OWN_ROOT, WRAPPER_ROOTS
 
 MAX_STACK = 12
-GENERATED_FILES = ("<frozen ", "<attrs generated")  # Python's import system; methods that attrs generated
-OF_A_DATACLASS = "__create_fn__."  # the qualified names of the methods of a dataclass begin so
 _RUN_WHAT_THEY_GET = DECORATOR_ROOTS | sys.stdlib_module_names
 
 _skipped: frozenset[str] = JAX_ROOTS | WRAPPER_ROOTS | {OWN_ROOT}

@@ -190,10 +190,13 @@ def recompilations(function: Function, run: Run) -> list[Compilation]:
     before: dict[object, set[object]] = {}
     done: dict[object, int] = {}
     traces: dict[str, Compilation] = {}  # the latest trace under a transform, by process
+    objects: set[object] = set()  # function objects and static objects of the calls so far
     found = []
     for c in function.compilations:
         if c.reached == ["fast_path"] or c.entry == "nested":
             continue
+        new = _objects(c) - objects  # comparing keys takes long: only if there is another object
+        objects |= new
         caches, key = _served_by(c), _transform_key(c, traces.get(c.process.id))
         if _traced_under_transform(c):
             traces[c.process.id] = c
@@ -247,13 +250,6 @@ def _transform_key(c: Compilation, trace: Compilation | None) -> object:
         return None
     of = trace.call if trace is not None and _continues(c, trace) else None
     return (tuple(c.key.arguments), tuple(c.key.static), c.key.tree, c.key.context, c.missed.cleared, of)
-
-
-def goes_on(c: Compilation) -> bool:
-    """Return whether ``c`` compiled what another call of the function traced under a transform: one call of
-    ``jax.grad(f)`` makes JAX trace ``f`` and then compile two programs, each a ``Compilation`` of its own.
-    """
-    return c.entry == "transform" and not c.reached_phases & 1
 
 
 def _traced_under_transform(c: Compilation) -> bool:

@@ -111,7 +111,7 @@ def _again(run: Run, members: list[Compilation]) -> list[Compilation]:
         work = c.compiled.cost if c.compiled is not None else {}
         earlier = met.setdefault(place, [])
         another = c.function.seen.eager and _of_other_work(run, c, work, earlier)
-        again = earlier and not another and (kind(run, c) in MADE_ANEW or not ran_once(run, c))
+        again = earlier and not another and (causes.created_again(run, c) or not ran_once(run, c))
         if again or (not earlier and _only_created_again(run, c, work, elsewhere)):
             found.append(c)
         earlier.append(work)
@@ -141,8 +141,8 @@ def _only_created_again(
     """
     if c.function.seen.eager or not work or work not in elsewhere.get(_innermost(c), ()):
         return False
-    kinds = [cause.kind for cause in causes.of(run, c)]
-    return kinds[0] in MADE_ANEW and not SHAPES.intersection(kinds)
+    kinds = {cause.kind for cause in causes.of(run, c)}
+    return causes.created_again(run, c) and not SHAPES.intersection(kinds)
 
 
 def _of_other_work(run: Run, c: Compilation, work: dict[str, float], earlier: list[dict[str, float]]) -> bool:

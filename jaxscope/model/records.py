@@ -222,6 +222,13 @@ class Compilation(msgspec.Struct, eq=False):
         return _LEVEL_BY_BITS[self.reached_phases] if phase is None else reached_level(self.reached, phase)
 
     @property
+    def goes_on(self) -> bool:
+        """Return whether the call compiled what another call of its function traced under a transform: one
+        call of ``jax.grad(f)`` makes JAX trace ``f`` and then compile two programs, each a ``Compilation`` of
+        its own."""
+        return self.entry == "transform" and not self.reached_phases & 1
+
+    @property
     def persistent_hit(self) -> bool:
         return self.compiled is not None and self.compiled.persistent_cache == "hit"
 

@@ -11,6 +11,7 @@ from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.schema.findings import Fix
 from jaxscope.schema.keys import Frame
+from jaxscope.schema.libraries import JAX_ROOTS
 from jaxscope.schema.libraries import COMPUTING_ROOTS
 from jaxscope.schema.messages import message
 
@@ -38,6 +39,12 @@ def computes(run: Run, library: str | None) -> bool:
         c.missed is not None and c.missed.library == library and _is_of(c.function, IMPORTED, DRAWS)
         for c in run.compilations.values()
     )
+
+
+def repeats(p: Payer) -> int:
+    """Return how many recompiles of ``p`` are those of functions that a library around JAX jits."""
+    own = (c.function for c in p.again if not c.function.seen.eager)
+    return sum(_package(f) not in JAX_ROOTS for f in own)
 
 
 def jits_itself(p: Payer) -> bool:

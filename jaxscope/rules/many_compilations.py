@@ -28,6 +28,9 @@ SHARE = 0.1  # of all seconds of the run: a line with fewer recompiles that cost
 # A line with so many recompiles has a warning. A line with so many compilations has a note if it costs this
 # part of SHARE.
 BARRAGE, SOME = 20, 0.2
+PROGRAMS = (
+    2  # recompiles of functions that a library jits, each a whole program, from which on it is a warning
+)
 SEVERAL = 10  # compilations of one line from which it is worth replacing them by one program
 LISTED = 5  # functions in the evidence of one line
 LINES = 4  # line numbers in a title
@@ -131,7 +134,8 @@ def _by_line(run: Run) -> Iterator[tuple[Payer, Finding]]:
     if that can be avoided. The line is a ``Payer``, which has the compilations that it causes.
 
     A line that recompiles at least BARRAGE times has a warning, whatever its seconds are: two runs of one
-    program have the same warnings, on any machine. Another line has a note if it costs enough seconds.
+    program have the same warnings, on any machine. Any other line is reported if it costs enough seconds: as
+    a warning if a library's jitted functions recompile at least PROGRAMS times, else as a note.
     """
     least, resized = SHARE * payers.total_seconds(run), payers.resized_lines(run)
     called = {
@@ -149,15 +153,15 @@ def _by_line(run: Run) -> Iterator[tuple[Payer, Finding]]:
         if imports(sources.of(run)(p.line.file), p.line.line):
             continue  # a package that computes while it is imported: no change of this line helps
         why, fix, cost = _what_to_do(run, p)
-        severity = WARNING if len(p.again) >= BARRAGE else NOTE
         enough = least * SOME if len(p.compilations) >= BARRAGE else least
-        if fix is None or (severity == NOTE and cost < enough):
+        if fix is None or (len(p.again) < BARRAGE and cost < enough):
             continue
         if p.again and why in (SIZES, None) and _beside_a_resized_function(run, p, resized):
             continue
         title = message("compiled-outside-jit", lines="one line", again=_repeats(p, why), **_compiled([p]))
         fix = (extended(fix, "fix-if-faster") or fix) if _creates(p) else fix
-        yield p, _finding(run, [p], title, fix, cost, severity)
+        serious = len(p.again) >= BARRAGE or library_calls.repeats(p) >= PROGRAMS
+        yield p, _finding(run, [p], title, fix, cost, WARNING if serious else NOTE)
 
 
 def _beside_a_resized_function(run: Run, p: Payer, resized: set[tuple[str, int]]) -> bool:
@@ -285,7 +289,7 @@ def _of_iteration(
     """
     seconds, fix = sum(f.seconds or 0.0 for f in findings), fix_of(findings[0])
     severity = WARNING if any(f.severity == WARNING for f in findings) else NOTE
-    repeats = Count(sum(len(p.again) for p in lines), "repeat")
+    repeats = Count(sum(len(p.again) for p in lines), *RECOMPILES)
     sizes = fix is not None and _slug(findings[0]) == ONE_SIZE
     again = message("of-them-again", n=repeats, why=SIZES) if sizes else message("compiled-again", n=repeats)
     title = message(
@@ -348,7 +352,7 @@ def _creates(p: Payer) -> bool:
     """
     if p.again:
         return False
-    return 4 * sum(_draws(c.function) for c in p.compilations) >= len(p.compilations)
+    return 4 * sum(library_calls.draws(c.function) for c in p.compilations) >= len(p.compilations)
 
 
 def _what_to_do(run: Run, p: Payer) -> tuple[Message | None, Fix | None, float]:
@@ -393,7 +397,7 @@ def _what_to_do(run: Run, p: Payer) -> tuple[Message | None, Fix | None, float]:
     if anew and not jax and payers.repeated_by_library(run, p):
         return (MADE, *library_calls.cache_programs(run, p))  # the library makes the functions, in a loop
     if objects and not jax:
-        given_to = library_calls.package_of([c for c, _ in made_anew], p.library)
+        given_to = library_calls.package_of(created, p.library)
         words = message("fix-make-object-once", path=objects[-1], library=given_to)
         return MADE, Fix(words, "make_once", {"path": objects[-1]}), again
     if jax or p.library in TRACED_WHOLE:

@@ -85,7 +85,7 @@ class Group(msgspec.Struct, frozen=True):
     @property
     def calls(self) -> list[Compilation]:
         """The calls without the programs that a transform (``jax.grad``) made JAX compile for one of them."""
-        return [c for c in self.compilations if not causes.goes_on(c)] or self.compilations
+        return [c for c in self.compilations if not c.goes_on] or self.compilations
 
     @property
     def name(self) -> str:
@@ -116,29 +116,6 @@ def group_of(run: Run, compilations: list[Compilation], decisive: list[Cause]) -
     )
     longer = growing_args.mostly(run, list(zip(compilations, decisive, strict=True)))
     return Group(last.function, compilations, decisive, back, longer, sources.of(run))
-
-
-def one_for_each_place(group: Group, value_of: Callable[[Key], Hashable], *, callers: bool = True) -> bool:
-    """Return whether each place in the program (a line with its callers) that calls the function passes
-    always the same value, and there are few such places. For example, one line passes a training set and
-    another line a test set. Such recompiles are not avoidable.
-
-    Args:
-      group: the recompiles of the function.
-      value_of: returns the value to compare from the cache key of a call.
-      callers: whether the same line with other callers is another place.
-    """
-    values: dict[Hashable, Hashable] = {}
-    for c in group.function.compilations:
-        if causes.goes_on(c):
-            continue
-        if c.key is None or c.entry == "nested" or c.missed is None or c.site is None:
-            return False
-        lines = [(f.file, f.line) for f in (c.site, *(c.missed.stack if callers else ()))]
-        value = value_of(c.key)
-        if values.setdefault((c.process.id, c.missed.column, *lines), value) != value or len(values) > PLACES:
-            return False
-    return len(values) > 1
 
 
 def container(cause: Cause) -> str | None:
