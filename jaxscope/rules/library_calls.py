@@ -11,8 +11,7 @@ from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
 from jaxscope.schema.findings import Fix
 from jaxscope.schema.keys import Frame
-from jaxscope.schema.libraries import JAX_ROOTS
-from jaxscope.schema.libraries import COMPUTING_ROOTS
+from jaxscope.schema.libraries import COMPUTING_ROOTS, JAX_ROOTS
 from jaxscope.schema.messages import message
 
 RANDOM = frozenset({"random", "prng"})  # JAX's modules of random draws

@@ -171,7 +171,7 @@ def test_what_a_transform_compiles_of_a_trace_has_the_cause_of_the_trace(log):
             log.phase(call, "compile", 1.0)
     run = load(log.run)
     [f] = run.functions.values()
-    assert recompilations(f) == [c for c in f.compilations if recompiled(c)] == f.compilations[3:]
+    assert recompilations(f, run) == [c for c in f.compilations if recompiled(run, c)] == f.compilations[3:]
     assert {(c.path, c.kind) for c in (of(run, c)[0] for c in f.compilations[3:])} == {
         ("vf", "static_identity")
     }
