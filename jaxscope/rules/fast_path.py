@@ -33,9 +33,11 @@ def _found(run: Run, code: str, kind: str, fix: Callable[[str], Fix], few: int =
 
 
 def _programs(group: Group) -> int:
-    """Return how many function objects the function of ``group`` was during the run, or how many programs it
-    was compiled to if these are more; at least 1. A function that is defined again is another object, and
-    each object has its own fast path. Each program has a first call with each kind of argument.
+    """Return the number of function objects that the function of ``group`` had, or the number of its programs
+    if this is larger; at least 1. The more there are, the more misses of the fast path are normal.
+
+    A function that is defined again is another object, and each object has its own fast path. Each program
+    has a first call, with each kind of argument, that misses it.
     """
     known = {c.key.function_object for c in group.function.compilations if c.key is not None} - {None}
     return max(1, len(known), sum(c.compiled is not None for c in group.function.compilations))

@@ -248,9 +248,12 @@ def _like(tree: str, copied: _Copied) -> Message | None:
 
 
 def _copied(g: Group, look: Snapshot, tree: list[Group]) -> _Copied | None:
-    """Return how to shard the replicated arrays ``g`` instead. None if they are not replicated, or no
-    dimension is divisible by the size of a mesh axis. The mesh axis to shard over is one that other arrays of
-    ``tree`` (such as ``params``) are sharded over. If there is none, it is the largest."""
+    """Return how to shard the replicated arrays ``g`` of the snapshot ``look`` instead. None if they are not
+    replicated over a mesh axis, or if no dimension is divisible by the size of such an axis.
+
+    Of these axes, one over which other arrays of ``tree`` (such as ``params``) are sharded is preferred, then
+    the largest.
+    """
     shape = [d for d in g.shape or () if isinstance(d, int)]
     if g.sharding is None or g.device_bytes is None or not shape or len(shape) != len(g.shape or ()):
         return None

@@ -1,5 +1,8 @@
-"""Rules JX135, JX204 and JX205: calls that a loop repeats with the same random key, for each row of an array,
-or for a computation that another call of the loop has done."""
+"""Rules about calls of jitted functions in a Python loop.
+
+JX135: each iteration passes the same random key. JX204: a call is made for each row of an array, where one
+call for the whole array would do. JX205: a call computes what another call in the loop computes, too.
+"""
 
 from __future__ import annotations
 

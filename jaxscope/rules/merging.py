@@ -112,9 +112,12 @@ def _under(members: Sequence[tuple[str, Finding]], settings: Mapping[str, Mappin
 
 
 def _named(labels: Sequence[str], settings: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Return short names for the settings ``labels`` of ``run --vary``: the values that these settings have
-    in common, if no other setting has them (``["DEPTH=2"]``), else the labels. Empty if these are all
-    settings. ``settings`` is label -> name of a varied variable -> its value."""
+    """Return short names for those settings of ``run --vary`` that are listed in ``labels``.
+
+    These are the values that the listed settings have in common, if no other setting has all of them
+    (``["DEPTH=2"]``), else the labels themselves. The result is empty if ``labels`` lists every setting of
+    the run. ``settings`` is label -> name of a varied variable -> its value.
+    """
     if len(labels) == len(settings):
         return []
     first, *rest = (settings[label].items() for label in labels)

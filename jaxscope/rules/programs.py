@@ -313,9 +313,10 @@ def float64(run: Run) -> Iterator[Finding]:
 
 
 def _is_requested(p: Program, run: Run, *, mixed: bool) -> bool:
-    """Return whether the program runs on a CPU and float64 is the precision that the user wants: all its
-    floating-point arguments are float64. Such a program without floating-point arguments, for example one
-    that draws initial values, is meant so if no program of the run takes other floats.
+    """Return whether float64 seems to be the precision that the user wants in the program ``p``.
+
+    True if the program runs on a CPU and all its floating-point arguments are float64. If it has no such
+    arguments, for example because it draws initial values, no other program of the run may take other floats.
 
     Args:
       mixed: whether a program of the run takes floats other than float64.
