@@ -36,8 +36,8 @@ class ArrayType(_Value, tag="array", frozen=True, gc=False):
 
 
 class AxisSizes(_Value, tag="axis_sizes", frozen=True, gc=False):
-    """A value of a cause: the sizes of axes, if they changed in the same way in several leaves. ``sizes`` are
-    (index of the axis, its size)."""
+    """A value of a cause that stands for several array arguments whose sizes changed in the same way:
+    ``sizes`` has (index of the axis, its size) of each axis that changed."""
 
     sizes: tuple[tuple[int, int | str], ...]
 
@@ -270,8 +270,8 @@ class NotRecorded(_Detail, tag="not_recorded", frozen=True, gc=False):
 
 class RecordingBegan(_Detail, tag="recording_began", frozen=True, gc=False):
     """The call is the first recorded one of its function, so its cause is unknown. The function may have been
-    compiled before the recording began. ``since`` is the place at which the recording began, as a noun for a
-    message: ``this block``."""
+    compiled before the recording began. ``since`` says what the recording began with, as words for a message:
+    ``this block``."""
 
     since: str
 

@@ -193,8 +193,9 @@ class PhaseBegan(Event, frozen=True, tag="PhaseBegan"):
 class Traced(Event, frozen=True, tag="Traced"):
     """The Python body of a function was traced.
 
-    The event may also stand for a trace inside another trace that raised an exception, but only if the log
-    has a Degraded event with ``seam`` nested_end. That event says that the ends of such traces are unknown.
+    A nested trace (inside another trace) that raised an exception has no such event. But if the log has a
+    Degraded event with ``seam`` nested_end, jaxscope could not tell whether nested traces raised, and this
+    event may stand for one that did.
 
     Attributes:
       call: number of the call (``Missed.call``).

@@ -17,7 +17,8 @@ from jaxscope.schema.libraries import JAX_ROOTS, OWN_ROOT, WRAPPER_ROOTS
 
 
 class Standing(enum.IntEnum):
-    """The owner of a source file. Of the frames on a stack, one with the lowest value is the user's line."""
+    """The owner of a source file. The innermost of the frames on a stack that have the lowest value is taken
+    as the user's line (unless all are of libraries)."""
 
     USER = 0
     INSTALLED = 1  # in site-packages, but not a known library: the user's own package, or an unknown library

@@ -111,8 +111,9 @@ class Finding(msgspec.Struct, frozen=True):
       contexts: the targets and settings for which the problem was found.
       subject: distinguishes the finding from others of the same rule and function. None: path, line and title
         distinguish it.
-      at_most: whether the fix may save less than ``seconds``, because other lines need some of the programs
-        that took them: operations that several lines apply are compiled for the first of these lines.
+      at_most: whether the fix may save less than ``seconds``, because other lines also need some of the
+        programs that were compiled in this time: an operation that several lines apply is compiled only for
+        the first of these lines.
     """
 
     code: str
