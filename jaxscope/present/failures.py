@@ -72,11 +72,12 @@ def out_of_memory(died: Died) -> bool:
 
 
 def memory_needed(run: Run, site: Frame | None) -> list[list[Span]]:
-    """Return a line with the memory that a program needs on each device, in parts; empty if unknown.
+    """Return a line with the memory on each device, by part, of the program that ran out of memory; empty if
+    unknown.
 
-    The program is the one that ran out of memory: that compiled last at the line ``site``. If that
-    compilation failed, the memory of the previous compilation of the function is shown. If nothing was
-    compiled at ``site``, the program with the highest peak is shown.
+    This is taken to be the program that was compiled last at the line ``site`` (if nothing was compiled
+    there, the one with the highest peak). If its compilation failed, the line has the memory of the previous
+    compilation of the same function, or no figures if there is none.
     """
     compiled = [
         c

@@ -49,7 +49,10 @@ def _leaf(leaf: LeafFacts) -> str:
 
 def changed(name: str, was: Row, now: Row) -> bool:
     """Return whether the part ``name`` differs between two cache keys, given as the results of ``key_rows``.
-    False if one of the keys lacks a part that every key has, because that part was not recorded."""
+
+    If one of them lacks the part, they differ. But if it lacks a part that every key has, such as the
+    function object, the part was not recorded, and the result is False.
+    """
     if name in OF_EVERY_CALL and not (name in was and name in now):
         return False
     return was.get(name) != now.get(name)
