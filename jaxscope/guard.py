@@ -135,8 +135,8 @@ class Watch:
     step ``after``. ``functions`` are those to check, by name, by shell pattern or as objects; None: all.
 
     ``begin`` and ``end`` are for a ``with`` statement of the user. A wrapped function uses the object itself
-    as context manager, and ``running`` for each part of the time in which the function runs. For example, the
-    code that consumes the values of a generator runs between two of them, and is not checked.
+    as context manager around the whole call, and ``running`` whenever the function itself runs. For example,
+    while a generator waits for its next value to be requested, other code runs, which is not checked.
     """
 
     def __init__(self, after: int, functions: Functions) -> None:
