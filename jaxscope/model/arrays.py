@@ -325,8 +325,8 @@ Seen = tuple[float, int, int]  # step or seconds of a snapshot, number of arrays
 
 
 class Growth(msgspec.Struct, frozen=True):
-    """A container (with the ``group`` of its arrays in the last snapshot) to which arrays were added in every
-    snapshot, or one array that became larger.
+    """A container that has more arrays in each snapshot than in the one before, or one array that becomes
+    larger. ``group`` has the arrays in the last snapshot.
 
     Attributes:
       path: the path of the container, ``history[*]``, or of the array; None: no variable leads to the arrays.
@@ -391,7 +391,8 @@ def growing(run: Run) -> list[Growth]:
 def _series(
     snapshots: list[tuple[float, Snapshot]], gaining: set[str], *, from_none: bool
 ) -> tuple[dict[object, list[Seen]], dict[object, Group]]:
-    """Return how containers develop: ({key: (position, arrays, bytes) per snapshot}, {key: latest group}).
+    """Return how containers of arrays grow or shrink: ({key: [(position, number of arrays, bytes), ...], an
+    entry for each snapshot}, {key: latest group of arrays}).
 
     Both dicts have the keys of containers that ``_holder`` returns, which needs ``gaining``, the paths of
     containers that have become longer. The position of a snapshot is its step, or its time in seconds if
@@ -482,9 +483,12 @@ def _fills_up(path: str, seen: list[Seen], snapshots: list[tuple[float, Snapshot
 
 
 def _rising(seen: list[Seen]) -> list[Seen]:
-    """Return the last entries of ``seen``, (step or seconds, number of arrays, bytes) of a container in each
-    snapshot, in which each number of arrays is larger than the one before. If the last number is not larger,
-    the entries with a single array whose bytes rise count instead."""
+    """Return the end of ``seen``, from where on the number of arrays in a container rises with each entry. If
+    the container has one array all the time, return the end of ``seen`` from where on the bytes rise.
+
+    ``seen`` has (step or seconds, number of arrays, bytes) for each snapshot. If nothing rises, only the last
+    entry is returned.
+    """
     start = len(seen) - 1
     while start > 0 and seen[start - 1][1] < seen[start][1]:
         start -= 1
@@ -498,8 +502,9 @@ def _steady(seen: list[Seen], in_steps: bool) -> bool:
     """Return whether a container grew for long enough, and is not about to stop growing. ``seen`` has its
     (position, number of arrays, bytes) in each snapshot. Positions are steps, or seconds if not ``in_steps``.
 
-    It must have grown during at least LEAST_STEPS steps (if steps are not counted: by as many arrays). In the
-    second half of that time, it must have grown at least half as fast as in the first half.
+    It must have grown during at least LEAST_STEPS steps; if steps are not counted, it must have gained at
+    least LEAST_STEPS arrays, or be one array that became larger. In the second half of the snapshots, it must
+    have grown at least half as fast as in the first half.
     """
     (first, had, _), (last, has, _) = seen[0], seen[-1]
     if (last - first if in_steps else has - had or LEAST_STEPS) < LEAST_STEPS:

@@ -242,9 +242,9 @@ def _transform_key(c: Compilation, trace: Compilation | None) -> object:
     one is not counted as a recompile. None: ``c`` is not under a transform; then each compilation counts.
 
     Args:
-      trace: the latest trace of the function under a transform before ``c``. If ``c`` compiles what it
-        traced, it is part of the value: the keys of ``c`` and of an earlier program may be equal, because the
-        static arguments are no part of them any more.
+      trace: the latest call before ``c`` that traced the function under a transform. If ``c`` compiles that
+        trace, the number of the call is part of the value: static arguments are not in the key of ``c``, so
+        that programs of different traces may have equal keys.
     """
     if c.entry != "transform" or c.key is None or c.missed is None:
         return None
@@ -257,8 +257,9 @@ def _traced_under_transform(c: Compilation) -> bool:
 
 
 def _continues(c: Compilation, trace: Compilation) -> bool:
-    """Return whether ``c`` compiled, under a transform and without a trace of its own, in the same call of
-    the user's as ``trace``: its lines on the stack are among those of ``trace``.
+    """Return whether ``c`` compiled what the call ``trace`` traced: ``c`` is under a transform and traced
+    nothing itself, and its lines on the stack are among those of ``trace``, so that one call of the user's
+    led to both.
     """
     if c.entry != "transform" or _traced_under_transform(c):
         return False
@@ -270,12 +271,14 @@ def _continues(c: Compilation, trace: Compilation) -> bool:
 
 
 def _newer_trace(c: Compilation, other: Compilation, trace: Compilation | None) -> Compilation | None:
-    """Return ``other`` if it traced under a transform in the process of ``c``, else ``trace``."""
+    """Return ``other`` if it is a call in the process of ``c`` that traced its function under a transform,
+    else ``trace``, the latest such call found before."""
     return other if other.process is c.process and _traced_under_transform(other) else trace
 
 
 def _latest_trace(c: Compilation) -> Compilation | None:
-    """Return the latest trace of the function of ``c`` under a transform before ``c``, in its process."""
+    """Return the latest call before ``c``, in the same process, that traced the function of ``c`` under a
+    transform (grad, vmap, ...). None: no such call, or ``c`` itself is not under a transform."""
     trace: Compilation | None = None
     for other in c.function.compilations if c.entry == "transform" else ():
         if other is c:
@@ -285,8 +288,8 @@ def _latest_trace(c: Compilation) -> Compilation | None:
 
 
 def _trace_since(c: Compilation, before: Compilation) -> Compilation | None:
-    """Return the trace under a transform that ``c`` compiles, if it came after ``before``; else None. The
-    cause of this trace is then that of ``c``, too.
+    """Return the call that made the trace which ``c`` compiles under a transform (``jax.grad``), if it came
+    after the call ``before``; else None. What caused that call to trace then also caused ``c`` to compile.
     """
     trace = _latest_trace(c)
     if trace is None or trace.call < before.call or before.entry != c.entry or not _continues(c, trace):
@@ -306,10 +309,10 @@ def _transformed(c: Compilation) -> object:
 
 
 def _nearest(run: Run, c: Compilation, key: Key, facts: Facts, level: str) -> int | None:
-    """Return the earlier compilation whose key differs least from ``key`` (in flattened form: ``facts``),
-    that of ``c``: its position in ``key_index.of``.
+    """Return which earlier key of the function differs least from ``key``, the cache key of ``c``, as its
+    position in the index ``key_index.of(run, c)``. None: there is no earlier key.
 
-    None: there is no earlier compilation. The latest LOOK_BACK keys are compared, and of the older keys the
+    ``facts`` is ``key`` in flattened form. The latest LOOK_BACK keys are compared, and of the older keys the
     latest with the same shapes or the same static values as ``key``. A function may have hundreds of keys
     that differ in shapes or static values, but few that differ in dtypes, settings or containers only.
     ``level`` is the cache that missed: trace, lower, compile or fast_path.

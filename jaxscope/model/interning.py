@@ -22,7 +22,8 @@ _UNLIKE = frozenset(
 
 
 def _fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
-    """Return the names of the fields of ``kind`` whose values are kept once: not numbers, not in _UNLIKE."""
+    """Return the names of those fields of ``kind`` whose equal values are kept only once. Left out are
+    numbers, the fields of all events, and fields whose values differ in almost all events (_UNLIKE)."""
     plain = {f.name for f in msgspec.structs.fields(ev.Event)} | _UNLIKE
     return tuple(
         f.name

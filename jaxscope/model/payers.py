@@ -131,13 +131,16 @@ def _only_created_again(
     work: dict[str, float],
     elsewhere: dict[tuple[object, ...], list[dict[str, float]]],
 ) -> bool:
-    """Return whether ``c`` calls a library's function with an object that its line created again, after other
-    lines had led to the same line, and does the same work as then. Such an object, as the vector field of a
-    differential equation that a function defines in each call, could be created once.
+    """Return whether ``c`` was compiled only because an object that its line passes to a library's function
+    was created again, so that creating the object once would avoid ``c``.
+
+    For example, a helper of the user defines the vector field of a differential equation in each call, and is
+    called from two lines. True if an earlier program of the same function and line did the same work, for the
+    same shapes.
 
     Args:
       work: the costs of the program of ``c`` (XLA's cost analysis: flops, bytes, ...).
-      elsewhere: the costs of the earlier programs by line.
+      elsewhere: the costs of the earlier programs, by function and line (``_innermost``).
     """
     if c.function.seen.eager or not work or work not in elsewhere.get(_innermost(c), ()):
         return False
@@ -176,8 +179,9 @@ def ran_once(run: Run, c: Compilation) -> bool:
 
 
 def repeated_by_library(run: Run, p: Payer) -> bool:
-    """Return whether the library that ``line`` calls compiles its functions again within one call: all lines
-    that lead there run once, and they are the same for each compilation of such a function.
+    """Return whether the library that the line of ``p`` calls compiles its own functions again and again
+    within one call. That is so if the user's lines on the stack are the same for all these compilations, and
+    each of the lines runs only once.
     """
     functions = {c.function.id for c in p.again}
     calls = [c for c in p.compilations if c.function.id in functions]

@@ -249,8 +249,11 @@ def made_by_it(c: Compilation, later: Compilation, paths: Iterable[str]) -> bool
 
 
 def _as_expected(found: LeafFacts | None, before: LeafFacts, expected: LeafFacts) -> bool | None:
-    """Return whether an argument is the predicted one: its shape, dtype and weak type, and of its sharding,
-    committedness and memory kind what was predicted to change. None: unknown.
+    """Return whether a leaf of a later call has the type and the placement that were predicted for it. None:
+    unknown.
+
+    Shape, dtype and weak type are compared. Sharding, committedness and memory kind are compared only if the
+    prediction says that they change.
 
     Args:
       found: the leaf in the later call; None: that call has no such leaf.

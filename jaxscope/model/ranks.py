@@ -214,7 +214,7 @@ class Job:
 
         With that option, a rank runs a program only when all ranks that run this program have compiled it. A
         program that the main thread called must also be at the same position in all these ranks. The calls
-        are numbers, in ascending order; there are the latest AGREED for each rank.
+        are numbers, in ascending order; of each rank, only the latest are returned (at most AGREED).
         """
         found: dict[str, list[int]] = {r.directory.path.name: [] for r in self.ranks}
         sets = [

@@ -125,7 +125,7 @@ class Run(Fold):
 
     @property
     def stopped(self) -> list[Process]:
-        """Return the processes whose recording stopped before they ended, in the order of these times."""
+        """Return the processes whose recording stopped before they ended, the earliest stop first."""
         found = [p for p in self.processes.values() if p.stopped is not None]
         return sorted(found, key=lambda p: p.stopped.t_ns if p.stopped is not None else 0)
 
