@@ -78,3 +78,10 @@ def below(path: str, roots: set[str]) -> bool:
     """Return whether ``path`` is inside one of the paths ``roots``, and not equal to it: ``state.a[0]`` is
     below ``state.a``."""
     return any(path != r and path.startswith(r) and path[len(r)] in ".[" for r in roots)
+
+
+def of_result(path: str | None) -> str:
+    """Return the path of a result, for a message: ``result['w']`` for ``['w']``; ``result`` for an empty path
+    or None.
+    """
+    return f"result{'' if not path or path[0] in '[.' else ' '}{path or ''}"

@@ -16,7 +16,7 @@ from jaxscope.analysis import causes as analysis
 from jaxscope.analysis.feedback import Fed, Result, Results, fed_back
 from jaxscope.analysis.keys import Facts, LeafFacts, placed
 from jaxscope.analysis.levels import FAST_PATH, distance
-from jaxscope.analysis.paths import below
+from jaxscope.analysis.paths import below, of_result
 from jaxscope.model import causes, key_index
 from jaxscope.model.records import Compilation, cached_until_changed
 from jaxscope.model.run import Run
@@ -282,8 +282,9 @@ def _placement(leaf: LeafFacts, name: str) -> object:
 def sentence(p: Prediction) -> Message:
     """Return the prediction as a message to the user.
 
-    ``if the result [0] of step is passed as state, the next call recompiles: ...``
+    ``if the result[0] of step is passed as state, the next call recompiles: ...``
     """
-    result = f" {p.result}" if p.result else ""
     function = p.after.function.display_name
-    return message("prediction", result=result, function=function, argument=p.argument, cause=p.causes[0])
+    return message(
+        "prediction", result=of_result(p.result), function=function, argument=p.argument, cause=p.causes[0]
+    )

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len
 
 from jaxscope.analysis.avals import short_aval
+from jaxscope.analysis.paths import of_result
 from jaxscope.analysis.sharding_audit import (
     CONSTRAINT,
     MOVED,
@@ -121,7 +122,7 @@ def _row(i: Intent) -> tuple[str, str, str, str, str]:
     rank = len(i.shape or ())
     name = i.path or "the result"
     if i.of == RESULT and i.path:
-        name = f"result{i.path}" if i.path.startswith("[") else f"result {i.path}"
+        name = of_result(i.path)
     asked, compiled, actual = (
         "" if s is None else escape(spelled(s, rank), 60) for s in (i.asked, i.compiled, i.actual)
     )

@@ -10,7 +10,7 @@ from typing import TypeVar
 from jaxscope.analysis import placement_errors
 from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.avals import short_aval
-from jaxscope.analysis.paths import below
+from jaxscope.analysis.paths import of_result
 from jaxscope.analysis.sharding_audit import (
     ARGUMENT,
     CONSTRAINT,
@@ -172,9 +172,7 @@ def _value(intent: Intent) -> Message:
     aval = short_aval(intent.shape, intent.dtype)
     if intent.of != RESULT:
         return message("the-argument", path=intent.path, aval=aval)
-    return message(
-        "the-result", path=message("result-path", path=intent.path) if intent.path else None, aval=aval
-    )
+    return message("the-result", path=of_result(intent.path), aval=aval)
 
 
 def _lost(intent: Intent, difference: Disagreement) -> int | None:

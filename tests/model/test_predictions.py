@@ -69,7 +69,7 @@ def test_a_weak_counter_that_comes_back_strong_is_announced_after_the_first_comp
     assert (p.argument, p.result, p.status) == ("state", "[0]", PENDING)
     assert [(c.kind, c.path, c.certainty) for c in p.causes] == [("weak_type", "state.count", "likely")]
     assert text(sentence(p)) == (
-        "if the result [0] of step is passed as state, the next call recompiles: "
+        "if the result[0] of step is passed as state, the next call recompiles: "
         "state.count is no longer weakly typed; it changed from f32[] weak (float) to f32[] (jax.Array)"
     )
     [finding] = [f for f in registry.findings(load(run)) if f.code == "JX130"]
@@ -84,7 +84,7 @@ def test_the_warning_is_shown_live_before_the_second_compilation(run, log):
     compiled(log, key(W, WEAK, BATCH), RESULTS)
     [line] = follower.poll()
     assert (
-        line.startswith("jaxscope: step #1: if the result [0] of step is passed as state")
+        line.startswith("jaxscope: step #1: if the result[0] of step is passed as state")
         and "make state.count" in line
     )
 

@@ -56,7 +56,7 @@ def test_results_that_went_wrong_alike_are_reported_together(found):
     rows = [(f"[0]['w{i}']", (17, 1024), 1, 2) for i in range(20)] + [("[1]", (16, 4), 1, 2)]
     many, one = found("JX503", results=rows)
     assert words.title(many) == (
-        "train_step does not use the requested sharding for its result [0]['w0'] (f32[17,1024]) and 19 other arrays: requested "
+        "train_step does not use the requested sharding for its result[0]['w0'] (f32[17,1024]) and 19 other arrays: requested "
         "P('data'), got replicated because 17 is not divisible by 8, so it takes 8 times the memory"
     )
     assert (

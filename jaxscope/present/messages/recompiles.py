@@ -13,7 +13,7 @@ TEMPLATES = {
     "off-fast-path": "{calls} of {function} missed JAX's fast path and were slower: {cause}{than}",
     "evicted-from-fast-path": "{function} missed JAX's fast path: {cause}",
     "prediction": (
-        "if the result{result} of {function} is passed as {argument}, the next call recompiles: {cause}"
+        "if the {result} of {function} is passed as {argument}, the next call recompiles: {cause}"
     ),
     "keeps-recompiling": "{function} keeps recompiling: {rate}",
     "recompiled-of-calls": "{n} of the last {window} calls of {function} recompiled",

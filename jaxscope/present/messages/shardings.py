@@ -14,8 +14,7 @@ TEMPLATES = {
         " jax.lax.with_sharding_constraint on its result"
     ),
     "the-argument": "{path} ({aval})",
-    "the-result": "its result{path} ({aval})",
-    "result-path": " {path}",
+    "the-result": "its {path} ({aval})",
     "size-not-divisible": "{size} is not divisible by {parts}",
     "other-memory-kind": "its memory kind is {kind}",
     "default-memory-kind": "the default",
