@@ -163,9 +163,11 @@ class Shared(NamedTuple):
 
 
 def _shared(run: Run, f: Function) -> Shared | None:
-    """Return the two variables whose arrays calls of ``f`` were passed twice, if it is enough to copy one of
-    them where the code sets it to the other: each call is in a loop and assigns both anew. None: it is not
-    enough, or that is unknown.
+    """Return the two variables through which calls of ``f`` were passed the same arrays twice, if one copy
+    would suffice to make them different: ``target = params`` before a loop becomes a copy.
+
+    It suffices if each such call is in a loop and assigns both variables anew. None: it does not, or that is
+    unknown.
     """
     found = set[Shared | None]()
     for c in f.compilations:

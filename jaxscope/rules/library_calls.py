@@ -64,11 +64,11 @@ def makes_equinox_modules(run: Run, library: str | None) -> bool:
 
 
 def reads_values(run: Run, line: Frame, jitted: Jitted) -> bool:
-    """Return whether the function that ``jitted`` would put under jit reads values of arrays on the host. jit
-    cannot trace such a function.
+    """Return whether a function reads values of arrays on the host, so that jit cannot trace it.
 
     Args:
       line: the user's line that calls the function.
+      jitted: the same call as it would be written under jit, which says which function is meant.
     """
     return any(
         t.direction == transfers.TO_HOST
@@ -82,12 +82,11 @@ def reads_values(run: Run, line: Frame, jitted: Jitted) -> bool:
 
 
 def cache_programs(run: Run, p: Payer) -> tuple[Fix | None, float]:
-    """Return the advice for a line that runs once and calls a library that creates its functions again and
-    again meanwhile, and the seconds that it saves. No change of that line helps; JAX's persistent
-    compilation cache does, if most of the programs that are compiled again are programs that the run has
-    compiled before.
+    """Return (the advice to use JAX's persistent compilation cache, the seconds that it saves) for the line
+    of ``p``, which runs once and calls a library that creates its own functions again and again.
 
-    The advice is None if they are not, or if the cache is in use already.
+    No change of that line would help. The cache helps if most of the line's recompiles gave a program that
+    the run had compiled before. If not, or if the cache is in use already, the advice is None.
     """
     again, known, seconds = {c.id for c in p.again}, set[str](), 0.0
     repeated = 0

@@ -303,13 +303,16 @@ def _arrays_passed(f: Function, c: Compilation, call: LoopCall) -> set[str | Non
 
 
 def _same_arguments(larger: LoopCall, smaller: LoopCall, unchanged: set[str | None] | None) -> bool | None:
-    """Return whether the call ``smaller`` may compute again what ``larger``, another call in the same loop,
-    computes, because the arguments of ``smaller`` are also passed to ``larger``.
+    """Compare the arguments of two calls in one loop, to find out whether ``smaller`` may compute again what
+    ``larger`` computes. It may if all its arguments are also passed to ``larger``.
 
-    None: it does not, or that is unknown. False: the arguments have the same values in both calls. True:
-    ``larger`` comes first and changes some of them, as ``params = train_step(params, batch)`` does. If
-    ``larger`` changes the objects that it is passed (flax nnx), ``unchanged`` names the variables that it
-    does not change; else it is None.
+    Return False if the arguments have the same values in both calls. Return True if ``larger`` comes first
+    and changes some of them, as ``params = train_step(params, batch)`` does. Return None if ``smaller``
+    computes something else, or if that is unknown.
+
+    Args:
+      unchanged: if ``larger`` changes the objects that it is passed (flax nnx), the names of the variables
+        whose objects it does not change; else None.
     """
     if larger.statement is None or smaller.statement is None or larger.statement == smaller.statement:
         return None

@@ -93,12 +93,14 @@ def of_settings(
 
 
 def _under(members: Sequence[tuple[str, Finding]], settings: Mapping[str, Mapping[str, str]]) -> Finding:
-    """Merge ``members``, (label of a setting of ``run --vary``, finding), which are equal findings. Return
-    the most severe one, which then names all these settings; titles of the other findings that differ become
-    evidence.
+    """Merge equal findings of several settings of ``run --vary`` into one: the most severe of them, which
+    then names all these settings. If another finding has another title, that title becomes evidence.
 
-    The setting of the returned finding is the first in its list, because its evidence comes from the run with
-    this setting. ``settings`` is label -> name of a varied variable -> its value.
+    The setting in which the returned finding was made is named first, because its evidence comes from there.
+
+    Args:
+      members: (label of the setting, finding) of each of the equal findings.
+      settings: label of a setting -> name of a varied variable -> its value.
     """
     label, first = min(members, key=lambda member: registry.weight(member[1]))
     others = [(other, f) for other, f in members if f is not first]

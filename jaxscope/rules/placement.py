@@ -16,8 +16,8 @@ OF_A_MESH = "Mesh('"  # the beginning of a mesh's text, if the mesh has axes
 
 
 def kept(function: Function, path: str, cause: Cause) -> Fix:
-    """Return the advice for an argument that is a result of the same function, and that the function returned
-    with another sharding than it was passed: how to keep the sharding.
+    """Return the advice how a function keeps the sharding of an array, such as a training state, that it is
+    passed and that it returns with another sharding to be passed again.
 
     The advice is not ``in_shardings``, because JAX raises an error if an array is committed to another
     sharding.
@@ -48,9 +48,11 @@ def kept(function: Function, path: str, cause: Cause) -> Fix:
 
 
 def _for_pmap(function: Function, path: str, cause: Cause) -> Fix | None:
-    """Return the advice for an argument that a function under ``jax.pmap`` gets with the sharding of pmap's
-    results, and got with another one before. pmap has no ``out_shardings``; its mesh has one axis, whose name
-    is that of the call. None: the function is not under pmap, or the name cannot be written.
+    """Return the advice for a function under ``jax.pmap`` whose argument is a result of pmap in later calls,
+    with another sharding than in the first call: place the first one like a result of pmap.
+
+    pmap has no ``out_shardings``; the mesh of its results has one axis, named as in the call of pmap. None:
+    the function is not under pmap, or that name is no identifier.
     """
     now = cause.after
     if PMAP not in function.seen.wrappers or not isinstance(now, Placement):
