@@ -1,5 +1,5 @@
-"""Find functions that each place of the program calls with a value of its own, such as a line for a training
-set and a line for a test set. Such a function is compiled once for each place, which cannot be avoided."""
+"""Find functions that a few places of the program call, each with a value of its own: one line always passes
+the training set, another line the test set. To compile such a function once for each place is unavoidable."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def object_for_each_place(f: Function) -> bool:
     example, the updates that a factory made for two optimizers, each with its own line. Then no line creates
     the function again in each call.
 
-    For a bound method, the lines that lead to the call are compared, too: two trainers are fitted at two
-    lines of the program, and both call their method at the same line of ``fit``.
+    For a bound method, a call counts as another line also if another line of the user led to it. For example,
+    two lines fit two trainers, and both trainers call their own method at the same line of ``fit``.
     """
     if any(c.key is None or c.key.function_object is None for c in f.compilations):
         return False

@@ -222,7 +222,8 @@ def reasons(function: Function, run: Run) -> dict[str, list[tuple[Compilation, C
 
 
 def _objects(c: Compilation) -> set[object]:
-    """Return the numbers of the function object and of the static objects in the cache key of ``c``."""
+    """Return what identifies the function object and the static objects in the cache key of ``c``: a set of
+    (id of the process, number of the object in it)."""
     if c.key is None:
         return set()
     numbers = {c.key.function_object, *(s.serial for s in c.key.static)} - {None}
@@ -358,7 +359,7 @@ def _paths(c: Compilation) -> list[str]:
 
 
 def _one_object(a: Compilation, b: Compilation) -> bool:
-    """Return whether ``a`` and ``b`` called the same function object, as far as their keys are recorded."""
+    """Return whether ``a`` and ``b`` called the same function object; True also if a key was not recorded."""
     return len({c.key.function_object for c in (a, b) if c.key is not None}) < 2
 
 

@@ -248,15 +248,16 @@ def items(before: Sequence[Item], after: Sequence[Item], *, one_source: bool) ->
 
 
 def _cancel(gone: Counter[Item], came: Counter[Item], key: Key) -> None:
-    """Remove from both counters, the items of the first and of the second program that are not matched yet,
-    the items that both have (with equal ``key(item)``), because these did not change."""
+    """Remove the items that both programs have, because these did not change: items with equal ``key(item)``.
+    The counters hold the items of the first (``gone``) and of the second program (``came``)."""
     for _ in _alike(gone, came, key):
         pass
 
 
 def _paired(gone: Counter[Item], came: Counter[Item], key: Key) -> list[Changed]:
-    """Remove items with equal ``key(item)``, such as those of the same line, from both counters (of items not
-    matched yet), in pairs, and return the pairs that differ."""
+    """Match items of the first program (``gone``) with items of the second one (``came``) that have an equal
+    ``key(item)``, such as the same line. Remove the pairs from both counters, and return those pairs whose
+    items differ."""
     return [Changed(x, y, n) for x, y, n in _alike(gone, came, key) if x != y]
 
 

@@ -286,9 +286,14 @@ def of(run: Run, p: Program) -> ProgramMetrics:
 
 
 def memory_of(p: Program, fit: Fit | None = None) -> tuple[Memory, int | None]:
-    """Return (the compiler's byte counts for one device, peak bytes or None) of a program. For one compiled
-    for a target (``--target``), ``fit`` is the result of ``target_programs.fit``; if it does not fit into the
-    target's memory, the compiler states only the peak and perhaps the temporaries. None: the program ran."""
+    """Return (the compiler's byte counts for one device, peak bytes or None) of a program.
+
+    If the program was compiled for a target (``--target``) and does not fit into its memory, the compiler
+    states only the peak and perhaps the temporaries.
+
+    Args:
+      fit: the result of ``target_programs.fit`` for a program for a target; None for a program that ran.
+    """
     if fit is None:
         return sizes(p.compiled)
     if p.state == EXHAUSTED:

@@ -52,7 +52,7 @@ class Joint(msgspec.Struct, frozen=True):
 
     Attributes:
       sizes: the sizes to pad to, ascending, for each axis.
-      compilations: number of compilations with padding: of different padded shapes.
+      compilations: number of compilations that remain with padding, one for each padded shape.
       padding_share: fraction of all elements that would be padding.
     """
 

@@ -88,12 +88,13 @@ def of(run: Run, c: Compilation) -> list[Prediction]:
 def came_back(run: Run, c: Compilation, path: str, of: Callable[[LeafFacts], object] | None = None) -> bool:
     """Return whether a function itself changed the sharding of its argument, as in ``state = f(state)``.
 
-    True if each argument of call ``c`` at or below ``path`` whose sharding is new has the sharding of a
-    result of the earlier call with which ``c`` is compared, and no line other than those of the two calls
-    created it.
+    The arrays at or below ``path`` in call ``c`` are compared with those in an earlier call. True if each
+    array with a new sharding seems to be a result of the earlier call: that result has the same sharding, and
+    the array was not created at a line other than those of the two calls.
 
     Args:
-      of: returns another property of a leaf to ask about, such as its dtype, or None if it is unknown.
+      of: returns the property to compare instead of the sharding, such as the dtype of a leaf; None: the
+        sharding. For a leaf whose property is unknown, it returns None.
     """
     of = of or _placed
     comparison = causes.compared(run, c)
@@ -239,9 +240,9 @@ def _status(run: Run, c: Compilation, facts: Facts, fed: Fed) -> tuple[str | Non
 def made_by_it(c: Compilation, later: Compilation, paths: Iterable[str]) -> bool:
     """Return whether the arguments ``paths`` of call ``later`` may be results of call ``c``.
 
-    jaxlib keeps the line at which each array was created. False if such lines are known and all are other
-    lines than those of ``c`` and ``later``. One array from such a line suffices, because arrays that a
-    function returns unchanged were created earlier.
+    jaxlib keeps the line at which each array was created. True if one of the arguments was created at the
+    line of ``c`` or of ``later``, or if no line is known. The others may come from elsewhere, because a
+    function can return some arrays unchanged, which were created earlier.
     """
     here = {(f.file, f.line) for f in (c.site, later.site) if f is not None}
     made = {(f.file, f.line) for path in paths if (f := later.made_at(path)) is not None}

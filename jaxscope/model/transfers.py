@@ -227,11 +227,11 @@ def _of_function(
     misses: list[Compilation],
     keyed: list[tuple[Compilation, list[_Moved]]],
 ) -> Iterator[Transfer]:
-    """Yield the transfers of arguments of ``f``, with ``misses`` of the C++ fast path, in one process and one
-    direction.
+    """Yield the transfers of arguments of ``f`` in one process and one direction.
 
     Args:
       direction: TO_DEVICE (NumPy arguments) or BETWEEN (arrays of another device).
+      misses: the calls of ``f`` in the process that missed the C++ fast path.
       keyed: (call, arguments that it copies) for each of these calls whose cache key was recorded.
     """
     first: dict[_Moved, Compilation] = {}
