@@ -10,7 +10,7 @@ from typing import TypeVar
 from jaxscope.analysis import placement_errors
 from jaxscope.analysis import sharding as sh
 from jaxscope.analysis.avals import short_aval
-from jaxscope.analysis.paths import of_result
+from jaxscope.analysis.paths import below, of_result
 from jaxscope.analysis.sharding_audit import (
     ARGUMENT,
     CONSTRAINT,
