@@ -211,7 +211,9 @@ def off_the_fast_path(quick: bool) -> dict:
                         else contextlib.nullcontext()
                     ):
                         time.sleep(0.1)  # the threads that a recording starts have begun
-                        timed(function, argument, 100)  # its first calls are described, and its code is loaded
+                        timed(
+                            function, argument, 100
+                        )  # its first calls are described, and its code is loaded
                         before = session.current().probe.callbacks if name == "recorded" else 0
                         times[name].append(timed(function, argument, count))
                         if name == "recorded":

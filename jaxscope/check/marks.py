@@ -18,6 +18,8 @@ import msgspec
 from jaxscope.check import budgets, gate, limits, program_limits, unknown
 from jaxscope.errors import JaxscopeError, UsageError
 from jaxscope.model.run import Run
+from jaxscope.present import text
+from jaxscope.present.escape import escape
 from jaxscope.present.findings import title
 from jaxscope.report import plain_text
 from jaxscope.schema.findings import NOTE, Finding
@@ -169,7 +171,8 @@ def _outcome(found: Sequence[Finding]) -> Outcome:
     wrong = [f for f in found if f.severity != NOTE]
     if wrong:
         return Outcome(plain_text.render(wrong), surely=any(f.code != unknown.CODE for f in wrong))
-    return Outcome(None, [title(f) for f in found])
+    notes = [title(f) if f.source is None else f"{title(f)} ({escape(text.line(f.source))})" for f in found]
+    return Outcome(None, notes)
 
 
 def _names(argument: str, value: str | Sequence[str] | None) -> list[str] | None:

@@ -17,7 +17,7 @@ from jaxscope.model.facts import BETTER, EQUAL, MIXED, WORSE, Fact
 from jaxscope.model.run import Run
 from jaxscope.present import differences
 from jaxscope.present.findings import title
-from jaxscope.present.text import count, function_name
+from jaxscope.present.text import Places, count, function_name
 from jaxscope.report import contract
 from jaxscope.report.bounded import cut
 from jaxscope.report.json_report import SCHEMA
@@ -114,11 +114,16 @@ class Outputs(contract.Entry):
 
 
 class OneFinding(contract.Entry):
-    """A finding that disappeared with the change, or that is new after it."""
+    """A finding that disappeared with the change, or that is new after it.
+
+    Attributes:
+      line: the user's line: ``train.py:31``; None: unknown.
+    """
 
     code: str
     function: str | None
     title: str
+    line: str | None = None
 
 
 class OneSide(contract.Entry):
@@ -250,7 +255,8 @@ def _only(side: Side, other: Side) -> list[Finding]:
 
 def _finding(run: Run, f: Finding) -> OneFinding:
     function = run.functions.get(f.function or "")
-    return OneFinding(f.code, None if function is None else function.display_name, cut(title(f), LINE_BYTES))
+    name = None if function is None else function.display_name
+    return OneFinding(f.code, name, cut(title(f), LINE_BYTES), Places(run).frame(f.source))
 
 
 def compare_outputs(before: str, after: str, tolerance: float) -> Outputs:
@@ -313,7 +319,8 @@ def lines(found: Compared) -> Iterator[Line]:
         if findings:
             yield BLANK
         for finding in findings:
-            yield line((f"{mark} {finding.code}", style), f"  {finding.title}", indent=2, hang=4)
+            at = f" ({finding.line})" if finding.line is not None else ""
+            yield line((f"{mark} {finding.code}", style), f"  {finding.title}{at}", indent=2, hang=4)
     yield BLANK
     for command in page.next:
         yield line(command.command, (f"   {command.shows}", "dim"), hang=4)
