@@ -339,8 +339,8 @@ def is_none_at_times(cause: Cause) -> bool:
 
 
 def _changed(cause: Cause) -> str | None:
-    """Return which clause says what changed in ``cause``, as a key of the dict CHANGED: ``shape`` for a
-    changed shape or rank. None if CHANGED has no clause for this kind of cause."""
+    """Return the kind of ``cause`` for a clause such as `` (xs also changed shape)``: ``shape`` for a changed
+    shape or rank. The dict CHANGED has the clause of each kind; None if it has none for this kind."""
     kind = ALIKE.get(cause.kind, cause.kind)
     return kind if kind in CHANGED else None
 

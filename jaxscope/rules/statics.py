@@ -76,8 +76,9 @@ def _only_names_change(group: Group) -> bool:
 
 
 def _modes(group: Group) -> bool:
-    """Return whether the values of a static argument look like a few modes, each of which needs its own
-    program: not more than FEW, or not more than MODES that are not numbered (``fold1``, ``fold2``).
+    """Return whether the values of a static argument look like a few modes (``train``, ``eval``), each of
+    which needs its own program. True for at most FEW (2) values. True also for at most MODES (4) values,
+    unless two of them differ only in a number, as ``fold1`` and ``fold2`` do.
     """
     texts = {v.repr for c in group.causes for v in (c.before, c.after) if isinstance(v, StaticValue)}
     if _values(group) <= FEW:
@@ -99,8 +100,9 @@ def _many_static(group: Group) -> str:
 
 
 def _ordinary(group: Group, path: str) -> Message:
-    """Return the text of the advice to pass a number as an ordinary argument, without ``static_argnums`` or
-    what the function's wrapper (pmap, equinox) has in its place."""
+    """Return the advice to pass the number at ``path`` as an ordinary argument, not as a static one. The text
+    depends on how the wrapper of the function marks static arguments: ``static_argnums`` of jit,
+    ``static_broadcasted_argnums`` of pmap, not being an array for equinox."""
     wrappers = group.function.seen.wrappers
     equinox = next((w for w in wrappers if w.startswith("equinox.")), None)
     if equinox is not None:
