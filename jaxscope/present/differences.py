@@ -30,8 +30,9 @@ _FUSIONS = {"total": "fusions", "unfused": "elementwise operations outside fusio
 
 
 def name(metric: str, d: Difference) -> str:
-    """Return the name of a figure of the metric ``metric`` that differs between two programs:
-    ``temporaries``, ``loop fusions``, ``loops of 6 iterations``."""
+    """Return the name of the figure ``d`` of two programs for the reader of a report: ``temporaries``,
+    ``loop fusions``, ``loops of 6 iterations``. ``metric`` is the name of the group of figures to which it
+    belongs, such as ``memory``."""
     if metric == metrics.FUSIONS.name and d.what in _FUSIONS:
         return _FUSIONS[d.what]
     if metric == metrics.LOOPS.name:

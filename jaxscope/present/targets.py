@@ -114,8 +114,13 @@ def memory_fit(found: Fit) -> list[Span]:
 
 
 def largest(found: Fit, texts: Texts, most: int | None) -> list[list[Span]]:
-    """Return lines with the largest buffers of a program that does not fit, then its arguments and results.
-    There are at most ``most`` of each, the largest first; None: all. Empty if the program fits."""
+    """Return what takes the most memory in a program that does not fit into a target: lines with its largest
+    buffers, then lines with its arguments and results. Empty if the program fits, or if that is unknown.
+
+    Args:
+      found: whether the program fits, and the buffers that the compiler's error named.
+      most: the number of buffers, and of arguments and results, that are listed; None: all.
+    """
     if found.used is None or found.fits is not False:
         return []
     lines: list[list[Span]] = []
