@@ -132,8 +132,8 @@ def compilations(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> Comp
 def matched(
     old: Sequence[Function], new: Sequence[Function]
 ) -> list[tuple[Function | None, Function | None]]:
-    """Return pairs (function of the first run, the same function in the second run). A function without a
-    counterpart is paired with None."""
+    """Match the functions of the first run (``old``) with those of the second one (``new``). Return pairs
+    (function in the first run, the same function in the second run); None where a run does not have it."""
     pairs: list[tuple[Function | None, Function | None]] = []
     left, right = list(old), list(new)
 
@@ -227,8 +227,8 @@ def _programs(a: Run, x: Function, b: Run, y: Function) -> list[Changes]:
 
 
 def keys(run_a: Run, a: Compilation, run_b: Run, b: Compilation) -> list[Cause] | None:
-    """Return the differences of the cache keys of two compilations, perhaps of one run, as causes; None: a
-    key was not recorded."""
+    """Return how the cache key of compilation ``b`` differs from that of ``a``: one Cause for each
+    difference. The two runs may be the same. None: one of the keys was not recorded."""
     if a.key is None or b.key is None:
         return None
     before, after = key_index.facts_of(run_a, a), key_index.facts_of(run_b, b)

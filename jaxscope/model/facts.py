@@ -92,8 +92,14 @@ def _judged(
     function: Function | None = None,
     target: str | None = None,
 ) -> Iterator[Fact]:
-    """Yield a Fact (about ``function`` and ``target``), with the verdict, for each figure that is known in
-    both runs. ``metric`` says which values are better, and which relative change counts as equal."""
+    """Yield a Fact with a verdict (better, worse or equal) for each figure of ``metric`` that is known in
+    both runs.
+
+    Args:
+      metric: the group of figures. It says which values are better, and which relative change is ignored.
+      before, after: the values in the first and in the second run by name of the figure; None: unknown.
+      function, target: what the figures belong to (see ``Fact``).
+    """
     if before is None or after is None:
         return
     for d in metric.differences(before, after):

@@ -424,7 +424,7 @@ def _arguments(key: Key) -> dict[str, int]:
 
 
 def _grouped(items: Iterable[T], key: Callable[[T], str]) -> dict[str, list[T]]:
-    """Return {key: [item, ...]}, where ``key(item)`` gives the key of an item."""
+    """Return ``items`` in groups with equal ``key(item)``: {key: [item, ...]}."""
     groups: dict[str, list[T]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)

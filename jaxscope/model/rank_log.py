@@ -522,7 +522,8 @@ class RankLog:
         return rank
 
     def _add_up(self, rank: Rank, processes: Sequence[_Process], names: _Names) -> None:
-        """Set the fields of ``rank`` that are sums or maxima over all its processes: seconds, memory, ..."""
+        """Set the fields of ``rank`` that are sums or maxima over all its processes: seconds, memory, ...
+        ``names`` finds the names of functions."""
         calls = [c for p in processes for c in p.calls.values()]
         rank.trace_seconds = math.fsum(c.trace_seconds for c in calls)
         rank.lower_seconds = math.fsum(c.lower_seconds for c in calls)
@@ -660,9 +661,13 @@ def _number(processes: Sequence[_Process]) -> None:
 
 @functools.lru_cache(1024)
 def _processes(devices: str | None, process_of: tuple[tuple[int, int], ...]) -> frozenset[int]:
-    """Return the indices of the processes that have the devices (ids as ranges, ``0-7``; None: all), from (id
-    of a device, index of its process) for all devices. The result is cached, so that ranks with the same
-    devices share one set."""
+    """Return JAX's indices of the processes to which ``devices`` belong. The result is cached, so that ranks
+    with the same devices share one set.
+
+    Args:
+      devices: ids of devices as ranges: ``0-7``; None: all devices.
+      process_of: (id of a device, index of its process) for all devices.
+    """
     known = dict(process_of)
     ids = known if devices is None else sharding.device_ids(devices) or ()
     return frozenset(known.get(d, 0) for d in ids)

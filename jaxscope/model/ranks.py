@@ -349,9 +349,9 @@ class Job:
 
 
 def _left_before(rank: Rank, killed: Rank) -> bool:
-    """Return whether ``rank`` ended before the rank ``killed`` was killed. The recorded time of the kill is
-    up to RECORDED_NS too late. A rank that raised an exception within that time did so because of the
-    kill."""
+    """Return whether ``rank`` ended before the rank ``killed`` was killed. The recorded time of the kill may
+    be late by up to RECORDED_NS (a constant). If ``rank`` raised an exception so shortly before the recorded
+    time, the kill was the reason, and the result is False."""
     late = RECORDED_NS if rank.died is not None else 0
     return (rank.left_ns or 0) < (killed.left_ns or 0) - late
 

@@ -173,7 +173,8 @@ def _compiled_argument(c: Compilation, compiled: Compiled, i: int, leaf: Leaf) -
 
 
 def _single(c: Compilation, device: int, memory_kind: str | None) -> Sharding | None:
-    """Return a SingleDeviceSharding on the device with this id; None: the platform is unknown."""
+    """Return the record of a SingleDeviceSharding on the device with the id ``device``; None: the platform of
+    the process of ``c`` is unknown."""
     backend = c.process.backend
     if backend is None or not backend.platform:
         return None

@@ -25,9 +25,12 @@ class Lane(msgspec.Struct, frozen=True, eq=False):
     """A row of the timeline: one ``function``, or if that is None, all functions that are not the user's.
 
     Attributes:
-      recompiles: number of recompiles.
+      members: the functions of the row.
+      seconds: the seconds that they took to trace, lower and compile.
+      recompiles: number of their recompiles.
       spans: an array [n, 4], one row for each trace, lowering and compilation: begin, end (ns since the run
-        began), index into PHASES, and 1 if it is the first phase of its call, else 0.
+        began), number of the phase (0 trace, 1 lower, 2 compile, 3 load from the persistent cache), and 1 if
+        it is the first phase of its call, else 0.
     """
 
     function: Function | None
@@ -70,7 +73,8 @@ def lanes(run: Run) -> list[Lane]:
 @cached_until_changed
 def _ended(f: Function) -> NDArray[np.float64]:
     """Return the phases of ``f`` that have ended, as an array [n, 4], one row for each. The columns are begin
-    and end (ns since the epoch), index into PHASES, and 1 if it is the first phase of its call, else 0."""
+    and end (ns since the epoch), number of the kind of phase (its index in PHASES), and 1 if it is the first
+    phase of its call, else 0."""
     made = []
     for c in f.compilations:
         first = 1
@@ -83,5 +87,5 @@ def _ended(f: Function) -> NDArray[np.float64]:
 
 
 def _time(ns: int) -> float:
-    """Return a time in ns, limited to _LONGEST_NS, as float."""
+    """Return a time in ns as float, limited to numbers that fit into a NumPy integer."""
     return float(min(max(ns, -_LONGEST_NS), _LONGEST_NS))
