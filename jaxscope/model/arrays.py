@@ -213,6 +213,7 @@ class Sum(msgspec.Struct, frozen=True):
 
     Attributes:
       name: the value of that property; None: arrays to which no variable leads.
+      groups: the arrays.
       bytes: bytes on all devices of the process; None: unknown.
     """
 

@@ -92,10 +92,9 @@ def created_again(run: Run, c: Compilation) -> bool:
 def reason(run: Run, c: Compilation) -> Cause:
     """Return the cause without which ``c`` would not have been compiled.
 
-    That is the decisive cause, with one exception. If a function or a static object was created again, but
-    the shapes, dtypes, containers, shardings or static values of ``c`` differ from those of every earlier
-    call, too, ``c`` would have been compiled with the earlier object as well. The cause is then the first of
-    these differences.
+    That is the decisive cause, with one exception. If that cause is that a function or a static object was
+    created again, ``c`` may have new inputs, too: shapes, dtypes, containers, shardings or static values. It
+    would then have been compiled with the old object as well, and the first new input is returned.
     """
     decisive, *others = of(run, c)
     if decisive.kind not in CREATED_AGAIN:

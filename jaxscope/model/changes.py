@@ -48,8 +48,8 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Changed(msgspec.Struct, frozen=True):
-    """A collective or fusion (or ``count`` equal ones) that was added, removed or changed. ``before`` or
-    ``after`` is None if that program does not have it."""
+    """A collective or fusion (or ``count`` equal ones) that was added, removed or changed. ``before`` is None
+    if the first program does not have it, ``after`` if the second one does not."""
 
     before: Item | None
     after: Item | None
@@ -57,8 +57,14 @@ class Changed(msgspec.Struct, frozen=True):
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """A difference in something with a name: a constant, a donated argument or a rematerialized value. The
-    texts are None if that program does not have it, the bytes if unknown."""
+    """A constant, a donated argument or a rematerialized value that differs between two programs.
+
+    Attributes:
+      name: its name or path.
+      before, after: a text about it in the first and in the second program; None: the program does not have
+        it.
+      bytes_before, bytes_after: its bytes in these programs; None: unknown.
+    """
 
     name: str
     before: str | None

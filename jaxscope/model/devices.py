@@ -23,6 +23,7 @@ class Uneven(msgspec.Struct, frozen=True):
     """Devices that share arrays, but hold different numbers of bytes of live arrays.
 
     Attributes:
+      look: the snapshot of the live arrays.
       by_device: bytes of live arrays with a path (a variable leads to them) on each device, by id.
       fullest, emptiest: ids of the devices with the most and the fewest bytes.
       groups: the arrays that are on ``fullest`` and not on ``emptiest``, the largest first.

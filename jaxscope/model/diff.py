@@ -28,8 +28,13 @@ COUNTS = ("traces", "lowerings", "compiled", "persistent_cache_hits", "fast_path
 
 
 class CauseCount(msgspec.Struct, frozen=True):
-    """The number of recompiles of a function with the same cause (``shape``, ``new_function``, ...) and path
-    of an argument (None: the cause has none), in the first and in the second run."""
+    """How many recompiles of a function had the same cause in each of two runs.
+
+    Attributes:
+      kind: the kind of the cause: ``shape``, ``new_function``, ...
+      path: the path of the argument; None: the cause has none.
+      before, after: the number of recompiles in the first and in the second run.
+    """
 
     kind: str
     path: str | None

@@ -54,6 +54,7 @@ class Fact(msgspec.Struct, frozen=True):
     """One figure in both runs, and the verdict.
 
     Attributes:
+      part: the name of the metric, a group of figures: ``memory``.
       figure: the name of the figure within the metric, both values and the unit.
       verdict: whether the second run is BETTER, WORSE or EQUAL.
       function: the function to which the figure belongs; None: it belongs to the run.

@@ -43,11 +43,12 @@ class Measured(msgspec.Struct, frozen=True):
 
     Attributes:
       steps: number of profiled steps.
-      devices: number of devices that executed instructions; None: unknown, and the seconds below are those of
-        all devices together.
+      devices: number of devices that executed instructions; None: unknown; ``device_seconds`` and the seconds
+        of ``lines`` are then those of all devices together.
       seconds: mean wall time of one step; None: unknown.
       device_seconds: mean seconds in which one device executed instructions in one step. If instructions run
         at the same time, the time of each counts.
+      lines: the time of each line of the user.
     """
 
     process: Process

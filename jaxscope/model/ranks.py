@@ -73,8 +73,8 @@ class Divergence(NamedTuple):
 
 
 class _Alike(NamedTuple):
-    """Ranks that compiled the same programs in the same steps. ``seen`` are the compilations of the first of
-    them."""
+    """Ranks that compiled the same programs in the same steps. ``seen`` has the compilations of the first of
+    these ranks, which stand for those of all."""
 
     ranks: list[Rank]
     seen: list[Seen]

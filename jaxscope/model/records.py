@@ -519,8 +519,8 @@ class InProgress(msgspec.Struct, frozen=True):
 
 
 class Lost(msgspec.Struct, frozen=True):
-    """A part of the recording that is not available, and why. ``seam`` is its name in the events:
-    ``listeners``, ``stderr``, ..."""
+    """A part of the recording that is not available. ``seam`` is the name of the part, as in Degraded events:
+    ``listeners``, ``stderr``, ...; ``reason`` says why, as text."""
 
     seam: str
     reason: str

@@ -195,6 +195,7 @@ class _Moved(msgspec.Struct, frozen=True):
     Attributes:
       direction: TO_DEVICE (NumPy arguments) or BETWEEN (arrays of another device).
       bytes: bytes of all these arguments together.
+      paths: the paths of the arguments.
     """
 
     direction: str
