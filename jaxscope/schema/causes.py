@@ -90,7 +90,12 @@ class ArgumentType(_Value, tag="type", frozen=True, gc=False):
 
 class StaticValue(_Value, tag="static", frozen=True, gc=False):
     """A value of a cause: a static argument or static data in a pytree, which JAX compares by ``__eq__``.
-    ``serial`` identifies the object within its process; None: unknown."""
+
+    Attributes:
+      repr: the value as text, shortened.
+      type: the name of its class.
+      serial: a number that identifies the object within its process; None: unknown.
+    """
 
     repr: str
     type: str
@@ -104,7 +109,7 @@ class Container(_Value, tag="container", frozen=True, gc=False):
 
 
 class Leaves(_Value, tag="leaves", frozen=True, gc=False):
-    """A value of a cause: the number of leaves below a path that only one of the two compared calls has."""
+    """A value of a cause: the number of leaves below a path which only one of the two compared calls has."""
 
     count: int
 

@@ -422,8 +422,8 @@ class ArraysSeen(Event, frozen=True, tag="ArraysSeen"):
 
 
 class Degraded(Event, frozen=True, tag="Degraded"):
-    """A part of the recording is not available. The event is written once for each part. ``seam`` is the name
-    of the part: ``listeners``, ``step_function``, ..."""
+    """A part of the recording is not available, for the ``reason`` given as text. The event is written once
+    for each part. ``seam`` is the name of the part: ``listeners``, ``step_function``, ..."""
 
     seam: str = ""
     reason: str = ""
