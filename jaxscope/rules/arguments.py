@@ -151,8 +151,9 @@ def _dimensions(value: Value | None) -> tuple[int, ...] | None:
 
 
 def _size(value: Value | None, sizes: list[int]) -> str:
-    """Return ``sizes`` as text: ``[8,16]``. If ``value``, which the cause of the recompile names, has axes
-    (``axis 1: 14``, if several arrays changed), the text has them, too: ``axis 1: 16``."""
+    """Return ``sizes`` as text, in the form of ``value``, which the cause of a recompile names: ``[8,16]``
+    for the shape of one array; ``axis 1: 16`` for the sizes of single axes, which are named if several arrays
+    changed."""
     if isinstance(value, AxisSizes):
         return ", ".join(f"axis {axis}: {n}" for (axis, _), n in zip(value.sizes, sizes, strict=True))
     return f"[{','.join(map(str, sizes))}]"
@@ -172,9 +173,12 @@ def changing_dtype(group: Group) -> Fix | None:
 
 
 def _a_precision_each(group: Group) -> bool:
-    """Return whether few places call the function, each with dtypes of its own, and all floating-point
-    arguments have another dtype at another place. A single argument with another dtype is more likely a
-    mistake."""
+    """Return whether each of a few places that call the function uses a precision of its own, so that no
+    dtype is wrong: for example, one line for a model in bfloat16 and one for a model in float32.
+
+    Every floating-point argument must differ in dtype between the places. If only some of them differ, this
+    is more likely a mistake.
+    """
 
     def floats(key: Key) -> tuple[tuple[str, str | None], ...]:
         return tuple((leaf.path, leaf.dtype) for leaf in key.arguments if "float" in (leaf.dtype or ""))

@@ -76,9 +76,9 @@ def does_not_fit(run: Run) -> Iterator[Finding]:
 
 
 def _stood_in(run: Run) -> set[str]:
-    """Return the ids of programs that ran on the CPU in place of a target (an accelerator that need not be
-    there), if it is known whether they fit into the target's memory. Whether they fit into this machine does
-    not matter then."""
+    """Return the ids of programs that only stood in, on this machine, for programs of a target (an
+    accelerator that need not be there). Included are those of which it is known whether they fit into the
+    target's memory: whether they fit into this machine does not matter then."""
     made = [p for p in run.retargeted.values() if p.of is not None]
     return {p.of.id for p in made if p.of is not None and target_programs.fit(run, p) is not None}
 

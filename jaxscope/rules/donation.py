@@ -240,9 +240,9 @@ def captured_constant(run: Run) -> Iterator[Finding]:
 
 
 def _is_written(run: Run, f: Function, name: str) -> bool:
-    """Return whether the file of the user's function ``f`` names the variable or attribute ``name``. If not,
-    a function that ``f`` calls captures it, such as the data loader of a library. True if the file cannot be
-    read.
+    """Return whether the variable or attribute ``name``, which the trace of ``f`` captured, occurs in the
+    file of ``f``. If it does not, code that ``f`` calls captured it, such as the data loader of a library.
+    True if the file cannot be read.
     """
     source = sources.of(run)(f.seen.file) if f.seen.file is not None else None
     found = rewrap_site.syntax(source) if source is not None else None

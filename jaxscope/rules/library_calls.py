@@ -103,9 +103,11 @@ def cache_programs(run: Run, p: Payer) -> tuple[Fix | None, float]:
 
 
 def package_of(calls: Sequence[Compilation], called: str | None) -> str | None:
-    """Return the package whose function was compiled in the last of ``calls``: diffrax for its
-    ``diffeqsolve``, although the user's line calls a wrapper of Equinox. If that is no library's, return
-    ``called``, the library that the line calls.
+    """Return the library to name in a message: the one whose function the last of ``calls`` compiled. For
+    example, diffrax for ``diffeqsolve``, although the user's line calls a wrapper of Equinox.
+
+    If that function is not of a known library that computes with JAX, return ``called``, the library that the
+    line calls.
     """
     package = _package(calls[-1].function)
     return package if package in COMPUTING_ROOTS else called

@@ -270,9 +270,12 @@ def _types(c: Compilation) -> _Types:
 
 
 def _places(kind: _Types, arrays: _Types) -> set[tuple[str, ...]]:
-    """Return where the arrays of one argument occur within ``arrays``, as paths: ``("opt", "mu")`` if below
-    this path there are exactly the arrays of ``kind``, with equal paths and types. Both map the path of an
-    array to its shape and dtype."""
+    """Return where the same arrays as those of one argument (``kind``) occur among the arrays of a call
+    (``arrays``), as a set of paths.
+
+    ``("opt", "mu")`` is in the set if below this path there are exactly the arrays of ``kind``, with equal
+    paths and types. ``kind`` and ``arrays`` are {path of an array: its shape and dtype}.
+    """
     first = next(iter(kind))
     starts = {path[: len(path) - len(first)] for path in arrays if path[len(path) - len(first) :] == first}
     return {

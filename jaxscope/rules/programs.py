@@ -117,9 +117,12 @@ def _scan(library: str | None) -> Fix:
 def _shares(
     run: Run, blocks: Sequence[tuple[Program, Function, Repeated]]
 ) -> list[tuple[Program, Function, float]]:
-    """Return (program, its function, share) for each program with unrolled loops, by ``blocks``, the repeated
-    blocks of operations that these loops made. The share, from 0 to 1, is the part of the program's
-    operations that ``jax.lax.scan`` instead of these loops would save."""
+    """Return (program, its function, share) for each program with unrolled Python loops. The share, from 0 to
+    1, is the fraction of the program's operations that ``jax.lax.scan`` would save if it replaced the loops.
+
+    Args:
+      blocks: (program, its function, a repeated block of operations that such a loop made).
+    """
     found = []
     for p, f in dict.fromkeys((p, f) for p, f, _ in blocks):
         read = run.texts_of(p).stablehlo

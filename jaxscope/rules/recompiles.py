@@ -285,8 +285,8 @@ def _title(run: Run, group: Group, also: Change | None) -> Message:
 
 
 def _maker(c: Compilation, cause: Cause) -> list[Evidence]:
-    """Return evidence with the line of the user that created the array whose change (``cause``) recompiled
-    the call ``c``. The list is empty if that line is unknown, or is the line of the call."""
+    """Return evidence with the user's line that created an array: the one whose change, ``cause``, made the
+    call ``c`` recompile. The list is empty if that line is unknown, or is the line of the call."""
     made = c.made_at(cause.path) if cause.kind in OF_AN_ARRAY and cause.path else None
     if made is None or c.site is None or (made.file, made.line) == (c.site.file, c.site.line):
         return []
@@ -294,9 +294,10 @@ def _maker(c: Compilation, cause: Cause) -> list[Evidence]:
 
 
 def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
-    """Return the advice ``fix``, extended by further changes that would still recompile the calls of
-    ``group`` if the user only followed ``fix``. If other arguments changed in the same way in all calls, the
-    addition is ``; do the same for ys``, otherwise `` (xs also changed dtype in 2 of these)``."""
+    """Return the advice ``fix`` with an addition about further changes, because of which the calls of
+    ``group`` would recompile even if the user followed ``fix``. If other arguments changed in the same way in
+    all calls, the addition is ``; do the same for ys``, otherwise `` (xs also changed dtype in 2 of these)``.
+    """
     found: Counter[tuple[str, str]] = Counter()  # paths and what changed of them: a key of CHANGED
     alike = _changed(group.cause)
     for c in group.calls:

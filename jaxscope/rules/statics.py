@@ -43,8 +43,9 @@ def _kind(s: Static | None) -> str:
 
 
 def _kind_of(group: Group) -> str:
-    """Return the kind of the static argument whose value changed, as ``_kind``. WORD also for an enum, and
-    for an object in which only names and flags changed: no such value can become an array.
+    """Return the kind of the static argument whose value changed: NUMBER, WHOLE, FLAG, WORD or OBJECT (see
+    ``_kind``). WORD also for an enum, and for an object in which only names and flags changed, because such
+    values cannot become arrays either.
     """
     kind = _kind(_static(group))
     return WORD if kind == OBJECT and _only_names_change(group) else kind
