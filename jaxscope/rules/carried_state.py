@@ -45,8 +45,9 @@ def carried_state(run: Run) -> Iterator[Finding]:
 
 
 def fix(p: Prediction) -> Fix:
-    """Return the advice for ``p``, the prediction that the next call recompiles: how to give the first
-    argument that differs the form with which the function returns it."""
+    """Return the advice for ``p``, the prediction that the next call recompiles: to pass the argument from
+    the first call on in the form (dtype, sharding, ...) in which the function returns it. If the forms differ
+    in several respects, the advice is about the decisive one."""
     cause = p.causes[0]
     path = cause.path or p.argument
     if cause.kind in ("weak_type", "dtype"):

@@ -90,13 +90,12 @@ def host_copy(run: Run) -> Iterator[Finding]:
 
 
 def _gap(t: Transfer, outside: float | None) -> Iterator[Evidence]:
-    """Yield evidence for how long in each step the device may have no work, because the host, on the line
-    ``t``, has waited for a value and not called the next program yet. Yield nothing if that is unknown, or if
-    the device had more work at some of the waits. ``outside`` are the seconds in which the program did not
-    wait; None: unknown.
+    """Yield evidence for how long, at most, the device is idle in each step because the host waits on the
+    line ``t`` for a value before it calls the next program.
 
-    The device has no work from the end of a wait to the next call. The time of that call is not recorded, so
-    that the evidence gives an upper limit.
+    The device is idle from the end of a wait to the next call. When that call comes is not recorded, so all
+    seconds in which the program does not wait (``outside``; None: unknown) are counted. Yield nothing if they
+    are unknown, or if the device still had work at the end of some waits.
     """
     if outside is not None and t.steps and t.steps > 1 and t.checks and not t.ahead:
         words = message(
