@@ -78,9 +78,9 @@ class Want(msgspec.Struct, frozen=True):
 def uneven(look: Snapshot) -> Uneven | None:
     """Return which devices share arrays but hold different numbers of bytes; None: all hold the same number.
 
-    None also if only few bytes are shared: the program then uses mainly one device. Arrays to which no
-    variable leads do not count, because they may be released at the next moment: a result that is not
-    assigned yet, or part of a reference cycle that Python has not collected.
+    None also if arrays on several devices have only few of the bytes: the program then uses mainly one
+    device. Arrays to which no variable leads do not count, because they may be released at the next moment: a
+    result that is not assigned yet, or part of a reference cycle that Python has not collected.
     """
     placed = [(g, ids) for g in look.groups if (ids := _ids(g)) is not None]
     sharing: set[int] = set()

@@ -43,11 +43,11 @@ def mostly(run: Run, misses: Sequence[Miss]) -> bool:
 
 
 def by_itself(run: Run, c: Compilation, cause: Cause) -> bool:
-    """Return whether the argument of ``c`` that has a new shape, as ``cause`` says, is the result of an
-    earlier call.
+    """Return whether the argument whose new shape made ``c`` recompile (``cause``) is a result of an earlier
+    call of the function, which made it longer.
 
-    True if the argument has the tree, shapes and dtypes of an earlier result, and is longer than the argument
-    of that earlier call. False if the argument is known to be created at a line that is not one of these two
+    True if the argument has the tree, shapes and dtypes of the result of an earlier call, and is longer than
+    the argument of that call. False if it is known to have been created at a line other than those of the two
     calls.
     """
     comparison = causes.compared(run, c)

@@ -98,8 +98,8 @@ class Earlier:
         return None if fits is None else lambda n: fits(self.compilations[positions[n]])
 
     def with_shapes(self, pairs: Sequence[tuple[str, object]]) -> list[int]:
-        """Return the positions (indices) of the latest keys, at most LOOK_AT, whose arguments have these
-        shapes, (path, shape) ``pairs``, ascending."""
+        """Return the positions (indices) of the keys whose arguments have certain shapes, ascending.
+        ``pairs`` has (path, shape) of each argument. Of many such keys, the latest LOOK_AT are returned."""
         return self.by_shapes.get(hash(tuple(pairs)), [])[-LOOK_AT:]
 
 
