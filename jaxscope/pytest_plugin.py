@@ -334,9 +334,9 @@ def _body(item: pytest.Item, recording: TestRecording) -> Iterator[None]:
 
 
 def _failures(item: pytest.Item, recording: TestRecording) -> tuple[str, str]:
-    """Check the marks of the test, and return two texts, each empty if there is nothing to report: all
-    failures, and those failures that are certain even if the test's body ended early. ``recording`` is what
-    the test compiled."""
+    """Check the marks of the test, and return (text of all failures, text of the certain failures); a text is
+    empty if there are none. A failure is certain if it holds even though the body of the test may have ended
+    early, for example because a limit is exceeded already. ``recording`` is what the test compiled."""
     from jaxscope.check import marks
 
     found: list[str] = []
