@@ -149,12 +149,12 @@ def _only_created_again(
 
 
 def _of_other_work(run: Run, c: Compilation, work: dict[str, float], earlier: list[dict[str, float]]) -> bool:
-    """Return whether the program of ``c`` does other work than all earlier programs that the same lines
-    compiled, on arrays of equal size. ``work`` and ``earlier`` are the costs of these programs (XLA's cost
-    analysis: flops, bytes, ...).
+    """Return whether ``c`` was no repetition, because its program does other work than every earlier program
+    that the same lines compiled, on arrays of equal size.
 
-    If so, compiling it was not a repetition. Programs with equal costs do the same work, even if they differ
-    in constants, because such constants could be arguments.
+    ``work`` and ``earlier`` are the costs of these programs (XLA's cost analysis: flops, bytes, ...).
+    Programs with equal costs do the same work, even if they differ in constants, because such constants could
+    be arguments.
     """
     if not work or not all(earlier) or work in earlier:
         return False
