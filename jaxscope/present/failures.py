@@ -25,8 +25,9 @@ def uncaught(died: Died) -> list[Span]:
 
 
 def removed(run: Run) -> list[Span]:
-    """Return what to write instead of a name or argument that the installed JAX does not have (any more), if
-    the use of that name ended the program; else an empty list."""
+    """Return which name or argument the installed JAX does not have (any more), and what to write instead, if
+    the use of it ended the program; else an empty list. For example ``jax.tree_map was removed in JAX 0.6.0:
+    write jax.tree.map``."""
     found, died = deaths.removed_name(run), run.main.died if run.main is not None else None
     if found is None or died is None:
         return []
