@@ -177,9 +177,9 @@ def _beside_a_resized_function(run: Run, p: Payer, resized: set[tuple[str, int]]
 
 
 def _repeats(p: Payer, why: Message | None) -> Message | None:
-    """Return a clause with the number of compilations of the line ``p`` that are recompiles; None if none
-    are. The clause also has their reason (``why``) or, if the reason is unknown, their seconds, which the
-    head of the report adds up."""
+    """Return a clause with the number of compilations of the line ``p`` that are recompiles, and with their
+    reason, ``why``. If the reason is unknown (None), the clause has their seconds instead. Return None if
+    there are no recompiles."""
     if not p.again:
         return None
     if why is not None:

@@ -382,8 +382,8 @@ def _inserted(p: Program, f: Function, texts: Texts) -> Iterator[tuple[Hashable,
 
 
 def _dropped(texts: Texts) -> set[int]:
-    """Return the sizes in bytes of results whose requested sharding JAX drops because a dimension is not
-    divisible: for each result the size with padding and the size without.
+    """Return the sizes in bytes of those results whose requested sharding JAX drops, because a dimension is
+    not divisible by the mesh axes. Of each result, the set has the size with padding and the size without.
 
     The partitioner computes such a result as requested and gathers it in the end. An all-gather of one of
     these sizes is not reported, because another rule (JX503) reports the cause.

@@ -73,9 +73,9 @@ def eager(f: Function) -> bool:
 
 
 def together(run: Run, groups: Sequence[list[Miss]]) -> list[Change]:
-    """Merge ``groups`` of recompiles, each of one function and one cause, that the same change of size
-    explains, such as an odd batch. Return a ``Change`` for each merged group, and for each group that is not
-    merged; the one with the most seconds is first.
+    """Merge those of ``groups`` that the same change of size explains, such as an odd batch. Each group has
+    the recompiles of one function for one cause. Return a ``Change`` for each merged group, and for each
+    group that is not merged; the one with the most seconds is first.
 
     Two groups are merged if, in one process and at most one step apart, an argument or a result of both
     changed from the same size to the same other size. (If a step begins with the call of its function, the

@@ -123,9 +123,9 @@ def _avoidable(t: Transfer, outside: float | None) -> float:
     """Return how many seconds the run would be shorter, at most, if the line ``t`` did not wait for the
     device.
 
-    While the program waits, the device computes. So only the host's work between the waits (``outside``
-    seconds; None: unknown) can be done at the same time. If the copies are large, the copying itself takes
-    time, and the whole wait counts.
+    The gain is that the host's work between the waits (``outside`` seconds; None: unknown) runs while the
+    device computes, so it is not more than ``outside``. But if the copies are large or ``outside`` is
+    unknown, the whole time of the waits is returned, because the copying itself may take that time.
     """
     waited, each = t.blocked_seconds or 0.0, t.bytes_each
     little = t.views == t.count or (each is not None and each < LITTLE)
