@@ -156,9 +156,9 @@ def of_failure(run: Run) -> Snapshot | None:
 def fullest(found: list[Snapshot]) -> Snapshot | None:
     """Return the snapshot that shows best what the memory is used for; None if ``found`` is empty.
 
-    It is the latest of the snapshots with the most bytes. A snapshot with slightly fewer bytes is preferred
-    if variables lead to more of its arrays: a snapshot that is taken while a call returns has the results of
-    the call, too, which no variable refers to yet.
+    It is the latest of the snapshots with the most bytes. But a snapshot with slightly fewer bytes is
+    preferred if variables lead to more of its arrays. (While a call returns, a snapshot also has the results
+    of the call, to which no variable refers yet.)
     """
     most = max((s.bytes or 0 for s in found), default=0)
     near = [s for s in found if (s.bytes or 0) >= NEAR * most]

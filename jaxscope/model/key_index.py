@@ -74,10 +74,15 @@ class Earlier:
         return (shapes(key), statics(key)) if at is None else (self.shapes[at], self.statics[at])
 
     def alike(self, hashes: tuple[int, int], end: int, most: int, fits: Fits | None) -> set[int]:
-        """Return the positions of the latest keys before position ``end`` that have the shapes of a new key,
-        or its static values, for a comparison. ``hashes`` is (hash of the shapes, hash of the static values)
-        of the new key. At most ``most`` positions with the same shapes, and as many with the same static
-        values, are returned. ``fits`` returns whether the compilation of a key is wanted; None: all are."""
+        """Return the positions (indices) of the latest keys that have the same shapes, or the same static
+        values, as a new key, to compare them with it.
+
+        Args:
+          hashes: (hash of the shapes, hash of the static values) of the new key.
+          end: only keys before this position are returned.
+          most: how many keys with the same shapes, and how many with the same static values, are returned.
+          fits: returns whether the compilation of a key is wanted; None: all are.
+        """
         found: set[int] = set()
         if end == 0:
             return found
