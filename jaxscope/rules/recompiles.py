@@ -296,8 +296,7 @@ def _maker(c: Compilation, cause: Cause) -> list[Evidence]:
 def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
     """Return the advice ``fix`` with an addition about further changes, because of which the calls of
     ``group`` would recompile even if the user followed ``fix``. If other arguments changed in the same way in
-    all calls, the addition is ``; do the same for ys``, otherwise `` (xs also changed dtype in 2 of these)``.
-    """
+    all calls, the addition is ``; do the same for ys``, else `` (xs also changed dtype in 2 of these)``."""
     found: Counter[tuple[str, str]] = Counter()  # paths and what changed of them: a key of CHANGED
     alike = _changed(group.cause)
     for c in group.calls:
