@@ -34,8 +34,8 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class Results:
-    """The leaves of a compiled function's result, with two lookup tables that are computed once, when they
-    are first read."""
+    """The leaves of a compiled function's result, which are compared with the arguments of its next call.
+    ``subtrees`` and ``kinds`` are tables for that; each is computed once, when it is first read."""
 
     def __init__(self, leaves: Sequence[Result] = ()) -> None:
         self.leaves = tuple(leaves)

@@ -82,8 +82,9 @@ class _Read:
 
     @classmethod
     def fills(cls, field: str) -> tuple[str, ...]:
-        """Return the fields of log events (``Missed.key``) that are read from ``field`` of this class. They
-        stay empty if JAX does not have its name."""
+        """Return the names of the fields of log events, such as ``Missed.key``, whose values are read from
+        the local variable that ``field`` of this class declares. These fields stay empty if the installed JAX
+        has no such variable."""
         fields = cls.__dataclass_fields__  # type: ignore[attr-defined]
         found: tuple[str, ...] = fields[field].metadata["fills"]
         return found

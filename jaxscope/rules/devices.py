@@ -50,7 +50,12 @@ def uneven_devices(run: Run) -> Iterator[Finding]:
             for d, n in sorted(u.by_device.items())
         ],
         fix=Fix(
-            message("fix-shard-over-mesh", path=first.path if first is not None else "the arrays"),
+            message(
+                "fix-shard-over-mesh",
+                path=first.path if first is not None else "each large array",
+                name=first.path if first is not None else "x",
+                n=len(u.by_device),
+            ),
             "device_put",
             {} if first is None else {"path": first.path},
         ),

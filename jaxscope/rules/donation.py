@@ -66,8 +66,8 @@ def possible_donation(run: Run) -> Iterator[Finding]:
 
 def _updates_in_place(run: Run, f: Finding) -> bool:
     """Return whether the function of the finding ``f`` is under ``nnx.jit``, which puts the arrays that the
-    call returns into the objects that were passed. An object that is passed to several functions is then the
-    same memory."""
+    call returns into the objects that were passed. So all functions that get such an object get the newest
+    arrays, and each of them may donate it."""
     function = run.functions.get(f.function or "")
     return function is not None and IN_PLACE in function.seen.wrappers
 

@@ -47,8 +47,8 @@ def repeats(p: Payer) -> int:
 
 
 def jits_itself(p: Payer) -> bool:
-    """Return whether one of the compilations of ``p`` is that of a function that the called library jits. The
-    library then calls its jitted functions from Python code, which jit may not be able to trace."""
+    """Return whether the library that the line of ``p`` calls jits functions itself, and calls them from its
+    Python code. jit may not be able to trace that code, so the advice is not to jit the whole call."""
     return any(_package(c.function) == p.library for c in p.compilations if not c.function.seen.eager)
 
 

@@ -11,6 +11,7 @@ from jaxscope.analysis.module_libraries import spelling
 from jaxscope.analysis.programs import Texts, peak_bytes
 from jaxscope.analysis.rewrap_site import in_a_loop, widens
 from jaxscope.analysis.sharding_audit import RESULT
+from jaxscope.analysis.stablehlo.callbacks import Callback
 from jaxscope.analysis.stablehlo.module import CALLS, CONSTANTS
 from jaxscope.analysis.stablehlo.repeats import Repeated
 from jaxscope.model import sources
@@ -246,12 +247,18 @@ def host_callback(run: Run) -> Iterator[Finding]:
             text = message(
                 "host-callback",
                 function=f.display_name,
-                often=message("so-often", n=c.count) if c.count > 1 else "once",
-                loop=message("in-each-iteration") if c.in_loop else None,
+                often=_how_often(c),
             )
             fix = Fix(message("fix-callback"), "call_back_less_often")
             found, subject = evidence(p, _with_cache(p, text), c.source), (c.source, c.kind)
             yield Finding("JX301", NOTE, CERTAIN, text, f.id, c.source, found, fix, subject=subject)
+
+
+def _how_often(c: Callback) -> Message | str:
+    """Return how often one call of the program calls back into Python at one line, as part of a sentence."""
+    if c.in_loop:
+        return message("partly-in-a-loop", n=c.count) if c.count > 1 else message("in-each-iteration")
+    return message("so-often", n=c.count) if c.count > 1 else "once"
 
 
 def _with_cache(p: Program, text: Message) -> Message:
@@ -311,7 +318,8 @@ def float64(run: Run) -> Iterator[Finding]:
             operations=Count(doubles.operations, "operation"),
             arguments=message("float64-arguments", paths=Names(arguments, MOST)) if arguments else None,
         )
-        fix = Fix(message("fix-float32"), "cast", {"dtype": "float32"})
+        what = Names(arguments, MOST) if arguments else message("float64-at-this-line")
+        fix = Fix(message("fix-float32", what=what), "cast", {"dtype": "float32"})
         yield Finding("JX303", WARNING, CERTAIN, text, f.id, source, evidence(p, text, source), fix)
 
 

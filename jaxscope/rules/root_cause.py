@@ -122,9 +122,10 @@ def _of_a_size(group: Sequence[Miss]) -> bool:
 
 
 def _places(run: Run, miss: Miss, lines: Mapping[str, Compilation]) -> set[tuple[Hashable, int | None]]:
-    """Return which sizes changed in a recompile, and when, as a set of ((process id, size before, size now),
-    step): ``((1, 64, 29), 376)``. Recompiles with an equal element may have one cause. For operations outside
-    jit, ``lines`` is id of a call -> the earlier call to compare with."""
+    """Return the changes of size that made a call recompile, as a set of ((process id, size before, size
+    now), step): ``((1, 64, 29), 376)`` says that 64 became 29 in process 1 in step 376. Two recompiles with
+    an equal element may have one cause. ``lines`` is needed for operations outside jit alone: id of a call ->
+    the earlier call to compare it with."""
     pairs = _sizes(run, miss.compilation, lines.get(miss.compilation.id))
     return {((miss.compilation.process.id, *pair), miss.step) for pair in pairs}
 

@@ -373,8 +373,9 @@ class ClosureMonitor:
 
     def check_soon(self) -> None:
         """Have all guards check at the end of this step, and from then on at the ends of steps at growing
-        intervals. This is called after a trace that captured NumPy arrays, or whose function is called by a
-        jitted function: checks after calls are then not enough."""
+        intervals, whether the values that their functions captured have changed. This is called after a trace
+        that captured NumPy arrays, which change without a call, or whose function is called by a jitted
+        function, so that its own calls are not seen."""
         if self.tracker is not None:
             self._since = self.tracker.ended
             self.tracker.look_after(1)

@@ -61,7 +61,11 @@ TEMPLATES = {
     "uneven-devices": "device {fullest} holds {most} and device {emptiest} only {least}{array}",
     "is-on-device": "; on device {device} is {path} ({bytes})",
     "device-holds": "device {device}: {bytes}",
-    "fix-shard-over-mesh": "shard {path} over the mesh: jax.device_put(x, NamedSharding(mesh, P(...)))",
+    "fix-shard-over-mesh": (
+        "split {path} over the {n} devices along one of its dimensions: jax.device_put({name},"
+        " NamedSharding(mesh, P('data'))) with mesh = jax.make_mesh(({n},), ('data',)), or with the mesh that"
+        " the program has"
+    ),
     "does-not-fit": "{function} needs {peak} on each device{beside}, but {capacity}",
     "beside-live-arrays": ", in addition to {bytes} of live arrays",
     "device-has": "a device has only {bytes}",

@@ -46,18 +46,21 @@ TEMPLATES = {
         "return the new values and assign them in the caller; if the function changes Flax modules, use"
         " nnx.jit instead of jax.jit"
     ),
-    "host-callback": "each call of {function} calls back into Python {often}{loop}",
-    "in-each-iteration": ", and also in each iteration of a loop",
+    "host-callback": "each call of {function} calls back into Python {often}",
+    "in-each-iteration": "in each iteration of a loop",
+    "partly-in-a-loop": "{n} times, at least once in each iteration of a loop",
     "callback-not-cached": "{finding}; JAX {version} does not store such a program in the persistent cache",
     "fix-callback": (
-        "return the value and read it outside the function, or call back only in every Nth step"
-        " (jax.lax.cond)"
+        "if the callback only shows or stores values, return the values and use them outside the function, or"
+        " call back only in every Nth step (jax.lax.cond); if it computes a value that the function needs,"
+        " compute it with jax.numpy, or before the call and pass it as an argument"
     ),
     "upcast": "{function} converts {bytes} from {before} to {after}",
     "fix-cast-down": "cast the other operand down (x.astype(y.dtype)) if the wider type is not intended",
     "float64": "{function} computes in float64 ({operations}{arguments})",
     "float64-arguments": "; float64 arguments: {paths}",
-    "fix-float32": "create the arrays with dtype float32, or disable jax_enable_x64",
+    "float64-at-this-line": "the float64 number or array that this line uses",
+    "fix-float32": "make {what} float32 (dtype=jnp.float32), or disable jax_enable_x64",
     "inserted-collectives": (
         "{function} has {collectives}{axes} that XLA's partitioner inserted (in each call: {sizes})"
     ),

@@ -1,7 +1,8 @@
-"""Format one program for each machine: the host, on which it ran, and the targets (other devices) for which
-it was also compiled.
+"""Format the rows that show one program as it was compiled for several machines: the machine on which it ran,
+and the targets, which are other devices for which it was compiled, too.
 
-A target with another number of devices has a run of its own, inside the directory of the main run.
+If a target has another number of devices than the run, its programs are read from a run of their own, inside
+the directory of the main run.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ def create(key):
 @jax.jit
 def step(params, ids):
     def loss(params):
-        x = params["table"][ids % 1000] * SCALE  # must: JX303 first ~ create the arrays with dtype float32
+        x = params["table"][ids % 1000] * SCALE  # must: JX303 first ~ this line uses float32
         return jnp.mean(jnp.tanh(x @ params["out"]) ** 2)
 
     value, gradient = jax.value_and_grad(loss)(params)
