@@ -53,7 +53,7 @@ def test_the_caller_is_advised_to_shard_the_argument(record):
     }
     assert found.keys() == {"put", "nested", "of_another"}
     assert words.title(found["put"]) == (
-        "put constrains x (f32[1024,512]) to P('data'), but receives it as replicated over 8 devices; it takes 8"
+        "put constrains x (f32[1024,512]) to P('data'), but receives it as replicated over 8 devices, so it takes 8"
         " times the memory"
     )
     assert words.fix_text(found["put"]) == "place x as P('data') before the call, with jax.device_put"
