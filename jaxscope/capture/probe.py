@@ -549,7 +549,7 @@ def _listener(probe: Probe) -> Callable[..., None]:
     between two events the program replaces our code in the processor's caches, so that each costs up to 1 us
     (``benchmarks/overhead.py`` measures a call).
     """
-    getframe, thread = sys._getframe, shield.thread
+    getframe = sys._getframe
     is_on, nested, handlers = jax_internals.is_on, probe.nested, probe.handlers
     miss, copied = jax_internals.EVENT_MISS, jax_internals.EVENT_COPIED
     put, put_done = jax_internals.EVENT_PUT, jax_internals.EVENT_PUT_DONE
@@ -567,7 +567,6 @@ def _listener(probe: Probe) -> Callable[..., None]:
                 frame = getframe(2)
                 if (
                     frame.f_code is call_code
-                    and thread.inside is None
                     and probe.stepping is None
                     and not (probe.calls.open or nested.waiting)
                 ):
