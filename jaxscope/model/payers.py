@@ -279,8 +279,9 @@ def unadvised(run: Run, found: Iterable[Finding]) -> list[Unadvised]:
     for finding in found:
         if finding.function is not None and finding.seconds:
             advised.add(finding.function)
-        if finding.code == CODE and finding.source is not None:
-            lines.add((finding.source.file, finding.source.line))
+        if finding.code == CODE:
+            sources = (finding.source, *(e.source for e in finding.evidence))
+            lines.update((line.file, line.line) for line in sources if line is not None)
     parts: dict[tuple[bool, tuple[str, int] | None], list[Unadvised]] = {}
     for f in run.functions.values():
         if f.user:

@@ -3,6 +3,7 @@ many operations outside jit)."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -31,7 +32,7 @@ BARRAGE, SOME = 20, 0.2
 PROGRAMS = (
     2  # recompiles of functions that a library jits, each a whole program, from which on it is a warning
 )
-SEVERAL = 10  # compilations of one line from which it is worth replacing them by one program
+SEVERAL = 10  # compilations of a line, or of all lines of its loop, that are worth replacing by one program
 LISTED = 5  # functions in the evidence of one line
 LINES = 4  # line numbers in a title
 # Slugs of advice for one line. If several lines of a loop have it, the advice is to jit the whole step
@@ -145,14 +146,19 @@ def _by_line(run: Run) -> Iterator[tuple[Payer, Finding]]:
         if f.user and c.site is not None and c.entry == "call"
     }
     row_by_row = [(f.source.file, lines) for f, lines in loop_calls.for_each_row(run) if f.source is not None]
-    for p in payers.payers(run):
+    found = payers.payers(run)
+    loops = [_iteration(run, p) for p in found]
+    compiled = Counter[Iteration | None]()
+    for p, loop in zip(found, loops, strict=True):
+        compiled[loop] += len(p.compilations)
+    for p, loop in zip(found, loops, strict=True):
         if any(p.line.file == file and p.line.line in lines for file, lines in row_by_row):
             continue  # the loop that takes the rows one by one has its own finding
         if p.within and p.library in JAX_ROOTS and (p.line.file, p.line.line) in called:
             continue  # computed while a jitted function is traced: the line is jitted already
         if imports(sources.of(run)(p.line.file), p.line.line):
             continue  # a package that computes while it is imported: no change of this line helps
-        why, fix, cost = _what_to_do(run, p)
+        why, fix, cost = _what_to_do(run, p, compiled[loop] if loop is not None else len(p.compilations))
         enough = least * SOME if len(p.compilations) >= BARRAGE else least
         if fix is None or (len(p.again) < BARRAGE and cost < enough):
             continue
@@ -205,9 +211,17 @@ def _compiled(lines: Sequence[Payer]) -> dict[str, Field]:
 
 
 def _finding(
-    run: Run, lines: Sequence[Payer], title: Message, fix: Fix, seconds: float, severity: str
+    run: Run,
+    lines: Sequence[Payer],
+    title: Message,
+    fix: Fix,
+    seconds: float,
+    severity: str,
+    loop: Iteration | None = None,
 ) -> Finding:
-    line = lines[0].line
+    # Which line of a loop costs most differs from run to run.
+    line = lines[0].line if loop is None else min((p.line for p in lines), key=lambda at: at.line)
+    about = line if loop is None else loop
     return Finding(
         code=payers.CODE,
         severity=severity,
@@ -218,7 +232,7 @@ def _finding(
         evidence=[e for p in lines for e in _by_function(run, p, LISTED if len(lines) == 1 else 1)],
         fix=fix,
         seconds=seconds,
-        subject=(line.file, line.line),
+        subject=(about.file, about.line),
         at_most=True,
     )
 
@@ -304,7 +318,7 @@ def _of_iteration(
         **_compiled(lines),
     )
     if fix is not None and sizes:
-        return _finding(run, lines, title, fix, seconds, severity)
+        return _finding(run, lines, title, fix, seconds, severity, iteration)
     how = "jit" if all(p.library != "equinox" for p in lines) else jit_decorators.MODULES["equinox"]
     if iteration.function is not None:
         words = message(
@@ -312,7 +326,7 @@ def _of_iteration(
         )
     else:
         words = message("fix-jit-step", how=how)
-    return _finding(run, lines, title, Fix(words, "jit"), seconds, severity)
+    return _finding(run, lines, title, Fix(words, "jit"), seconds, severity, iteration)
 
 
 def _numbers(lines: Sequence[Payer]) -> str:
@@ -355,13 +369,14 @@ def _creates(p: Payer) -> bool:
     return 4 * sum(library_calls.draws(c.function) for c in p.compilations) >= len(p.compilations)
 
 
-def _what_to_do(run: Run, p: Payer) -> tuple[Message | None, Fix | None, float]:
+def _what_to_do(run: Run, p: Payer, compiled: int) -> tuple[Message | None, Fix | None, float]:
     """Return what to do about the line ``p``, which makes JAX compile operations outside jit: (why the
     operations are compiled again, the advice, the seconds that it saves). The advice depends on the library
     that the line calls.
 
     The reason is None if nothing is compiled again, or if it is unknown. The advice is None if nothing is
-    known to help.
+    known to help. ``compiled`` is the number of compilations of all lines of the loop in which the line is,
+    or of the line alone if it is in no loop.
     """
     jax = p.library is None or p.library in JAX_ROOTS
     again = sum(c.seconds for c in p.again)
@@ -382,7 +397,7 @@ def _what_to_do(run: Run, p: Payer) -> tuple[Message | None, Fix | None, float]:
             run, group.compilations[:1], group.causes[:1]
         )  # the others may follow from it
         return message("because-of-cause", cause=first.cause), recompiles.advice(first), again
-    at_once = p.seconds if len(p.compilations) >= SEVERAL else 0.0
+    at_once = p.seconds if compiled >= SEVERAL else 0.0
     of_equinox = library_calls.makes_equinox_modules(run, p.library)
     jitted = jit_decorators.advice(
         sources.of(run)(p.line.file), p.line.line, p.library, of_equinox=of_equinox

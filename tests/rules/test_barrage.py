@@ -400,6 +400,25 @@ def test_lines_that_each_turn_of_a_loop_runs_are_one_finding(tmp_path, run, line
     assert ("24 compilations outside jit come from 2 source lines (" in words.title(found[0])) is one
 
 
+@pytest.mark.parametrize("seconds", [(2.0, 1.0), (1.0, 2.0)])
+def test_a_few_operations_in_each_line_of_a_loop_are_one_finding_whose_id_no_clock_decides(
+    tmp_path, run, seconds
+):
+    program = tmp_path / "train.py"
+    program.write_text(LOOPED)
+    log = Log(run)
+    log.say(ev.SourceSeen(file=str(program), sha256=hashlib.sha256(LOOPED.encode()).hexdigest()))
+    for n in range(12):
+        op = function(f"op{n}", None, None, eager=True, form="primitive")
+        log.say(op)
+        site = Frame(str(program), (7, 8)[n % 2], "<module>")
+        log.compiled(op, key(leaf("x", 8)), (0.0, 0.0, seconds[n % 2]), site=site, stack=[], into_library=0)
+    log.end()
+    [f] = barrage(run)
+    assert (f.source.line, f.subject) == (7, (str(program), 6))
+    assert not list(needed_once(load(run)))
+
+
 @pytest.mark.parametrize(("draws", "created"), [(3, True), (2, False)])
 @pytest.mark.parametrize("seconds", [0.01, 100.0])  # of a draw: a measured time decides nothing
 def test_jit_may_not_help_where_parameters_are_created(run, draws, created, seconds):
