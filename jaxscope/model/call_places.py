@@ -23,9 +23,9 @@ def one_for_each_place(f: Function, value_of: Callable[[Key], Hashable], *, call
     """
     values: dict[Hashable, Hashable] = {}
     for c in f.compilations:
-        if c.goes_on:
-            continue
-        if c.key is None or c.entry == "nested" or c.missed is None or c.site is None:
+        if c.goes_on or c.entry == "nested":
+            continue  # traced for another call: inside a function that is jitted, too, or under a transform
+        if c.key is None or c.missed is None or c.site is None:
             return False
         lines = [(at.file, at.line) for at in (c.site, *(c.missed.stack if callers else ()))]
         value = value_of(c.key)
