@@ -41,6 +41,7 @@ MODULES = (
     "donation",
     "live_arrays",
     "transfers",
+    "element_reads",
     "shardings",
     "devices",
     "targets",

@@ -19,6 +19,7 @@ from jaxscope.model import transfers as model
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.model.transfers import BETWEEN, NOT_ASKED, TO_DEVICE, TO_HOST, Transfer
+from jaxscope.rules import element_reads
 from jaxscope.rules.registry import rule
 from jaxscope.rules.shardings import moved
 from jaxscope.schema.findings import CERTAIN, LIKELY, NOTE, WARNING, Evidence, Finding, Fix
@@ -57,6 +58,8 @@ def host_copy(run: Run) -> Iterator[Finding]:
             continue
         if not waits and t.views != t.count:
             continue  # the value was computed already, and only copied
+        if element_reads.whole(run, t) is not None:
+            continue  # JX603
         # The program does already what this rule advises: it reads the value of the previous step, or not in
         # each step.
         if t.checks > 1 and 2 * t.ahead > t.checks:

@@ -1,4 +1,4 @@
-"""Templates for transfers between host and devices, and between devices (JX601, JX602, JX511)."""
+"""Templates for transfers between host and devices, and between devices (JX601, JX602, JX603, JX511)."""
 
 TEMPLATES = {
     "read-each-step": (
@@ -36,6 +36,17 @@ TEMPLATES = {
         "{name} of the next iteration depends on this value, so compute {name} in the jitted function,"
         " too. If Python has to compute {name} (as a simulator does), run several simulators at once: call"
         " the jitted function once for all of them, and read all results at once"
+    ),
+    "elements-read": (
+        "{expression}{helper} reads the elements of {name} one at a time ({n} reads); each read runs"
+        " operations of JAX for one number"
+    ),
+    "waited-for-elements": (
+        "the program waited {seconds} for these values; the time to run the operations is not included"
+    ),
+    "fix-copy-whole": (
+        "copy the whole array to the host before the loop: {name} = jax.device_get({name}). Its elements are"
+        " then NumPy numbers, and JAX runs nothing to read them"
     ),
     "large-transfer-to-host": "{what}{helper} copies {bytes} to the host each time ({n} times)",
     "large-transfer-to-device": "{what}{helper} copies {bytes} to the device each time ({n} times)",

@@ -1,0 +1,181 @@
+"""Find the variable whose elements a loop of the user's source reads one at a time: ``grid`` for
+``float(grid[i])`` in a loop over ``i``, and for ``if x > 0`` in ``for x in grid``.
+
+The functions read source as text. If the text does not decide a question, the result is None.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from jaxscope.analysis.loop_calls import names_read, names_set, root
+from jaxscope.analysis.rewrap_site import COMPREHENSIONS, FUNCTION, last_name, syntax
+
+Call = tuple[str | None, int]  # the source of a call, None if it is not available, and its line
+_CONVERSIONS = frozenset({"float", "int", "bool", "complex", "item", "tolist"})
+_IN_ORDER = frozenset({"enumerate", "zip", "reversed"})
+_LENGTHEN = frozenset({"append", "appendleft", "extend", "insert", "update", "add", "pop"})
+_SCOPES = (*FUNCTION, ast.Lambda)
+
+
+def variable(source: str | None, line: int, text: str | None, called: Call | None) -> str | None:
+    """Return the variable (``grid``, ``self.grid``) whose elements ``text`` on ``line`` reads one at a time.
+    None: it reads something else, or an iteration of the loop changes the variable.
+
+    Args:
+      text: the expression that is read. Only conversions (``float``) and operators may be around the element.
+      called: the only call of the function that contains ``line``, if it is known. If the expression is a
+        parameter of that function, the argument of this call is examined.
+    """
+    found = syntax(source) if source is not None else None
+    read = _parsed(text)
+    if found is None or read is None or (operands := _operands(read)) is None:
+        return None
+    loops, function = _around(found.blocks, line)
+    parameters = _names(function)
+    for node in operands:
+        if isinstance(node, ast.Name) and node.id in parameters:
+            if called is not None and function is not None:
+                return _in_call(function, node.id, *called)
+        elif (name := _element_of(node, loops)) is not None:
+            return name
+    return None
+
+
+def _names(function: ast.AST | None) -> set[str]:
+    """Return the names of the parameters of ``function``."""
+    if not isinstance(function, _SCOPES):
+        return set()
+    return {a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)}
+
+
+def _parsed(text: str | None) -> ast.expr | None:
+    try:
+        return ast.parse((text or "").strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _operands(node: ast.expr) -> list[ast.expr] | None:
+    """Return the variables and items that the expression ``node`` combines with operators and conversions.
+    None: it contains something else, such as the result of a call."""
+    if isinstance(node, ast.Constant):
+        return []
+    if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
+        return [node]
+    parts: list[ast.expr]
+    if isinstance(node, ast.Compare):
+        parts = [node.left, *node.comparators]
+    elif isinstance(node, ast.BinOp):
+        parts = [node.left, node.right]
+    elif isinstance(node, ast.BoolOp):
+        parts = node.values
+    elif isinstance(node, ast.UnaryOp):
+        parts = [node.operand]
+    elif isinstance(node, ast.Call) and last_name(node.func) in _CONVERSIONS and not node.keywords:
+        parts = [node.func.value] if isinstance(node.func, ast.Attribute) and not node.args else node.args
+    else:
+        return None
+    several = [_operands(part) for part in parts]
+    return [x for some in several for x in some or ()] if None not in several else None
+
+
+def _around(blocks: list[ast.stmt | ast.expr], line: int) -> tuple[list[ast.AST], ast.AST | None]:
+    """Return the loops and comprehensions around ``line`` in its function, the innermost first, and the
+    function; None: the line is in no function."""
+    loops: list[ast.AST] = []
+    here = [n for n in blocks if n.lineno <= line <= (n.end_lineno or line)]
+    for n in sorted(here, key=lambda n: (n.lineno, n.col_offset), reverse=True):
+        if isinstance(n, _SCOPES):
+            return loops, n
+        if isinstance(n, (ast.For, *COMPREHENSIONS)):
+            loops.append(n)
+    return loops, None
+
+
+def _sources(loop: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield (variables that ``loop`` sets in each iteration, what it iterates over)."""
+    if isinstance(loop, ast.For):
+        yield loop.target, loop.iter
+    for g in getattr(loop, "generators", ()):
+        yield g.target, g.iter
+
+
+def _element_of(node: ast.expr, loops: list[ast.AST]) -> str | None:
+    """Return the variable of which ``node`` is an element that changes with an iteration of ``loops``."""
+    for loop in loops:
+        for target, over in _sources(loop):
+            counted = names_set([target])
+            whole = None
+            begins = root(node) if isinstance(node, (ast.Name, ast.Subscript)) else None
+            if begins is not None and begins in counted:
+                whole = _iterated(target, over, begins)
+            elif isinstance(node, ast.Subscript) and names_read(_indices(node)) & counted:
+                whole = node
+            if whole is not None and _unchanged(whole, loop):
+                return _name(whole)
+    return None
+
+
+def _indices(node: ast.expr) -> list[ast.expr]:
+    """Return the indices of ``node``: ``i`` and ``0`` for ``grid[i][0]``."""
+    found = []
+    while isinstance(node, ast.Subscript):
+        found.append(node.slice)
+        node = node.value
+    return found
+
+
+def _iterated(target: ast.expr, over: ast.expr, name: str) -> ast.expr | None:
+    """Return the expression whose elements the loop ``for target in over`` assigns to ``name``."""
+    if not isinstance(over, ast.Call):
+        return over if isinstance(target, ast.Name) else None
+    called = last_name(over.func)
+    if called not in _IN_ORDER or not over.args:
+        return None
+    if called == "reversed":
+        return _iterated(target, over.args[0], name)
+    if not isinstance(target, ast.Tuple):
+        return None
+    pairs = zip(target.elts, over.args, strict=False)
+    if called == "enumerate":
+        pairs = zip(target.elts[1:], over.args[:1], strict=False)
+    named = [(part, x) for part, x in pairs if name in names_set([part])]
+    return _iterated(*named[0], name) if named else None
+
+
+def _name(node: ast.expr) -> str | None:
+    """Return the variable of ``node`` without indices: ``self.grid`` for ``self.grid[i]``. None: ``node``
+    begins with something else than a variable."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return ast.unparse(node) if isinstance(node, (ast.Name, ast.Attribute)) and root(node) else None
+
+
+def _unchanged(node: ast.expr, loop: ast.AST) -> bool:
+    """Return whether no iteration of ``loop`` sets the variable of ``node``, or makes it longer."""
+    body = loop.body if isinstance(loop, ast.For) else []
+    lengthened = {
+        root(n.func)
+        for statement in body
+        for n in ast.walk(statement)
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in _LENGTHEN
+    }
+    return root(node) is not None and root(node) not in names_set(body) | lengthened
+
+
+def _in_call(function: ast.AST, parameter: str, source: str | None, line: int) -> str | None:
+    """Return the variable of which the call of ``function`` on ``line`` of ``source`` passes an element as
+    ``parameter``."""
+    found = syntax(source) if source is not None else None
+    if found is None or not isinstance(function, FUNCTION):
+        return None
+    names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
+    loops, _ = _around(found.blocks, line)
+    for call in found.calls.get(line, []):
+        if last_name(call.func) == function.name and parameter in names:
+            at = names.index(parameter) - (names[:1] == ["self"] and isinstance(call.func, ast.Attribute))
+            if 0 <= at < len(call.args):
+                return _element_of(call.args[at], loops)
+    return None

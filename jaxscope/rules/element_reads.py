@@ -1,0 +1,65 @@
+"""Rule JX603: a loop reads the elements of an array on the host, one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxscope.analysis import element_reads
+from jaxscope.analysis.rewrap_site import loop_around
+from jaxscope.model import sources
+from jaxscope.model import transfers as model
+from jaxscope.model.run import Run
+from jaxscope.model.transfers import NOT_ASKED, TO_HOST, Transfer
+from jaxscope.rules import many_compilations
+from jaxscope.rules.registry import rule
+from jaxscope.schema.findings import LIKELY, NOTE, WARNING, Evidence, Finding, Fix
+from jaxscope.schema.keys import Frame
+from jaxscope.schema.messages import Seconds, message
+
+FEWEST, MANY = 1_000, 10_000  # reads that are worth a finding, and a warning
+SCALAR = 16  # bytes of the largest number, complex128
+
+
+def whole(run: Run, t: Transfer) -> str | None:
+    """Return the variable whose elements the line of ``t`` reads one at a time, if there are at least FEWEST
+    reads. None: there are fewer, or the source does not show such a variable."""
+    each = t.bytes_each
+    if t.direction != TO_HOST or t.source is None or t.kind in NOT_ASKED:
+        return None
+    if t.count is None or t.count < FEWEST or each is None or each > SCALAR:
+        return None
+    source = sources.of(run)
+    called = (source(t.caller.file), t.caller.line) if t.caller is not None else None
+    return element_reads.variable(source(t.source.file), t.source.line, t.text, called)
+
+
+@rule("JX603", "element-reads", WARNING)
+def one_at_a_time(run: Run) -> Iterator[Finding]:
+    for t in model.transfers(run):
+        name = whole(run, t)
+        if name is None or t.source is None or t.count is None or _iterates(run, t.source):
+            continue
+        above = model.called_at(run, t)
+        helper = None if above is None else message("helper-line", line=t.source, caller=above)
+        waited = message("waited-for-elements", seconds=Seconds(t.blocked_seconds or 0.0))
+        yield Finding(
+            code="JX603",
+            severity=WARNING if t.count >= MANY else NOTE,
+            certainty=LIKELY,
+            title=message("elements-read", expression=t.text, helper=helper, name=name, n=t.count),
+            source=t.source,
+            evidence=[Evidence(waited, source=t.source)],
+            fix=Fix(message("fix-copy-whole", name=name), "copy_once", {"name": name}),
+            seconds=t.blocked_seconds,
+        )
+
+
+def _iterates(run: Run, at: Frame) -> bool:
+    """Return whether JX133 reports the loop around ``at``, and advises to iterate over a NumPy array."""
+    loop = loop_around(sources.of(run)(at.file), at.line)
+    lines = {at.line, loop[0]} if loop is not None else {at.line}
+    return any(
+        f.source is not None and f.source.file == at.file and f.source.line in lines
+        for f in many_compilations.eager_barrage(run)
+        if isinstance(f.fix, Fix) and f.fix.kind == "numpy"
+    )

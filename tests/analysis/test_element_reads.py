@@ -1,0 +1,52 @@
+"""Which variable's elements does a loop read one at a time? The source alone decides."""
+
+import textwrap
+
+import pytest
+
+from jaxscope.analysis import element_reads
+
+SOURCE = textwrap.dedent(
+    """
+    def shown(x):
+        return 1 if x > 0 else 0
+    rows = [[float(grid[i, j]) for j in range(9)] for i in range(9)]
+    for k, (x, y) in enumerate(zip(xs, self.ys)):
+        a = int(y[0]) + float(x)
+        total.append(shown(grid[k]))
+    for v in values:
+        if -v < limit: break
+    for step in range(9):
+        state = update(state)
+        losses.append(loss)
+        read(state[step], losses[step], fixed[0], f(grid[step]), done)
+    for k in range(9): n = shown(grid[k])
+    """
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "name"),
+    [
+        (4, "float(grid[i, j])", "grid"),
+        (6, "y[0]", "self.ys"),
+        (6, "float(x)", "xs"),
+        (9, "-v < limit", "values"),
+    ],
+)
+def test_an_index_of_the_loop_or_the_iterated_variable_names_the_array(line, text, name):
+    assert element_reads.variable(SOURCE, line, text, None) == name
+
+
+@pytest.mark.parametrize(
+    "text", ["state[step]", "losses[step]", "fixed[0]", "f(grid[step])", "done", None, "if ("]
+)
+def test_changing_variables_and_results_of_calls_are_no_elements(text):
+    assert element_reads.variable(SOURCE, 13, text, None) is None
+
+
+def test_a_parameter_is_looked_up_in_the_call_of_its_function():
+    assert element_reads.variable(SOURCE, 3, "x > 0", (SOURCE, 14)) == "grid"
+    assert element_reads.variable(SOURCE, 3, "x > 0", None) is None
+    assert element_reads.variable(SOURCE, 3, "x > 0", (SOURCE, 12)) is None
+    assert element_reads.variable(None, 3, "x > 0", None) is None
