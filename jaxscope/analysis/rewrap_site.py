@@ -240,6 +240,40 @@ def loop_around(source: str | None, line: int) -> tuple[int, int] | None:
     return (innermost.lineno, innermost.end_lineno or line) if innermost is not None else None
 
 
+def creates_for_each_call(source: str | None, created: int, called: int) -> bool:
+    """Return whether the line ``called`` calls each function object only once that the line ``created``
+    creates. False if that is unknown.
+
+    Both lines are then in the same Python function, and every loop around ``called`` is around ``created``,
+    too. Instead of the line ``created``, this may be a line that calls the function in which ``created`` is:
+    ``make_step()`` for a line in ``make_step``.
+    """
+    found = syntax(source) if source is not None else None
+    if found is None:
+        return False
+    creator, _ = _scope(found, created)
+    name = getattr(creator, "name", None)
+    calls = (n for n, on_line in found.calls.items() if any(last_name(c.func) == name for c in on_line))
+    scope, loops = _scope(found, called)
+    return any(
+        scope is other and loops <= others
+        for other, others in (_scope(found, line) for line in (created, *(calls if name else ())))
+    )
+
+
+def _scope(found: Syntax, line: int) -> tuple[ast.AST | None, set[ast.AST]]:
+    """Return (the innermost def around ``line``, the loops and comprehensions around ``line`` in it). The def
+    is None for a line at module level. A def that begins on the line is not around it."""
+    around = [n for n in found.blocks if _has(n, line)]
+    scope = max(
+        (n for n in around if isinstance(n, FUNCTION) and n.lineno < line),
+        key=lambda n: n.lineno,
+        default=None,
+    )
+    begins = scope.lineno if scope is not None else 0
+    return scope, {n for n in around if isinstance(n, _LOOPS) and n.lineno >= begins}
+
+
 def _blocks(source: str | None, line: int) -> list[ast.stmt | ast.expr]:
     """Return the loops, comprehensions and functions that contain ``line``."""
     found = syntax(source) if source is not None else None

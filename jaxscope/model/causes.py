@@ -10,11 +10,12 @@ from __future__ import annotations
 from jaxscope.analysis import causes
 from jaxscope.analysis.keys import Facts
 from jaxscope.analysis.levels import FAST_PATH, TRACE, nearest
+from jaxscope.analysis.rewrap_site import creates_for_each_call
 from jaxscope.model import call_places, key_index, sources
 from jaxscope.model.function_lookup import number_of
 from jaxscope.model.records import Comparison, Compilation, Function, cached_until_changed
 from jaxscope.model.run import Run
-from jaxscope.schema.causes import FUNCTION, Cause, StaticDetail
+from jaxscope.schema.causes import FUNCTION, ArrayType, Cause, NewFunction, StaticDetail
 from jaxscope.schema.findings import CERTAIN
 from jaxscope.schema.keys import Frame, Key
 
@@ -101,6 +102,51 @@ def reason(run: Run, c: Compilation) -> Cause:
         return decisive
     inputs = (o for o in others if o.kind in OF_INPUTS and o.certainty == CERTAIN)
     return next(inputs, decisive)
+
+
+def changed_input(run: Run, c: Compilation) -> Cause | None:
+    """Return the input that changed in ``c`` besides its function object, which was created for this call
+    alone; None if there is none. If the function is created only once, that input still makes it recompile.
+
+    If arrays changed their sizes along no common axis, the result is None: these are probably the parameters
+    of models of several sizes, each of which needs its own program.
+    """
+    decisive, found = of(run, c)[0], reason(run, c)
+    if decisive.kind != "new_function" or found.kind not in OF_INPUTS or not _along_one_axis(of(run, c)):
+        return None
+    return found if _created_for_this_call(run, c, decisive) else None
+
+
+def _created_for_this_call(run: Run, c: Compilation, new: Cause) -> bool:
+    """Return whether the function object of ``c`` was created for this call alone: for example, a lambda in
+    the body of the loop or the function that calls it, directly or through other functions. ``new`` is the
+    cause that the object is new."""
+    line = new.detail.line if isinstance(new.detail, NewFunction) else None
+    stack = [c.site, *c.missed.stack] if c.missed is not None else []
+    return line is not None and any(
+        at is not None
+        and at.file == line.file
+        and creates_for_each_call(sources.of(run)(at.file), line.line, at.line)
+        for at in stack
+    )
+
+
+def _along_one_axis(found: list[Cause]) -> bool:
+    """Return whether all arrays whose shape changed, according to the causes ``found`` of one call, changed
+    along one common axis; True if no shape changed."""
+    shapes = [
+        (cause.before.shape, cause.after.shape)
+        for cause in found
+        if cause.kind == "shape"
+        and isinstance(cause.before, ArrayType)
+        and isinstance(cause.after, ArrayType)
+    ]
+    axes = [
+        {n for n, (a, b) in enumerate(zip(before, after, strict=False)) if a != b}
+        for before, after in shapes
+        if before is not None and after is not None
+    ]
+    return not axes or bool(set.intersection(*axes))
 
 
 def _has_other_results(run: Run, c: Compilation) -> bool:

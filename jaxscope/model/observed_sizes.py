@@ -75,7 +75,7 @@ def _of_function(run: Run, f: Function) -> list[Varying]:
     calls = [
         c for c in f.compilations if c.key is not None and c.entry == "call" and c.reached != ["fast_path"]
     ]
-    if not any(cause.kind == "shape" for c in calls for cause in causes.of(run, c)[:1]):
+    if not any("shape" in (causes.of(run, c)[0].kind, _other_change(run, c)) for c in calls):
         return []
     seen: dict[tuple[str, int], list[int]] = {}
     for c in calls:
@@ -100,6 +100,13 @@ def _of_function(run: Run, f: Function) -> list[Varying]:
         by_size = dict(sorted(observed.items()))
         found.append(Varying(f, path, axis, by_size, bucketing.choices(by_size), sequence, counts))
     return found
+
+
+def _other_change(run: Run, c: Compilation) -> str | None:
+    """Return the kind of the change because of which ``c`` would recompile even if its function was created
+    only once; None if there is none, or if the function is not created for each call."""
+    found = causes.changed_input(run, c)
+    return found.kind if found is not None else None
 
 
 def _calls(f: Function, misses: Sequence[Compilation]) -> tuple[int, ...] | None:

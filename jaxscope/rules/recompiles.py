@@ -45,7 +45,7 @@ CHANGED = {
 }
 ALIKE = {**dict.fromkeys(SHAPES, "shape"), "tree_static": "static_value"}  # same clause in CHANGED
 # If one of these kinds is decisive, all other differences follow from it.
-FOLLOWED = frozenset({"transform", "new_function", "unknown"})
+FOLLOWED = frozenset({"transform", "unknown"})
 # Kinds of cause that are a property of one array.
 OF_AN_ARRAY = frozenset(
     {"shape", "rank", "dtype", "weak_type", "sharding", "committed", "layout", "memory_kind", "mesh"}
@@ -158,9 +158,7 @@ def _by_kind(run: Run, misses: Callable[[Function], Iterable[tuple[Compilation, 
     found: ByKind = {}
     for n, f in enumerate(run.functions.values()):
         members: dict[tuple[object, ...], list[tuple[Compilation, Cause]]] = {}
-        for c, cause in misses(f) if f.user else ():
-            if cause.kind == "new_function" and not causes.created_again(run, c):
-                continue
+        for c, cause in _avoidable(run, list(misses(f))) if f.user else ():
             where = container(cause)  # each call adds another path to it: group by the container
             key = (cause.kind, cause.path if where is None else where, where is None)
             members.setdefault(key, []).append((c, cause))
@@ -168,6 +166,38 @@ def _by_kind(run: Run, misses: Callable[[Function], Iterable[tuple[Compilation, 
             group = group_of(run, [c for c, _ in pairs], [cause for _, cause in pairs])
             found.setdefault(str(kind), []).append((n, group))
     return found
+
+
+def _avoidable(run: Run, misses: list[tuple[Compilation, Cause]]) -> list[tuple[Compilation, Cause]]:
+    """Return ``misses``, the calls of one function that missed a cache, each with the cause that decided,
+    without those that needed a program of their own: a new function object, called with new inputs, as in a
+    program that trains models of several sizes.
+
+    Such a call stays if the function is created for each call, and another rule has advice about the new
+    inputs. The user then has to change both, which is one finding.
+    """
+    again = {c.id for c, cause in misses if cause.kind != "new_function" or causes.created_again(run, c)}
+    both = _changed_inputs(run, [c for c, _ in misses if c.id not in again])
+    if _advice_about_inputs(run, both) is not None:
+        again.update(c.id for c, _ in both)
+    return [(c, cause) for c, cause in misses if c.id in again]
+
+
+def _changed_inputs(run: Run, calls: Sequence[Compilation]) -> list[tuple[Compilation, Cause]]:
+    """Return those of ``calls`` of new function objects whose inputs changed, too, each with that change."""
+    return [(c, why) for c in calls if (why := causes.changed_input(run, c)) is not None]
+
+
+def _advice_about_inputs(run: Run, changed: Sequence[tuple[Compilation, Cause]]) -> Fix | None:
+    """Return the advice about the change that most of the calls in ``changed`` have: how to keep the shape or
+    the dtype of an argument. None: there are no calls, or no rule has advice."""
+    found: dict[tuple[str, str | None], list[tuple[Compilation, Cause]]] = {}
+    for c, why in changed:
+        found.setdefault((why.kind, why.path), []).append((c, why))
+    if not found:
+        return None
+    most = max(found.values(), key=len)
+    return advice(group_of(run, [c for c, _ in most], [why for _, why in most]))
 
 
 def recompile_rule(
@@ -297,6 +327,8 @@ def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
     """Return the advice ``fix`` with an addition about further changes, because of which the calls of
     ``group`` would recompile even if the user followed ``fix``. If other arguments changed in the same way in
     all calls, the addition is ``; do the same for ys``, else `` (xs also changed dtype in 2 of these)``."""
+    if group.cause.kind == "new_function":
+        return _with_inputs(run, group, fix)
     found: Counter[tuple[str, str]] = Counter()  # paths and what changed of them: a key of CHANGED
     alike = _changed(group.cause)
     for c in group.calls:
@@ -330,6 +362,21 @@ def _with_others(run: Run, group: Group, fix: Fix) -> Fix | None:
     ]
     more = (message("more-of-them", n=len(found) - TOO),) if len(found) > TOO else ()
     return extended(fix, "fix-with-others", others=Parts((*changes, *more)))
+
+
+def _with_inputs(run: Run, group: Group, fix: Fix) -> Fix | None:
+    """Return the advice ``fix`` about a function that is created again, with the advice about the inputs that
+    changed in the same calls; ``fix`` alone if no inputs changed, or if no rule has advice about them."""
+    changed = _changed_inputs(run, group.calls)
+    then = _advice_about_inputs(run, changed)
+    if then is None:
+        return fix
+    (path, kind), times = Counter((why.path, _changed(why)) for _, why in changed).most_common(1)[0]
+    if path is None or kind is None:
+        return fix
+    calls = _in_calls(times, len(group.calls))
+    also = message("also-changed", path=path, changed=CHANGED[kind], calls=calls)
+    return extended(fix, "fix-then", then=then.words, also=also)
 
 
 def is_none_at_times(cause: Cause) -> bool:

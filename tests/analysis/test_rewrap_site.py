@@ -135,3 +135,24 @@ def test_a_line_that_asks_for_a_dtype_differs_from_one_that_promotes():
 def test_a_cast_to_half_precision_is_not_meant_to_widen():
     source = "y = (x @ w.astype(jnp.bfloat16)) * scale\ny = jnp.asarray(x, dtype='float16')"
     assert [rewrap_site.widens(source, line) for line in (1, 2)] == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("source", "created", "called", "for_each_call"),
+    [
+        ("for x in xs:\n    f = jit(g)\n    f(x)", 2, 3, True),
+        ("def h(x):\n    f = jit(lambda x: x)\n    return f(x)", 2, 3, True),
+        ("def h(x):\n    def f(x):\n        return x\n    return jit(f)(x)", 2, 4, True),
+        ("for n in sizes:\n    f = jit(g)\n    for x in xs:\n        f(x)", 2, 4, False),
+        ("def h(xs):\n    f = jit(g)\n    return [f(x) for x in xs]", 2, 3, False),
+        ("def make():\n    return jit(g)\nfor x in xs:\n    make()(x)", 2, 4, True),
+        ("def make():\n    return jit(g)\nf = make()\nfor x in xs:\n    f(x)", 2, 5, False),
+        ("def make():\n    return jit(g)\ndef h(f, x):\n    return f(x)", 2, 4, False),
+        (None, 1, 1, False),
+        ("for (", 1, 1, False),
+    ],
+)
+def test_a_function_is_created_for_each_call_where_no_loop_is_between_them(
+    source, created, called, for_each_call
+):
+    assert rewrap_site.creates_for_each_call(source, created, called) is for_each_call
