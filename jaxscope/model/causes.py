@@ -75,8 +75,13 @@ def further_back(run: Run, c: Compilation) -> int | None:
     before = comparison.nearest if comparison is not None else None
     if before is None:
         return None
+    of_calls = traced_by(c.function, run)
     between = any(
-        before.call < o.call < c.call and o.process is c.process and o.reached_phases and o.entry != "nested"
+        before.call < o.call < c.call
+        and o.process is c.process
+        and o.reached_phases
+        and o.entry != "nested"
+        and o.id not in of_calls
         for o in c.function.compilations
     )
     return number_of(run, before) if between else None
@@ -253,6 +258,45 @@ def recompilations(function: Function, run: Run) -> list[Compilation]:
             known.add(key)
             done[caches] = phases | c.reached_phases
     return found
+
+
+@cached_until_changed
+def traced_by(function: Function, run: Run) -> dict[str, str]:
+    """Return which compilations of ``function`` only compiled what an earlier call of it had traced, as id of
+    the compilation -> id of that call. One call of ``jax.grad(f)`` makes JAX trace ``f`` and then compile two
+    programs, each of them a ``Compilation``: where calls are counted, the three are one."""
+    traces: dict[str, Compilation] = {}  # the latest trace under a transform, by process
+    found = {}
+    for c in function.compilations:
+        trace = traces.get(c.process.id)
+        if _traced_under_transform(c):
+            traces[c.process.id] = c
+        elif trace is not None and _continues(c, trace) and not _compiled_since(run, c, trace):
+            found[c.id] = trace.id
+    return found
+
+
+def _compiled_since(run: Run, c: Compilation, trace: Compilation) -> bool:
+    """Return whether the program of ``c`` had been compiled for the call ``trace`` before: ``c`` is then a
+    later call, which missed a cache although it found that trace."""
+    comparison = compared(run, c)
+    before = comparison.nearest if comparison is not None else None
+    return (
+        before is not None
+        and before.process is c.process
+        and before.call > trace.call
+        and before.entry == c.entry
+        and _transformed(before) == _transformed(c)
+    )
+
+
+@cached_until_changed
+def recompiles(function: Function, run: Run) -> list[Compilation]:
+    """Return ``recompilations`` without the further programs of the same calls (``traced_by``): one entry for
+    each call that recompiled ``function``. Its seconds are only a part: sum those of ``recompilations``."""
+    found = recompilations(function, run)
+    known, of_calls = {c.id for c in found}, traced_by(function, run)
+    return [c for c in found if of_calls.get(c.id) not in known]
 
 
 @cached_until_changed

@@ -17,7 +17,7 @@ from jaxscope.analysis import causes as comparing
 from jaxscope.analysis.keys import Facts
 from jaxscope.analysis.levels import TRACE
 from jaxscope.model import causes, changes, key_index
-from jaxscope.model.causes import recompilations
+from jaxscope.model.causes import recompiles
 from jaxscope.model.changes import Changes
 from jaxscope.model.records import Compilation, Function, Program
 from jaxscope.model.run import Run
@@ -187,7 +187,7 @@ def _function(a: Run, x: Function | None, b: Run, y: Function | None) -> Functio
 
 
 def _caused(run: Run, f: Function) -> Counter[tuple[str, str | None]]:
-    first = (causes.of(run, c)[0] for c in recompilations(f, run))
+    first = (causes.of(run, c)[0] for c in recompiles(f, run))
     return Counter((c.kind, c.path) for c in first)
 
 

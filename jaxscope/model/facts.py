@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from jaxscope.model import metrics, payers, target_programs, transfers
-from jaxscope.model.causes import recompilations
+from jaxscope.model.causes import recompiles
 from jaxscope.model.diff import FunctionDiff, RunDiff, programs_of
 from jaxscope.model.metrics import BYTES, COUNT, Difference, Figures, Metric, ProgramMetrics
 from jaxscope.model.records import Function, Program
@@ -112,7 +112,7 @@ def _counts(run: Run) -> dict[str, float]:
     """Return the numbers of recompiles, compilations, traces, transfers etc. of a run, by name."""
     functions = run.functions.values()
     return {
-        "recompiles": sum(len(recompilations(f, run)) for f in functions if f.user),
+        "recompiles": sum(len(recompiles(f, run)) for f in functions if f.user),
         "recompiles_outside_jit": len(payers.recompiled_outside(run)),
         "compilations": sum(f.compiled for f in functions),
         "lowerings": sum(f.lowerings for f in functions),
@@ -147,7 +147,7 @@ def _of_function(found: RunDiff, f: FunctionDiff) -> Iterator[Fact]:
     """Yield the compared figures of a function that both runs have, and of its compiled programs."""
     assert f.before is not None and f.after is not None
     before, after = (
-        {"compilations": x.compiled, "recompiles": len(recompilations(x, run))}
+        {"compilations": x.compiled, "recompiles": len(recompiles(x, run))}
         for x, run in ((f.before, found.before), (f.after, found.after))
     )
     yield from _judged(COUNTS, before, after, f.function)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import msgspec
 
 from jaxscope.model import causes
@@ -19,7 +17,8 @@ class Entry(msgspec.Struct, frozen=True):
       cause: the kind of the decisive cause: ``shape``, ``first``, ...
       path: the path of the argument, or the name of the setting; None: the cause has none.
       source: the user's line that made the calls; None: unknown.
-      count: number of calls that missed a cache.
+      count: number of calls that missed a cache. A call that made JAX compile several programs, as under
+        ``jax.grad``, counts once.
       trace_seconds, lower_seconds, compile_seconds: the seconds of these calls, without what other
         calls compiled inside their traces.
     """
@@ -38,12 +37,12 @@ class Entry(msgspec.Struct, frozen=True):
         return self.trace_seconds + self.lower_seconds + self.compile_seconds
 
 
-def entries(run: Run, compilations: Iterable[Compilation] | None = None) -> list[Entry]:
-    """Return the seconds of ``compilations`` (None: all of the run) by cause, function and line, each sum as
-    an Entry, the largest sum first. Left out are calls that missed only the C++ fast path, and traces inside
-    the trace of another function."""
+def entries(run: Run) -> list[Entry]:
+    """Return the seconds of all compilations by cause, function and line, each sum as an Entry, the largest
+    sum first. Left out are calls that missed only the C++ fast path, and traces inside the trace of another
+    function."""
     groups: dict[tuple[object, ...], list[Compilation]] = {}
-    for c in run.compilations.values() if compilations is None else compilations:
+    for c in run.compilations.values():
         if c.reached == ["fast_path"] or c.entry == "nested":
             continue
         site = (c.site.file, c.site.line) if c.site is not None else None
@@ -58,7 +57,7 @@ def entries(run: Run, compilations: Iterable[Compilation] | None = None) -> list
             path if isinstance(path, str) else None,
             members[0].function if function is not None else None,
             members[0].site,
-            len(members),
+            _calls(run, members),
             sum(c.trace_seconds or 0.0 for c in members),
             sum(c.lower_seconds or 0.0 for c in members),
             sum(c.compile_seconds or 0.0 for c in members),
@@ -66,3 +65,7 @@ def entries(run: Run, compilations: Iterable[Compilation] | None = None) -> list
         for (kind, path, function, _), members in groups.items()
     ]
     return sorted(found, key=lambda e: (-e.seconds, e.cause, e.function.id if e.function else ""))
+
+
+def _calls(run: Run, members: list[Compilation]) -> int:
+    return len({causes.traced_by(c.function, run).get(c.id, c.id) for c in members})

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxscope.model import payers
-from jaxscope.model.causes import recompilations
+from jaxscope.model.causes import recompiles
 from jaxscope.model.records import Function, cached_until_changed
 from jaxscope.model.run import Run
 
@@ -60,7 +60,7 @@ def lanes(run: Run) -> list[Lane]:
     others: list[Function] = []
     for f in run.functions.values():
         if f.compilations and f.user:
-            made.append(Lane(f, [f], f.seconds, len(recompilations(f, run)), spans([f])))
+            made.append(Lane(f, [f], f.seconds, len(recompiles(f, run)), spans([f])))
         elif f.compilations:
             others.append(f)
     made.sort(key=lambda lane: (-lane.seconds, lane.function.id if lane.function else ""))

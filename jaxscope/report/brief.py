@@ -17,7 +17,7 @@ from jaxscope import __version__
 from jaxscope.log.store import RunDir
 from jaxscope.model import metrics, payers
 from jaxscope.model import transfers as run_transfers
-from jaxscope.model.causes import recompilations
+from jaxscope.model.causes import recompilations, recompiles
 from jaxscope.model.load import state
 from jaxscope.model.ranks import Job
 from jaxscope.model.records import Function
@@ -75,7 +75,7 @@ class Figures(contract.Entry):
       compiling_seconds: wall time of tracing, lowering and compiling in the main process.
       compilations: compilations of all functions, also those loaded from the persistent cache.
       recompiles: recompiles of the user's functions.
-      recompiling_seconds: the wall time of the compilations that ``recompiles`` counts.
+      recompiling_seconds: the wall time of these recompiles, of all programs of each.
       recompiles_outside_jit: recompiles of operations outside jit and of library functions.
       fast_path_misses: calls that missed JAX's fast path and compiled nothing.
       persistent_cache_hits: programs loaded from JAX's persistent compilation cache instead of being
@@ -285,7 +285,7 @@ def _figures(run: Run) -> Figures:
     return Figures(
         compiling_seconds=run.compiling_seconds,
         compilations=sum(f.compiled for f in functions),
-        recompiles=len(again),
+        recompiles=sum(len(recompiles(f, run)) for f in functions if f.user),
         recompiling_seconds=sum(c.seconds for c in again),
         recompiles_outside_jit=len(payers.recompiled_outside(run)),
         fast_path_misses=sum(f.fast_path_misses for f in functions),
@@ -343,7 +343,7 @@ def _functions(run: Run, document: Document) -> Iterator[BriefFunction]:
             path=f"functions/{escaped(document.function_name(f))}",
             source=_defined(f),
             compilations=f.compiled,
-            recompiles=len(again),
+            recompiles=len(recompiles(f, run)),
             seconds=f.seconds,
             recompiled=None if worst is None else cut(explanations(run, worst)[0], NAME_BYTES),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from jaxscope.analysis.programs import peak_bytes
 from jaxscope.model import causes
@@ -39,14 +39,15 @@ def entry(run: Run, f: Function, places: Places, *, everything: bool = False) ->
     )
     yield line(work(f), indent=4)
     yield from _largest_program(run, f)
-    groups = _grouped(run, recompilations(f, run))
+    groups = _grouped(run, f)
     shown = groups if everything else groups[:GROUPS]
     for group in sorted(shown, key=lambda g: (g[0].t_ns, g[0].call)):
         yield from _recompiles(run, group, places, everything=everything)
     if len(groups) > len(shown):
         rest = [c for g in groups[len(shown) :] for c in g]
+        more = count(_calls(run, rest), "more recompile")
         yield line(
-            (f"and {count(len(rest), 'more recompile')}, {seconds(sum(c.seconds for c in rest))}", "dim"),
+            (f"and {more}, {seconds(sum(c.seconds for c in rest))}", "dim"),
             indent=4,
         )
 
@@ -90,7 +91,8 @@ def _recompiles(run: Run, group: list[Compilation], places: Places, *, everythin
         mark = f"#{numbers[id(last)]}"
         around = circumstances(last, places)
     else:
-        mark = f"{len(group):,}x #{numbers[id(group[0])]}…#{numbers[id(last)]}"
+        calls = _calls(run, group)
+        mark = f"{f'{calls:,}x ' if calls > 1 else ''}#{numbers[id(group[0])]}…#{numbers[id(last)]}"
         sites = [s for s, _, _ in by_site(group, places)] or [places.frame(last.site) or "?"]
         more = f" and {count(len(sites) - 1, 'more line')}" if len(sites) > 1 else ""
         steps = [c.step for c in group if c.step is not None]
@@ -102,14 +104,24 @@ def _recompiles(run: Run, group: list[Compilation], places: Places, *, everythin
         yield line(clause, indent=4 + hang, hang=2)
 
 
-def _grouped(run: Run, compilations: Sequence[Compilation]) -> list[list[Compilation]]:
+def _calls(run: Run, group: list[Compilation]) -> int:
+    """Return how many calls made JAX compile ``group``, compilations of one function: the programs that one
+    call under a transform (``jax.grad``) needs are one."""
+    of_calls = causes.traced_by(group[0].function, run)
+    return len({of_calls.get(c.id, c.id) for c in group})
+
+
+def _grouped(run: Run, f: Function) -> list[list[Compilation]]:
     """Return the recompiles of a function as groups with the same kinds of causes and the same arguments, so
-    that each group is printed once. The group that took most seconds comes first."""
+    that each group is printed once. The group that took most seconds comes first. The programs that one call
+    under a transform needs are in the group of the call's trace."""
     groups: dict[object, list[Compilation]] = {}
-    for c in compilations:
+    of_calls, keys = causes.traced_by(f, run), dict[str, object]()
+    for c in recompilations(f, run):
         where = tuple(
             (cause.kind, cause.detail if cause.kind == "unknown" else cause.path)
             for cause in causes.of(run, c)
         )
-        groups.setdefault((where, tuple(c.reached)), []).append(c)
+        keys[c.id] = keys.get(of_calls.get(c.id, ""), (where, tuple(c.reached)))
+        groups.setdefault(keys[c.id], []).append(c)
     return sorted(groups.values(), key=lambda g: (-sum(c.seconds for c in g), g[0].t_ns))

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from jaxscope.model import arrays, causes, metrics
-from jaxscope.model.causes import recompilations
+from jaxscope.model.causes import recompiles
 from jaxscope.model.run import Run
 from jaxscope.report.json_report import compact
 
@@ -47,7 +47,7 @@ def rows(run: Run) -> list[Row]:
     """Return the figures of each training step that compiled something or has a snapshot of the live arrays,
     in order of time."""
     found: dict[int | None, Row] = {}
-    again = {c.id for f in run.functions.values() if f.user for c in recompilations(f, run)}
+    again = {c.id for f in run.functions.values() if f.user for c in recompiles(f, run)}
 
     def row(step: int | None, t_ns: int) -> Row:
         at = run.seconds_at(t_ns) or 0.0

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from jaxscope.log import store
 from jaxscope.log.store import RunDir
-from jaxscope.model import ledger, payers
+from jaxscope.model import causes, payers
 from jaxscope.model.causes import recompilations
 from jaxscope.model.load import state
 from jaxscope.model.records import Function
@@ -58,22 +58,24 @@ def recompile_seconds(run: Run) -> Iterator[Line]:
     """Yield at most two lines with the seconds spent recompiling: one for the user's functions, divided by
     kind of cause (``2 shapes, 1 static value``), and one for operations outside jit and functions of
     libraries."""
-    spent: dict[str, tuple[int, float]] = {}
-    again = [c for f in run.functions.values() if f.user for c in recompilations(f, run)]
-    for e in ledger.entries(run, again):
-        n, total = spent.get(e.cause, (0, 0.0))
-        spent[e.cause] = n + e.count, total + e.seconds
+    spent: dict[str, float] = {}
+    calls: dict[str, set[str]] = {}
+    for f in run.functions.values():
+        for c in recompilations(f, run) if f.user else ():
+            kind = causes.of(run, c)[0].kind
+            spent[kind] = spent.get(kind, 0.0) + c.seconds
+            calls.setdefault(kind, set()).add(causes.traced_by(f, run).get(c.id, c.id))
     if spent:
-        ranking = sorted(spent.items(), key=lambda item: (-item[1][1], item[0]))
+        ranking = sorted(spent.items(), key=lambda item: (-item[1], item[0]))
         several = len(ranking) > 1
-        causes = ", ".join(
-            cause_count(kind, n) + (f" {seconds(t)}" if several else "") for kind, (n, t) in ranking
+        by_cause = ", ".join(
+            cause_count(kind, len(calls[kind])) + (f" {seconds(t)}" if several else "") for kind, t in ranking
         )
-        total = sum(t for _, t in spent.values())
+        total = sum(spent.values())
         # Seconds of parallel threads and processes add up to more than the time that passed.
         elapsed = run.compiling_seconds
         parallel = ", some of it in parallel" if elapsed is not None and total > elapsed else ""
-        yield line((seconds(total), "bold"), f" spent recompiling{parallel} ({causes})", hang=2)
+        yield line((seconds(total), "bold"), f" spent recompiling{parallel} ({by_cause})", hang=2)
     outside = payers.recompiled_outside(run)
     if outside:
         again_seconds = seconds(sum(c.seconds for c in outside))

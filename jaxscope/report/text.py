@@ -17,7 +17,7 @@ from rich.console import Console
 from jaxscope.log import store
 from jaxscope.log.store import RunDir
 from jaxscope.model import payers
-from jaxscope.model.causes import recompilations
+from jaxscope.model.causes import recompilations, recompiles
 from jaxscope.model.diff import changed_programs
 from jaxscope.model.load import load
 from jaxscope.model.ranks import Job
@@ -219,7 +219,7 @@ def _summary(
     spent = compiling(run, shares=False) or ["?", " went into tracing, lowering and compiling"]
     users = sections.ranked(run, lambda f: f.user)
     others = sections.ranked(run, lambda f: not f.user)
-    again = sum(len(recompilations(f, run)) for f in users)
+    again = sum(len(recompiles(f, run)) for f in users)
     outside = len(payers.recompiled_outside(run))
     own, other = sum(f.compiled for f in users), sum(f.compiled for f in others)
     how, bad = ending(run, directory)

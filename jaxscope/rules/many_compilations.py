@@ -11,7 +11,6 @@ from jaxscope.analysis import jit_decorators
 from jaxscope.analysis.causes import SHAPES
 from jaxscope.analysis.rewrap_site import imports, loop_around
 from jaxscope.model import causes, payers, sources
-from jaxscope.model.causes import recompilations
 from jaxscope.model.payers import Payer
 from jaxscope.model.records import Compilation, Function
 from jaxscope.model.run import Run
@@ -65,7 +64,7 @@ BODIES, SIZES, MADE = message("because-of-bodies"), message("because-of-sizes"),
 @rule("JX132", "recompile-rate", WARNING)
 def recompile_rate(run: Run) -> Iterator[Finding]:
     for f in run.functions.values():
-        repeats = recompilations(f, run) if f.user else []
+        repeats = causes.recompiles(f, run) if f.user else []
         rate = _by_calls(f, repeats) or _by_number(f, repeats)
         if rate is None or _has_own_finding(run, repeats):
             continue

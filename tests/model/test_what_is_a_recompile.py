@@ -6,7 +6,8 @@ import pytest
 from written import Log, function, key, leaf, static
 
 from jaxscope.log import store
-from jaxscope.model.causes import of, recompilations, recompiled
+from jaxscope.model import ledger
+from jaxscope.model.causes import of, recompilations, recompiled, recompiles, traced_by
 from jaxscope.model.load import load
 from jaxscope.present import findings as words
 from jaxscope.report.text import print_report, summary
@@ -177,6 +178,26 @@ def test_what_a_transform_compiles_of_a_trace_has_the_cause_of_the_trace(log):
     }
     [finding] = [x for x in registry.findings(run) if x.code == "JX108"]
     assert words.title(finding).startswith("f recompiled 2 times") and round(finding.seconds, 1) == 4.4
+    assert "compared with" not in words.title(finding), "programs of the call before are no calls between"
+    assert [c.call for c in recompiles(f, run)] == [4, 7]
+    assert {e.cause: e.count for e in ledger.entries(run)}["static_identity"] == 2
+    print_report(run, file=(out := io.StringIO()))
+    assert "spent recompiling (2 new static objects)" in out.getvalue()
+    assert "2x #4…#9" in out.getvalue()
+    assert "6 compilations of your functions (2 recompiles)" in " ".join(summary(log.run).split())
+
+
+def test_programs_compiled_for_an_earlier_trace_are_calls_of_their_own(log):
+    log.say(F)
+    log.phase(log.missed(F, key(leaf("x", 8)), entry="transform"), "trace", 0.01)
+    for committed in (False, True):
+        call = log.missed(F, key(leaf("x", 8, committed=committed)), entry="transform")
+        log.phase(call, "lower", 0.1)
+        log.phase(call, "compile", 1.0)
+    run = load(log.run)
+    [f] = run.functions.values()
+    assert traced_by(f, run) == {f.compilations[1].id: f.compilations[0].id}
+    assert [c.call for c in recompiles(f, run)] == [3]
 
 
 def test_a_call_that_fails_while_it_is_traced_makes_nothing_again(tmp_path):

@@ -158,7 +158,7 @@ def _transfers(run: Run, names: Names) -> dict[str, dict[str, list[Transfer]]]:
 
 def _function(run: Run, f: Function) -> FunctionEntry:
     recompiles: dict[str, list[tuple[Compilation, Cause]]] = {}
-    for c in causes.recompilations(f, run):
+    for c in causes.recompiles(f, run):
         cause = causes.of(run, c)[0]
         recompiles.setdefault(cause_key(cause), []).append((c, cause))
     programs = [ProgramEntry(metrics.of(run, p), p, run.texts_of(p)) for p in programs_of(run, f)]

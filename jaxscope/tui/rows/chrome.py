@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from jaxscope.log.store import RunDir
-from jaxscope.model.causes import recompilations
+from jaxscope.model import causes
 from jaxscope.model.run import Run
 from jaxscope.present.runs import ending, gaps, title
 from jaxscope.present.text import count, seconds
@@ -73,7 +73,7 @@ def recompiles(run: Run) -> int:
     so they are counted again only if the run has grown."""
     global _counted
     if _counted[:2] != (id(run), run.version):
-        total = sum(len(recompilations(f, run)) for f in run.functions.values() if f.user)
+        total = sum(len(causes.recompiles(f, run)) for f in run.functions.values() if f.user)
         _counted = (id(run), run.version, total)
     return _counted[2]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from jaxscope.model.causes import recompilations
+from jaxscope.model.causes import recompilations, recompiles
 from jaxscope.model.records import Compilation
 from jaxscope.model.run import Run
 from jaxscope.model.step_time import step_seconds
@@ -123,12 +123,13 @@ def steps(run: Run, width: int) -> list[Part]:
     per = -(-(last + 1) // (width - 2))
     again, first = [0] * (last // per + 1), [False] * (last // per + 1)
     for f in run.functions.values():
-        recompiled = {c.id for c in recompilations(f, run)} if f.user else set()
+        again_ids = {c.id for c in recompilations(f, run)} if f.user else set()
+        calls = {c.id for c in recompiles(f, run)} if f.user else set()
         for c in f.compilations if f.user else ():
             if c.step is None or c.process is not main or not 0 <= c.step <= last:
                 continue
-            again[c.step // per] += c.id in recompiled
-            first[c.step // per] |= c.id not in recompiled and c.compiled is not None
+            again[c.step // per] += c.id in calls
+            first[c.step // per] |= c.id not in again_ids and c.compiled is not None
     made: list[Part] = [" "]
     for n, new in zip(again, first, strict=True):
         made.append(
